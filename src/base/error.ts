@@ -1,0 +1,76 @@
+/**
+ * Every failure that a person may see: a stable code, what happened, where, why, and the cure.
+ * Code throws; only `main.ts` prints and exits.
+ */
+
+/** A position in a file that a person can open. Lines and columns start at 1; columns count code points. */
+export interface Place {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+}
+
+/** The exit code that belongs to an error's kind. See `docs/exit-codes.md`. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  timeout: 124,
+  pen: 125,
+  notExecutable: 126,
+  notFound: 127,
+} as const
+
+export type ExitCode = number
+
+/** Each code names one kind of mistake; the value is how the process ends because of it. */
+export const ERROR_CODES = {
+  USAGE: EXIT.usage,
+  CONFIG_FILE: EXIT.usage,
+  CONFIG_SYNTAX: EXIT.usage,
+  CONFIG_VALUE: EXIT.usage,
+  HOST_SYNTAX: EXIT.usage,
+  PATH_REFUSED: EXIT.usage,
+  MOUNT_SOURCE: EXIT.usage,
+  GROUP: EXIT.usage,
+  GAP: EXIT.pen,
+  INSIDE_SANDBOX: EXIT.pen,
+  STATE: EXIT.pen,
+  MISSING_TOOL: EXIT.pen,
+  BACKEND: EXIT.pen,
+  LIMIT: EXIT.pen,
+  INTERNAL: EXIT.pen,
+} as const
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+export interface ErrorDetail {
+  /** What happened, in one sentence without a full stop. Hostile text in it is escaped when printed. */
+  readonly what: string
+  /** Where: a place in a file, or a path, flag or host in words. */
+  readonly at?: Place | string
+  /** The cure: what the person can do now. */
+  readonly hint?: string
+  readonly cause?: unknown
+}
+
+export class PenError extends Error {
+  override readonly name = 'PenError'
+  readonly code: ErrorCode
+  readonly at: Place | string | undefined
+  readonly hint: string | undefined
+
+  constructor(code: ErrorCode, detail: ErrorDetail) {
+    super(detail.what, detail.cause === undefined ? undefined : { cause: detail.cause })
+    this.code = code
+    this.at = detail.at
+    this.hint = detail.hint
+  }
+
+  get exitCode(): ExitCode {
+    return ERROR_CODES[this.code]
+  }
+}
+
+export const showPlace = (place: Place | string): string =>
+  typeof place === 'string' ? place : `${place.file}:${place.line}:${place.column}`
