@@ -74,3 +74,9 @@ export class PenError extends Error {
 
 export const showPlace = (place: Place | string): string =>
   typeof place === 'string' ? place : `${place.file}:${place.line}:${place.column}`
+
+/** The name of the system error ("ENOENT") if it is one. */
+export function errnoOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
+  return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined
+}

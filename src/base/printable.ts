@@ -1,19 +1,29 @@
 /**
  * Text that came from a sandbox, a project or a file name is hostile: shown raw it could drive the terminal
- * (escape sequences), forge a log line (newlines) or lie about itself (bidirectional overrides).
+ * (escape sequences), forge a log line (newlines) or lie about itself (bidirectional overrides, invisible letters).
  */
 
-// C0, DEL, C1, line and paragraph separators, bidi controls, zero-width and other invisible format characters, lone surrogates.
+// Controls, invisible format characters and bidi overrides, line and paragraph separators, lone surrogates,
+// then what Unicode calls letters, marks or unassigned but no font draws: joiners, fillers, tags.
 const HOSTILE =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this pattern is for
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\\/g
+  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u115f\u1160\u2065\u2800\u3164\uffa0\ufff0-\ufff8\u{e0000}-\u{e0fff}]|\u034f|\u17b4|\u17b5|[\u180b-\u180f]/gu
+
+const spell = (unit: number): string => `\\u${unit.toString(16).padStart(4, '0')}`
 
 /** Escapes what a terminal or a log reader could take for something else, and caps the length. Injective up to the cap. */
 export function printable(text: string, cap = 400): string {
   const cut = text.length > cap ? text.slice(0, cap) : text
-  const escaped = cut.replace(HOSTILE, c => {
-    if (c === '\\') return '\\\\'
-    return `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const escaped = cut.replaceAll('\\', '\\\\').replace(HOSTILE, c => {
+    const code = c.codePointAt(0) ?? 0
+    return code > 0xffff ? `\\u{${code.toString(16)}}` : spell(code)
   })
   return cut === text ? escaped : `${escaped}… (${text.length} characters)`
+}
+
+/** JSON that says the same to every reader and cannot drive a terminal: strings keep their value, spelled with `\uXXXX`. */
+export function printableJson(value: unknown, indent?: number): string {
+  const text = JSON.stringify(value, undefined, indent) ?? 'null'
+  return text.replace(HOSTILE, c =>
+    c === '\n' ? c : Array.from(c.split(''), u => spell(u.charCodeAt(0))).join(''),
+  )
 }

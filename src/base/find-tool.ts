@@ -1,0 +1,58 @@
+import { realpathSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+export interface TrustedDirectory {
+  readonly path: string
+  /** Who may own the programs in it. Homebrew keeps its own under the user's name. */
+  readonly owner: 'root' | 'root-or-self'
+}
+
+/** Never $PATH: a project's node_modules/.bin or .envrc may have put its own `bwrap` first. */
+export const TRUSTED_DIRECTORIES: readonly TrustedDirectory[] = [
+  { path: '/usr/local/sbin', owner: 'root' },
+  { path: '/usr/local/bin', owner: 'root' },
+  { path: '/usr/sbin', owner: 'root' },
+  { path: '/usr/bin', owner: 'root' },
+  { path: '/sbin', owner: 'root' },
+  { path: '/bin', owner: 'root' },
+  { path: '/run/current-system/sw/bin', owner: 'root' },
+  { path: '/opt/homebrew/bin', owner: 'root-or-self' },
+  { path: '/home/linuxbrew/.linuxbrew/bin', owner: 'root-or-self' },
+]
+
+/** The real, absolute path of a program of the host that pen may run, or undefined. */
+export function findTool(
+  name: string,
+  directories: readonly TrustedDirectory[] = TRUSTED_DIRECTORIES,
+): string | undefined {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(name)) return undefined
+  for (const { path, owner } of directories) {
+    const program = trustedProgram(join(path, name), owner)
+    if (program !== undefined) return program
+  }
+  return undefined
+}
+
+function trustedProgram(candidate: string, owner: TrustedDirectory['owner']): string | undefined {
+  try {
+    const program = realpathSync(candidate)
+    const stats = statSync(program)
+    if (!stats.isFile() || (stats.mode & 0o111) === 0) return undefined
+    return isKept(program, owner) ? program : undefined
+  } catch {
+    // Absent, dangling or unreadable: not a tool for us.
+    return undefined
+  }
+}
+
+/** Nobody but its owner can change the file, or swap it by renaming a directory above it. */
+function isKept(program: string, owner: TrustedDirectory['owner']): boolean {
+  const self = process.getuid?.()
+  for (let path = program; ; path = dirname(path)) {
+    const { uid, mode } = statSync(path)
+    if (uid !== 0 && !(owner === 'root-or-self' && uid === self)) return false
+    const sticky = path !== program && (mode & 0o1000) !== 0
+    if ((mode & 0o002) !== 0 && !sticky) return false
+    if (path === '/') return true
+  }
+}

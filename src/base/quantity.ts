@@ -1,0 +1,90 @@
+import { PenError, type Place } from './error.ts'
+
+/**
+ * Amounts in configuration and flags. One spelling each, so that nobody has to guess whether `4G` means
+ * 4,000,000,000 or 4,294,967,296, and no zero, which some engines read as "no limit".
+ */
+
+declare const bytesBrand: unique symbol
+declare const millisBrand: unique symbol
+
+/** A whole number of bytes, at least 1 and exactly representable. */
+export type Bytes = number & { readonly [bytesBrand]: true }
+
+/** A whole number of milliseconds, at least 1 and at most what a timer can wait. */
+export type Millis = number & { readonly [millisBrand]: true }
+
+export const MAX_BYTES = Number.MAX_SAFE_INTEGER
+
+/** `setTimeout` fires at once when asked to wait longer than 2³¹−1 ms: no Millis is longer. */
+export const MAX_MILLIS = 2 ** 31 - 1
+
+const BYTE_UNITS = { TiB: 2 ** 40, GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10, '': 1 } as const
+const MILLI_UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const
+
+const isBytes = (n: number): n is Bytes => Number.isInteger(n) && n >= 1 && n <= MAX_BYTES
+const isMillis = (n: number): n is Millis => Number.isInteger(n) && n >= 1 && n <= MAX_MILLIS
+
+export function toBytes(n: number): Bytes {
+  if (isBytes(n)) return n
+  throw new PenError('CONFIG_VALUE', { what: `${n} is not a number of bytes` })
+}
+
+export function toMillis(n: number): Millis {
+  if (isMillis(n)) return n
+  throw new PenError('CONFIG_VALUE', { what: `${n} is not a number of milliseconds that a timer can wait` })
+}
+
+/** `at` is where the text stands, for the error. */
+export function parseBytes(text: string, at?: Place | string): Bytes {
+  const [digits, unit] = split(text)
+  const scale = lookUp(BYTE_UNITS, unit)
+  const n = Number(digits) * (scale ?? 0)
+  if (scale !== undefined && isBytes(n)) return n
+  throw refusal(text, 'a size', at, sizeCure(digits, unit, n))
+}
+
+export function parseMillis(text: string, at?: Place | string): Millis {
+  const [digits, unit] = split(text)
+  const scale = lookUp(MILLI_UNITS, unit)
+  const n = Number(digits) * (scale ?? 0)
+  if (scale !== undefined && isMillis(n)) return n
+  throw refusal(text, 'a duration', at, durationCure(digits, unit, n))
+}
+
+export const showBytes = (n: Bytes): string => show(n, BYTE_UNITS)
+export const showMillis = (n: Millis): string => show(n, MILLI_UNITS)
+
+function show(n: number, units: Readonly<Record<string, number>>): string {
+  for (const [unit, scale] of Object.entries(units)) if (n % scale === 0) return `${n / scale}${unit}`
+  return `${n}`
+}
+
+function split(text: string): [digits: string, unit: string] {
+  const match = /^([1-9][0-9]{0,15})([A-Za-z]{0,3})$/.exec(text)
+  return [match?.[1] ?? '', match?.[2] ?? (match ? '' : '?')]
+}
+
+const lookUp = (units: Readonly<Record<string, number>>, unit: string): number | undefined =>
+  Object.hasOwn(units, unit) ? units[unit] : undefined
+
+function refusal(text: string, kind: string, at: Place | string | undefined, hint: string): PenError {
+  return new PenError('CONFIG_VALUE', {
+    what: `"${text}" is not ${kind}`,
+    ...(at !== undefined && { at }),
+    hint,
+  })
+}
+
+function sizeCure(digits: string, unit: string, n: number): string {
+  if (n > MAX_BYTES) return 'the largest size is 8191TiB'
+  const letter = /^([kmgt])i?b?$/i.exec(unit)?.[1]?.toUpperCase()
+  if (letter) return `write ${digits}${letter}iB (1024-based), or the exact number of bytes`
+  return 'write a whole number above zero and KiB, MiB, GiB or TiB, such as 512MiB, or a number of bytes'
+}
+
+function durationCure(digits: string, unit: string, n: number): string {
+  if (n > MAX_MILLIS) return 'the longest duration is 24d'
+  if (digits !== '' && unit === '') return `write ${digits}s for seconds or ${digits}ms for milliseconds`
+  return 'write a whole number above zero and ms, s, m, h or d, such as 90s or 8h'
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'bun:test'
+import { PenError } from './error.ts'
+import { type CaptureOptions, capture } from './spawn.ts'
+
+const run = (argv: readonly string[], options: Partial<CaptureOptions> = {}) =>
+  capture(argv, { env: {}, timeoutMs: 5000, ...options })
+const sh = (script: string, options: Partial<CaptureOptions> = {}) => run(['/bin/sh', '-c', script], options)
+
+async function refused(argv: readonly string[], options: Partial<CaptureOptions> = {}): Promise<PenError> {
+  const error = await run(argv, options).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (error instanceof PenError) return error
+  throw new Error('expected a refusal')
+}
+
+describe('capture', () => {
+  test('returns output, error output and exit code', async () => {
+    expect(await sh('echo out; echo err >&2; exit 3')).toEqual({
+      code: 3,
+      signal: null,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      ended: 'exit',
+    })
+  })
+
+  test('a signal that ended the program is named', async () => {
+    expect(await sh('kill -TERM $$')).toMatchObject({ code: null, signal: 'SIGTERM', ended: 'exit' })
+  })
+
+  test('the environment is exactly what was given', async () => {
+    process.env['PEN_TEST_SECRET'] = 'canary'
+    try {
+      expect((await run(['/usr/bin/env'])).stdout).toBe('')
+      expect((await run(['/usr/bin/env'], { env: { LANG: 'C' } })).stdout).toBe('LANG=C\n')
+    } finally {
+      delete process.env['PEN_TEST_SECRET']
+    }
+  })
+
+  test('no descriptor above 2 crosses', async () => {
+    const seen = await sh(
+      'for fd in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -e /proc/self/fd/$fd ] && echo $fd; done',
+    )
+    expect(seen.stdout).toBe('0\n1\n2\n')
+  })
+
+  test('stdin is empty, or holds the input', async () => {
+    expect((await run(['/bin/cat'])).stdout).toBe('')
+    expect((await run(['/bin/cat'], { input: 'hello' })).stdout).toBe('hello')
+    expect((await run(['/bin/true'], { input: 'x'.repeat(1_000_000) })).code).toBe(0)
+  })
+
+  test('arguments arrive as they are, with no shell between', async () => {
+    const words = ['$HOME', 'a b', '*', ';true', '-n', '']
+    expect((await run(['/usr/bin/printf', '<%s>', ...words])).stdout).toBe(words.map(w => `<${w}>`).join(''))
+  })
+
+  test('a program that takes too long is killed, also when its child holds the output', async () => {
+    const began = performance.now()
+    const result = await sh('sleep 3 & trap "" TERM; sleep 3', { timeoutMs: 100 })
+    expect(result).toMatchObject({ code: null, signal: 'SIGKILL', ended: 'timeout' })
+    expect(performance.now() - began).toBeLessThan(1500)
+  })
+
+  test('a background child does not keep a finished program waiting', async () => {
+    const began = performance.now()
+    expect(await sh('echo done; sleep 3 &')).toMatchObject({ code: 0, stdout: 'done\n', ended: 'exit' })
+    expect(performance.now() - began).toBeLessThan(1500)
+  })
+
+  test('too much output stops the program and is not success', async () => {
+    const result = await sh('while :; do echo y; done', { maxOutput: 1000 })
+    expect(result).toMatchObject({ code: null, ended: 'output' })
+    expect(result.stdout.length).toBe(1000)
+    expect((await sh('printf 1234567890', { maxOutput: 10 })).ended).toBe('exit')
+  })
+
+  test('large output arrives whole', async () => {
+    expect((await sh('head -c 3000000 /dev/zero')).stdout.length).toBe(3_000_000)
+  })
+
+  test('a program is named by its absolute path only', async () => {
+    for (const argv of [['true'], ['./true'], ['node_modules/.bin/bwrap'], [''], []])
+      expect((await refused(argv)).code).toBe('INTERNAL')
+    expect((await run(['/bin/true'])).code).toBe(0)
+  })
+
+  test('a missing or unexecutable program, a missing directory and a NUL byte fail with a code', async () => {
+    expect((await refused(['/nonexistent/tool'])).code).toBe('MISSING_TOOL')
+    expect((await refused(['/etc/passwd'])).hint).toBe('make it executable')
+    expect((await refused(['/bin/true'], { cwd: '/nonexistent' })).code).toBe('MISSING_TOOL')
+    expect((await refused(['/bin/echo', 'a\0b'])).code).toBe('INTERNAL')
+  })
+})
