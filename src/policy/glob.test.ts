@@ -5,7 +5,7 @@ import { type Glob, globMatches, literalPrefix, nameMatches, parseGlob } from '.
 function glob(text: string): Glob {
   const parsed = parseGlob(text)
   if (!parsed.ok) throw new Error(`${text}: ${parsed.why}`)
-  return parsed.glob
+  return parsed.value
 }
 
 describe('the grammar', () => {
@@ -116,7 +116,7 @@ describe('properties', () => {
     fc.assert(
       fc.property(pattern, name, name, (p, a, b) => {
         const parsed = parseGlob(p)
-        return !parsed.ok || !globMatches(parsed.glob, a) || globMatches(parsed.glob, `${a}/${b}`)
+        return !parsed.ok || !globMatches(parsed.value, a) || globMatches(parsed.value, `${a}/${b}`)
       }),
     )
   })
@@ -127,7 +127,7 @@ describe('properties', () => {
         const anchored = parseGlob(p)
         const floating = parseGlob(`**/${p}`)
         if (!anchored.ok || !floating.ok) return anchored.ok === floating.ok
-        return !globMatches(anchored.glob, a) || globMatches(floating.glob, [...above, a].join('/'))
+        return !globMatches(anchored.value, a) || globMatches(floating.value, [...above, a].join('/'))
       }),
     )
   })
@@ -140,7 +140,7 @@ describe('properties', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), text => {
         const parsed = parseGlob(text)
-        return !parsed.ok || parsed.glob.components.every(c => c !== '' && c !== '.' && c !== '..')
+        return !parsed.ok || parsed.value.components.every(c => c !== '' && c !== '.' && c !== '..')
       }),
     )
   })

@@ -3,6 +3,8 @@
  * a glob can be expanded without walking the tree and two readers cannot disagree about what it covers.
  */
 
+import type { Parsed } from './source.ts'
+
 declare const checked: unique symbol
 
 /** A glob that passed `parseGlob`. */
@@ -18,14 +20,10 @@ export interface Glob {
   readonly directoryOnly: boolean
 }
 
-export type ParsedGlob =
-  | { readonly ok: true; readonly glob: Glob }
-  | { readonly ok: false; readonly why: string }
-
 const MAX_LENGTH = 1024
 const MAX_NAME = 255
 
-export function parseGlob(text: string): ParsedGlob {
+export function parseGlob(text: string): Parsed<Glob> {
   if (text === '') return refuse('it is empty')
   if (text.length > MAX_LENGTH) return refuse(`it is longer than ${MAX_LENGTH} characters`)
   if (!text.isWellFormed()) return refuse('it is not well-formed Unicode')
@@ -47,7 +45,7 @@ export function parseGlob(text: string): ParsedGlob {
     if (component.length > MAX_NAME) return refuse(`it has a component longer than ${MAX_NAME} characters`)
   }
   if (components.every(c => /^\*+$/.test(c))) return refuse('it matches everything')
-  return { ok: true, glob: { text, components, anyDepth, directoryOnly } as unknown as Glob }
+  return { ok: true, value: { text, components, anyDepth, directoryOnly } as unknown as Glob }
 }
 
 /**
@@ -100,7 +98,7 @@ export function literalPrefix(glob: Glob): readonly string[] {
 
 export const isPattern = (component: string): boolean => /[*?]/.test(component)
 
-const refuse = (why: string): ParsedGlob => ({ ok: false, why })
+const refuse = (why: string): Parsed<Glob> => ({ ok: false, why })
 
 const isControl = (c: string): boolean => {
   const code = c.codePointAt(0) ?? 0

@@ -1,0 +1,159 @@
+/**
+ * What the `coding` and `dev` profiles keep from being written: files that make the host run something without
+ * anyone asking for the project's code to run (a git command, `cd`, opening an editor, starting an agent).
+ * Files that run when someone builds or tests the project are the agent's work and stay writable: see RUN_LATER.
+ * The reasons are printed by `pen policy explain`; `docs/protected-paths.md` has the longer story.
+ */
+
+export interface ProtectedPlace {
+  /** Relative to the workspace root; a directory protects all that is in it. */
+  readonly path: string
+  readonly why: string
+}
+
+const GIT_CONFIG = 'git runs programs that its configuration names, on a plain git status'
+const HOOK_SETUP = 'names commands that git hooks run on the next commit'
+const SHELL_ENTRY = 'runs when a shell enters the directory'
+const EDITOR = 'an editor runs commands from it when the project is opened'
+const AGENT = 'an agent on the host takes permissions, hooks and tool servers from it'
+const PACKAGE_TOOL = 'redirects a package tool, or makes it load code, before any of the project is run'
+const START_FILE = 'runs when an interpreter or debugger starts in the directory'
+const PEN = "pen's own settings for the project"
+
+const because = (why: string, ...paths: readonly string[]): readonly ProtectedPlace[] =>
+  paths.map(path => ({ path, why }))
+
+export const PROTECTED_PLACES: readonly ProtectedPlace[] = [
+  ...because('git runs the hooks in it', '.git/hooks', '.githooks', '.husky'),
+  ...because(GIT_CONFIG, '.git/config', '.git/config.worktree', '.hg/hgrc', '.jj/repo/config.toml'),
+  ...because('sends git to another directory for its configuration and hooks', '.git/commondir'),
+  ...because(
+    HOOK_SETUP,
+    '.pre-commit-config.yaml',
+    '.pre-commit-config.yml',
+    'lefthook.yml',
+    '.lefthook.yml',
+    'lefthook-local.yml',
+    '.overcommit.yml',
+  ),
+  ...because(
+    SHELL_ENTRY,
+    '.envrc',
+    'mise.toml',
+    '.mise.toml',
+    'mise.local.toml',
+    '.mise.local.toml',
+    '.mise',
+    '.config/mise',
+    '.config/mise.toml',
+  ),
+  ...because(
+    EDITOR,
+    '.vscode',
+    '.idea',
+    '.fleet',
+    '.zed',
+    '.helix',
+    '.nova',
+    '.vim',
+    '.vimrc',
+    '.exrc',
+    '.nvimrc',
+    '.nvim.lua',
+    '.lvimrc',
+    '.dir-locals.el',
+    '.dir-locals-2.el',
+    '.devcontainer',
+    '.devcontainer.json',
+  ),
+  ...because(
+    AGENT,
+    '.mcp.json',
+    '.claude/settings.json',
+    '.claude/settings.local.json',
+    '.claude/hooks',
+    '.claude/commands',
+    '.claude/agents',
+    '.claude/skills',
+    '.claude/plugins',
+    '.cursor',
+    '.codex',
+    '.gemini',
+    '.qwen',
+    '.windsurf',
+    '.continue',
+    '.roo',
+    '.factory',
+    '.opencode',
+    'opencode.json',
+    'opencode.jsonc',
+    '.crush.json',
+    'crush.json',
+    '.kiro/hooks',
+    '.kiro/settings',
+    '.aider.conf.yml',
+    '.github/hooks',
+  ),
+  ...because(
+    PACKAGE_TOOL,
+    '.npmrc',
+    '.yarnrc',
+    '.yarnrc.yml',
+    '.yarn/releases',
+    '.yarn/plugins',
+    '.pnpmfile.cjs',
+    '.pnpmfile.mjs',
+    '.cargo/config.toml',
+    '.cargo/config',
+  ),
+  ...because(START_FILE, '.gdbinit', '.lldbinit', '.Rprofile', '.irbrc', '.pryrc'),
+  ...because(PEN, '.pen', 'agent-permissions.json'),
+]
+
+/**
+ * Denied in every profile, inside the workspace. The home directory, with its keys and keychains, needs no glob:
+ * a sandbox has a home of its own.
+ */
+export const DENIED_GLOBS: readonly string[] = ['.env*']
+
+/**
+ * The agent's to edit, yet run by the host once someone builds, tests or pushes: told at the end of a run when they changed.
+ */
+export const RUN_LATER: readonly string[] = [
+  'package.json',
+  'bunfig.toml',
+  'deno.json',
+  'Makefile',
+  'GNUmakefile',
+  'justfile',
+  'Taskfile.yml',
+  'CMakeLists.txt',
+  'conftest.py',
+  'sitecustomize.py',
+  'setup.py',
+  'pyproject.toml',
+  'tox.ini',
+  'build.rs',
+  'build.gradle',
+  'build.gradle.kts',
+  'settings.gradle',
+  'settings.gradle.kts',
+  'gradlew',
+  'gradle/wrapper/gradle-wrapper.jar',
+  'gradle/wrapper/gradle-wrapper.properties',
+  'mvnw',
+  '.mvn',
+  'Rakefile',
+  'Gemfile',
+  '.bazelrc',
+  '.ripgreprc',
+  '.tool-versions',
+  '.gitattributes',
+  '.gitmodules',
+  '.github/workflows',
+  '.gitlab-ci.yml',
+  'Dockerfile',
+  'compose.yaml',
+  'docker-compose.yml',
+  '.git/rebase-merge/git-rebase-todo',
+]
