@@ -1,0 +1,39 @@
+/**
+ * A compiled Bun program still obeys environment variables of Bun's own: `BUN_OPTIONS="--preload ./x.js"` runs code,
+ * `BUN_BE_BUN=1` turns the program into Bun itself, `BUN_INSPECT` opens a debugger port that any local user can reach,
+ * and the bytecode ones write files. A project can set them (direnv, editors that load `.env` into their terminals),
+ * and no build flag turns them off. So their names are taken out of the binary.
+ *
+ * Only the first byte of a name becomes NUL. `getenv("")` finds nothing in every C library, and a name that begins
+ * with NUL cannot exist in an environment. The tails stay, because linkers let shorter strings share them.
+ */
+
+/** Each must be found, or the build stops: a new Bun that spells them otherwise would ship an open door. */
+export const DOORS = [
+  'BUN_OPTIONS',
+  'BUN_BE_BUN',
+  'BUN_INSPECT',
+  'BUN_INSPECT_CONNECT_TO',
+  'BUN_INSPECT_PRELOAD',
+  'BUN_BYTECODE_ORDER_OUT',
+  'BUN_BYTECODE_ORDER_NAMES_OUT',
+  'BUN_BYTECODE_DIGEST_OUT',
+] as const
+
+const NUL = '\0'
+
+/** Changes `binary` in place. Throws when a door cannot be found as a C string of its own. */
+export function closeDoors(binary: Buffer): void {
+  for (const name of DOORS) {
+    const text = Buffer.from(`${NUL}${name}${NUL}`, 'latin1')
+    let found = 0
+    for (let at = binary.indexOf(text); at !== -1; at = binary.indexOf(text, at + 1)) {
+      binary[at + 1] = 0
+      found += 1
+    }
+    if (found === 0)
+      throw new Error(
+        `${name} is not in the compiled binary where it was expected: find out how this Bun reads it`,
+      )
+  }
+}

@@ -1,0 +1,35 @@
+/** What `npm test` runs, in order. A check is one command that passes or fails; a suite is one `bun test` process. */
+
+export interface Check {
+  readonly kind: 'check'
+  readonly name: string
+  readonly argv: readonly string[]
+}
+
+export interface Suite {
+  readonly kind: 'suite'
+  readonly name: string
+  readonly folder: string
+  /** For one test, in milliseconds. */
+  readonly testTimeout: number
+  /** For the whole suite, in seconds; then it is ended and counts as failed. */
+  readonly wall: number
+}
+
+const BUN = process.execPath
+
+export const SUITES: readonly (Check | Suite)[] = [
+  { kind: 'check', name: 'types', argv: ['node_modules/.bin/tsc', '--noEmit'] },
+  {
+    kind: 'check',
+    name: 'lint',
+    argv: ['node_modules/.bin/biome', 'ci', '--error-on-warnings', '--colors=off', '.'],
+  },
+  { kind: 'check', name: 'build', argv: [BUN, 'scripts/build.ts'] },
+  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 5_000, wall: 60 },
+  { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
+  { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
+  { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },
+  { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 420 },
+  { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300 },
+]

@@ -1,0 +1,107 @@
+/**
+ * Runs the suites of suites.ts and ends with one line, `N passed, N failed`. A suite that crashes, times out or runs
+ * no test at all has failed: silence is not success. With PEN_REQUIRE_ALL=1 a skipped test has failed too.
+ */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { countTests, type Tally } from './count-tests.ts'
+import { type Check, SUITES, type Suite } from './suites.ts'
+
+const root = join(import.meta.dir, '..')
+const results = join(root, 'dist/test')
+const requireAll = process.env['PEN_REQUIRE_ALL'] === '1'
+
+/** Bun's own banner and sums; this runner prints its own. */
+const NOISE = /^(bun test v.*|Ran \d+ tests? across .*|\s*\d+ (pass|fail|skip|expect\(\) calls))$/
+
+async function show(stream: ReadableStream<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.trim() !== '' && !NOISE.test(line)) console.log(`  ${line}`)
+  }
+  if (rest.trim() !== '') console.log(`  ${rest}`)
+}
+
+async function execute(argv: readonly string[], seconds: number): Promise<{ code: number; late: boolean }> {
+  const child = Bun.spawn([...argv], { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    child.kill('SIGKILL')
+  }, seconds * 1000)
+  const shown = Promise.all([show(child.stdout), show(child.stderr)])
+  const code = await child.exited
+  clearTimeout(timer)
+  // A process that a test left behind may hold the pipe open: what it has to say is not waited for.
+  await Promise.race([shown, Bun.sleep(500)])
+  return { code, late }
+}
+
+async function runCheck(check: Check): Promise<Tally> {
+  const { code } = await execute(check.argv, 300)
+  return code === 0
+    ? { passed: 1, skipped: 0, failures: [] }
+    : { passed: 0, skipped: 0, failures: [`${check.argv.join(' ')} ended with ${code}`] }
+}
+
+async function runSuite(suite: Suite): Promise<Tally> {
+  const report = join(results, `${suite.name}.xml`)
+  rmSync(report, { force: true })
+  const { code, late } = await execute(
+    [
+      process.execPath,
+      'test',
+      '--only-failures',
+      `--timeout=${suite.testTimeout}`,
+      '--reporter=junit',
+      `--reporter-outfile=${report}`,
+      suite.folder,
+    ],
+    suite.wall,
+  )
+  const tally = readReport(report)
+  const problems: string[] = []
+  if (late) problems.push(`was ended after ${suite.wall} s`)
+  else if (tally === undefined) problems.push(`ran no tests in ${suite.folder} (bun test ended with ${code})`)
+  else if (tally.passed + tally.failures.length === 0 && tally.skipped === 0) problems.push('ran no tests')
+  else if (code !== 0 && tally.failures.length === 0)
+    problems.push(`bun test ended with ${code} though no test failed`)
+  const { passed, skipped, failures } = tally ?? { passed: 0, skipped: 0, failures: [] }
+  if (requireAll && skipped > 0) problems.push(`${skipped} skipped, and PEN_REQUIRE_ALL=1 allows none`)
+  return { passed, skipped: requireAll ? 0 : skipped, failures: [...failures, ...problems] }
+}
+
+function readReport(file: string): Tally | undefined {
+  try {
+    return countTests(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined // no report: the process died before it could write one
+  }
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter(name => !SUITES.some(suite => suite.name === name))
+const chosen = SUITES.filter(suite => wanted.length === 0 || wanted.includes(suite.name))
+mkdirSync(results, { recursive: true })
+
+let passed = 0
+let skipped = 0
+const failures = unknown.map(name => `${name}: no such suite (${SUITES.map(suite => suite.name).join(', ')})`)
+for (const suite of chosen) {
+  console.log(`${suite.name} …`)
+  const began = performance.now()
+  const tally = suite.kind === 'check' ? await runCheck(suite) : await runSuite(suite)
+  const seconds = ((performance.now() - began) / 1000).toFixed(1)
+  const skips = tally.skipped > 0 ? `, ${tally.skipped} skipped` : ''
+  console.log(`${suite.name}: ${tally.passed} passed, ${tally.failures.length} failed${skips} (${seconds} s)`)
+  passed += tally.passed
+  skipped += tally.skipped
+  failures.push(...tally.failures.map(failure => `${suite.name}: ${failure}`))
+}
+
+if (failures.length > 0) console.log(`\nFailed:\n${failures.map(failure => `  ${failure}`).join('\n')}\n`)
+console.log(`${passed} passed, ${failures.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+process.exitCode = failures.length > 0 ? 1 : 0
