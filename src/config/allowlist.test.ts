@@ -47,6 +47,7 @@ describe('refused', () => {
     ['a NUL', 'abc\0:443', /U\+0000 \(control/, '1:4'],
     ['an escape sequence in a comment', 'a:1 # \x1b[2K', /U\+001B \(control/, '1:7'],
     ['a bidirectional override in a comment', '# x \u202e y', /U\+202E \(bidirectional/, '1:5'],
+    ['an override after a character of two units', 'a:1\n😀\u202e', /U\+202E/, '2:2'],
     ['a line separator, which some viewers break at', '# x\u2028a:443', /U\+2028/, '1:4'],
     ['a vertical tab or form feed as a line end', 'a:1\fb:1', /U\+000C/, '1:4'],
     ['a carriage return alone as a line end', 'a:1\rb:1', /carriage return/, '1:4'],
