@@ -20,3 +20,13 @@ export function skipUnless(available: boolean, reason: string): DefineTest {
       })
   return (title, body) => void test.skip(title, body)
 }
+
+/**
+ * For a claim about one kind of user (root, or everybody else): as the other kind there is nothing to show, so no
+ * test is defined and nothing counts as skipped. Never for a missing engine or tool.
+ */
+export function onlyWhen(applies: boolean): DefineTest {
+  return (title, body, timeout) => {
+    if (applies) test(title, body, timeout)
+  }
+}

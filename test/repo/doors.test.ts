@@ -1,0 +1,143 @@
+/**
+ * pen starts in directories that hostile programs may write to, and in environments that a project may have touched.
+ * None of that may run code in pen. Each claim has its twin: the same trick works on a plain `bun build --compile`.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BUILD_FLAGS, build } from '../../scripts/build.ts'
+import { closeDoors, DOORS } from '../../scripts/close-doors.ts'
+
+let folder = ''
+let hostile = ''
+let closed = ''
+let open = ''
+
+const PROGRAM = `
+  const { connect } = require('node:net')
+  const list = () => require('node:fs').readFileSync('/proc/self/net/tcp', 'utf8')
+  setTimeout(() => {
+    console.log(JSON.stringify({
+      argv: process.argv.slice(2),
+      leaked: process.env.FROM_PROJECT ?? null,
+      listening: list().split('\\n').some(line => line.includes(':DEAD 00000000:0000 0A')),
+    }))
+  }, Number(process.env.STAY ?? 0))`
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pen-doors-'))
+  hostile = join(folder, 'project')
+  mkdirSync(hostile)
+  const evil = "console.log('EVIL CODE RAN')"
+  for (const name of ['evil.js', 'evil.ts']) writeFileSync(join(hostile, name), evil)
+  writeFileSync(join(hostile, 'bunfig.toml'), 'preload = ["./evil.js"]\n')
+  for (const name of ['.env', '.env.local', '.env.production', '.env.development'])
+    writeFileSync(join(hostile, name), 'FROM_PROJECT=1\n')
+  writeFileSync(join(hostile, 'package.json'), '{"type":"commonjs","imports":{"#x":"./evil.js"}}')
+  writeFileSync(join(hostile, 'tsconfig.json'), '{"compilerOptions":{"paths":{"node:net":["./evil.ts"]}}}')
+  const entry = join(folder, 'program.ts')
+  writeFileSync(entry, PROGRAM)
+  closed = join(folder, 'closed')
+  open = join(folder, 'open')
+  build({ entry, out: closed })
+  build({ entry, out: open, flags: ['--compile', '--minify'], leaveDoorsOpen: true })
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+function run(
+  binary: string,
+  env: Readonly<Record<string, string>> = {},
+  argv: readonly string[] = ['hello'],
+): string {
+  const result = Bun.spawnSync([binary, ...argv], {
+    cwd: hostile,
+    env: { PATH: '/usr/bin:/bin', HOME: folder, ...env },
+    timeout: 10_000,
+  })
+  return `${result.stdout}${result.stderr}`
+}
+const QUIET = '{"argv":["hello"],"leaked":null,"listening":false}\n'
+
+/** What is tried, and what shows that it worked. */
+const TRICKS: readonly [title: string, env: Readonly<Record<string, string>>, worked: string][] = [
+  ['bunfig.toml of the current directory', {}, 'EVIL CODE RAN'],
+  ['.env of the current directory', {}, '"leaked":"1"'],
+  ['BUN_OPTIONS with a preload', { BUN_OPTIONS: '--preload ./evil.js' }, 'EVIL CODE RAN'],
+  ['BUN_OPTIONS with a configuration', { BUN_OPTIONS: '--config=./bunfig.toml' }, 'EVIL CODE RAN'],
+  ['BUN_INSPECT with a port', { BUN_INSPECT: 'ws://127.0.0.1:57005/x', STAY: '400' }, '"listening":true'],
+]
+
+describe('the built binary', () => {
+  test.each(TRICKS)('does not obey %s', (_title, env) => {
+    expect(run(closed, env)).toBe(QUIET)
+  })
+
+  test('does not become Bun by BUN_BE_BUN', () => {
+    expect(run(closed, { BUN_BE_BUN: '1' }, ['evil.ts'])).toBe(QUIET.replace('hello', 'evil.ts'))
+  })
+
+  test('writes no file that a variable names', () => {
+    const out = join(folder, 'closed.out')
+    run(closed, {
+      BUN_BYTECODE_ORDER_OUT: out,
+      BUN_BYTECODE_DIGEST_OUT: out,
+      BUN_BYTECODE_ORDER_NAMES_OUT: out,
+    })
+    expect(existsSync(out)).toBe(false)
+  })
+
+  test.each([
+    ['NODE_OPTIONS', '--require ./evil.js'],
+    ['NODE_OPTIONS', '--import ./evil.js'],
+    ['NODE_PATH', '.'],
+    ['BUN_INSPECT_PRELOAD', './evil.js'],
+    ['BUN_CONFIG_PRELOAD', './evil.js'],
+  ])('does not obey %s=%s (nor does Bun itself today)', (name, value) => {
+    expect(run(closed, { [name]: value })).toBe(QUIET)
+  })
+
+  test('obeys nothing when every door is tried at once', () => {
+    const env = Object.fromEntries(DOORS.map(name => [name, '1']))
+    expect(run(closed, env)).toBe(QUIET)
+  })
+})
+
+describe('the twin, a plain compile of the same program', () => {
+  test.each(TRICKS)('does obey %s', (_title, env, worked) => {
+    expect(run(open, env)).toContain(worked)
+  })
+
+  test('becomes Bun by BUN_BE_BUN', () => {
+    expect(run(open, { BUN_BE_BUN: '1' }, ['evil.ts'])).toContain('EVIL CODE RAN')
+  })
+
+  test('writes a file that a variable names', () => {
+    const out = join(folder, 'open.out')
+    run(open, { BUN_BYTECODE_ORDER_OUT: out })
+    expect(existsSync(out)).toBe(true)
+  })
+})
+
+describe('closing the doors', () => {
+  test('stops the build when a name is not where it was', () => {
+    const all = Buffer.from(`\0${DOORS.join('\0')}\0`)
+    closeDoors(Buffer.from(all))
+    for (const name of DOORS) {
+      const without = Buffer.from(all.toString().replace(`\0${name}\0`, `\0X${name.slice(1)}\0`))
+      expect(() => closeDoors(without)).toThrow(name)
+    }
+  })
+
+  test('leaves no door’s name in the binary as a string of its own', () => {
+    const bytes = readFileSync(closed)
+    expect(DOORS.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
+  })
+
+  test.each(['bunfig', 'dotenv', 'tsconfig', 'package-json'])(
+    'the build says --no-compile-autoload-%s',
+    what => {
+      expect(BUILD_FLAGS as readonly string[]).toContain(`--no-compile-autoload-${what}`)
+    },
+  )
+})

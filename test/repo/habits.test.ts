@@ -1,0 +1,74 @@
+/** Rules about single files: what they may contain, how long they are, what they are called. */
+import { describe, expect, test } from 'bun:test'
+import { basename } from 'node:path'
+import { sources } from './sources.ts'
+
+const LONGEST = 400
+/** Tables that read better whole. Each needs its reason. */
+const LONGER: Readonly<Record<string, string>> = {}
+
+const FORBIDDEN_NAMES = /^(.*-)?(utils?|helpers?|manager|common|types|misc|shared)(\.test)?\.ts$/
+
+const src = sources('src')
+const product = src.filter(source => !source.isTest)
+const everything = [...src, ...sources('test', 'scripts', 'bench')]
+
+describe('files', () => {
+  test(`none is longer than ${LONGEST} lines`, () => {
+    const long = everything.filter(
+      source => LONGER[source.path] === undefined && source.text.split('\n').length - 1 > LONGEST,
+    )
+    expect(long.map(source => source.path)).toEqual([])
+  })
+
+  test('each is named for what it holds, not utils, helpers, manager, common or types', () => {
+    expect(everything.map(s => s.path).filter(path => FORBIDDEN_NAMES.test(basename(path)))).toEqual([])
+  })
+
+  test('src/ is two levels deep, three below backend/', () => {
+    const depth = (path: string): number => path.split('/').length - 1
+    const deep = src.filter(({ path }) => depth(path) > (path.startsWith('src/backend/') ? 3 : 2))
+    expect(deep.map(source => source.path)).toEqual([])
+  })
+})
+
+describe('code', () => {
+  const without = (files: typeof everything, word: RegExp, allowed: readonly string[] = []): string[] =>
+    files.filter(s => word.test(s.code) && !allowed.includes(s.path)).map(s => s.path)
+
+  test('child_process is imported by src/base/spawn.ts alone', () => {
+    const users = product.filter(s => s.imports.some(i => i.specifier.endsWith('child_process')))
+    expect(users.map(s => s.path).filter(path => path !== 'src/base/spawn.ts')).toEqual([])
+  })
+
+  test('only src/main.ts ends the process', () => {
+    expect(without(product, /\bprocess\s*\.\s*(exit|reallyExit|abort)\b/, ['src/main.ts'])).toEqual([])
+  })
+
+  test('any is written nowhere', () => {
+    const any = /(:\s*any\b|\bas\s+any\b|<any\b|\bany\[\])/
+    expect(any.test('let x: any')).toBe(true)
+    expect(without(everything, any)).toEqual([])
+  })
+
+  test('the type checker is nowhere told to look away', () => {
+    const marks = new RegExp(`@ts-${'(ignore|nocheck)'}`)
+    expect(everything.filter(s => marks.test(s.text)).map(s => s.path)).toEqual([])
+  })
+
+  test('an import of a file of ours ends in .ts or .json', () => {
+    const bad = everything.flatMap(s =>
+      s.imports
+        .filter(i => i.file !== undefined && !/\.(ts|json)$/.test(i.specifier))
+        .map(i => `${s.path} ${i.specifier}`),
+    )
+    expect(bad).toEqual([])
+  })
+
+  test('tests are skipped through test/skip.ts alone', () => {
+    const raw =
+      /\b(test|it|describe)\s*\.\s*(skip|skipIf|todo|todoIf|only|if|failing)\b|\bx(test|it|describe)\(/
+    const tests = everything.filter(s => s.isTest || s.path.startsWith('test/'))
+    expect(without(tests, raw, ['test/skip.ts'])).toEqual([])
+  })
+})

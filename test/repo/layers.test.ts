@@ -1,0 +1,161 @@
+/**
+ * The architecture, as a table. Data flows one way: config → policy → plan → backend → sandbox.
+ * A folder may import itself and what its row names, nothing else.
+ */
+import { describe, expect, test } from 'bun:test'
+import { type Source, sources } from './sources.ts'
+
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  wire: ['base'],
+  // Pure: no I/O, no clock, no environment. Gateway, broker and `pen policy explain` share these verdicts.
+  policy: ['base'],
+  plan: ['policy', 'base'],
+  // Disk to text with positions, and back.
+  config: ['policy', 'base'],
+  audit: ['policy', 'base'],
+  // The one way out and the file server: both ask policy/ and record before they act.
+  gateway: ['policy', 'audit', 'wire', 'base'],
+  broker: ['policy', 'audit', 'wire', 'base'],
+  backend: ['plan', 'policy', 'wire', 'base'],
+  // A running plan.
+  sandbox: ['backend', 'gateway', 'broker', 'audit', 'config', 'plan', 'policy', 'wire', 'base'],
+  // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
+  inner: ['wire', 'base'],
+  cli: [
+    'sandbox',
+    'backend',
+    'gateway',
+    'broker',
+    'audit',
+    'config',
+    'plan',
+    'policy',
+    'inner',
+    'wire',
+    'base',
+  ],
+}
+
+/** Runtime packages that may be imported, and from where. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  valibot: ['policy', 'config'],
+  'ipaddr.js': ['policy', 'gateway'],
+  'tldts-icann': ['policy', 'config'],
+}
+
+const PURE = ['policy', 'plan']
+/** Only names and arithmetic: no file, socket, clock or process behind them. */
+const PURE_NODE = ['node:path', 'node:path/posix']
+const IMPURE_WORDS =
+  /\b(process\.|Bun\.|Date\.now|new Date\(\)|performance\.|Math\.random|setTimeout|setInterval|fetch\(|console\.)/
+
+const all = sources('src').filter(source => !source.isTest)
+const byPath = new Map(all.map(source => [source.path, source]))
+const layerOf = (path: string): string => path.split('/')[1] ?? ''
+
+const breaches = (check: (source: Source) => readonly string[]): string[] =>
+  all.flatMap(source => check(source).map(problem => `${source.path} ${problem}`))
+
+describe('layers', () => {
+  test('every folder of src/ has a row in the table', () => {
+    const folders = all
+      .filter(source => source.path.split('/').length > 2)
+      .map(source => layerOf(source.path))
+    expect([...new Set(folders)].filter(folder => LAYERS[folder] === undefined)).toEqual([])
+  })
+
+  test('a folder imports only what its row allows', () => {
+    expect(
+      breaches(source => {
+        const from = layerOf(source.path)
+        const allowed = LAYERS[from]
+        if (allowed === undefined) return [] // main.ts and index.ts may import anything
+        return source.imports.flatMap(({ file, specifier }) => {
+          if (file === undefined || !file.startsWith('src/')) return []
+          const to = layerOf(file)
+          return to === from || allowed.includes(to) ? [] : [`imports ${specifier}`]
+        })
+      }),
+    ).toEqual([])
+  })
+
+  test('nobody but main.ts imports cli/', () => {
+    expect(
+      breaches(source =>
+        layerOf(source.path) === 'cli' || source.path === 'src/main.ts'
+          ? []
+          : source.imports
+              .filter(({ file }) => file?.startsWith('src/cli/'))
+              .map(i => `imports ${i.specifier}`),
+      ),
+    ).toEqual([])
+  })
+
+  test('runtime packages are imported only where the table says', () => {
+    expect(
+      breaches(source =>
+        source.imports.flatMap(({ specifier }) => {
+          if (specifier.startsWith('.') || /^(node|bun):/.test(specifier)) return []
+          const name = Object.keys(PACKAGES).find(key => specifier === key || specifier.startsWith(`${key}/`))
+          if (name === undefined) return [`imports ${specifier}, which is not a runtime package of pen`]
+          return PACKAGES[name]?.includes(layerOf(source.path)) ? [] : [`imports ${specifier}`]
+        }),
+      ),
+    ).toEqual([])
+  })
+
+  test('policy/ and plan/ reach no I/O, not even through what they import', () => {
+    const impure = (path: string, seen: Set<string>): string[] => {
+      const source = byPath.get(path)
+      if (source === undefined || seen.has(path)) return []
+      seen.add(path)
+      return source.imports.flatMap(({ specifier, file, typeOnly }) => {
+        if (typeOnly) return []
+        if (file !== undefined) return impure(file, seen)
+        if (/^(node|bun):/.test(specifier) && !PURE_NODE.includes(specifier))
+          return [`${path} → ${specifier}`]
+        return []
+      })
+    }
+    expect(
+      breaches(source => (PURE.includes(layerOf(source.path)) ? impure(source.path, new Set()) : [])),
+    ).toEqual([])
+  })
+
+  test('policy/ and plan/ name no clock, environment, console or process', () => {
+    expect(
+      breaches(source => {
+        if (!PURE.includes(layerOf(source.path))) return []
+        const word = IMPURE_WORDS.exec(source.code)
+        return word === null ? [] : [`says ${word[0]}`]
+      }),
+    ).toEqual([])
+  })
+
+  test('Bun’s own API stays in backend/, sandbox/, gateway/, broker/ and inner/: the library also runs on Node', () => {
+    expect(
+      breaches(source => {
+        if (['backend', 'sandbox', 'gateway', 'broker', 'inner'].includes(layerOf(source.path))) return []
+        const bun = source.imports
+          .filter(({ specifier }) => /^bun(:|$)/.test(specifier))
+          .map(i => i.specifier)
+        return [...bun, ...(/\bBun\./.test(source.code) ? ['Bun.'] : [])].map(word => `uses ${word}`)
+      }),
+    ).toEqual([])
+  })
+
+  test('nothing outside backend/ compares a backend’s name: it asks for capabilities', () => {
+    const names = 'process|podman|docker|vm|apple|soft|kubernetes'
+    const compare = new RegExp(
+      `\\bbackend(\\.name|Name)?\\s*[!=]==?\\s*['"](${names})['"]|case '(podman|docker|apple|kubernetes)'`,
+    )
+    expect(
+      breaches(source => {
+        if (layerOf(source.path) === 'backend') return []
+        const found = compare.exec(source.text)
+        return found === null ? [] : [`says ${found[0]}`]
+      }),
+    ).toEqual([])
+  })
+})
