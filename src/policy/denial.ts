@@ -1,0 +1,106 @@
+import type { Address } from './address.ts'
+import type { AddressClass } from './address-class.ts'
+import { HOST_SERVICE, type Host, isLocalName } from './host.ts'
+import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule } from './net-rule.ts'
+import type { TargetRules } from './network.ts'
+import type { Port } from './port.ts'
+import { type Source, type Sourced, showSource } from './source.ts'
+
+/** Stable words: they are in the audit and in the `x-pen-denied` header. */
+export type DenialReason =
+  | 'offline'
+  | 'network-off'
+  | 'denied-by-rule'
+  | 'not-allowed'
+  | 'port-not-allowed'
+  | 'address-not-allowed'
+  | 'literal-not-allowed'
+  | 'local-name'
+
+export interface Denied {
+  readonly ok: false
+  readonly reason: DenialReason
+  /** One sentence for a person, without full stop. It holds canonical names only. */
+  readonly why: string
+  /** The rule that denied, or for a near miss the rule that would have allowed something close. */
+  readonly rule: AllowRule | DenyRule | undefined
+  readonly source: Source | undefined
+  /** The command or change that would allow it. */
+  readonly cure: string
+}
+
+export function deny(
+  reason: DenialReason,
+  why: string,
+  cure: string,
+  by?: Sourced<AllowRule | DenyRule>,
+): Denied {
+  return { ok: false, reason, why, rule: by?.rule, source: by?.source, cure }
+}
+
+export function denyByRule(by: Sourced<DenyRule>): Denied {
+  const rule = printRule(by.rule)
+  return deny('denied-by-rule', `denied by "${rule}"`, `take "${rule}" out of ${showSource(by.source)}`, by)
+}
+
+/** A sandbox that dials loopback through the gateway means a service of the machine it was started on. */
+export function denyLoopback(target: Host | Address, port: Port): Denied {
+  const why = `${target} is the sandbox itself here, and a service of this machine has its own name`
+  return deny('local-name', why, allowCommand({ kind: 'host-service' }, port))
+}
+
+export function denyAddress(address: Address, kind: AddressClass, port: Port): Denied {
+  const target: NetTarget = { kind: 'address', address }
+  if (kind === 'loopback' || kind === 'unspecified') return denyLoopback(address, port)
+  if (kind === 'public')
+    return deny('literal-not-allowed', `no rule names the address ${address}`, allowCommand(target, port))
+  const why = `${address} is ${inWords(kind)} address, and no rule names it`
+  return deny('address-not-allowed', why, allowCommand(target, port))
+}
+
+/** `near` are the rules that would have matched at another port. */
+export function denyName(
+  host: Host,
+  port: Port,
+  near: TargetRules | undefined,
+  apex: TargetRules | undefined,
+): Denied {
+  const target: NetTarget = { kind: 'name', host }
+  const wrongPort = near && denyPort(target, port, near)
+  if (wrongPort !== undefined) return wrongPort
+  const cure = allowCommand(target, port)
+  const wildcard = apex?.allow.get(port)
+  if (wildcard !== undefined)
+    return deny(
+      'not-allowed',
+      `"${printRule(wildcard.rule)}" means the names under ${host}, not ${host} itself`,
+      cure,
+      wildcard,
+    )
+  if (isLocalName(host))
+    return deny('local-name', `${host} is a name of the local network, and no rule names it`, cure)
+  return deny('not-allowed', `no rule allows ${host}`, cure)
+}
+
+/** Undefined when the target is allowed at no port at all. */
+export function denyPort(target: NetTarget, port: Port, near: TargetRules): Denied | undefined {
+  const [other] = near.allow.values()
+  if (other === undefined) return undefined
+  const ports = [...near.allow.keys()].slice(0, 5).join(', ')
+  const why = `${printEndpoint(target, 'any')} is allowed at port ${ports}, not at ${port}`
+  return deny('port-not-allowed', why, allowCommand(target, port), other)
+}
+
+export function denyHostService(port: Port, rules: TargetRules): Denied {
+  const target: NetTarget = { kind: 'host-service' }
+  const why = `no rule allows ${HOST_SERVICE}, the services of this machine`
+  return denyPort(target, port, rules) ?? deny('not-allowed', why, allowCommand(target, port))
+}
+
+const allowCommand = (target: NetTarget, port: Port): string => `pen allow ${printEndpoint(target, port)}`
+
+function inWords(kind: AddressClass): string {
+  if (kind === 'embedded-v4') return 'a disguised IPv4'
+  if (kind === 'cgnat') return 'a carrier-grade NAT'
+  return `a ${kind}`
+}

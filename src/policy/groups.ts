@@ -1,0 +1,112 @@
+/**
+ * Named sets of hosts. A change to a set is a change of its version, so that a person can be shown what is new.
+ * Sets for package managers name no host at all: they follow the package manager's own configuration
+ * (`config/groups.ts`), so a private mirror just works.
+ */
+
+/** Whose configuration says where packages come from. */
+export type PackageManager = 'npm' | 'pip' | 'cargo' | 'go' | 'apt'
+
+/** An entry as it would stand in `network.http`, and what it is for. */
+export interface GroupHost {
+  readonly rule: string
+  readonly reason: string
+}
+
+export interface HostGroup {
+  readonly version: number
+  readonly reason: string
+  readonly hosts: readonly GroupHost[]
+}
+
+export interface FollowingGroup {
+  readonly version: number
+  readonly reason: string
+  readonly follows: PackageManager
+}
+
+export type Group = HostGroup | FollowingGroup
+
+export type GroupName =
+  | 'npm'
+  | 'pypi'
+  | 'crates'
+  | 'go'
+  | 'debian'
+  | 'ubuntu'
+  | 'github'
+  | 'gitlab'
+  | 'docker-hub'
+  | 'anthropic'
+  | 'openai'
+  | 'google-ai'
+
+export const GROUPS: Readonly<Record<GroupName, Group>> = {
+  npm: { version: 1, reason: 'JavaScript packages, from the registries in npmrc', follows: 'npm' },
+  pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf', follows: 'pip' },
+  crates: { version: 1, reason: 'Rust crates, from the registries in cargo’s config.toml', follows: 'cargo' },
+  go: { version: 1, reason: 'Go modules, from GOPROXY and GOSUMDB', follows: 'go' },
+  debian: { version: 1, reason: 'Debian packages, from the sources of apt', follows: 'apt' },
+  ubuntu: { version: 1, reason: 'Ubuntu packages, from the sources of apt', follows: 'apt' },
+  github: {
+    version: 1,
+    reason: 'clone, fetch, push and the API of GitHub; whoever can push can also publish',
+    hosts: [
+      { rule: 'github.com:443', reason: 'git over HTTPS and release pages' },
+      { rule: 'github.com:22', reason: 'git over SSH' },
+      { rule: 'api.github.com:443', reason: 'the API, used by gh' },
+      { rule: 'codeload.github.com:443', reason: 'source archives' },
+      { rule: 'raw.githubusercontent.com:443', reason: 'single files' },
+      { rule: 'objects.githubusercontent.com:443', reason: 'files of large-file storage' },
+      { rule: 'release-assets.githubusercontent.com:443', reason: 'files of a release' },
+    ],
+  },
+  gitlab: {
+    version: 1,
+    reason: 'clone, fetch, push and the API of gitlab.com; whoever can push can also publish',
+    hosts: [
+      { rule: 'gitlab.com:443', reason: 'git over HTTPS, archives and the API' },
+      { rule: 'gitlab.com:22', reason: 'git over SSH' },
+    ],
+  },
+  'docker-hub': {
+    version: 1,
+    reason: 'pull images from Docker Hub',
+    hosts: [
+      { rule: 'registry-1.docker.io:443', reason: 'manifests' },
+      { rule: 'auth.docker.io:443', reason: 'the token that a pull needs' },
+      { rule: 'production.cloudflare.docker.com:443', reason: 'layers' },
+    ],
+  },
+  anthropic: {
+    version: 1,
+    reason: 'models of Anthropic',
+    hosts: [
+      { rule: 'api.anthropic.com:443', reason: 'the API' },
+      { rule: 'console.anthropic.com:443', reason: 'sign-in and renewal of its token' },
+      { rule: 'platform.claude.com:443', reason: 'sign-in and renewal of its token' },
+    ],
+  },
+  openai: {
+    version: 1,
+    reason: 'models of OpenAI',
+    hosts: [
+      { rule: 'api.openai.com:443', reason: 'the API' },
+      { rule: 'auth.openai.com:443', reason: 'sign-in and renewal of its token' },
+      { rule: 'chatgpt.com:443', reason: 'the API for those who signed in with a plan' },
+    ],
+  },
+  'google-ai': {
+    version: 1,
+    reason: 'Gemini models',
+    hosts: [
+      { rule: 'generativelanguage.googleapis.com:443', reason: 'the API' },
+      { rule: 'cloudcode-pa.googleapis.com:443', reason: 'the API for those who signed in with an account' },
+      { rule: 'oauth2.googleapis.com:443', reason: 'renewal of the sign-in token' },
+    ],
+  },
+}
+
+export function isGroupName(name: string): name is GroupName {
+  return Object.hasOwn(GROUPS, name)
+}

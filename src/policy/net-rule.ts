@@ -1,0 +1,74 @@
+import { type Address, isIPv6 } from './address.ts'
+import { HOST_SERVICE, type Host, isUnder } from './host.ts'
+import type { Port } from './port.ts'
+
+/** Whom a rule is about. `host.pen.internal` and addresses are never names: a name rule cannot mean them, nor the reverse. */
+export type NetTarget =
+  | { readonly kind: 'name'; readonly host: Host }
+  | { readonly kind: 'wildcard'; readonly suffix: Host }
+  | { readonly kind: 'address'; readonly address: Address }
+  | { readonly kind: 'host-service' }
+
+/** One endpoint, or all subdomains of a name at one port. The gateway's whole vocabulary. */
+export type NetRule<P extends Port | 'any' = Port> = NetTarget & { readonly port: P }
+
+/** A grant names its port. */
+export type AllowRule = NetRule<Port>
+
+/** A denial may mean every port. */
+export type DenyRule = NetRule<Port | 'any'>
+
+/** The list of `config.json` in which a grant belongs. */
+export function listOf(rule: AllowRule): 'http' | 'tcp' {
+  return rule.kind === 'name' || rule.kind === 'wildcard' ? 'http' : 'tcp'
+}
+
+/** The text that parses to this rule again. */
+export function printRule(rule: DenyRule): string {
+  return printEndpoint(rule, rule.port)
+}
+
+export function printEndpoint(target: NetTarget, port: Port | 'any'): string {
+  const text = printTarget(target)
+  return port === 'any' ? text : `${text}:${port}`
+}
+
+function printTarget(rule: NetTarget): string {
+  switch (rule.kind) {
+    case 'name':
+      return rule.host
+    case 'wildcard':
+      return `*.${rule.suffix}`
+    case 'address':
+      return isIPv6(rule.address) ? `[${rule.address}]` : rule.address
+    case 'host-service':
+      return HOST_SERVICE
+  }
+}
+
+/** Says whether all that `inner` means is also meant by `outer`. */
+export function covers(outer: DenyRule, inner: DenyRule): boolean {
+  if (outer.port !== 'any' && outer.port !== inner.port) return false
+  switch (outer.kind) {
+    case 'name':
+      return inner.kind === 'name' && inner.host === outer.host
+    case 'wildcard':
+      if (inner.kind === 'name') return isUnder(inner.host, outer.suffix)
+      return (
+        inner.kind === 'wildcard' && (inner.suffix === outer.suffix || isUnder(inner.suffix, outer.suffix))
+      )
+    case 'address':
+      return inner.kind === 'address' && inner.address === outer.address
+    case 'host-service':
+      return inner.kind === 'host-service'
+  }
+}
+
+/**
+ * What two grants both allow: the narrower of them, or nothing. Names form a tree and a grant has one port, so two
+ * grants never overlap in part. An untrusted layer is merged with this: it can narrow a grant and never make one.
+ */
+export function meet(a: AllowRule, b: AllowRule): AllowRule | undefined {
+  if (covers(a, b)) return b
+  return covers(b, a) ? a : undefined
+}
