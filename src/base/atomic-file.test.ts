@@ -148,7 +148,7 @@ describe('writeFileAtomically', () => {
       expect(full).toEndWith('\noldconfig.json\n')
       const readOnly = await writeIn(
         file,
-        `${mount('1m')} && mount -o remount,ro ${directory}`,
+        `${mount('1m')} && mount -o remount,ro,bind ${directory}`,
         after,
         unshare,
       )

@@ -34,7 +34,7 @@ export class UndoStack {
    * for the same one; an undo pushed meanwhile (a signal arrived while resources were being taken) is run by it too.
    */
   unwind(): Promise<readonly UndoFailure[]> {
-    if (this.#unwinding) return this.#unwinding
+    if (this.#unwinding !== undefined) return this.#unwinding
     const failures: UndoFailure[] = []
     const pending = this.#drain(failures)
     if (pending === undefined) return Promise.resolve(failures)

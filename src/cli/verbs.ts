@@ -1,0 +1,10 @@
+import type { VerbTable } from './verb.ts'
+
+/**
+ * Every verb, by name; two words for one inside a group. Specifiers are literal, because a compiled binary has no
+ * other modules, and behind functions, because only the verb in use is evaluated: the rest costs no start time.
+ */
+export const VERBS: VerbTable = {
+  help: () => import('./help.ts'),
+  version: () => import('./version.ts'),
+}

@@ -1,0 +1,17 @@
+import type { ExitCode } from './base/error.ts'
+import { dispatch, fail, mentionsJson } from './cli/dispatch.ts'
+import { openTerminal } from './cli/terminal.ts'
+import { VERBS } from './cli/verbs.ts'
+
+const argv = process.argv.slice(2)
+const surroundings = { env: process.env, terminal: openTerminal(process.env), verbs: VERBS }
+
+/** The only exit. Output is written synchronously, so nothing is lost by leaving at once. */
+const exit = (code: ExitCode): never => process.exit(code)
+
+/** A failure nobody awaited: what state it left is unknown, so pen ends rather than goes on. */
+const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), surroundings))
+process.on('uncaughtException', end)
+process.on('unhandledRejection', end)
+
+dispatch(argv, surroundings).then(exit, end)
