@@ -46,9 +46,10 @@ describe('code', () => {
   })
 
   test('any is written nowhere', () => {
-    const any = /(:\s*any\b|\bas\s+any\b|<any\b|\bany\[\])/
-    expect(any.test('let x: any')).toBe(true)
-    expect(without(everything, any)).toEqual([])
+    const word = ['a', 'ny'].join('') // so that this file does not say it
+    const written = new RegExp(`(:\\s*|\\bas\\s+|<)${word}\\b|\\b${word}\\[\\]`)
+    expect(written.test(`let x: ${word}`)).toBe(true)
+    expect(without(everything, written)).toEqual([])
   })
 
   test('the type checker is nowhere told to look away', () => {

@@ -96,7 +96,7 @@ describe('scripts/system-packages.txt', () => {
   })
 
   test('names for group run exactly the tools that the shim looks for', () => {
-    const looked = /for tool in ([a-z ]+);/.exec(read('pen'))?.[1]?.split(' ')
-    expect(rows.filter(([group]) => group === 'run').map(([, command]) => command)).toEqual(looked)
+    const looked = /for tool in ([a-z ]+);/.exec(read('pen'))?.[1]?.split(' ') ?? []
+    expect(rows.filter(([group]) => group === 'run').map(([, command = '']) => command)).toEqual(looked)
   })
 })

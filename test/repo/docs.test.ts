@@ -1,0 +1,57 @@
+/** What the pages say must be so: files they link to exist, and verbs they show are verbs, or said to be to come. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { VERBS } from '../../src/cli/verbs.ts'
+import { list, ROOT, read } from './sources.ts'
+
+const top = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
+const pages = [...top, ...list('docs', ['.md'])]
+
+const LINK = /\]\((?!https?:|mailto:|#)([^)#\s]+)/g
+/** In code spans and blocks: `pen run …`, `./pen version`. */
+const COMMAND = /(?:^|[`$ ])(?:\.\/)?pen ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/g
+
+/** A verb that a page shows before it exists: the line or its heading says "to come". */
+function unknownVerbs(page: string): string[] {
+  const found: string[] = []
+  let heading = ''
+  let fenced = false
+  for (const line of read(page).split('\n')) {
+    if (line.startsWith('```')) fenced = !fenced
+    if (line.startsWith('#') && !fenced) heading = line
+    if (/to come/i.test(line) || /to come/i.test(heading)) continue
+    const code = fenced ? [line] : [...line.matchAll(/`([^`]+)`/g)].map(([, span]) => span ?? '')
+    for (const span of code)
+      for (const [, first = '', second = ''] of span.matchAll(COMMAND))
+        if (VERBS[first] === undefined && VERBS[`${first} ${second}`] === undefined)
+          found.push(`${page}: pen ${first}`)
+  }
+  return found
+}
+
+describe('documentation', () => {
+  test('every page that a newcomer looks for is there', () => {
+    expect([...top, 'LICENSE'].filter(page => !existsSync(join(ROOT, page)))).toEqual([])
+  })
+
+  test('links between pages lead to files', () => {
+    const broken = pages.flatMap(page =>
+      [...read(page).matchAll(LINK)]
+        .map(([, target = '']) => target)
+        .filter(target => !existsSync(join(ROOT, dirname(page), target)))
+        .map(target => `${page} → ${target}`),
+    )
+    expect(broken).toEqual([])
+  })
+
+  test('verbs that a page shows exist, or are marked as to come', () => {
+    // Requirements list what is still to come, row by row, and have a test of their own.
+    expect(pages.filter(page => page !== 'docs/requirements.md').flatMap(unknownVerbs)).toEqual([])
+  })
+
+  test('decisions are numbered without a hole', () => {
+    const numbers = list('docs/decisions', ['.md']).map(path => Number(/(\d{4})-/.exec(path)?.[1]))
+    expect(numbers).toEqual(numbers.map((_, i) => i + 1))
+  })
+})
