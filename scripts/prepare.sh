@@ -99,17 +99,30 @@ system_packages() {
   install_packages "$manager" "$as" $packages || fail "that did not work; by hand: ${as:+sudo }$line"
 }
 
-# Install scripts of npm packages never run here. Bun's would only put its binary in place: done below instead.
+# Install scripts of npm packages never run here. Bun's would only put its binary in place: place_bun does that.
+# node_modules/.pen-lock is the lock file that was installed; without it, a plain npm ci by hand counts by its time.
+npm_installed() {
+  if [ -f node_modules/.pen-lock ]; then
+    cmp -s package-lock.json node_modules/.pen-lock
+  else
+    [ -n "$(find node_modules/.package-lock.json -newer package-lock.json 2>/dev/null)" ]
+  fi
+}
+
 npm_packages() {
-  if cmp -s package-lock.json node_modules/.pen-lock && [ -x node_modules/bun/bin/bun.exe ]; then return; fi
-  [ "${PEN_NO_INSTALL-}" = 1 ] && fail 'npm packages are missing. PEN_NO_INSTALL=1 forbids installing; run: npm ci --ignore-scripts && sh scripts/prepare.sh npm' "(in $root)"
-  has node && has npm || fail 'node and npm are missing: install Node.js 20 or newer (packages nodejs and npm; with brew: node)'
-  node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
-    fail "Node.js is too old ($(node --version)): install version 20 or newer"
-  say 'installing npm packages…'
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null >&2 || fail "npm ci failed in $root"
+  if ! npm_installed; then
+    if [ "${PEN_NO_INSTALL-}" = 1 ]; then
+      fail "npm packages are missing. PEN_NO_INSTALL=1 forbids installing; in $root run: npm ci --ignore-scripts"
+    fi
+    has node && has npm || fail 'node and npm are missing: install Node.js 20 or newer (packages nodejs and npm; with brew: node)'
+    node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
+      fail "Node.js is too old ($(node --version)): install version 20 or newer"
+    say 'installing npm packages…'
+    npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error </dev/null >&2 ||
+      fail "npm ci failed in $root"
+  fi
   place_bun
-  cp package-lock.json node_modules/.pen-lock
+  cmp -s package-lock.json node_modules/.pen-lock || cp package-lock.json node_modules/.pen-lock
 }
 
 # More than one variant may be there (glibc and musl): the one that runs is the right one.

@@ -1,10 +1,19 @@
 /** What the shim says and does when something of the machine is missing. Tools are hidden in a mount namespace. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { onlyWhen } from '../skip.ts'
 import { type Clone, makeClone, type Ran, run } from './clone.ts'
-import { read } from './sources.ts'
+import { ROOT, read } from './sources.ts'
 
 let clone: Clone
 let fakes = ''
@@ -71,6 +80,14 @@ describe('a missing tool of the default backend', () => {
   })
 })
 
+/** As npm leaves it when install scripts do not run: the binary in its own package, a placeholder where it is called. */
+function unplaceBun(packages: string): void {
+  const placed = join(packages, 'bun/bin/bun.exe')
+  const variant = readdirSync(join(packages, '@oven'))[0] ?? ''
+  renameSync(placed, join(packages, '@oven', variant, 'bin/bun'))
+  writeFileSync(placed, '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+}
+
 describe('missing npm packages', () => {
   test('are told with PEN_NO_INSTALL=1', () => {
     const bare = makeClone({ withPackages: false })
@@ -79,6 +96,17 @@ describe('missing npm packages', () => {
       expect([ran.code, ran.out]).toEqual([125, ''])
       expect(ran.err).toContain('npm ci --ignore-scripts')
       expect(existsSync(join(bare.root, 'node_modules'))).toBe(false)
+      // The twin: after what it told to run, it runs.
+      const packages = join(bare.root, 'node_modules')
+      cpSync(join(ROOT, 'node_modules'), packages, { recursive: true, verbatimSymlinks: true })
+      rmSync(join(packages, '.pen-lock'))
+      unplaceBun(packages)
+      writeFileSync(join(packages, '.package-lock.json'), '{}')
+      expect(bare.pen([], { env: { PEN_NO_INSTALL: '1' } })).toEqual({
+        code: 0,
+        out: '[] /tmp\n',
+        err: 'pen: building…\n',
+      })
     } finally {
       bare.remove()
     }
