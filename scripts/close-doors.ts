@@ -1,7 +1,7 @@
 /**
  * A compiled Bun program still obeys environment variables of Bun's own: `BUN_OPTIONS="--preload ./x.js"` runs code,
  * `BUN_BE_BUN=1` turns the program into Bun itself, `BUN_INSPECT` opens a debugger port that any local user can reach,
- * and the bytecode ones write files. A project can set them (direnv, editors that load `.env` into their terminals),
+ * the bytecode ones write files, and the crash ones run curl. A project can set them (direnv, editors that load `.env` into their terminals),
  * and no build flag turns them off. So their names are taken out of the binary.
  *
  * Only the first byte of a name becomes NUL. `getenv("")` finds nothing in every C library, and a name that begins
@@ -18,6 +18,8 @@ export const DOORS = [
   'BUN_BYTECODE_ORDER_OUT',
   'BUN_BYTECODE_ORDER_NAMES_OUT',
   'BUN_BYTECODE_DIGEST_OUT',
+  'BUN_ENABLE_CRASH_REPORTING',
+  'BUN_CRASH_REPORT_URL',
 ] as const
 
 const NUL = '\0'

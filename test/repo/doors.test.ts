@@ -8,15 +8,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BUILD_FLAGS, build } from '../../scripts/build.ts'
 import { closeDoors, DOORS } from '../../scripts/close-doors.ts'
+import { ROOT } from './sources.ts'
 
 let folder = ''
 let hostile = ''
 let closed = ''
+/** Plain: every door is open. */
 let open = ''
+/** With pen's flags, but with the names still in it: what only the patch closes. */
+let unpatched = ''
 
 const PROGRAM = `
-  const { connect } = require('node:net')
-  const list = () => require('node:fs').readFileSync('/proc/self/net/tcp', 'utf8')
+  const { existsSync, readFileSync } = require('node:fs')
+  const list = () => existsSync('/proc/self/net/tcp') ? readFileSync('/proc/self/net/tcp', 'utf8') : ''
   setTimeout(() => {
     console.log(JSON.stringify({
       argv: process.argv.slice(2),
@@ -29,18 +33,22 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pen-doors-'))
   hostile = join(folder, 'project')
   mkdirSync(hostile)
-  const evil = "console.log('EVIL CODE RAN')"
-  for (const name of ['evil.js', 'evil.ts']) writeFileSync(join(hostile, name), evil)
+  writeFileSync(join(hostile, 'evil.js'), "console.log('EVIL CODE RAN')")
+  writeFileSync(join(hostile, 'evil.ts'), "console.log('EVIL SCRIPT RAN')")
   writeFileSync(join(hostile, 'bunfig.toml'), 'preload = ["./evil.js"]\n')
   for (const name of ['.env', '.env.local', '.env.production', '.env.development'])
     writeFileSync(join(hostile, name), 'FROM_PROJECT=1\n')
   writeFileSync(join(hostile, 'package.json'), '{"type":"commonjs","imports":{"#x":"./evil.js"}}')
   writeFileSync(join(hostile, 'tsconfig.json'), '{"compilerOptions":{"paths":{"node:net":["./evil.ts"]}}}')
+  mkdirSync(join(folder, 'fakes'))
+  writeFileSync(join(folder, 'fakes/curl'), `#!/bin/sh\n: >'${folder}/sent'\n`, { mode: 0o755 })
   const entry = join(folder, 'program.ts')
   writeFileSync(entry, PROGRAM)
   closed = join(folder, 'closed')
   open = join(folder, 'open')
   build({ entry, out: closed })
+  unpatched = join(folder, 'unpatched')
+  build({ entry, out: unpatched, leaveDoorsOpen: true })
   build({ entry, out: open, flags: ['--compile', '--minify'], leaveDoorsOpen: true })
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -67,6 +75,22 @@ const TRICKS: readonly [title: string, env: Readonly<Record<string, string>>, wo
   ['BUN_OPTIONS with a configuration', { BUN_OPTIONS: '--config=./bunfig.toml' }, 'EVIL CODE RAN'],
   ['BUN_INSPECT with a port', { BUN_INSPECT: 'ws://127.0.0.1:57005/x', STAY: '400' }, '"listening":true'],
 ]
+
+/** Whether a crash of `binary` makes it run curl, to send a report to whoever the variable names. */
+async function reportsCrash(binary: string): Promise<boolean> {
+  const sent = join(folder, 'sent')
+  rmSync(sent, { force: true })
+  const child = Bun.spawn([binary], {
+    cwd: hostile,
+    env: { PATH: join(folder, 'fakes'), STAY: '5000', BUN_CRASH_REPORT_URL: 'http://127.0.0.1:9/' },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  await Bun.sleep(300)
+  child.kill('SIGSEGV')
+  await child.exited
+  await Bun.sleep(200)
+  return existsSync(sent)
+}
 
 describe('the built binary', () => {
   test.each(TRICKS)('does not obey %s', (_title, env) => {
@@ -97,25 +121,36 @@ describe('the built binary', () => {
     expect(run(closed, { [name]: value })).toBe(QUIET)
   })
 
+  test('reports a crash to nobody', async () => {
+    expect(await reportsCrash(closed)).toBe(false)
+  })
+
   test('obeys nothing when every door is tried at once', () => {
     const env = Object.fromEntries(DOORS.map(name => [name, '1']))
     expect(run(closed, env)).toBe(QUIET)
   })
 })
 
-describe('the twin, a plain compile of the same program', () => {
+describe('the twin, the same program with the doors left open', () => {
   test.each(TRICKS)('does obey %s', (_title, env, worked) => {
-    expect(run(open, env)).toContain(worked)
+    const byFile = Object.keys(env).length === 0
+    if (!byFile) expect(run(unpatched)).toBe(QUIET)
+    expect(run(byFile ? open : unpatched, env)).toContain(worked)
   })
 
   test('becomes Bun by BUN_BE_BUN', () => {
-    expect(run(open, { BUN_BE_BUN: '1' }, ['evil.ts'])).toContain('EVIL CODE RAN')
+    expect(run(unpatched, {}, ['evil.ts'])).not.toContain('EVIL')
+    expect(run(unpatched, { BUN_BE_BUN: '1' }, ['evil.ts'])).toContain('EVIL SCRIPT RAN')
   })
 
   test('writes a file that a variable names', () => {
     const out = join(folder, 'open.out')
-    run(open, { BUN_BYTECODE_ORDER_OUT: out })
+    run(unpatched, { BUN_BYTECODE_ORDER_OUT: out })
     expect(existsSync(out)).toBe(true)
+  })
+
+  test('reports a crash to whoever a variable names', async () => {
+    expect(await reportsCrash(unpatched)).toBe(true)
   })
 })
 
@@ -131,6 +166,11 @@ describe('closing the doors', () => {
 
   test('leaves no door’s name in the binary as a string of its own', () => {
     const bytes = readFileSync(closed)
+    expect(DOORS.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
+  })
+
+  test('was done to dist/pen', () => {
+    const bytes = readFileSync(join(ROOT, 'dist/pen')) // made by npm run build, or by ./pen
     expect(DOORS.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
   })
 
