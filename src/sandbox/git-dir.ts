@@ -1,0 +1,99 @@
+/**
+ * The directory behind a `.git` file. The file lies in the workspace, so a sandbox may have rewritten it to name another
+ * repository of the user: a directory outside is believed only when it names this workspace in return.
+ */
+import { realpathSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { readRegularFile } from '../base/regular-file.ts'
+import { type GitSetting, MAX_GIT_CONFIG, parseGitConfig } from './git-config.ts'
+import { lstatOrUndefined } from './places.ts'
+
+const MAX_POINTER = 8192
+
+export type GitDir =
+  | { readonly kind: 'inside'; readonly gitDir: string }
+  | { readonly kind: 'worktree'; readonly gitDir: string; readonly commonDir: string }
+  | { readonly kind: 'submodule'; readonly gitDir: string }
+  | { readonly kind: 'refused'; readonly why: string }
+
+/** The path that a `.git`, `gitdir` or `commondir` file names, absolute. */
+export function readPointer(file: string, prefix = '', base = dirname(file)): string | undefined {
+  const text = readText(file, MAX_POINTER)?.replace(/\r?\n$/, '')
+  if (text === undefined || !text.startsWith(prefix) || /[\n\r\0]/.test(text)) return undefined
+  const named = text.slice(prefix.length)
+  return named === '' ? undefined : resolve(base, named)
+}
+
+export const readGitFile = (file: string, base = dirname(file)): string | undefined =>
+  readPointer(file, 'gitdir: ', base)
+
+export function readGitConfig(file: string): readonly GitSetting[] | undefined {
+  const text = readText(file, MAX_GIT_CONFIG)
+  return text === undefined ? undefined : parseGitConfig(text)
+}
+
+/** HEAD, objects and refs are what git itself looks for. */
+export function looksLikeGitDir(dir: string): boolean {
+  const head = lstatOrUndefined(`${dir}/HEAD`)
+  return (
+    head !== undefined &&
+    !head.isDirectory() &&
+    lstatOrUndefined(`${dir}/objects`)?.isDirectory() === true &&
+    lstatOrUndefined(`${dir}/refs`)?.isDirectory() === true
+  )
+}
+
+export function resolveGitFile(workspace: string, home: string): GitDir {
+  const gitDir = readGitFile(`${workspace}/.git`)
+  if (gitDir === undefined) return refused('it is not a "gitdir: …" line')
+  if (gitDir.startsWith(`${workspace}/`)) return { kind: 'inside', gitDir }
+  const odd = oddDirectory(gitDir, workspace, home)
+  if (odd !== undefined) return refused(odd)
+
+  const back = readPointer(`${gitDir}/gitdir`)
+  if (back !== undefined) {
+    if (back !== `${workspace}/.git`) return refused('that directory belongs to another worktree')
+    const commonDir = readPointer(`${gitDir}/commondir`)
+    if (commonDir === undefined || dirname(gitDir) !== `${commonDir}/worktrees` || basename(gitDir) === '')
+      return refused('that directory is not in the worktrees of its repository')
+    const oddCommon = oddDirectory(commonDir, workspace, home)
+    if (oddCommon !== undefined) return refused(oddCommon)
+    if (!looksLikeGitDir(commonDir)) return refused('the repository that it belongs to is not one')
+    return { kind: 'worktree', gitDir, commonDir }
+  }
+
+  if (!looksLikeGitDir(gitDir)) return refused('there is no repository there')
+  const worktree = readGitConfig(`${gitDir}/config`)?.findLast(s => s.key === 'core.worktree')?.value
+  if (worktree === undefined || resolve(gitDir, worktree) !== workspace)
+    return refused('that repository does not name this directory as its working tree')
+  return { kind: 'submodule', gitDir }
+}
+
+function oddDirectory(dir: string, workspace: string, home: string): string | undefined {
+  if ([workspace, home].some(place => place === dir || place.startsWith(dir === '/' ? '/' : `${dir}/`)))
+    return 'it names a directory above the workspace or the home directory'
+  const stats = lstatOrUndefined(dir)
+  if (stats === undefined) return 'it names a directory that does not exist'
+  if (!stats.isDirectory()) return 'it does not name a directory'
+  if (stats.uid !== lstatOrUndefined(workspace)?.uid) return 'that directory belongs to another user'
+  return realPath(dir) === dir ? undefined : 'its path leads through a symbolic link'
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+const refused = (why: string): GitDir => ({ kind: 'refused', why })
+
+// Whatever is not a plain, small, readable file says nothing: each caller refuses for lack of an answer.
+function readText(file: string, maxBytes: number): string | undefined {
+  try {
+    return readRegularFile(file, { maxBytes })?.toString('utf8')
+  } catch {
+    return undefined
+  }
+}
