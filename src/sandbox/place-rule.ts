@@ -1,0 +1,54 @@
+/** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
+import { closeSync, readdirSync, readlinkSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import { at, itself, openDirectory, type Spot } from './beneath.ts'
+import { riskySettings } from './git-config.ts'
+import { readGitConfig, readGitFile } from './git-dir.ts'
+import type { PlaceRule } from './places.ts'
+
+/** git ships 14 samples; a directory with many more is not git's. */
+const MAX_SAMPLES = 64
+
+export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {
+  const here = at(parent, name).toString()
+  switch (rule.kind) {
+    case 'nothing':
+      return false
+    case 'git-dir':
+      return stats.isDirectory()
+    case 'git-config': {
+      const settings = stats.isFile() ? readGitConfig(here) : undefined
+      return settings !== undefined && riskySettings(settings).every(s => rule.known.includes(s))
+    }
+    case 'git-hooks':
+      return stats.isDirectory() && onlySamples(here)
+    case 'git-pointer':
+      return stats.isFile() && readGitFile(here, dirname(path)) === rule.to
+    case 'link':
+      return stats.isSymbolicLink() && readsAs(here, rule.text)
+  }
+}
+
+function onlySamples(path: string): boolean {
+  const dir = openDirectory(path)
+  if (dir === undefined) return false
+  try {
+    const names = readdirSync(itself(dir))
+    return names.length <= MAX_SAMPLES && names.every(name => name.endsWith('.sample'))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  } finally {
+    closeSync(dir)
+  }
+}
+
+function readsAs(link: string, text: string): boolean {
+  try {
+    return readlinkSync(link) === text
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}

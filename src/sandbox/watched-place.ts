@@ -1,0 +1,56 @@
+/** A protected place while a sandbox runs: how it is reached, and what stood there before. */
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { errnoOf, PenError } from '../base/error.ts'
+import { readRegularFile } from '../base/regular-file.ts'
+import { at, type Spot } from './beneath.ts'
+import { MAX_GIT_CONFIG, parseGitConfig, riskySettings } from './git-config.ts'
+import type { Watched } from './places.ts'
+
+export interface Place extends Watched {
+  readonly names: readonly string[]
+  /** For a place that a mount holds: which file it is, until the mount is lost. */
+  identity: { readonly dev: bigint; readonly ino: bigint } | undefined
+  /** A replaced file that the user may have written: told, not taken. */
+  spared: boolean
+  /** The last content that its rule allowed, for putting back. */
+  good: Buffer | undefined
+  /** Told once that it cannot be moved. */
+  stuck: boolean
+}
+
+export const place = (w: Watched, identity: Place['identity']): Place => ({
+  path: w.path,
+  root: w.root,
+  rule: w.rule,
+  names: w.path.slice(w.root.length + 1).split('/'),
+  identity,
+  spared: false,
+  good: undefined,
+  stuck: false,
+})
+
+/** Read without following links and judged as read: it may be written back into the workspace, where the sandbox sees it. */
+export function remember(p: Place, { parent, name }: Spot): void {
+  if (p.rule.kind !== 'git-config') return
+  try {
+    const bytes = readRegularFile(at(parent, name).toString(), { maxBytes: MAX_GIT_CONFIG })
+    const settings = bytes === undefined ? undefined : parseGitConfig(bytes.toString('utf8'))
+    const { known } = p.rule
+    if (settings !== undefined && riskySettings(settings).every(s => known.includes(s))) p.good = bytes
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+  }
+}
+
+export function putBack({ rule, good }: Place, { parent, name }: Spot): boolean {
+  try {
+    if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
+    else if (rule.kind === 'git-config' && good !== undefined)
+      writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
+    else return false
+    return true
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
