@@ -1,0 +1,102 @@
+/**
+ * Which existing paths a deny glob covers. Lists only the directories that the glob's own components name; the tree
+ * is never walked, so a glob that begins with `**` is kept at the top and reported as incomplete.
+ */
+import { readdirSync, readlinkSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import { type Glob, isPattern, nameMatches } from '../policy/glob.ts'
+import type { ListingCache } from './listing-cache.ts'
+import { lstatOrUndefined } from './places.ts'
+
+export interface Covered {
+  readonly path: string
+  /** A link cannot carry a mount; what it leads to inside the workspace is listed beside it. */
+  readonly type: 'file' | 'dir' | 'link'
+}
+
+export interface Expansion {
+  readonly covered: readonly Covered[]
+  /** False when the glob may cover more than was looked for: a gap to be named. */
+  readonly complete: boolean
+}
+
+const MAX_CANDIDATES = 2000
+const MAX_LINKS = 8
+
+export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): Expansion {
+  let complete = !glob.anyDepth
+  let paths = [workspace]
+  for (const [i, component] of glob.components.entries()) {
+    const next: string[] = []
+    for (const dir of paths) {
+      if (i > 0 && !lstatOrUndefined(dir)?.isDirectory()) continue
+      next.push(...namesIn(dir, component, cache).map(name => `${dir}/${name}`))
+      if (next.length <= MAX_CANDIDATES) continue
+      complete = false
+      break
+    }
+    paths = next.slice(0, MAX_CANDIDATES)
+  }
+  const covered = new Map<string, Covered>()
+  for (const path of paths) cover(path, workspace, glob.directoryOnly, covered, 0)
+  return { covered: [...covered.values()], complete }
+}
+
+function namesIn(dir: string, component: string, cache: ListingCache | undefined): readonly string[] {
+  if (!isPattern(component)) return [component]
+  if (cache !== undefined) return cache.matching(dir, component)
+  return matchingNames(dir, component)
+}
+
+export function matchingNames(dir: string, component: string): readonly string[] {
+  let names: readonly string[]
+  try {
+    names = readdirSync(dir)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+  const exact = names.filter(name => nameMatches(component, name))
+  const folded = names.filter(name => nameMatches(component, name, true))
+  if (folded.length === exact.length || !foldsCase(dir, folded)) return exact
+  return folded
+}
+
+/** Asked of the file system, with a name that is there: does the other spelling lead to the same file? */
+function foldsCase(dir: string, names: readonly string[]): boolean {
+  const name = names.find(n => n.toLowerCase() !== n.toUpperCase())
+  if (name === undefined) return false
+  const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase()
+  const [a, b] = [lstatOrUndefined(`${dir}/${name}`), lstatOrUndefined(`${dir}/${other}`)]
+  return a !== undefined && a.ino === b?.ino && a.dev === b.dev && !names.includes(other)
+}
+
+function cover(
+  path: string,
+  workspace: string,
+  directoryOnly: boolean,
+  covered: Map<string, Covered>,
+  links: number,
+): void {
+  const stats = lstatOrUndefined(path)
+  if (stats === undefined || covered.has(path)) return
+  if (stats.isSymbolicLink()) {
+    covered.set(path, { path, type: 'link' })
+    const target = linkTarget(path)
+    if (links < MAX_LINKS && target?.startsWith(`${workspace}/`))
+      cover(target, workspace, directoryOnly, covered, links + 1)
+    return
+  }
+  const type = stats.isDirectory() ? 'dir' : 'file'
+  if (type === 'dir' || !directoryOnly) covered.set(path, { path, type })
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return resolve(dirname(path), readlinkSync(path))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type FoundRepository, findRepositories, searchBudget } from './planted.ts'
+
+let ws = ''
+beforeAll(() => {
+  ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-planted-')))
+})
+afterAll(() => rmSync(ws, { recursive: true, force: true }))
+
+function file(path: string, text = ''): void {
+  mkdirSync(dirname(`${ws}/${path}`), { recursive: true })
+  writeFileSync(`${ws}/${path}`, text)
+}
+
+function gitDir(path: string, config = '[core]\nbare = false\n'): void {
+  for (const part of ['objects', 'refs']) mkdirSync(`${ws}/${path}/${part}`, { recursive: true })
+  file(`${path}/HEAD`, 'ref: refs/heads/main\n')
+  file(`${path}/config`, config)
+}
+
+const search = (since = 0, path = ''): readonly FoundRepository[] =>
+  findRepositories(`${ws}${path}`, { deadlineMs: 5000, since }).found
+
+describe('repositories below the root', () => {
+  test('are found in every form, with what they could run', () => {
+    gitDir('all/.git')
+    gitDir('all/plain/.git')
+    gitDir('all/deep/er/clone/.git', '[core]\nfsmonitor = ./evil\n')
+    file('all/deep/er/clone/.git/hooks/pre-commit')
+    file('all/deep/er/clone/.git/hooks/pre-push.sample')
+    gitDir('all/data/store')
+    file('all/sub/.git', 'gitdir: ../data/store\n')
+    file('all/odd/.git', 'nonsense')
+    mkdirSync(`${ws}/all/via`)
+    symlinkSync('../plain/.git', `${ws}/all/via/.git`)
+    const short = search(0, '/all').map(r => [r.path.slice(ws.length + 5), r.form, r.risks.join(' ')])
+    expect(short.sort()).toEqual([
+      ['data/store', 'bare', ''],
+      ['deep/er/clone', 'directory', 'core.fsmonitor=./evil hooks/pre-commit'],
+      ['odd', 'pointer', 'its .git file is unreadable'],
+      ['plain', 'directory', ''],
+      ['sub', 'pointer', ''],
+      ['via', 'link', 'its .git is a link'],
+    ])
+  })
+
+  test('a root that was made to look like a bare repository is found; a root with .git is not news', () => {
+    gitDir('bare')
+    expect(search(0, '/bare').map(r => r.form)).toEqual(['bare'])
+    expect(search(0, '/all').some(r => r.path === `${ws}/all`)).toBe(false)
+  })
+
+  test('old and new are told apart by a time that the sandbox cannot set', async () => {
+    gitDir('time/old/.git')
+    await Bun.sleep(60)
+    const since = Date.now()
+    gitDir('time/new/.git')
+    const past = new Date(0)
+    for (const part of ['', '/HEAD', '/config']) utimesSync(`${ws}/time/new/.git${part}`, past, past)
+    const planted = search(since, '/time').map(r => [r.path.slice(ws.length + 6), r.planted])
+    expect(planted.sort()).toEqual([
+      ['new', true],
+      ['old', false],
+    ])
+  })
+
+  test('directories behind links are not searched', () => {
+    gitDir('elsewhere/.git')
+    mkdirSync(`${ws}/links`)
+    symlinkSync('../elsewhere', `${ws}/links/in`)
+    expect(search(0, '/links')).toEqual([])
+  })
+})
+
+describe('the budget', () => {
+  test('ends the search, and that is said', () => {
+    for (let i = 0; i < 50; i++) mkdirSync(`${ws}/wide/d${i}/e`, { recursive: true })
+    const wide = `${ws}/wide`
+    expect(findRepositories(wide, { deadlineMs: 5000, since: 0, maxDirs: 10 }).complete).toBe(false)
+    let clock = 0
+    expect(findRepositories(wide, { deadlineMs: 5, since: 0, now: () => clock++ }).complete).toBe(false)
+    expect(findRepositories(wide, { deadlineMs: 5000, since: 0 })).toEqual({ found: [], complete: true })
+  })
+
+  test.each([
+    [0, 1],
+    [5, 1],
+    [1000, 100],
+    [3_600_000, 2000],
+  ])('of a run of %d ms is %d ms', (run, budget) => expect(searchBudget(run)).toBe(budget))
+})

@@ -1,0 +1,144 @@
+/**
+ * Repositories below the workspace root, looked for when a run ends. The host's git obeys the settings and hooks of
+ * whichever repository it is called in, and `git status` at the root enters nested ones that the index lists. They
+ * cannot be forbidden (`git clone` works inside), so they are told.
+ */
+import { lstatSync, readdirSync, statfsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import { riskySettings } from './git-config.ts'
+import { looksLikeGitDir, readGitConfig, readGitFile } from './git-dir.ts'
+import { lstatOrUndefined } from './places.ts'
+
+export interface FoundRepository {
+  /** The directory that git would be called in. */
+  readonly path: string
+  readonly form: 'directory' | 'pointer' | 'link' | 'bare'
+  /** Made or replaced since the run began. */
+  readonly planted: boolean
+  /** Why the host's git could run something in it: settings and hooks. Empty for a plain clone. Hostile text. */
+  readonly risks: readonly string[]
+}
+
+export interface Search {
+  readonly found: readonly FoundRepository[]
+  /** False when time or count ran out before all directories were seen. */
+  readonly complete: boolean
+}
+
+export interface SearchLimits {
+  readonly deadlineMs: number
+  readonly maxDirs?: number
+  /** Start of the run, milliseconds since the epoch. */
+  readonly since: number
+  readonly now?: () => number
+}
+
+const MAX_FOUND = 100
+/** Clocks of file systems tick more coarsely than ours. */
+const SLACK_MS = 20
+
+/** A tenth of the run, so that it is never what a user waits for. */
+export const searchBudget = (runMs: number): number => Math.min(2000, Math.max(1, runMs / 10))
+
+export function findRepositories(workspace: string, limits: SearchLimits): Search {
+  const { deadlineMs, maxDirs = 100_000, since, now = () => performance.now() } = limits
+  const end = now() + deadlineMs
+  const found: FoundRepository[] = []
+  const queue = [workspace]
+  const counted = deviceThatCounts(workspace)
+  for (let i = 0; i < queue.length; i++) {
+    const dir: string | undefined = queue[i]
+    if (dir === undefined) break
+    if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end) return { found, complete: false }
+    const isRoot = dir === workspace
+    const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
+    if (here !== undefined) found.push(here)
+    if (here?.form === 'bare') continue
+    for (const child of subdirectories(dir, counted)) queue.push(`${dir}/${child}`)
+  }
+  return { found, complete: true }
+}
+
+// The root's own `.git` is protected and watched; only a bare repository made in plain sight is news there.
+function rootRepository(dir: string, since: number): FoundRepository | undefined {
+  if (lstatOrUndefined(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
+  return { path: dir, form: 'bare', planted: isNew(`${dir}/HEAD`, since), risks: risksOf(dir) }
+}
+
+function repositoryAt(dir: string, since: number): FoundRepository | undefined {
+  const dotGit = `${dir}/.git`
+  const stats = lstatOrUndefined(dotGit)
+  if (stats === undefined) {
+    if (lstatOrUndefined(`${dir}/HEAD`) === undefined || !looksLikeGitDir(dir)) return undefined
+    return { path: dir, form: 'bare', planted: isNew(`${dir}/HEAD`, since), risks: risksOf(dir) }
+  }
+  if (stats.isDirectory()) {
+    const planted =
+      isNew(`${dotGit}/HEAD`, since) || isNew(`${dotGit}/config`, since) || isNew(`${dotGit}/hooks`, since)
+    return { path: dir, form: 'directory', planted, risks: risksOf(dotGit) }
+  }
+  const planted = isNew(dotGit, since)
+  if (stats.isSymbolicLink()) return { path: dir, form: 'link', planted, risks: ['its .git is a link'] }
+  const target = readGitFile(dotGit)
+  const common = target === undefined ? undefined : commonOf(target)
+  return {
+    path: dir,
+    form: 'pointer',
+    planted,
+    risks: common === undefined ? ['its .git file is unreadable'] : risksOf(common),
+  }
+}
+
+function commonOf(gitDir: string): string {
+  return dirname(gitDir).endsWith('/worktrees') ? resolve(gitDir, '../..') : gitDir
+}
+
+function risksOf(gitDir: string): readonly string[] {
+  const risks: string[] = []
+  for (const file of ['config', 'config.worktree']) {
+    if (lstatOrUndefined(`${gitDir}/${file}`) === undefined) continue
+    const settings = readGitConfig(`${gitDir}/${file}`)
+    // A submodule's configuration names its working tree; that alone runs nothing.
+    if (settings === undefined) risks.push(`${file} is unreadable`)
+    else risks.push(...riskySettings(settings).filter(s => !s.startsWith('core.worktree=')))
+  }
+  if (lstatOrUndefined(`${gitDir}/commondir`) !== undefined) risks.push('commondir')
+  for (const name of list(`${gitDir}/hooks`)) if (!name.endsWith('.sample')) risks.push(`hooks/${name}`)
+  return risks.slice(0, 20)
+}
+
+function isNew(path: string, since: number): boolean {
+  const stats = lstatOrUndefined(path)
+  // The change time cannot be set from inside, unlike the modification time.
+  return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since - SLACK_MS
+}
+
+/** The device, when its file system counts one link per subdirectory: ext4, xfs, tmpfs. Others (btrfs, FUSE) tell nothing. */
+function deviceThatCounts(workspace: string): number | undefined {
+  const counts = [0xef53, 0x58465342, 0x01021994].includes(statfsSync(workspace).type)
+  return counts ? lstatSync(workspace).dev : undefined
+}
+
+/** Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. */
+function subdirectories(dir: string, counted: number | undefined): readonly string[] {
+  const stats = lstatSync(dir, { throwIfNoEntry: false })
+  if (stats === undefined || !stats.isDirectory() || (stats.nlink === 2 && stats.dev === counted)) return []
+  try {
+    return readdirSync(dir, { withFileTypes: true })
+      .filter(entry => entry.isDirectory() && entry.name !== '.git')
+      .map(entry => entry.name)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+}
+
+function list(dir: string): readonly string[] {
+  try {
+    return lstatOrUndefined(dir)?.isDirectory() ? readdirSync(dir) : []
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+}
