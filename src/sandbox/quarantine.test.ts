@@ -177,12 +177,9 @@ describe('git made during the run', () => {
     plant('.git/commondir', '../elsewhere')
     plant('.git/config.worktree', '[core]\nhooksPath = x')
     q.sweep()
-    expect(events.map(e => e.path.slice(ws.length)).sort()).toEqual([
-      '/.git/commondir',
-      '/.git/config',
-      '/.git/config.worktree',
-      '/.git/hooks',
-    ])
+    expect(new Set(events.map(e => e.path.slice(ws.length)))).toEqual(
+      new Set(['/.git/commondir', '/.git/config', '/.git/config.worktree', '/.git/hooks']),
+    )
   })
 
   test.each(['gitdir: ./evil\n', 'x'])('a .git file that says %j is taken', text => {

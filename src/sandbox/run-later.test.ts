@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { changedSince } from './run-later.ts'
+
+test('changed files are told and untouched ones are not, whatever their dates say', async () => {
+  const ws = mkdtempSync(join(tmpdir(), 'pen-later-'))
+  try {
+    mkdirSync(`${ws}/.github/workflows`, { recursive: true })
+    for (const old of ['Makefile', 'package.json', '.github/workflows/old.yml'])
+      writeFileSync(`${ws}/${old}`, 'x')
+    await Bun.sleep(60)
+    const since = Date.now()
+    writeFileSync(`${ws}/package.json`, 'y')
+    utimesSync(`${ws}/package.json`, new Date(0), new Date(0))
+    writeFileSync(`${ws}/.github/workflows/new.yml`, 'y')
+    symlinkSync('/absent', `${ws}/build.rs`)
+    const names = ['Makefile', 'package.json', '.github/workflows', 'build.rs', 'absent', 'Makefile/x']
+    expect(changedSince(ws, names, since)).toEqual(['package.json', '.github/workflows/new.yml', 'build.rs'])
+  } finally {
+    rmSync(ws, { recursive: true, force: true })
+  }
+})
