@@ -1,0 +1,77 @@
+import { PenError, showPlace } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { parseHttpRule } from '../policy/endpoint.ts'
+import { GROUPS, isGroupName, type PackageManager } from '../policy/groups.ts'
+import type { Host } from '../policy/host.ts'
+import { type AllowRule, printRule } from '../policy/net-rule.ts'
+import { everySuffixIsPublic } from '../policy/net-target.ts'
+import type { Sourced } from '../policy/source.ts'
+import { aptSources } from './apt-sources.ts'
+import type { AskContext } from './ask-tool.ts'
+import { cargoRegistries } from './cargo-registries.ts'
+import { goProxies } from './go-proxies.ts'
+import { type Mirror, mirrorRule } from './mirror.ts'
+import { npmRegistries } from './npm-registries.ts'
+import { pipIndexes } from './pip-indexes.ts'
+
+export interface GroupContext extends AskContext {
+  /** Nothing in it counts: the agent can write there. */
+  readonly workspace: string
+  /** Where the system's configuration lies; `/etc` unless a test says otherwise. */
+  readonly etc?: string
+  /** `$CARGO_HOME` where the user has set it. */
+  readonly cargoHome?: string
+}
+
+export interface ResolvedGroup {
+  readonly rules: readonly Sourced<AllowRule>[]
+  /** Names in the rules that the user's or system's configuration vouches for: these may resolve to a private address. */
+  readonly mirrors: readonly Host[]
+}
+
+/** What a group means on this machine, now. */
+export async function resolveGroup(name: string, context: GroupContext): Promise<ResolvedGroup> {
+  if (!isGroupName(name))
+    throw new PenError('GROUP', {
+      what: `there is no group "${printable(name, 64)}"`,
+      hint: `the groups are ${Object.keys(GROUPS).join(', ')}`,
+    })
+  const group = GROUPS[name]
+  const layer = `group ${name} v${group.version}`
+  if ('hosts' in group)
+    return {
+      rules: group.hosts.map(({ rule, reason }) => ({
+        rule: checkedRule(rule),
+        source: { layer, place: undefined, note: reason },
+      })),
+      mirrors: [],
+    }
+  const rules = new Map<string, Sourced<AllowRule>>()
+  for (const mirror of await FOLLOW[group.follows](context)) {
+    const rule = mirrorRule(mirror)
+    if (rule !== undefined && !rules.has(printRule(rule)))
+      rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
+  }
+  const found = [...rules.values()]
+  // A tool's built-in default is a public service: nobody here has said that it may be a private one.
+  const named = found.filter(({ source }) => source.place !== undefined)
+  return { rules: found, mirrors: named.flatMap(({ rule }) => (rule.kind === 'name' ? [rule.host] : [])) }
+}
+
+const FOLLOW: Readonly<Record<PackageManager, (context: GroupContext) => Mirror[] | Promise<Mirror[]>>> = {
+  npm: npmRegistries,
+  pip: pipIndexes,
+  cargo: cargoRegistries,
+  go: goProxies,
+  apt: aptSources,
+}
+
+function sourceOf(layer: string, { at }: Mirror): Sourced<AllowRule>['source'] {
+  return { layer, place: typeof at === 'string' ? undefined : at, note: `named in ${showPlace(at)}` }
+}
+
+function checkedRule(text: string): AllowRule {
+  const rule = parseHttpRule(text, everySuffixIsPublic)
+  if (rule.ok) return rule.value
+  throw new PenError('INTERNAL', { what: `the group entry "${text}" is malformed: ${rule.why}` })
+}

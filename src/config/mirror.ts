@@ -1,0 +1,48 @@
+import { PenError, type Place } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { parseAllowRule } from '../policy/endpoint.ts'
+import type { AllowRule } from '../policy/net-rule.ts'
+import { everySuffixIsPublic } from '../policy/net-target.ts'
+
+/** An address that a package manager's configuration names, and where it says so. */
+export interface Mirror {
+  /** May hold a user name and password: it is taken apart by `mirrorRule` and never shown. */
+  readonly url: string
+  readonly at: Place | string
+}
+
+const PORTS: ReadonlyMap<string | undefined, string> = new Map([
+  ['http', '80'],
+  ['https', '443'],
+  ['ssh', '22'],
+])
+
+/** Where packages come from that need no network. */
+const LOCAL_SCHEMES: ReadonlySet<string | undefined> = new Set(['file', 'copy', 'cdrom', 'rsh'])
+
+/** The grant for one mirror; undefined when it is a directory or a disc. */
+export function mirrorRule(mirror: Mirror): AllowRule | undefined {
+  const url = /^(?:(?:sparse|registry|git|mirror)\+)?([a-z]+):(?:\/\/(?:[^/?#]*@)?([^/?#]*))?/i.exec(
+    mirror.url.trim(),
+  )
+  const scheme = url?.[1]?.toLowerCase()
+  if (LOCAL_SCHEMES.has(scheme)) return undefined
+  const port = PORTS.get(scheme)
+  const authority = url?.[2]
+  if (port === undefined || authority === undefined || authority === '')
+    throw new PenError('GROUP', {
+      what: 'the address of a package source is not one that pen can read',
+      at: mirror.at,
+      hint: 'write it as http://HOST/ or https://HOST/, or allow its host with pen allow',
+    })
+  const rule = parseAllowRule(
+    /:[0-9]+$/.test(authority) ? authority : `${authority}:${port}`,
+    everySuffixIsPublic,
+  )
+  if (rule.ok) return rule.value
+  throw new PenError('GROUP', {
+    what: `the package source ${printable(authority, 80)} cannot be reached from a sandbox: ${rule.why}`,
+    at: mirror.at,
+    ...(rule.cure !== undefined && { hint: rule.cure }),
+  })
+}
