@@ -1,0 +1,50 @@
+import { EXIT, type ExitCode } from '../base/error.ts'
+import { planData, planText, policyData, showExpansion } from '../plan/show.ts'
+import type { Prepared } from '../sandbox/prepare.ts'
+import { jsonFlag } from './flag-spec.ts'
+import { policyFlags } from './policy-flags.ts'
+import type { Terminal } from './terminal.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'plan',
+  summary: 'Print the merged policy, where each part came from, the gaps and the exact plan; run nothing',
+  details: 'The same as `pen run --dry-run-policy`. Values of variables are not shown: they may be secrets.',
+  flags: { ...policyFlags, ...jsonFlag },
+  command: 'optional',
+  examples: [
+    { line: 'pen plan', does: 'what would hold for a shell here' },
+    {
+      line: 'pen plan --allow registry.example.com:443 -- npm ci',
+      does: 'with one more host, for one command',
+    },
+    { line: 'pen plan --json', does: 'for a program' },
+  ],
+  async run({ flags, command, env, terminal }) {
+    const { prepare } = await import('../sandbox/prepare.ts')
+    const { flagDocument } = await import('./policy-flags.ts')
+    const prepared = await prepare({
+      command,
+      env,
+      allowUserExpansion: flags['allow-user-expansion'],
+      flags: project => flagDocument(flags, project),
+    })
+    return showPlan(prepared, flags.json, terminal)
+  },
+})
+
+export function showPlan({ loaded, plan }: Prepared, json: boolean, terminal: Terminal): ExitCode {
+  const { policy, merged } = loaded
+  const layers = merged.layers.map(layer => layer.name)
+  if (json)
+    terminal.printJson({
+      version: 1,
+      layers,
+      userConfig: merged.expanded.length > 0 ? 'expanded' : 'restricted',
+      expanded: merged.expanded.map(showExpansion),
+      policy: policyData(policy),
+      plan: planData(plan),
+    })
+  else terminal.print(planText(policy, plan, merged.expanded, layers))
+  return EXIT.ok
+}

@@ -1,0 +1,46 @@
+/** config files ─▶ policy: one function reads like the pipeline. */
+
+import { compile, type GroupRules } from '../policy/compile.ts'
+import { isGroupName } from '../policy/groups.ts'
+import { type Merged, mergeLayers } from '../policy/merge.ts'
+import type { Policy } from '../policy/policy.ts'
+import { profileLayer } from '../policy/profile.ts'
+import type { ResolvedGroup } from './groups.ts'
+import { readLayers } from './layers.ts'
+import type { Project } from './project.ts'
+
+export interface LoadOptions {
+  /** What the command line says, in the shape of a config document. */
+  readonly flags: object
+  readonly allowUserExpansion: boolean
+}
+
+export interface Loaded {
+  readonly project: Project
+  readonly policy: Policy
+  readonly merged: Merged
+}
+
+export async function loadPolicy(project: Project, options: LoadOptions): Promise<Loaded> {
+  const layers = await readLayers(project, options.flags)
+  const merged = mergeLayers({
+    ...layers,
+    base: profile => profileLayer(profile, project.world),
+    allowUserExpansion: options.allowUserExpansion,
+  })
+  const policy = compile(merged.settings, project.world.workspace, await groupRules(merged, project))
+  return { project, policy, merged }
+}
+
+async function groupRules(merged: Merged, project: Project): Promise<GroupRules> {
+  const names = new Set(merged.settings['network.groups']?.items.map(item => item.rule) ?? [])
+  const out = new Map<string, ResolvedGroup>()
+  // Offline asks no package manager: whatever a group holds, nothing of it is allowed.
+  if (names.size === 0 || merged.settings['network.offline']?.value === true) return out
+  const { resolveGroup } = await import('./groups.ts')
+  const { home, state, workspace } = project.world
+  for (const name of names)
+    if (isGroupName(name))
+      out.set(name, await resolveGroup(name, { home, workspace, cacheDir: `${state}/cache` }))
+  return out
+}

@@ -1,0 +1,58 @@
+import { lstatSync, realpathSync } from 'node:fs'
+import { homedir, userInfo } from 'node:os'
+import { dirname } from 'node:path'
+import { errnoOf, PenError } from '../base/error.ts'
+import type { HostPath, Located, PathKind } from '../policy/path.ts'
+
+/** Where a path really is, and what is there. For an absent one: its nearest real ancestor, and the rest as written. */
+export function locate(path: string): Located {
+  let rest = ''
+  for (let at = path; ; at = dirname(at)) {
+    try {
+      const real = realpathSync.native(at)
+      const found = rest === '' ? real : `${real === '/' ? '' : real}${rest}`
+      return { real: found, kind: rest === '' ? kindOf(real) : 'absent' }
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno !== 'ENOENT' && errno !== 'ENOTDIR' && errno !== 'EACCES')
+        throw new PenError('PATH_REFUSED', {
+          what: 'a path cannot be resolved',
+          at: path,
+          hint: String(errno),
+          cause: error,
+        })
+      if (at === '/')
+        throw new PenError('PATH_REFUSED', {
+          what: 'the root directory cannot be read',
+          at: path,
+          cause: error,
+        })
+      rest = `/${at.slice(at.lastIndexOf('/') + 1)}${rest}`
+    }
+  }
+}
+
+function kindOf(real: string): PathKind {
+  const stat = lstatSync(real, { throwIfNoEntry: false })
+  if (stat === undefined) return 'absent'
+  return stat.isFile() ? 'file' : stat.isDirectory() ? 'directory' : 'other'
+}
+
+/** The user's home. A relative or missing one would put pen's state where the project can write. */
+export function findHome(): HostPath {
+  const home = process.env['HOME'] ?? homedir() ?? userInfo().homedir
+  if (!home.startsWith('/') || home.includes('\0') || home.includes('\n'))
+    throw new PenError('STATE', {
+      what: 'HOME is not an absolute path',
+      at: 'HOME',
+      hint: 'set HOME to your home directory',
+    })
+  const { real, kind } = locate(home)
+  if (kind !== 'directory')
+    throw new PenError('STATE', {
+      what: 'HOME is not a directory',
+      at: home,
+      hint: 'set HOME to your home directory',
+    })
+  return real as HostPath
+}

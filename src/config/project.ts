@@ -1,0 +1,112 @@
+/** Which directory is the project, and where pen keeps what it knows of it. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { PenError } from '../base/error.ts'
+import { type HostPath, isWithin, type PathWorld } from '../policy/path.ts'
+import { findHome, locate } from './locate.ts'
+
+export interface Project {
+  readonly id: string
+  readonly world: PathWorld
+  /** `~/.pen/sandboxes/<id>`: live config, audit, volumes. Never inside the project, never visible to a sandbox. */
+  readonly stateDir: HostPath
+  /** The directory in which the command was given. */
+  readonly cwd: HostPath
+}
+
+/** A name that every engine accepts: the directory's own, made safe, and a hash of its whole canonical path. */
+export async function sandboxId(workspace: string): Promise<string> {
+  const name = workspace
+    .slice(workspace.lastIndexOf('/') + 1)
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 32)
+  // Not node:crypto, which takes longer to load than everything else together.
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(workspace))
+  const hash = Buffer.from(digest).toString('hex').slice(0, 16)
+  return `${name === '' ? 'project' : name}-${hash}`
+}
+
+/**
+ * The nearest directory at or above the current one that pen knows from its own state; else the current one. Nothing
+ * in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
+ */
+export async function findProject(directory?: string): Promise<Project> {
+  const home = findHome()
+  const state = `${home}/.pen` as HostPath
+  const cwd = currentDirectory(directory)
+  let workspace = cwd
+  for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
+    if (existsSync(`${state}/sandboxes/${await sandboxId(at)}/config.json`)) {
+      workspace = at as HostPath
+      break
+    }
+  }
+  checkWorkspace(workspace, home, state)
+  const id = await sandboxId(workspace)
+  return {
+    id,
+    cwd,
+    stateDir: `${state}/sandboxes/${id}` as HostPath,
+    world: { workspace, home, state, locate },
+  }
+}
+
+function currentDirectory(directory: string | undefined): HostPath {
+  const gone = (cause: unknown) =>
+    new PenError('PATH_REFUSED', {
+      what: 'the current directory no longer exists',
+      hint: 'cd into a project directory',
+      cause,
+    })
+  try {
+    const found = locate(directory ?? process.cwd())
+    if (found.kind !== 'directory') throw gone(undefined)
+    return found.real as HostPath
+  } catch (error) {
+    throw error instanceof PenError ? error : gone(error)
+  }
+}
+
+/** Directories that are a whole system or a whole person: granting one would grant everything. */
+const NEVER = [
+  '/',
+  '/bin',
+  '/boot',
+  '/dev',
+  '/etc',
+  '/home',
+  '/lib',
+  '/media',
+  '/mnt',
+  '/opt',
+  '/proc',
+  '/root',
+  '/run',
+  '/sbin',
+  '/srv',
+  '/sys',
+  '/tmp',
+  '/usr',
+  '/var',
+  '/var/tmp',
+]
+
+function checkWorkspace(workspace: HostPath, home: HostPath, state: HostPath): void {
+  const why =
+    workspace === home
+      ? 'this is your home directory'
+      : isWithin(home, workspace)
+        ? 'this directory holds your home'
+        : isWithin(workspace, state)
+          ? "this is pen's own state"
+          : NEVER.includes(workspace) || ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
+            ? 'this is a directory of the system'
+            : undefined
+  if (why !== undefined)
+    throw new PenError('PATH_REFUSED', {
+      what: `${workspace} cannot be a project: ${why}`,
+      hint: 'cd into the directory of one project',
+    })
+}

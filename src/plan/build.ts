@@ -1,0 +1,61 @@
+/** A policy, the host's facts and a backend's capabilities become a plan. Pure: the same input gives the same plan. */
+import type { GuestPath } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { buildEnvironment } from './environment.ts'
+import type { HostFacts } from './facts.ts'
+import { type Capabilities, findGaps, findWeaker } from './gaps.ts'
+import type { NetworkPlan, Plan } from './plan.ts'
+import { buildTree } from './tree.ts'
+
+export interface Command {
+  /** Empty: a shell. */
+  readonly argv: readonly string[]
+  readonly cwd: GuestPath
+}
+
+/** The ordinary user that root becomes inside: nothing there needs or has root. */
+const INSIDE_ROOT = { uid: 1000, gid: 1000 }
+
+export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, command: Command): Plan {
+  const user = userInside(policy, facts)
+  const tree = buildTree(policy, facts, user)
+  const network = planNetwork(policy, caps)
+  return {
+    backend: caps.backend,
+    isolation: caps.isolation,
+    workspace: policy.workspace,
+    steps: tree.steps,
+    argv: command.argv.length === 0 ? [facts.shell] : command.argv,
+    cwd: command.cwd,
+    env: buildEnvironment(policy, facts),
+    hostname: 'pen',
+    user,
+    network,
+    limits: policy.limits,
+    listedExec: policy.tools.exec === 'listed',
+    makeDirectories: tree.makeDirectories,
+    growing: tree.growing,
+    watch: facts.repository.watch.map(({ path }) => path),
+    gaps: findGaps(policy, caps),
+    weaker: findWeaker(caps),
+    notes: tree.notes,
+  }
+}
+
+function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: number } {
+  if (policy.user !== 'host') {
+    const [uid = 1000, gid = 1000] = policy.user.split(':').map(Number)
+    return { uid, gid }
+  }
+  return facts.identity.uid === 0 ? INSIDE_ROOT : facts.identity
+}
+
+function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {
+  const { network } = policy
+  if (network.offline) return { kind: 'none', why: 'offline' }
+  if (network.mode === 'none') return { kind: 'none', why: 'network.mode is "none"' }
+  if (network.mode === 'bridge' && caps.bridge) return { kind: 'bridge' }
+  if (network.allow.length === 0 && network.ask === 'never')
+    return { kind: 'none', why: 'no rule allows a connection' }
+  return caps.gateway ? { kind: 'gateway' } : { kind: 'none', why: 'this backend has no gateway yet' }
+}

@@ -1,0 +1,52 @@
+/** The environment inside: an allowlist. Nothing of the host's crosses unless the policy names it. */
+import type { Policy } from '../policy/policy.ts'
+import { CACHE_VOLUME, SANDBOX_HOME } from '../policy/profile.ts'
+import type { HostFacts } from './facts.ts'
+import type { Variable } from './plan.ts'
+import { SYSTEM_PATH } from './system-view.ts'
+
+/** Terminal and locale: what makes output readable, and nothing that tells who or where the user is. */
+export const PASSED_ON = [
+  'TERM',
+  'COLORTERM',
+  'LANG',
+  'LANGUAGE',
+  'LC_ALL',
+  'LC_CTYPE',
+  'LC_MESSAGES',
+  'LC_COLLATE',
+  'NO_COLOR',
+  'FORCE_COLOR',
+  'TZ',
+]
+
+/** A value that cannot be more than a name: no escape sequence or path trick reaches a program through it. */
+const PLAIN = /^[A-Za-z0-9_.:@+,/-]{0,128}$/
+
+export const USER_NAME = 'agent'
+
+export function buildEnvironment(policy: Policy, facts: HostFacts): Variable[] {
+  const out = new Map<string, Variable>()
+  const set = (name: string, value: string, secret = false) => out.set(name, { name, value, secret })
+  for (const name of PASSED_ON) {
+    const value = facts.env.get(name)
+    if (value !== undefined && PLAIN.test(value) && !value.includes('..')) set(name, value)
+  }
+  if (!out.has('LANG') && !out.has('LC_ALL')) set('LANG', 'C.UTF-8')
+  set('PATH', [...facts.path, ...SYSTEM_PATH].join(':'))
+  set('HOME', SANDBOX_HOME)
+  set('USER', USER_NAME)
+  set('LOGNAME', USER_NAME)
+  set('SHELL', facts.shell)
+  set('TMPDIR', '/tmp')
+  if (policy.mounts.some(({ rule }) => rule.kind === 'volume' && rule.volume === CACHE_VOLUME)) {
+    set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)
+    set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)
+  }
+  for (const [name, { value }] of policy.env) {
+    const text = value.kind === 'text' ? value.text : facts.env.get(name)
+    if (text !== undefined) set(name, text, true)
+  }
+  set('AGENT_IN_SANDBOX', '1')
+  return [...out.values()]
+}

@@ -1,0 +1,203 @@
+/**
+ * The sandbox's file tree, as steps. It starts empty; what the policy grants is put in, the most specific path last,
+ * so that it wins. Every grant, pin and cover is decided by `decideFile`, so mounts and explanations cannot disagree.
+ */
+import { PenError } from '../base/error.ts'
+import type { Bytes } from '../base/quantity.ts'
+import { decideFile } from '../policy/decide-file.ts'
+import { depth, type GuestPath, type HostPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { SANDBOX_HOME } from '../policy/profile.ts'
+import { showSource } from '../policy/source.ts'
+import { USER_NAME } from './environment.ts'
+import type { HostFacts } from './facts.ts'
+import type { Step } from './plan.ts'
+
+/** At one path the later kind covers the earlier: a refusal is never under a grant. */
+const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
+
+interface Placed {
+  readonly order: number
+  readonly step: Step & { readonly at: GuestPath }
+}
+
+export interface Tree {
+  readonly steps: readonly Step[]
+  readonly makeDirectories: readonly HostPath[]
+  readonly growing: readonly HostPath[]
+  readonly notes: readonly string[]
+}
+
+export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: number; gid: number }): Tree {
+  const placed: Placed[] = []
+  const make: HostPath[] = []
+  const notes: string[] = [...facts.repository.warnings]
+  const place = (order: keyof typeof ORDER, step: Placed['step']) =>
+    placed.push({ order: ORDER[order], step })
+  const bind = (order: keyof typeof ORDER, path: string, mode: 'ro' | 'rw', why: string, at = path) =>
+    place(order, { op: 'bind', from: path as HostPath, at: at as GuestPath, mode, why })
+
+  for (const [at, share, mode] of SCRATCH)
+    place('scratch', { op: 'tmpfs', at: at as GuestPath, size: scratchSize(policy, share), mode })
+
+  for (const path of new Set(policy.files.read.map(({ rule }) => rule.path))) {
+    const write = decideFile(policy, path, 'write')
+    const read = decideFile(policy, path, 'read')
+    // A grant whose place is also a protected one (no write) or a denied one (nothing) gives what is left of it.
+    if (!read.ok) continue
+    const kind = facts.located.get(path)?.kind ?? 'absent'
+    if (kind === 'absent') {
+      if (write.ok && isWithin(path, policy.workspace)) make.push(path)
+      else {
+        notes.push(`${path} is granted by ${showSource(read.source)} but does not exist`)
+        continue
+      }
+    }
+    bind(
+      'grant',
+      path,
+      write.ok ? 'rw' : 'ro',
+      `granted by ${showSource(write.ok ? write.source : read.source)}`,
+    )
+  }
+  for (const mount of facts.repository.mounts)
+    bind('grant', mount.path, 'rw', 'the repository of this worktree')
+  for (const { rule, source } of policy.mounts) {
+    if (rule.kind === 'volume') {
+      const from = `${facts.volumes}/${rule.volume}` as HostPath
+      make.push(from)
+      bind('grant', from, 'rw', `volume ${rule.volume}`, rule.at)
+    } else {
+      if ((facts.located.get(rule.host)?.kind ?? 'absent') === 'absent')
+        throw new PenError('MOUNT_SOURCE', {
+          what: `the mount source ${rule.host} does not exist`,
+          at: source.place ?? source.layer,
+          hint: 'create it, or drop the mount',
+        })
+      bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)
+    }
+  }
+
+  const held = facts.repository.protect
+  for (const { path } of held) if (reachable(policy, facts, path)) bind('protect', path, 'ro', 'protected')
+  for (const { path, kind, why } of facts.denied)
+    if (reachable(policy, facts, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
+
+  // A directory above a held path could be renamed away, and a new one put in its place: a mount point cannot.
+  for (const path of pinsOf(
+    [...held, ...facts.denied].map(({ path }) => path),
+    facts.repository.pins,
+    policy,
+    facts,
+  ))
+    bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
+
+  return {
+    steps: [...systemSteps(facts, identity), ...inOrder(placed), { op: 'seal', at: '/' as GuestPath }],
+    makeDirectories: make,
+    growing: growingTrees(policy, facts),
+    notes,
+  }
+}
+
+/** Private, empty, bounded directories: place, share of the scratch bound, mode. */
+const SCRATCH: readonly (readonly [string, number, number])[] = [
+  ['/tmp', 1, 0o1777],
+  ['/var/tmp', 0.25, 0o1777],
+  ['/dev/shm', 0.5, 0o1777],
+  ['/run', 0.01, 0o755],
+  [SANDBOX_HOME, 0.5, 0o700],
+]
+
+/** Scratch lives in memory: it may take half of the memory that the sandbox has, and no more than its disk. */
+const scratchSize = (policy: Policy, share: number): Bytes =>
+  Math.max(65_536, Math.floor(Math.min(policy.limits.disk, policy.limits.memory / 2) * share)) as Bytes
+
+function systemSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
+  const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
+  return [
+    ...facts.system.map(
+      (entry): Step =>
+        entry.kind === 'link'
+          ? { op: 'link', at: entry.path as string as GuestPath, to: entry.to }
+          : {
+              op: 'bind',
+              from: entry.real,
+              at: entry.path as string as GuestPath,
+              mode: 'ro',
+              why: 'system',
+            },
+    ),
+    { op: 'devices', at: '/dev' as GuestPath },
+    { op: 'processes', at: '/proc' as GuestPath },
+    file(
+      '/etc/passwd',
+      `root:x:0:0:root:/root:/usr/sbin/nologin\n${USER_NAME}:x:${uid}:${gid}::${SANDBOX_HOME}:${facts.shell}\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
+    ),
+    file('/etc/group', `root:x:0:\n${USER_NAME}:x:${gid}:\nnogroup:x:65534:\n`),
+    file('/etc/hosts', '127.0.0.1 localhost\n::1 localhost ip6-localhost\n'),
+    file(
+      '/etc/nsswitch.conf',
+      'passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n',
+    ),
+    file('/etc/resolv.conf', 'nameserver 127.0.0.1\noptions timeout:2 attempts:2\n'),
+  ]
+}
+
+/** Parents before children; at one path, the later kind last and alone. */
+function inOrder(placed: readonly Placed[]): Step[] {
+  const byPath = new Map<string, Placed>()
+  for (const item of placed) {
+    const there = byPath.get(item.step.at)
+    if (there === undefined || item.order >= there.order) byPath.set(item.step.at, item)
+  }
+  return [...byPath.values()]
+    .sort((a, b) => depth(a.step.at) - depth(b.step.at) || (a.step.at < b.step.at ? -1 : 1))
+    .map(item => item.step)
+}
+
+const roots = (policy: Policy, facts: HostFacts): string[] => [
+  ...policy.files.read.map(({ rule }) => rule.path),
+  ...facts.repository.mounts.map(mount => mount.path),
+]
+
+const reachable = (policy: Policy, facts: HostFacts, path: string): boolean =>
+  roots(policy, facts).some(root => isWithin(path, root))
+
+const writable = (policy: Policy, facts: HostFacts, path: string): boolean =>
+  decideFile(policy, path as HostPath, 'write').ok ||
+  facts.repository.mounts.some(mount => isWithin(path, mount.path))
+
+function pinsOf(
+  held: readonly string[],
+  pins: readonly string[],
+  policy: Policy,
+  facts: HostFacts,
+): Set<string> {
+  const out = new Set<string>(pins.filter(pin => reachable(policy, facts, pin)))
+  const tops = roots(policy, facts)
+  for (const path of held) {
+    for (let at = parent(path); at !== '/'; at = parent(at)) {
+      if (!tops.some(top => isWithin(at, top) && at !== top)) break
+      out.add(at)
+    }
+  }
+  return out
+}
+
+const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
+
+function growingTrees(policy: Policy, facts: HostFacts): HostPath[] {
+  const trees = [
+    ...policy.files.write.map(({ rule }) => rule.path),
+    ...facts.repository.mounts.map(mount => mount.path as HostPath),
+    ...policy.mounts.flatMap(({ rule }) =>
+      rule.kind === 'volume'
+        ? [`${facts.volumes}/${rule.volume}` as HostPath]
+        : rule.mode === 'rw'
+          ? [rule.host]
+          : [],
+    ),
+  ]
+  return [...new Set(trees)].filter(tree => !trees.some(other => other !== tree && isWithin(tree, other)))
+}

@@ -1,0 +1,103 @@
+/** Merged settings become a policy with no optional field. What nobody said stays at the zero value, which denies. */
+import type { Host } from './host.ts'
+import type { AllowRule } from './net-rule.ts'
+import { compileNetwork } from './network.ts'
+import type { HostPath } from './path.ts'
+import { denyAll, type Policy } from './policy.ts'
+import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
+import type { Setting, Source, Sourced } from './source.ts'
+
+/** The rules of each group that the settings name; `config/groups.ts` looks them up on the host. */
+export type GroupRules = ReadonlyMap<
+  string,
+  { readonly rules: readonly Sourced<AllowRule>[]; readonly mirrors: readonly Host[] }
+>
+
+export function compile(settings: Settings, workspace: HostPath, groupRules: GroupRules): Policy {
+  const zero = denyAll(workspace)
+  const value = <T>(setting: Setting<T> | undefined, otherwise: T): T =>
+    setting === undefined ? otherwise : setting.value
+  const items = <T>(list: List<T> | undefined): readonly Sourced<T>[] => list?.items ?? []
+  const rules = <T>(list: List<T> | undefined): readonly T[] => items(list).map(item => item.rule)
+
+  const mode = value(settings['network.mode'], zero.network.mode)
+  const offline = value(settings['network.offline'], zero.network.offline)
+  const groups = [...new Set(rules(settings['network.groups']))]
+  const allow = [
+    ...items(settings['network.http']),
+    ...items(settings['network.tcp']),
+    ...groups.flatMap(group => groupRules.get(group)?.rules ?? []),
+  ]
+
+  const deny = items(settings['network.deny'])
+  const mirrors = groups.flatMap(group => groupRules.get(group)?.mirrors ?? [])
+
+  return {
+    profile: value(settings.profile, zero.profile),
+    isolation: value(settings.isolation, zero.isolation),
+    backend: value<Policy['backend']>(settings.backend, zero.backend),
+    workspace,
+    files: {
+      read: unique([...items(settings['files.read']), ...items(settings['files.write'])]),
+      write: items(settings['files.write']),
+      deny: items(settings['files.deny']),
+      protect: items(settings['files.protect']),
+    },
+    network: {
+      mode,
+      offline,
+      ask: value(settings['network.ask'], zero.network.ask),
+      idle: value(settings['network.idle'], zero.network.idle),
+      upstreamProxy: value(settings['network.upstreamProxy'], zero.network.upstreamProxy),
+      groups,
+      allow,
+      deny,
+      index: compileNetwork({ mode, offline, allow, deny, mirrors }),
+    },
+    exec: {
+      timeout: value(settings['exec.timeout'], zero.exec.timeout),
+      ceiling: value(settings['exec.ceiling'], zero.exec.ceiling),
+      maxOutput: value(settings['exec.maxOutput'], zero.exec.maxOutput),
+    },
+    limits: {
+      cpus: value(settings['limits.cpus'], zero.limits.cpus),
+      memory: value(settings['limits.memory'], zero.limits.memory),
+      pids: value(settings['limits.pids'], zero.limits.pids),
+      wall: value(settings['limits.wall'], zero.limits.wall),
+      disk: value(settings['limits.disk'], zero.limits.disk),
+      output: value(settings['limits.output'], zero.limits.output),
+      files: value(settings['limits.files'], zero.limits.files),
+    },
+    env: settings.env ?? zero.env,
+    mounts: items(settings.mounts),
+    image: value<Policy['image']>(settings.image, zero.image),
+    tools: {
+      shell: value(settings['tools.shell'], zero.tools.shell),
+      allow: settings['tools.allow'] === undefined ? 'shown' : rules(settings['tools.allow']),
+      exec: value(settings['tools.exec'], zero.tools.exec),
+    },
+    user: value(settings.user, zero.user),
+    runtime: value(settings.runtime, zero.runtime),
+    sshAgent: rules(settings['ssh.agent']),
+    acceptGaps: rules(settings.acceptGaps),
+    ports: items(settings.ports),
+    sources: sourcesOf(settings),
+  }
+}
+
+/** A path that is both read and written is listed once, at its most specific. */
+function unique(grants: readonly Sourced<PathGrant>[]): readonly Sourced<PathGrant>[] {
+  const out = new Map<string, Sourced<PathGrant>>()
+  for (const grant of grants) {
+    const known = out.get(grant.rule.path)
+    if (known === undefined || grant.rule.rank > known.rule.rank) out.set(grant.rule.path, grant)
+  }
+  return [...out.values()]
+}
+
+function sourcesOf(settings: Settings): ReadonlyMap<SettingKey, Source> {
+  const out = new Map<SettingKey, Source>()
+  for (const [key, setting] of Object.entries(settings))
+    if ('value' in setting) out.set(key as SettingKey, (setting as Setting<unknown>).source)
+  return out
+}

@@ -1,0 +1,106 @@
+/** Verdicts in words: what, why, which rule of which file and line decided, and what would change it. */
+import { parseAddress } from './address.ts'
+import { type ConnectionVerdict, decideConnection } from './decide-connection.ts'
+import { decideFile, type FileAccess, type FileVerdict } from './decide-file.ts'
+import { parseHost } from './host.ts'
+import { printRule } from './net-rule.ts'
+import type { HostPath } from './path.ts'
+import type { Policy } from './policy.ts'
+import { type Port, parsePort } from './port.ts'
+import { type Parsed, type Source, showSource } from './source.ts'
+
+export interface Explanation {
+  readonly subject: string
+  readonly verdict: 'allowed' | 'denied'
+  /** A stable word for a denial. */
+  readonly reason: string | null
+  readonly why: string
+  readonly rule: string | null
+  readonly source: {
+    readonly layer: string
+    readonly file: string | null
+    readonly line: number | null
+  } | null
+  readonly cure: string | null
+}
+
+/** `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`. The text is the user's question, not a rule. */
+export function explainConnection(policy: Policy, text: string): Parsed<Explanation> {
+  const target = parseQuestion(text)
+  if (!target.ok) return target
+  const { to, port, shown } = target.value
+  return { ok: true, value: asExplanation(shown, decideConnection(policy.network.index, to, port)) }
+}
+
+export function explainFile(policy: Policy, path: HostPath, access: FileAccess): Explanation {
+  return asExplanation(`${access} ${path}`, decideFile(policy, path, access))
+}
+
+type Question = {
+  readonly to: Parameters<typeof decideConnection>[1]
+  readonly port: Port
+  readonly shown: string
+}
+
+function parseQuestion(text: string): Parsed<Question> {
+  const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/s.exec(text)
+  if (match === null)
+    return { ok: false, why: 'not a host and port', cure: 'write it as registry.example.com:443' }
+  const [, bracketed, plain = '', portText = '443'] = match
+  const port = parsePort(portText)
+  if (!port.ok) return port
+  const address = parseAddress(bracketed ?? plain)
+  if (address.ok && (bracketed !== undefined) === address.value.includes(':'))
+    return {
+      ok: true,
+      value: {
+        to: { address: address.value },
+        port: port.value,
+        shown: `${text.slice(0, text.length - (match[3]?.length ?? -1) - 1)}:${port.value}`,
+      },
+    }
+  if (bracketed !== undefined)
+    return {
+      ok: false,
+      why: 'only an IPv6 address stands in brackets',
+      cure: 'write it as [2001:db8::7]:443',
+    }
+  const host = parseHost(plain)
+  if (!host.ok) return host
+  return {
+    ok: true,
+    value: { to: { name: host.value }, port: port.value, shown: `${host.value}:${port.value}` },
+  }
+}
+
+function asExplanation(subject: string, verdict: ConnectionVerdict | FileVerdict): Explanation {
+  const rule =
+    typeof verdict.rule === 'string' || verdict.rule === undefined ? verdict.rule : printRule(verdict.rule)
+  return {
+    subject,
+    verdict: verdict.ok ? 'allowed' : 'denied',
+    reason: verdict.ok ? null : verdict.reason,
+    why: verdict.ok ? `${rule ?? 'a rule'} grants it` : verdict.why,
+    rule: rule ?? null,
+    source: verdict.source === undefined ? null : shownSource(verdict.source),
+    cure: verdict.ok ? null : verdict.cure,
+  }
+}
+
+const shownSource = (source: Source) => ({
+  layer: source.layer,
+  file: source.place?.file ?? null,
+  line: source.place?.line ?? null,
+})
+
+export function explanationText(explanation: Explanation): string {
+  const { source } = explanation
+  const lines = [`${explanation.verdict}: ${explanation.subject}`, `  why:  ${explanation.why}`]
+  if (explanation.rule !== null) lines.push(`  rule: ${explanation.rule}`)
+  if (source !== null)
+    lines.push(
+      `  from: ${showSource({ layer: source.layer, place: source.file === null ? undefined : { file: source.file, line: source.line ?? 1, column: 1 } })}`,
+    )
+  if (explanation.cure !== null) lines.push(`  cure: ${explanation.cure}`)
+  return lines.join('\n')
+}

@@ -1,0 +1,194 @@
+/**
+ * How two layers' words on one setting become one. Two operations, one table:
+ *
+ * - `grow` folds trusted layers, in order: later values win, lists add up, an empty list removes what came before.
+ * - `narrow` applies an untrusted layer: grants intersect, denials unite, limits take the smaller. It can only take
+ *   away: for every connection and every file, the verdict after is no wider than before.
+ *
+ * `grow` is associative; `narrow` by two layers is the same in either order.
+ */
+import { type AllowRule, meet } from './net-rule.ts'
+import { isWithin } from './path.ts'
+import { ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './schema.ts'
+import type { EnvValue, List, Mount, PathGrant, PortForward, SettingKey, Settings } from './settings.ts'
+import type { Setting, Sourced } from './source.ts'
+
+interface Field<T> {
+  grow(earlier: T, later: T): T
+  /** `granted` is absent when no trusted layer said anything: then there is nothing to keep. */
+  narrow(granted: T | undefined, limit: T): T | undefined
+}
+
+type Fields = { readonly [K in SettingKey]-?: Field<NonNullable<Settings[K]>> }
+
+const laterWins = <T>(_earlier: T, later: T): T => later
+
+/** A single value with an order: an untrusted layer may only move it towards the start of `order`. */
+function ordered<T>(tighter: (a: T, b: T) => boolean): Field<Setting<T>> {
+  return {
+    grow: laterWins,
+    narrow: (granted, limit) =>
+      granted === undefined || tighter(limit.value, granted.value) ? limit : granted,
+  }
+}
+
+const smaller = <T extends number>(): Field<Setting<T>> => ordered((a, b) => a < b)
+const words = <T>(order: readonly T[]): Field<Setting<T>> =>
+  ordered((a, b) => order.indexOf(a) < order.indexOf(b))
+
+/** A value that only the user may choose: an untrusted layer's word is noted and passed over. */
+const usersOnly = <T>(): Field<Setting<T>> => ({ grow: laterWins, narrow: granted => granted })
+
+const addUp = <T>(earlier: List<T>, later: List<T>): List<T> =>
+  later.clear ? later : { clear: earlier.clear, items: [...earlier.items, ...later.items] }
+
+/** A list of grants: what both layers grant. */
+function grants<T>(both: (granted: T, limit: T) => T | undefined): Field<List<T>> {
+  return {
+    grow: addUp,
+    narrow: (granted, limit) => {
+      if (granted === undefined) return undefined
+      const items: Sourced<T>[] = []
+      for (const { rule, source } of granted.items)
+        for (const other of limit.items) {
+          const kept = both(rule, other.rule)
+          if (kept !== undefined) items.push({ rule: kept, source })
+        }
+      return { clear: granted.clear, items }
+    },
+  }
+}
+
+/** A list of denials: what either layer denies. An empty list of an untrusted layer denies nothing more. */
+const denials = <T>(): Field<List<T>> => ({
+  grow: addUp,
+  narrow: (granted, limit) =>
+    granted === undefined
+      ? { clear: false, items: limit.items }
+      : { clear: granted.clear, items: [...granted.items, ...limit.items] },
+})
+
+const same = <T>(a: T, b: T): T | undefined => (a === b ? a : undefined)
+
+/** The deeper of two nested paths, with the rank of the user's own grant. */
+function deeper(granted: PathGrant, limit: PathGrant): PathGrant | undefined {
+  if (isWithin(limit.path, granted.path)) return { path: limit.path, rank: granted.rank }
+  return isWithin(granted.path, limit.path) ? granted : undefined
+}
+
+function sameMount(granted: Mount, limit: Mount): Mount | undefined {
+  if (granted.at !== limit.at || granted.kind !== limit.kind) return undefined
+  if (granted.kind === 'volume')
+    return limit.kind === 'volume' && granted.volume === limit.volume ? granted : undefined
+  if (limit.kind !== 'host' || granted.host !== limit.host) return undefined
+  return limit.mode === 'ro' ? { ...granted, mode: 'ro' } : granted
+}
+
+const samePort = (a: PortForward, b: PortForward) =>
+  a.guest === b.guest && a.host === b.host ? a : undefined
+
+/** Names both layers have; the value is the user's, because a value is a grant too (`LD_PRELOAD`). */
+const environment: Field<ReadonlyMap<string, Setting<EnvValue>>> = {
+  grow: (earlier, later) => new Map([...earlier, ...later]),
+  narrow: (granted, limit) => granted && new Map([...granted].filter(([name]) => limit.has(name))),
+}
+
+const tools: Field<List<string>> = {
+  ...grants<string>(same),
+  // Absent means "whatever the mounts show", so the first list to name tools already takes away.
+  narrow: (granted, limit) => (granted === undefined ? limit : grants<string>(same).narrow(granted, limit)),
+}
+
+const netGrants = grants<AllowRule>(meet)
+
+export const FIELDS: Fields = {
+  profile: words(PROFILE_NAMES),
+  isolation: {
+    grow: laterWins,
+    // "auto" asks for nothing; otherwise the stronger wall is the tighter one.
+    narrow: (granted, limit) =>
+      granted !== undefined &&
+      ISOLATION_LEVELS.indexOf(limit.value) <= ISOLATION_LEVELS.indexOf(granted.value)
+        ? granted
+        : limit,
+  },
+  backend: usersOnly(),
+  'files.read': grants(deeper),
+  'files.write': grants(deeper),
+  'files.deny': denials(),
+  'files.protect': denials(),
+  'network.http': netGrants,
+  'network.tcp': netGrants,
+  'network.groups': grants(same),
+  'network.deny': denials(),
+  'network.ask': words(['never', 'hold']),
+  'network.mode': words(NETWORK_MODES),
+  'network.upstreamProxy': usersOnly(),
+  'network.idle': smaller(),
+  'network.offline': words([true, false]),
+  'exec.timeout': smaller(),
+  'exec.ceiling': smaller(),
+  'exec.maxOutput': smaller(),
+  'limits.cpus': smaller(),
+  'limits.memory': smaller(),
+  'limits.pids': smaller(),
+  'limits.wall': smaller(),
+  'limits.disk': smaller(),
+  'limits.output': smaller(),
+  'limits.files': smaller(),
+  env: environment,
+  mounts: grants(sameMount),
+  image: usersOnly(),
+  'tools.shell': words([false, true]),
+  'tools.allow': tools,
+  'tools.exec': words(['listed', 'any']),
+  user: usersOnly(),
+  runtime: usersOnly(),
+  'ssh.agent': grants(same),
+  acceptGaps: grants(same),
+  ports: grants(samePort),
+}
+
+const KEYS = Object.keys(FIELDS) as SettingKey[]
+
+/** Folds trusted layers, earliest first. */
+export function grow(earlier: Settings, later: Settings): Settings {
+  return combine(earlier, later, (field, a, b) =>
+    b === undefined ? a : a === undefined ? b : field.grow(a, b),
+  )
+}
+
+/** Applies an untrusted layer, which can only take away. */
+export function narrow(granted: Settings, limit: Settings): Settings {
+  const kept = combine(withImpliedReads(granted), withImpliedReads(limit), (field, a, b) =>
+    b === undefined ? a : field.narrow(a, b),
+  )
+  const { 'files.read': read, 'files.write': write } = kept
+  if (read === undefined || write === undefined || limit['files.read'] === undefined) return kept
+  const writable = FIELDS['files.write'].narrow(write, read)
+  return writable === undefined ? kept : { ...kept, 'files.write': writable }
+}
+
+/** Who may write a path may read it: so a layer that names both means what it writes as readable too. */
+function withImpliedReads(settings: Settings): Settings {
+  const read = settings['files.read']
+  const write = settings['files.write']
+  if (read === undefined || write === undefined) return settings
+  return {
+    ...settings,
+    'files.read': { clear: read.clear && write.clear, items: [...read.items, ...write.items] },
+  }
+}
+
+function combine(
+  a: Settings,
+  b: Settings,
+  how: <T>(field: Field<T>, a: T | undefined, b: T | undefined) => T | undefined,
+): Settings {
+  const out: Partial<Record<SettingKey, unknown>> = {}
+  for (const key of KEYS) {
+    const value = (how as (field: unknown, a: unknown, b: unknown) => unknown)(FIELDS[key], a[key], b[key])
+    if (value !== undefined) out[key] = value
+  }
+  return out as Settings
+}

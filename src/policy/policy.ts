@@ -1,0 +1,124 @@
+/** The compiled policy: what a sandbox may do. No field is optional, and the zero value denies everything. */
+import type { Bytes, Millis } from '../base/quantity.ts'
+import type { AllowRule, DenyRule } from './net-rule.ts'
+import { compileNetwork, type NetworkIndex } from './network.ts'
+import type { HostPath } from './path.ts'
+import type {
+  BackendName,
+  EnvValue,
+  FileDenyRule,
+  Image,
+  Isolation,
+  Mount,
+  NetworkMode,
+  PathGrant,
+  PortForward,
+  ProfileName,
+  ProtectRule,
+  SettingKey,
+} from './settings.ts'
+import type { Setting, Source, Sourced } from './source.ts'
+
+export interface FilePolicy {
+  readonly read: readonly Sourced<PathGrant>[]
+  readonly write: readonly Sourced<PathGrant>[]
+  readonly deny: readonly Sourced<FileDenyRule>[]
+  readonly protect: readonly Sourced<ProtectRule>[]
+}
+
+export interface NetworkPolicy {
+  readonly mode: NetworkMode
+  readonly offline: boolean
+  readonly ask: 'never' | 'hold'
+  readonly idle: Millis
+  readonly upstreamProxy: string | null
+  readonly groups: readonly string[]
+  readonly allow: readonly Sourced<AllowRule>[]
+  readonly deny: readonly Sourced<DenyRule>[]
+  readonly index: NetworkIndex
+}
+
+export interface Limits {
+  readonly cpus: number
+  readonly memory: Bytes
+  readonly pids: number
+  readonly wall: Millis
+  readonly disk: Bytes
+  readonly output: Bytes
+  readonly files: number
+}
+
+export interface ExecPolicy {
+  readonly timeout: Millis
+  readonly ceiling: Millis
+  readonly maxOutput: Bytes
+}
+
+export interface ToolPolicy {
+  readonly shell: boolean
+  /** 'shown' means whatever the mounts show. */
+  readonly allow: readonly string[] | 'shown'
+  readonly exec: 'any' | 'listed'
+}
+
+export interface Policy {
+  readonly profile: ProfileName
+  readonly isolation: Isolation
+  readonly backend: BackendName | 'any'
+  readonly workspace: HostPath
+  readonly files: FilePolicy
+  readonly network: NetworkPolicy
+  readonly exec: ExecPolicy
+  readonly limits: Limits
+  readonly env: ReadonlyMap<string, Setting<EnvValue>>
+  readonly mounts: readonly Sourced<Mount>[]
+  readonly image: Image | 'default'
+  readonly tools: ToolPolicy
+  readonly user: string
+  readonly runtime: string | 'default'
+  readonly sshAgent: readonly string[]
+  readonly acceptGaps: readonly string[]
+  readonly ports: readonly Sourced<PortForward>[]
+  /** Which layer decided each single value. */
+  readonly sources: ReadonlyMap<SettingKey, Source>
+}
+
+/** What is left when nobody grants anything. Compilation starts here, so a forgotten field denies. */
+export const denyAll = (workspace: HostPath): Policy => ({
+  profile: 'strict',
+  isolation: 'auto',
+  backend: 'any',
+  workspace,
+  files: { read: [], write: [], deny: [], protect: [] },
+  network: {
+    mode: 'none',
+    offline: true,
+    ask: 'never',
+    idle: 1 as Millis,
+    upstreamProxy: null,
+    groups: [],
+    allow: [],
+    deny: [],
+    index: compileNetwork({ mode: 'none', offline: true, allow: [], deny: [] }),
+  },
+  exec: { timeout: 1 as Millis, ceiling: 1 as Millis, maxOutput: 1 as Bytes },
+  limits: {
+    cpus: 0.01,
+    memory: 1 as Bytes,
+    pids: 1,
+    wall: 1 as Millis,
+    disk: 1 as Bytes,
+    output: 1 as Bytes,
+    files: 16,
+  },
+  env: new Map(),
+  mounts: [],
+  image: 'default',
+  tools: { shell: false, allow: [], exec: 'listed' },
+  user: 'host',
+  runtime: 'default',
+  sshAgent: [],
+  acceptGaps: [],
+  ports: [],
+  sources: new Map(),
+})

@@ -1,0 +1,94 @@
+/** The built-in base policies. Each one is a layer like any other; `strict` grants less than `coding`, `coding` less than `dev`. */
+import type { Bytes, Millis } from '../base/quantity.ts'
+import { parseGlob } from './glob.ts'
+import { depth, type HostPath, type PathWorld } from './path.ts'
+import { DENIED_GLOBS, PROTECTED_PLACES } from './protected-places.ts'
+import type { FileDenyRule, Layer, List, PathGrant, ProfileName, Settings } from './settings.ts'
+import type { Setting, Source } from './source.ts'
+
+const GiB = 1024 ** 3
+const MiB = 1024 ** 2
+const HOUR = 3_600_000
+
+interface ProfileLimits {
+  readonly cpus: number
+  readonly memory: number
+  readonly pids: number
+  readonly wall: number
+  readonly disk: number
+  readonly output: number
+  readonly files: number
+}
+
+const TIGHT: ProfileLimits = {
+  cpus: 1,
+  memory: GiB,
+  pids: 128,
+  wall: HOUR,
+  disk: GiB,
+  output: 256 * MiB,
+  files: 1024,
+}
+
+const ROOMY: ProfileLimits = {
+  cpus: 2,
+  memory: 4 * GiB,
+  pids: 512,
+  wall: 8 * HOUR,
+  disk: 10 * GiB,
+  output: GiB,
+  files: 4096,
+}
+
+/** The volume that keeps package caches between runs. It is the sandbox's alone: no host program reads it. */
+export const CACHE_VOLUME = 'cache'
+export const SANDBOX_HOME = '/home/agent'
+
+export function profileLayer(name: ProfileName, world: PathWorld): Layer {
+  const source: Source = { layer: `profile ${name}`, place: undefined }
+  const set = <T>(value: T): Setting<T> => ({ value, source })
+  const list = <T>(...rules: readonly T[]): List<T> => ({
+    clear: false,
+    items: rules.map(rule => ({ rule, source })),
+  })
+  const grant = (path: string): PathGrant => ({ path: path as HostPath, rank: depth(path) })
+  const strict = name === 'strict'
+  const limits = strict ? TIGHT : ROOMY
+
+  const settings: Settings = {
+    profile: set(name),
+    isolation: set('auto'),
+    'files.read': list(grant(world.workspace)),
+    'files.write': list(grant(strict ? `${world.workspace}/output` : world.workspace)),
+    'files.deny': list(...DENIED_GLOBS.map(deniedGlob)),
+    'files.protect': list(
+      ...(strict ? [] : PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))),
+    ),
+    'network.ask': set('never'),
+    'network.mode': set(strict ? 'none' : 'gateway'),
+    'network.upstreamProxy': set(null),
+    'network.idle': set(HOUR as Millis),
+    'network.offline': set(false),
+    'exec.timeout': set(120_000 as Millis),
+    'exec.ceiling': set(600_000 as Millis),
+    'exec.maxOutput': set((10 * MiB) as Bytes),
+    'limits.cpus': set(limits.cpus),
+    'limits.memory': set(limits.memory as Bytes),
+    'limits.pids': set(limits.pids),
+    'limits.wall': set(limits.wall as Millis),
+    'limits.disk': set(limits.disk as Bytes),
+    'limits.output': set(limits.output as Bytes),
+    'limits.files': set(limits.files),
+    mounts: list({ kind: 'volume' as const, volume: CACHE_VOLUME, at: `${SANDBOX_HOME}/.cache` as never }),
+    'tools.shell': set(true),
+    'tools.exec': set('any'),
+    user: set('host'),
+  }
+  return { name: source.layer, trust: 'built-in', settings }
+}
+
+function deniedGlob(text: string): FileDenyRule {
+  const glob = parseGlob(text)
+  if (!glob.ok) throw new Error(`built-in glob ${text}: ${glob.why}`)
+  return { kind: 'glob', glob: glob.value }
+}

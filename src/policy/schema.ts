@@ -1,0 +1,141 @@
+/**
+ * The one source of the configuration's shape: the validator, the TypeScript types, `config.schema.json` and
+ * the reference page are all made from it. Grammar inside strings (hosts, paths, sizes) is checked in `settings.ts`.
+ */
+import * as v from 'valibot'
+
+const described = <const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
+  schema: S,
+  text: string,
+) => v.pipe(schema, v.description(text))
+
+const text = (what: string) => described(v.string(), what)
+const texts = (what: string) => described(v.array(v.string()), what)
+const size = (what: string) => text(`${what}, as "512MiB" or "4GiB"`)
+const time = (what: string) => text(`${what}, as "90s", "10m" or "8h"`)
+
+export const PROFILE_NAMES = ['strict', 'coding', 'dev'] as const
+export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor', 'vm'] as const
+export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
+export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
+
+const filesSchema = v.strictObject({
+  read: v.optional(texts('Paths the sandbox may read')),
+  write: v.optional(texts('Paths the sandbox may read and write')),
+  deny: v.optional(texts('Paths and globs, anchored at the workspace, that stay invisible')),
+  protect: v.optional(texts('Paths that can be read but never written, also when absent at start')),
+})
+
+const networkSchema = v.strictObject({
+  http: v.optional(
+    texts('Names that may be reached, as "host:port" or "*.host:port"; the port is 443 if absent'),
+  ),
+  tcp: v.optional(texts('Addresses that may be reached, as "ip:port", and "host.pen.internal:port"')),
+  groups: v.optional(texts('Named sets of hosts that ship with pen')),
+  deny: v.optional(texts('Names and addresses that are refused whatever else allows them')),
+  ask: v.optional(
+    described(v.picklist(['never', 'hold']), 'Whether a refused connection waits for a person'),
+  ),
+  mode: v.optional(
+    described(v.picklist(NETWORK_MODES), "The way out: none, the gateway, or the engine's own open network"),
+  ),
+  upstreamProxy: v.optional(
+    described(v.nullable(v.string()), 'A company proxy through which the gateway dials'),
+  ),
+  idle: v.optional(time('How long a silent connection is kept')),
+  offline: v.optional(described(v.boolean(), 'True overrules everything that grants network')),
+})
+
+const execSchema = v.strictObject({
+  timeout: v.optional(time('How long one command may run when nothing else is said')),
+  ceiling: v.optional(time('The longest timeout that a caller may ask for')),
+  maxOutput: v.optional(size('How much output of one command is kept')),
+})
+
+const limitsSchema = v.strictObject({
+  cpus: v.optional(described(v.number(), 'Processors, fractions allowed')),
+  memory: v.optional(size('Memory')),
+  pids: v.optional(described(v.number(), 'Processes and threads')),
+  wall: v.optional(time('Time from start to end')),
+  disk: v.optional(size('Scratch space, and growth of what is writable')),
+  output: v.optional(size('Growth of ./output')),
+  files: v.optional(described(v.number(), 'Open files per process')),
+})
+
+const hostMountSchema = v.strictObject({
+  host: text('A path on the host'),
+  at: text('Where the sandbox sees it'),
+  mode: v.optional(described(v.picklist(['ro', 'rw']), 'Read-only unless "rw"')),
+})
+
+const volumeMountSchema = v.strictObject({
+  volume: text('A named volume that outlives the sandbox'),
+  at: text('Where the sandbox sees it'),
+})
+
+const fromHostSchema = v.strictObject({ from: v.literal('host') })
+
+export const configSchema = v.strictObject({
+  $schema: v.optional(text('For editors; pen does not read it')),
+  version: v.optional(described(v.literal(1), 'The version of this shape')),
+  profile: v.optional(described(v.picklist(PROFILE_NAMES), 'The built-in policy to start from')),
+  isolation: v.optional(
+    described(v.picklist(ISOLATION_LEVELS), 'How strong the wall must be; nothing weaker is ever taken'),
+  ),
+  backend: v.optional(described(v.picklist(BACKEND_NAMES), 'One engine by name')),
+  files: v.optional(described(filesSchema, 'Which files the sandbox sees')),
+  network: v.optional(described(networkSchema, 'Which hosts the sandbox reaches')),
+  exec: v.optional(described(execSchema, 'Bounds of a single command')),
+  limits: v.optional(described(limitsSchema, 'What the sandbox may use up')),
+  env: v.optional(
+    described(
+      v.record(v.string(), v.union([v.string(), fromHostSchema])),
+      'Variables for the sandbox: a text, or { "from": "host" } to pass on the host\'s',
+    ),
+  ),
+  mounts: v.optional(
+    described(
+      v.array(v.union([hostMountSchema, volumeMountSchema])),
+      'Host paths and volumes at chosen places',
+    ),
+  ),
+  image: v.optional(
+    described(
+      v.strictObject({
+        dockerfile: v.optional(text('The Dockerfile to build')),
+        context: v.optional(text('The build context')),
+        args: v.optional(described(v.record(v.string(), v.string()), 'Build arguments')),
+      }),
+      'The image of a container sandbox',
+    ),
+  ),
+  tools: v.optional(
+    described(
+      v.strictObject({
+        shell: v.optional(described(v.boolean(), 'Whether a shell may be run')),
+        allow: v.optional(texts('The programs that may be run; absent means those that the mounts show')),
+        exec: v.optional(
+          described(
+            v.picklist(['any', 'listed']),
+            '"listed": nothing else runs, not even a file written inside',
+          ),
+        ),
+      }),
+      'Which programs the sandbox may run',
+    ),
+  ),
+  user: v.optional(text('The user inside: "host", or "uid:gid"')),
+  runtime: v.optional(text('The OCI runtime of a container sandbox')),
+  ssh: v.optional(
+    described(v.strictObject({ agent: v.optional(texts("Key fingerprints of the host's agent")) }), 'SSH'),
+  ),
+  acceptGaps: v.optional(texts('Gaps that you accept by name')),
+  ports: v.optional(
+    described(
+      v.array(v.strictObject({ guest: v.number(), host: v.number() })),
+      "Ports of the sandbox that the host's loopback reaches",
+    ),
+  ),
+})
+
+export type ConfigDocument = v.InferOutput<typeof configSchema>

@@ -1,0 +1,106 @@
+/**
+ * What one layer says, checked and typed. The keys are the config's own paths, so that a merge, an explanation and
+ * an error name a setting alike. An absent key says nothing; only the merged result denies by absence.
+ */
+import type { Bytes, Millis } from '../base/quantity.ts'
+import type { Glob } from './glob.ts'
+import type { AllowRule, DenyRule } from './net-rule.ts'
+import type { GuestPath, HostPath, Trust } from './path.ts'
+import type { Port } from './port.ts'
+import type { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './schema.ts'
+import type { Setting, Sourced } from './source.ts'
+
+export type ProfileName = (typeof PROFILE_NAMES)[number]
+export type Isolation = (typeof ISOLATION_LEVELS)[number]
+export type BackendName = (typeof BACKEND_NAMES)[number]
+export type NetworkMode = (typeof NETWORK_MODES)[number]
+
+/**
+ * A granted path. `rank` is how specific the user's own grant was: an untrusted layer that narrows the grant to a
+ * deeper path does not make it more specific, or it could climb over a denial.
+ */
+export interface PathGrant {
+  readonly path: HostPath
+  readonly rank: number
+}
+
+/** A denied place: a glob anchored at the workspace, or one path anywhere. */
+export type FileDenyRule =
+  | { readonly kind: 'glob'; readonly glob: Glob }
+  | { readonly kind: 'path'; readonly path: string }
+
+/** A place that stays readable and is never written. Not resolved: the name itself is protected, even when absent. */
+export interface ProtectRule {
+  readonly path: string
+}
+
+export type EnvValue = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'host' }
+
+export type Mount =
+  | { readonly kind: 'host'; readonly host: HostPath; readonly at: GuestPath; readonly mode: 'ro' | 'rw' }
+  | { readonly kind: 'volume'; readonly volume: string; readonly at: GuestPath }
+
+export interface PortForward {
+  readonly guest: Port
+  readonly host: Port
+}
+
+export interface Image {
+  readonly dockerfile: string
+  readonly context: string
+  readonly args: ReadonlyMap<string, string>
+}
+
+/** A list as one layer gives it. An empty list in a config removes what earlier layers said. */
+export interface List<T> {
+  readonly clear: boolean
+  readonly items: readonly Sourced<T>[]
+}
+
+export interface Settings {
+  readonly profile?: Setting<ProfileName>
+  readonly isolation?: Setting<Isolation>
+  readonly backend?: Setting<BackendName>
+  readonly 'files.read'?: List<PathGrant>
+  readonly 'files.write'?: List<PathGrant>
+  readonly 'files.deny'?: List<FileDenyRule>
+  readonly 'files.protect'?: List<ProtectRule>
+  readonly 'network.http'?: List<AllowRule>
+  readonly 'network.tcp'?: List<AllowRule>
+  readonly 'network.groups'?: List<string>
+  readonly 'network.deny'?: List<DenyRule>
+  readonly 'network.ask'?: Setting<'never' | 'hold'>
+  readonly 'network.mode'?: Setting<NetworkMode>
+  readonly 'network.upstreamProxy'?: Setting<string | null>
+  readonly 'network.idle'?: Setting<Millis>
+  readonly 'network.offline'?: Setting<boolean>
+  readonly 'exec.timeout'?: Setting<Millis>
+  readonly 'exec.ceiling'?: Setting<Millis>
+  readonly 'exec.maxOutput'?: Setting<Bytes>
+  readonly 'limits.cpus'?: Setting<number>
+  readonly 'limits.memory'?: Setting<Bytes>
+  readonly 'limits.pids'?: Setting<number>
+  readonly 'limits.wall'?: Setting<Millis>
+  readonly 'limits.disk'?: Setting<Bytes>
+  readonly 'limits.output'?: Setting<Bytes>
+  readonly 'limits.files'?: Setting<number>
+  readonly env?: ReadonlyMap<string, Setting<EnvValue>>
+  readonly mounts?: List<Mount>
+  readonly image?: Setting<Image>
+  readonly 'tools.shell'?: Setting<boolean>
+  readonly 'tools.allow'?: List<string>
+  readonly 'tools.exec'?: Setting<'any' | 'listed'>
+  readonly user?: Setting<string>
+  readonly runtime?: Setting<string>
+  readonly 'ssh.agent'?: List<string>
+  readonly acceptGaps?: List<string>
+  readonly ports?: List<PortForward>
+}
+
+export type SettingKey = keyof Settings
+
+export interface Layer {
+  readonly name: string
+  readonly trust: Trust
+  readonly settings: Settings
+}
