@@ -124,6 +124,15 @@ describe('what appears at a protected place', () => {
     expect(lstatSync(`${ws}/run.sh`).mode & 0o777).toBe(0o755)
   })
 
+  test('is disarmed once more at the end: a process may have kept its directory open', () => {
+    const q = guard({ '.vscode': NOTHING })
+    plant('.vscode/tasks.json')
+    q.sweep()
+    writeFileSync(`${base}/q/0001-.vscode/late`, 'evil', { mode: 0o755 })
+    q.stop()
+    expect(lstatSync(`${base}/q/0001-.vscode/late`).mode & 0o777).toBe(0o600)
+  })
+
   test('again and again is removed in the end: the quarantine does not grow without bound', () => {
     const q = guard({ '.envrc': NOTHING })
     for (let i = 0; i < 120; i++) {

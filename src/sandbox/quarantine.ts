@@ -9,6 +9,7 @@ import { openDirectory, type Spot, withSpot } from './beneath.ts'
 import { isAllowed } from './place-rule.ts'
 import type { Held, Watched } from './places.ts'
 import { takeAway } from './take-away.ts'
+import { disarmTree } from './tree.ts'
 import { type Place, place, putBack, remember } from './watched-place.ts'
 
 export interface Moved {
@@ -55,6 +56,7 @@ export class Quarantine {
   readonly #places: Place[]
   readonly #roots = new Map<string, number>()
   readonly #left = { kept: MAX_KEPT, bytes: MAX_KEPT_BYTES }
+  readonly #kept: string[] = []
   #count = 0
   #timer: ReturnType<typeof setInterval> | undefined
 
@@ -90,12 +92,13 @@ export class Quarantine {
     this.#timer.unref()
   }
 
-  /** Call after the last sweep: it gives up the descriptors. */
+  /** Call after the last sweep, when no process of the sandbox is left: it gives up the descriptors. */
   stop(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
     for (const fd of this.#roots.values()) closeSync(fd)
     this.#roots.clear()
+    this.#disarmAgain()
   }
 
   /** After the keeper mounted a lost place anew: what is there now is what it holds. */
@@ -106,6 +109,15 @@ export class Quarantine {
       found.identity = { dev: stats.dev, ino: stats.ino }
       found.spared = false
     })
+  }
+
+  // A process that had a moved directory open could still write into it, until it ended.
+  #disarmAgain(): void {
+    const store = this.#kept.length === 0 ? undefined : openDirectory(this.#options.dir)
+    if (store === undefined) return
+    const budget = { entries: 20_000, bytes: Number.POSITIVE_INFINITY }
+    for (const label of this.#kept.splice(0)) disarmTree(store, label, budget)
+    closeSync(store)
   }
 
   #spot<T>(p: Place, act: (spot: Spot) => T): T | undefined {
@@ -142,6 +154,7 @@ export class Quarantine {
       const taken = takeAway(spot, this.#options.dir, label, keep ? this.#left : undefined)
       if (taken === undefined) return undefined
       this.#left.kept--
+      if (taken.to !== null) this.#kept.push(label)
       const moved: Moved = {
         kind: 'moved',
         path,
