@@ -4,6 +4,7 @@ import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { seccompFilter } from '../../src/backend/seccomp/filter.ts'
 import type { FilterOptions } from '../../src/backend/seccomp/rules.ts'
+import { syscallNumbers } from '../../src/backend/seccomp/syscalls.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
 import { compileProbe, isSafe, isTwin, type Launch, type Probe, runProbe, told } from './run-probe.ts'
 
@@ -101,6 +102,19 @@ describe('the system call filter on this kernel', () => {
         .filter(probe => !isSafe(probe))
         .map(({ id }) => id),
     ).toEqual(['A06-memfd'])
+  })
+})
+
+describe('the table of numbers', () => {
+  onBwrap('P12: is the one in the kernel headers of this machine, with nothing left out', () => {
+    const { stdout } = spawnSync('cc', ['-E', '-dM', '-include', 'asm/unistd.h', '-x', 'c', '/dev/null'], {
+      encoding: 'utf8',
+    })
+    const headers = [...stdout.matchAll(/^#define __NR_(\w+) (\d+)$/gm)]
+    const numbers = syscallNumbers(arch)
+    expect(headers.length).toBeGreaterThan(250)
+    for (const [, name = '', number] of headers)
+      expect([name, numbers.get(name)]).toEqual([name, Number(number)])
   })
 })
 
