@@ -130,6 +130,8 @@ export interface RunEnd {
   readonly signal?: string | undefined
   readonly reason?: string | undefined
   readonly ms?: number | undefined
+  /** How many records of each kind the run has; the sink adds it. */
+  readonly counts?: Readonly<Record<string, number>> | undefined
 }
 
 export type AuditEventInput =

@@ -1,0 +1,134 @@
+import { ensureDirectory } from './directory.ts'
+import { AUDIT_VERSION, type AuditEvent, type AuditEventInput, type AuditSink, verdictOf } from './event.ts'
+import { MAX_LINE, toLine } from './line.ts'
+import { BOUNDS, type Bounds, prune, unlinkIfThere } from './prune.ts'
+import { Segment } from './segment.ts'
+import { newRunId, segmentFile } from './segment-name.ts'
+import { Tally } from './tally.ts'
+
+export interface AuditOptions {
+  readonly sandbox: string
+  readonly run?: string
+  /** Of one segment. */
+  readonly maxBytes?: number
+  /** Segments of one run, at least 2: the first half stays, the rest is a ring of the newest. */
+  readonly keep?: number
+  readonly bounds?: Bounds
+}
+
+export interface Audit extends AuditSink {
+  readonly run: string
+  close(): void
+}
+
+/** How often a run looks at what all runs hold together: each MiB, and a few at their start. */
+const PRUNE_EVERY = 1024 * 1024
+const PRUNE_CHANCE = 1 / 16
+/** Room that every segment keeps for the longest line and two about what was lost. */
+const RESERVE = 3 * MAX_LINE
+
+/** The audit of one run. Nothing is touched on disk before the first record. */
+export function openAudit(dir: string, options: AuditOptions): Audit {
+  return new AuditLog(dir, options)
+}
+
+class AuditLog implements Audit {
+  readonly run: string
+  readonly #dir: string
+  readonly #options: Required<AuditOptions>
+  #segment: Segment | undefined
+  #index = -1
+  #seq = 0
+  #sincePrune = 0
+  readonly #all = new Tally()
+  /** By index, for the segments that may be dropped one day. */
+  readonly #tallies = new Map<number, Tally>()
+  readonly #gone = new Tally()
+  #unwritten = new Tally()
+  #owesGone: boolean = false
+
+  constructor(dir: string, options: AuditOptions) {
+    this.run = options.run ?? newRunId()
+    this.#dir = dir
+    this.#options = { maxBytes: 16 * 1024 * 1024, keep: 4, bounds: BOUNDS, run: this.run, ...options }
+  }
+
+  /** Throws STATE when the record is not in the file: then what it tells of must not be done. */
+  record(event: AuditEventInput): void {
+    try {
+      const segment = this.#segmentWithRoom()
+      this.#payDebts(segment)
+      this.#write(segment, event.kind === 'run-end' ? { ...event, counts: this.#all.kinds() } : event)
+    } catch (error) {
+      this.#unwritten.add(event)
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#segment?.close()
+    this.#segment = undefined
+  }
+
+  #segmentWithRoom(): Segment {
+    const { maxBytes, bounds } = this.#options
+    const present = this.#segment
+    if (present === undefined) {
+      ensureDirectory(this.#dir)
+      if (Math.random() < PRUNE_CHANCE) prune(this.#dir, bounds)
+      return this.#next()
+    }
+    if (this.#sincePrune >= PRUNE_EVERY) {
+      this.#sincePrune = 0
+      prune(this.#dir, bounds)
+    }
+    return present.size + RESERVE <= maxBytes ? present : this.#next()
+  }
+
+  #next(): Segment {
+    const { keep } = this.#options
+    const index = this.#index + 1
+    const next = new Segment(this.#pathOf(index))
+    this.close()
+    this.#segment = next
+    this.#index = index
+    const head = keep >> 1
+    if (index >= head) this.#tallies.set(index, new Tally())
+    if (index >= keep) this.#drop(index - (keep - head))
+    return next
+  }
+
+  #drop(index: number): void {
+    const tally = this.#tallies.get(index)
+    if (tally === undefined) return
+    this.#tallies.delete(index)
+    this.#gone.merge(tally)
+    this.#owesGone = true
+    unlinkIfThere(this.#pathOf(index))
+  }
+
+  /** What was lost is told before anything else is written. */
+  #payDebts(segment: Segment): void {
+    if (this.#owesGone) this.#write(segment, this.#gone.asDropped('full'))
+    this.#owesGone = false
+    if (this.#unwritten.count > 0) this.#write(segment, this.#unwritten.asDropped('not-written'))
+    this.#unwritten = new Tally()
+  }
+
+  #write(segment: Segment, event: AuditEvent): void {
+    const seq = this.#seq + 1
+    const { run } = this
+    const { sandbox } = this.#options
+    const time = new Date().toISOString()
+    const line = toLine({ v: AUDIT_VERSION, seq, time, sandbox, run, verdict: verdictOf(event) }, event)
+    segment.append(line)
+    this.#seq = seq
+    this.#sincePrune += line.length
+    this.#all.add(event)
+    this.#tallies.get(this.#index)?.add(event, seq)
+  }
+
+  #pathOf(index: number): string {
+    return `${this.#dir}/${segmentFile(this.run, process.pid, index)}`
+  }
+}

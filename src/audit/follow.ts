@@ -1,0 +1,63 @@
+import { lstatSync } from 'node:fs'
+import {
+  type FoundRecord,
+  LineReader,
+  listSegments,
+  parseRecord,
+  type ReadOptions,
+  readLines,
+} from './read.ts'
+
+export interface FollowOptions extends ReadOptions {
+  readonly signal?: AbortSignal
+  readonly intervalMs?: number
+}
+
+/** A long history is handed over in pieces. */
+const MAX_BATCH = 10_000
+
+/**
+ * All records there are, then each new one of any run, until the signal. It looks again and again instead of waiting
+ * for events: those get lost on some file systems, and a person does not see a quarter of a second.
+ */
+export async function* followAudit(dir: string, options: FollowOptions = {}): AsyncGenerator<FoundRecord[]> {
+  const { signal, intervalMs = 250, run } = options
+  const readers = new Map<string, LineReader>()
+  while (!signal?.aborted) {
+    const names = listSegments(dir).filter(name => run === undefined || name.run === run)
+    let batch: FoundRecord[] = []
+    for (const { file } of names) {
+      const reader = readers.get(file) ?? new LineReader()
+      readers.set(file, reader)
+      for (const record of newRecords(dir, file, reader, options)) batch.push(record)
+      if (batch.length < MAX_BATCH) continue
+      yield batch.sort(byTime)
+      batch = []
+    }
+    if (batch.length > 0) yield batch.sort(byTime)
+    const present = new Set(names.map(({ file }) => file))
+    for (const file of readers.keys()) if (!present.has(file)) readers.delete(file)
+    await pause(intervalMs)
+  }
+}
+
+function* newRecords(
+  dir: string,
+  file: string,
+  reader: LineReader,
+  { wanted, onDamage }: ReadOptions,
+): Generator<FoundRecord> {
+  const path = `${dir}/${file}`
+  const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
+  if (size <= reader.at) return
+  for (const line of readLines(path, reader)) {
+    const record = parseRecord(line)
+    if (record === undefined) onDamage?.(file)
+    else if (wanted === undefined || wanted(record)) yield record
+  }
+}
+
+/** A stable sort keeps each run's own order. */
+const byTime = (a: FoundRecord, b: FoundRecord): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0)
+
+const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

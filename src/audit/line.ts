@@ -1,0 +1,31 @@
+import { printable, printableJson } from '../base/printable.ts'
+import type { AuditEvent, Stamp } from './event.ts'
+
+const RAW_CAP = 256
+/** Enough for every decision; more only if somebody made a field long on purpose. */
+export const MAX_LINE = 4096
+const MAX_POLICY_LINE = 256 * 1024
+const TEXT_CAP = 256
+const LIST_CAP = 32
+
+/**
+ * One record as one line of printable ASCII and harmless Unicode: nothing in it can end the line, forge another or drive a terminal,
+ * not even through a tool that unescapes JSON, because `raw` is spelled out before it is quoted.
+ */
+export function toLine(stamp: Stamp, event: AuditEvent): string {
+  const record = { ...stamp, ...event, ...('raw' in event && spellRaw(event.raw)) }
+  const line = printableJson(record)
+  if (line.length <= (event.kind === 'run-start' ? MAX_POLICY_LINE : MAX_LINE)) return line
+  const short = printableJson(JSON.parse(JSON.stringify(record, capped)))
+  if (short.length <= MAX_LINE) return short
+  return printableJson({ ...stamp, kind: event.kind, truncated: line.length })
+}
+
+const spellRaw = (raw: string | undefined): { raw?: string } =>
+  raw === undefined ? {} : { raw: printable(raw, RAW_CAP) }
+
+function capped(_key: string, value: unknown): unknown {
+  if (typeof value === 'string') return printable(value, TEXT_CAP)
+  if (!Array.isArray(value) || value.length <= LIST_CAP) return value
+  return [...value.slice(0, LIST_CAP), `… (${value.length})`]
+}

@@ -1,0 +1,59 @@
+import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import { type SegmentName, sortedSegments } from './segment-name.ts'
+
+export interface Bounds {
+  readonly maxRuns: number
+  readonly maxTotalBytes: number
+}
+
+export const BOUNDS: Bounds = { maxRuns: 256, maxTotalBytes: 256 * 1024 * 1024 }
+
+/**
+ * Removes the oldest runs until the rest is within bounds. A sandbox cannot use this against what earlier runs did:
+ * it never starts a run, and what one run may hold is bounded by itself. Runs that are still being written stay.
+ */
+export function prune(dir: string, { maxRuns, maxTotalBytes }: Bounds = BOUNDS): void {
+  const runs = new Map<string, { files: SegmentName[]; bytes: number }>()
+  for (const name of sortedSegments(readdirSync(dir))) {
+    const run = runs.get(name.run) ?? { files: [], bytes: 0 }
+    run.files.push(name)
+    run.bytes += sizeOf(`${dir}/${name.file}`)
+    runs.set(name.run, run)
+  }
+  let count = runs.size
+  let total = [...runs.values()].reduce((sum, { bytes }) => sum + bytes, 0)
+  for (const { files, bytes } of runs.values()) {
+    if (count <= maxRuns && total <= maxTotalBytes) return
+    if (files.some(({ pid }) => isAlive(pid))) continue
+    for (const { file } of files) unlinkIfThere(`${dir}/${file}`)
+    count--
+    total -= bytes
+  }
+}
+
+/** Another pen may prune at the same time. */
+export function unlinkIfThere(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+  }
+}
+
+function sizeOf(path: string): number {
+  try {
+    return lstatSync(path).size
+  } catch {
+    return 0
+  }
+}
+
+/** A pid that came to be somebody else's keeps a file longer than needed, never shorter. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return errnoOf(error) === 'EPERM'
+  }
+}

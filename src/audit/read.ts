@@ -1,0 +1,179 @@
+/**
+ * Reads the audit back. The files are pen's own, but a crash may have cut the last line, and a disk may lie: what is
+ * not a record is counted and passed over. Every text in a record is still hostile to a terminal.
+ */
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import { checkDirectory } from './directory.ts'
+import type { Verdict } from './event.ts'
+import { type SegmentName, sortedSegments, startOf } from './segment-name.ts'
+
+/** A record as it was found: its stamp is checked, its other fields are whatever the file says. */
+export interface FoundRecord {
+  readonly v: number
+  readonly seq: number
+  readonly time: string
+  readonly run: string
+  readonly kind: string
+  readonly verdict: Verdict
+  readonly [field: string]: unknown
+}
+
+export interface ReadOptions {
+  readonly run?: string | undefined
+  readonly wanted?: (record: FoundRecord) => boolean
+  /** Called for each line that is no record. */
+  readonly onDamage?: (file: string) => void
+}
+
+/** Longer than any line that pen writes. */
+const MAX_LINE_BYTES = 1024 * 1024
+const CHUNK = 64 * 1024
+
+/** Every record of all runs, in the order of their times; within a run, in the order it was written. */
+export function* readAudit(dir: string, options: ReadOptions = {}): Generator<FoundRecord> {
+  const waiting = runsIn(dir, options.run)
+  const active: { now: FoundRecord; rest: Iterator<FoundRecord> }[] = []
+  const activate = (segments: readonly SegmentName[]): void => {
+    const rest = readRun(dir, segments, options)
+    const first = rest.next()
+    if (!first.done) active.push({ now: first.value, rest })
+  }
+  for (;;) {
+    // Only runs that overlap are open at the same time.
+    let next = earliest(active)
+    while (waiting[0] !== undefined && (next === undefined || waiting[0].start <= next.now.time)) {
+      activate(waiting.shift()?.segments ?? [])
+      next = earliest(active)
+    }
+    if (next === undefined) return
+    yield next.now
+    const following = next.rest.next()
+    if (following.done) active.splice(active.indexOf(next), 1)
+    else next.now = following.value
+  }
+}
+
+function earliest<T extends { now: FoundRecord }>(active: readonly T[]): T | undefined {
+  let found: T | undefined
+  for (const one of active) if (found === undefined || one.now.time < found.now.time) found = one
+  return found
+}
+
+interface Run {
+  readonly start: string
+  readonly segments: SegmentName[]
+}
+
+function runsIn(dir: string, only: string | undefined): Run[] {
+  const runs = new Map<string, Run>()
+  for (const name of listSegments(dir)) {
+    if (only !== undefined && name.run !== only) continue
+    const run = runs.get(name.run) ?? { start: startOf(name.run), segments: [] }
+    run.segments.push(name)
+    runs.set(name.run, run)
+  }
+  return [...runs.values()]
+}
+
+export const listSegments = (dir: string): SegmentName[] =>
+  checkDirectory(dir) ? sortedSegments(readdirSync(dir)) : []
+
+function* readRun(
+  dir: string,
+  segments: readonly SegmentName[],
+  { wanted, onDamage }: ReadOptions,
+): Generator<FoundRecord> {
+  for (const { file } of segments)
+    for (const line of readLines(`${dir}/${file}`)) {
+      const record = parseRecord(line)
+      if (record === undefined) onDamage?.(file)
+      else if (wanted === undefined || wanted(record)) yield record
+    }
+}
+
+/** Whole lines only: what follows the last newline is still being written, or was cut by a crash. */
+export function* readLines(path: string, lines = new LineReader()): Generator<string> {
+  const fd = openSegment(path)
+  if (fd === undefined) return
+  try {
+    for (let batch = lines.read(fd); batch !== undefined; batch = lines.read(fd)) yield* batch
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Undefined when it has gone meanwhile, or when something that is no file took its place. */
+function openSegment(path: string): number | undefined {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
+  try {
+    const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    if (fstatSync(fd).isFile()) return fd
+    closeSync(fd)
+  } catch (error) {
+    if (!['ENOENT', 'ELOOP', 'ENXIO'].includes(errnoOf(error) ?? '')) throw error
+  }
+  return undefined
+}
+
+/** Takes a growing file in pieces. Memory is bounded by the longest line that is believed. */
+export class LineReader {
+  #at = 0
+  #kept: Buffer = Buffer.alloc(0)
+  #skipping: boolean = false
+
+  /** How far the file has been read. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** The lines that became whole; undefined at the end of the file, for now. */
+  read(fd: number): string[] | undefined {
+    const chunk = Buffer.allocUnsafe(CHUNK)
+    const n = readSync(fd, chunk, 0, CHUNK, this.#at)
+    if (n === 0) {
+      // A line that is not whole yet is read anew next time: a writer on a full disk takes it back.
+      this.#at -= this.#kept.length
+      this.#kept = Buffer.alloc(0)
+      return undefined
+    }
+    this.#at += n
+    let bytes = Buffer.concat([this.#kept, chunk.subarray(0, n)])
+    const end = bytes.lastIndexOf(10)
+    this.#kept = bytes.subarray(end + 1)
+    bytes = bytes.subarray(0, Math.max(end, 0))
+    if (this.#kept.length > MAX_LINE_BYTES) {
+      this.#kept = Buffer.alloc(0)
+      this.#skipping = true
+    }
+    if (end < 0) return []
+    const lines = bytes.toString('utf8').split('\n')
+    // The rest of a line whose beginning was too long to keep is reported as what it is: no record.
+    if (this.#skipping) lines[0] = ''
+    this.#skipping = false
+    return lines
+  }
+}
+
+const VERDICTS: readonly unknown[] = ['allow', 'deny', 'error', 'note'] satisfies Verdict[]
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+export function parseRecord(line: string): FoundRecord | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const { v, seq, time, run, kind, verdict } = value as Record<string, unknown>
+  const isRecord =
+    Number.isInteger(v) &&
+    Number.isInteger(seq) &&
+    typeof time === 'string' &&
+    TIME.test(time) &&
+    typeof run === 'string' &&
+    typeof kind === 'string' &&
+    VERDICTS.includes(verdict)
+  return isRecord ? (value as FoundRecord) : undefined
+}

@@ -1,0 +1,40 @@
+/** Names in the audit directory. The run's id sorts by its start; the pid tells whether somebody may still be writing. */
+
+export interface SegmentName {
+  readonly file: string
+  readonly run: string
+  readonly pid: number
+  readonly segment: number
+}
+
+const RUN_ID = /^(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})(\d{2})-[0-9a-f]{6}$/
+const SEGMENT = /^(\d{8}-\d{6}-[0-9a-f]{6})\.([1-9]\d{0,9})\.(0|[1-9]\d{0,8})\.jsonl$/
+
+/** `20260102-030405-1a2b3c`. No secret: chance only keeps two runs of one second apart. */
+export function newRunId(now = new Date()): string {
+  const [day = '', clock = ''] = now.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').split('T')
+  const chance = Math.floor(Math.random() * 0x1000000)
+  return `${day}-${clock}-${chance.toString(16).padStart(6, '0')}`
+}
+
+export const isRunId = (text: string): boolean => RUN_ID.test(text)
+
+/** When the run began, to the second, as records write time. */
+export const startOf = (run: string): string => run.replace(RUN_ID, '$1-$2-$3T$4:$5:$6.000Z')
+
+export const segmentFile = (run: string, pid: number, segment: number): string =>
+  `${run}.${pid}.${segment}.jsonl`
+
+/** Undefined for whatever else lies in the directory. */
+export function parseSegmentName(file: string): SegmentName | undefined {
+  const [, run, pid, segment] = SEGMENT.exec(file) ?? []
+  return run === undefined ? undefined : { file, run, pid: Number(pid), segment: Number(segment) }
+}
+
+/** Oldest run first, each run's segments in order. */
+export function sortedSegments(files: readonly string[]): SegmentName[] {
+  return files
+    .map(parseSegmentName)
+    .filter(name => name !== undefined)
+    .sort((a, b) => (a.run < b.run ? -1 : a.run > b.run ? 1 : a.segment - b.segment))
+}

@@ -1,0 +1,59 @@
+import type { AuditEvent, Dropped } from './event.ts'
+
+/** Distinct targets that are remembered by name; the rest is counted together. */
+const MAX_REACHED = 32
+
+/** What a segment holds, small enough to outlive it. */
+export class Tally {
+  #count = 0
+  #first: number | undefined
+  #last: number | undefined
+  readonly #kinds = new Map<string, number>()
+  readonly #reached = new Map<string, number>()
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(event: AuditEvent, seq?: number): void {
+    this.#count++
+    this.#first ??= seq
+    this.#last = seq ?? this.#last
+    raise(this.#kinds, event.kind, 1)
+    if (event.kind === 'connection-allowed') this.#reach(`${event.name ?? event.address}:${event.port}`, 1)
+  }
+
+  merge(other: Tally): void {
+    this.#count += other.#count
+    this.#first ??= other.#first
+    this.#last = other.#last ?? this.#last
+    for (const [kind, n] of other.#kinds) raise(this.#kinds, kind, n)
+    for (const [target, n] of other.#reached) this.#reach(target, n)
+  }
+
+  kinds(): Record<string, number> {
+    return Object.fromEntries(this.#kinds)
+  }
+
+  asDropped(reason: Dropped['reason']): Dropped {
+    const reached = this.#reached.size === 0 ? undefined : Object.fromEntries(this.#reached)
+    return {
+      kind: 'dropped',
+      reason,
+      count: this.#count,
+      ...(this.#first !== undefined && { firstSeq: this.#first, lastSeq: this.#last }),
+      kinds: this.kinds(),
+      // Of records that could not be written nothing took effect: nobody was reached.
+      ...(reason === 'full' && reached !== undefined && { reached }),
+    }
+  }
+
+  #reach(target: string, n: number): void {
+    const isKnown = this.#reached.has(target) || this.#reached.size < MAX_REACHED
+    raise(this.#reached, isKnown ? target : 'others', n)
+  }
+}
+
+const raise = (map: Map<string, number>, key: string, n: number): void => {
+  map.set(key, (map.get(key) ?? 0) + n)
+}
