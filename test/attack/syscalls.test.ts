@@ -4,7 +4,7 @@ import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { seccompFilter } from '../../src/backend/seccomp/filter.ts'
 import type { FilterOptions } from '../../src/backend/seccomp/rules.ts'
-import { syscallNumbers } from '../../src/backend/seccomp/syscalls.ts'
+import { type SeccompArch, syscallNumbers } from '../../src/backend/seccomp/syscalls.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
 import { compileProbe, isSafe, isTwin, type Launch, type Probe, runProbe, told } from './run-probe.ts'
 
@@ -29,13 +29,18 @@ const SANDBOX = [
 
 interface How {
   readonly filter?: FilterOptions
+  readonly filterFor?: SeccompArch
   readonly user?: string
 }
 
 /** Runs argv in bubblewrap alone, without the rest of pen: what holds here, the filter holds. */
-function inBwrap(argv: readonly string[], { filter, user }: How, mounts: readonly string[] = []) {
+function inBwrap(
+  argv: readonly string[],
+  { filter, filterFor = arch, user }: How,
+  mounts: readonly string[] = [],
+) {
   const file = join(dirname(program), `filter-${process.pid}`)
-  if (filter !== undefined) writeFileSync(file, seccompFilter(arch, filter))
+  if (filter !== undefined) writeFileSync(file, seccompFilter(filterFor, filter))
   const fd = openSync(filter === undefined ? '/dev/null' : file, 'r')
   try {
     const become =
@@ -102,6 +107,16 @@ describe('the system call filter on this kernel', () => {
         .filter(probe => !isSafe(probe))
         .map(({ id }) => id),
     ).toEqual(['A06-memfd'])
+  })
+})
+
+describe('a filter for another architecture', () => {
+  onBwrap('P12: is taken by the kernel, and kills at the first call', () => {
+    const other = arch === 'x64' ? 'arm64' : 'x64'
+    const run = (filterFor: SeccompArch) => inBwrap(['true'], { filter: { exec: 'any' }, filterFor })
+    expect(run(arch).status).toBe(0)
+    // No message of bubblewrap's: a program that the kernel refuses to load would have one.
+    expect({ ok: run(other).status === 0, stderr: run(other).stderr }).toEqual({ ok: false, stderr: '' })
   })
 })
 
