@@ -95,6 +95,12 @@ describe('the system call filter on this kernel', () => {
     ).toEqual([])
   })
 
+  asRoot('P12: the probe itself is harmless on a host: with a capability it does nothing', () => {
+    const power = ['--ro-bind', program, program, '--cap-add', 'CAP_SYS_ADMIN']
+    const { status, stdout } = inBwrap([program], {}, power)
+    expect({ status, stdout }).toEqual({ status: 3, stdout: '' })
+  })
+
   asRoot('P12: an ordinary user gets the same answers as root', () => {
     if (!works('id', USER)) works('useradd', '-m', USER)
     expect(unsafe(runProbe(program, bwrap({ filter: { exec: 'any' }, user: USER })))).toEqual([])
