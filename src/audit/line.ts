@@ -14,11 +14,17 @@ const LIST_CAP = 32
  */
 export function toLine(stamp: Stamp, event: AuditEvent): string {
   const record = { ...stamp, ...event, ...('raw' in event && spellRaw(event.raw)) }
-  const line = printableJson(record)
+  const line = quote(record)
   if (line.length <= (event.kind === 'run-start' ? MAX_POLICY_LINE : MAX_LINE)) return line
-  const short = printableJson(JSON.parse(JSON.stringify(record, capped)))
+  const short = quote(JSON.parse(JSON.stringify(record, capped)))
   if (short.length <= MAX_LINE) return short
-  return printableJson({ ...stamp, kind: event.kind, truncated: line.length })
+  return quote({ ...stamp, kind: event.kind, truncated: line.length })
+}
+
+/** Most records are plain ASCII, and the pattern of what is hostile takes a millisecond to compile. */
+function quote(record: object): string {
+  const text = JSON.stringify(record)
+  return /[^ -~]/.test(text) ? printableJson(record) : text
 }
 
 const spellRaw = (raw: string | undefined): { raw?: string } =>
