@@ -26,6 +26,7 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
   const merged = mergeLayers({
     ...layers,
     base: profile => profileLayer(profile, project.world),
+    workspace: project.world.workspace,
     allowUserExpansion: options.allowUserExpansion,
   })
   const policy = compile(merged.settings, project.world.workspace, await groupRules(merged, project))

@@ -6,12 +6,23 @@
  *   away: for every connection and every file, the verdict after is no wider than before.
  *
  * `grow` is associative; `narrow` by two layers is the same in either order.
+ *
+ * Property tests hold all of this: `merge.property.test.ts`.
  */
 import { type AllowRule, meet } from './net-rule.ts'
 import { isWithin } from './path.ts'
-import { ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './schema.ts'
-import type { EnvValue, List, Mount, PathGrant, PortForward, SettingKey, Settings } from './settings.ts'
+import type {
+  EnvValue,
+  Isolation,
+  List,
+  Mount,
+  PathGrant,
+  PortForward,
+  SettingKey,
+  Settings,
+} from './settings.ts'
 import type { Setting, Sourced } from './source.ts'
+import { NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 interface Field<T> {
   grow(earlier: T, later: T): T
@@ -23,12 +34,15 @@ type Fields = { readonly [K in SettingKey]-?: Field<NonNullable<Settings[K]>> }
 
 const laterWins = <T>(_earlier: T, later: T): T => later
 
-/** A single value with an order: an untrusted layer may only move it towards the start of `order`. */
+/**
+ * A single value with an order: an untrusted layer may only move it towards the tighter end. What nobody granted
+ * stays unsaid, because the zero value it compiles to is tighter than anything a layer could say.
+ */
 function ordered<T>(tighter: (a: T, b: T) => boolean): Field<Setting<T>> {
   return {
     grow: laterWins,
     narrow: (granted, limit) =>
-      granted === undefined || tighter(limit.value, granted.value) ? limit : granted,
+      granted !== undefined && tighter(limit.value, granted.value) ? limit : granted,
   }
 }
 
@@ -48,13 +62,16 @@ function grants<T>(both: (granted: T, limit: T) => T | undefined): Field<List<T>
     grow: addUp,
     narrow: (granted, limit) => {
       if (granted === undefined) return undefined
-      const items: Sourced<T>[] = []
+      // Once each: an untrusted document that repeats itself must not multiply the lists.
+      const items = new Map<string, Sourced<T>>()
       for (const { rule, source } of granted.items)
         for (const other of limit.items) {
           const kept = both(rule, other.rule)
-          if (kept !== undefined) items.push({ rule: kept, source })
+          const key = kept === undefined ? undefined : JSON.stringify(kept)
+          if (kept !== undefined && key !== undefined && !items.has(key))
+            items.set(key, { rule: kept, source })
         }
-      return { clear: granted.clear, items }
+      return { clear: granted.clear, items: [...items.values()] }
     },
   }
 }
@@ -62,10 +79,11 @@ function grants<T>(both: (granted: T, limit: T) => T | undefined): Field<List<T>
 /** A list of denials: what either layer denies. An empty list of an untrusted layer denies nothing more. */
 const denials = <T>(): Field<List<T>> => ({
   grow: addUp,
-  narrow: (granted, limit) =>
-    granted === undefined
-      ? { clear: false, items: limit.items }
-      : { clear: granted.clear, items: [...granted.items, ...limit.items] },
+  narrow: (granted, limit) => {
+    const known = new Set(granted?.items.map(({ rule }) => JSON.stringify(rule)))
+    const fresh = limit.items.filter(({ rule }) => !known.has(JSON.stringify(rule)))
+    return { clear: granted?.clear ?? false, items: [...(granted?.items ?? []), ...fresh] }
+  },
 })
 
 const same = <T>(a: T, b: T): T | undefined => (a === b ? a : undefined)
@@ -101,16 +119,15 @@ const tools: Field<List<string>> = {
 
 const netGrants = grants<AllowRule>(meet)
 
+/** Weakest first. "auto" is never less than "process", and may be more: see `backend/probe.ts`. */
+const STRENGTH: readonly Isolation[] = ['soft', 'process', 'auto', 'container', 'gvisor', 'vm']
+
 export const FIELDS: Fields = {
   profile: words(PROFILE_NAMES),
   isolation: {
     grow: laterWins,
-    // "auto" asks for nothing; otherwise the stronger wall is the tighter one.
     narrow: (granted, limit) =>
-      granted !== undefined &&
-      ISOLATION_LEVELS.indexOf(limit.value) <= ISOLATION_LEVELS.indexOf(granted.value)
-        ? granted
-        : limit,
+      STRENGTH.indexOf(limit.value) > STRENGTH.indexOf(granted?.value ?? 'auto') ? limit : granted,
   },
   backend: usersOnly(),
   'files.read': grants(deeper),
@@ -125,7 +142,11 @@ export const FIELDS: Fields = {
   'network.mode': words(NETWORK_MODES),
   'network.upstreamProxy': usersOnly(),
   'network.idle': smaller(),
-  'network.offline': words([true, false]),
+  // True overrules whatever grants network, so no later layer takes it back: not a file over a flag either.
+  'network.offline': {
+    ...words([true, false]),
+    grow: (earlier, later) => (earlier.value && !later.value ? earlier : later),
+  },
   'exec.timeout': smaller(),
   'exec.ceiling': smaller(),
   'exec.maxOutput': smaller(),

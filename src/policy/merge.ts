@@ -1,22 +1,25 @@
 /** Layers become one, in the order of trust; the profile is decided first, because everything stands on it. */
 
+import { beneathDenials, expansions } from './expansion.ts'
 import { FIELDS, grow, narrow } from './fields.ts'
-import { type AllowRule, covers } from './net-rule.ts'
-import { isWithin } from './path.ts'
-import type { Layer, List, PathGrant, SettingKey, Settings } from './settings.ts'
-import type { Setting, Sourced } from './source.ts'
+import type { Layer, List, SettingKey, Settings } from './settings.ts'
+
+type Profile = NonNullable<Settings['profile']>
 
 export interface MergeInput {
   /** Makes the base layer for a profile; the profile itself is decided first, because everything stands on it. */
-  readonly base: (profile: NonNullable<Settings['profile']>['value']) => Layer
+  readonly base: (profile: Profile['value']) => Layer
   /** The user's layers, weakest first. */
   readonly trusted: readonly Layer[]
   readonly untrusted: readonly Layer[]
   readonly allowUserExpansion: boolean
+  readonly workspace: string
 }
 
 export interface Merged {
   readonly settings: Settings
+  /** What the user's own layers say, before an untrusted one took away or added. */
+  readonly own: Settings
   readonly layers: readonly Layer[]
   /** Grants that an untrusted layer added because the user let it. */
   readonly expanded: readonly Expansion[]
@@ -28,63 +31,67 @@ export interface Expansion {
   readonly item: unknown
 }
 
+const DEFAULT_PROFILE: Profile = { value: 'coding', source: { layer: 'default', place: undefined } }
+
 export function mergeLayers(input: MergeInput): Merged {
-  const all = [...input.trusted, ...(input.allowUserExpansion ? input.untrusted.map(withoutRemovals) : [])]
-  const saidProfile = all.reduce<Settings>((s, layer) => grow(s, layer.settings), {}).profile
-  const limits = input.allowUserExpansion ? [] : input.untrusted
-  const profile = limits.reduce(
+  const { trusted, untrusted } = input
+  const said = fold(trusted).profile ?? DEFAULT_PROFILE
+  const own = { ...fold([input.base(said.value), ...trusted]), profile: said }
+  const { settings, bases } = input.allowUserExpansion ? expand(input, said) : restrict(input, said)
+  const [first, ...stricter] = bases
+  return {
+    settings,
+    own,
+    layers: [...(first === undefined ? [] : [first]), ...trusted, ...stricter, ...untrusted],
+    expanded: input.allowUserExpansion
+      ? expansions(
+          own,
+          settings,
+          untrusted.map(layer => layer.name),
+        )
+      : [],
+  }
+}
+
+type Decided = { readonly settings: Settings; readonly bases: readonly Layer[] }
+
+/**
+ * A stricter profile is a limit like any other: what is left is granted by the user's layers on the user's profile and
+ * on the stricter one. Putting the stricter one in the place of the user's could widen, where the user narrowed by hand.
+ */
+function restrict({ base, trusted, untrusted }: MergeInput, said: Profile): Decided {
+  const profile = untrusted.reduce(
     (at, { settings }) =>
       settings.profile === undefined ? at : (FIELDS.profile.narrow(at, settings.profile) ?? at),
-    saidProfile ?? { value: 'coding' as const, source: { layer: 'default', place: undefined } },
+    said,
   )
-  const layers = [input.base(profile.value), ...all]
-  const granted = layers.reduce<Settings>((s, layer) => grow(s, layer.settings), {})
-  const settings = limits.reduce<Settings>((s, layer) => narrow(s, layer.settings), granted)
-  return {
-    settings: { ...settings, profile },
-    layers: [...layers, ...limits],
-    expanded: input.allowUserExpansion ? input.untrusted.flatMap(layer => expansions(layer, input)) : [],
-  }
+  const bases = profile === said ? [base(said.value)] : [base(said.value), base(profile.value)]
+  const [granted = {}, ...stricter] = bases.map(layer => fold([layer, ...trusted]))
+  const limits = [...stricter, ...untrusted.map(layer => layer.settings)]
+  return { settings: { ...limits.reduce(narrow, granted), profile }, bases }
 }
 
-/** An untrusted layer that may add still may not take back a denial of the user's. */
-function withoutRemovals(layer: Layer): Layer {
-  const kept = Object.entries(layer.settings).filter(
-    ([key, value]) =>
-      !(/^(files\.(deny|protect)|network\.deny)$/.test(key) && (value as List<unknown>).clear),
-  )
-  return { ...layer, settings: Object.fromEntries(kept) as Settings }
+function expand({ base, trusted, untrusted, workspace }: MergeInput, said: Profile): Decided {
+  const profile = fold(untrusted).profile ?? said
+  const bases = [base(profile.value)]
+  const granted = fold([...bases, ...trusted])
+  const settings = untrusted.reduce((s, { settings }) => {
+    // What such a layer empties it takes away, and a list of denials is nothing to take away: those stay the user's.
+    const [emptied, added] = partition(settings)
+    return grow(narrow(s, emptied), beneathDenials(added, s, workspace))
+  }, granted)
+  return { settings: { ...settings, profile }, bases }
 }
 
-/** What the layer adds over the user's own: each grant that the trusted layers alone do not give. */
-function expansions(layer: Layer, input: MergeInput): Expansion[] {
-  const own = [input.base(layer.settings.profile?.value ?? 'coding'), ...input.trusted].reduce<Settings>(
-    (s, trusted) => grow(s, trusted.settings),
-    {},
-  )
-  const out: Expansion[] = []
-  for (const key of Object.keys(layer.settings) as SettingKey[]) {
-    const said = layer.settings[key]
-    const had = own[key]
-    if (said === undefined || key === 'files.deny' || key === 'files.protect' || key === 'network.deny')
-      continue
-    if ('items' in said) {
-      const before = had !== undefined && 'items' in had ? (had.items as readonly Sourced<unknown>[]) : []
-      for (const { rule } of said.items as readonly Sourced<unknown>[])
-        if (!before.some(item => granted(key, item.rule, rule)))
-          out.push({ key, layer: layer.name, item: rule })
-    } else if (said instanceof Map) {
-      for (const name of said.keys()) out.push({ key, layer: layer.name, item: name })
-    } else if (had === undefined || ('value' in had && had.value !== (said as Setting<unknown>).value)) {
-      out.push({ key, layer: layer.name, item: (said as Setting<unknown>).value })
-    }
-  }
-  return out
-}
+const fold = (layers: readonly Layer[]): Settings =>
+  layers.reduce<Settings>((s, layer) => grow(s, layer.settings), {})
 
-function granted(key: SettingKey, before: unknown, now: unknown): boolean {
-  if (key === 'files.read' || key === 'files.write')
-    return isWithin((now as PathGrant).path, (before as PathGrant).path)
-  if (key === 'network.http' || key === 'network.tcp') return covers(before as AllowRule, now as AllowRule)
-  return JSON.stringify(before) === JSON.stringify(now)
+/** The lists that a layer empties, and all else that it says. */
+function partition(settings: Settings): [Settings, Settings] {
+  const isEmptied = (value: unknown) => (value as Partial<List<unknown>>).clear === true
+  const pick = (emptied: boolean) =>
+    Object.fromEntries(
+      Object.entries(settings).filter(([, value]) => isEmptied(value) === emptied),
+    ) as Settings
+  return [pick(true), pick(false)]
 }

@@ -61,9 +61,8 @@ export function profileLayer(name: ProfileName, world: PathWorld): Layer {
     'files.read': list(grant(world.workspace)),
     'files.write': list(grant(strict ? `${world.workspace}/output` : world.workspace)),
     'files.deny': list(...DENIED_GLOBS.map(deniedGlob)),
-    'files.protect': list(
-      ...(strict ? [] : PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))),
-    ),
+    // In `strict` too, where nothing of the workspace is writable by itself: a user's own grant must not open them.
+    'files.protect': list(...PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))),
     'network.ask': set('never'),
     'network.mode': set(strict ? 'none' : 'gateway'),
     'network.upstreamProxy': set(null),

@@ -1,8 +1,9 @@
 /**
  * The one source of the configuration's shape: the validator, the TypeScript types, `config.schema.json` and
- * the reference page are all made from it. Grammar inside strings (hosts, paths, sizes) is checked in `settings.ts`.
+ * the reference page are all made from it. Grammar inside strings (hosts, paths, sizes) is checked in `parse.ts`.
  */
 import * as v from 'valibot'
+import { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 const described = <const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,
@@ -13,11 +14,6 @@ const text = (what: string) => described(v.string(), what)
 const texts = (what: string) => described(v.array(v.string()), what)
 const size = (what: string) => text(`${what}, as "512MiB" or "4GiB"`)
 const time = (what: string) => text(`${what}, as "90s", "10m" or "8h"`)
-
-export const PROFILE_NAMES = ['strict', 'coding', 'dev'] as const
-export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor', 'vm'] as const
-export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
-export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
 
 const filesSchema = v.strictObject({
   read: v.optional(texts('Paths the sandbox may read')),

@@ -7,8 +7,8 @@ import type { Glob } from './glob.ts'
 import type { AllowRule, DenyRule } from './net-rule.ts'
 import type { GuestPath, HostPath, Trust } from './path.ts'
 import type { Port } from './port.ts'
-import type { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './schema.ts'
 import type { Setting, Sourced } from './source.ts'
+import type { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 export type ProfileName = (typeof PROFILE_NAMES)[number]
 export type Isolation = (typeof ISOLATION_LEVELS)[number]

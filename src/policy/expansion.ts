@@ -1,0 +1,84 @@
+/** What an untrusted layer added, when the user let it: each grant by itself, so that each can be printed. */
+import { denialDepth } from './decide-file.ts'
+import { FIELDS } from './fields.ts'
+import type { Expansion } from './merge.ts'
+import { type AllowRule, covers } from './net-rule.ts'
+import { depth, isWithin } from './path.ts'
+import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
+import type { Setting, Source } from './source.ts'
+
+const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.deny']
+
+/** Compares results, not documents: a profile that a layer chose is told with everything that came with it. */
+export function expansions(own: Settings, merged: Settings, untrusted: readonly string[]): Expansion[] {
+  const out: Expansion[] = []
+  const by = ({ layer }: Source) => (untrusted.includes(layer) ? layer : untrusted.join(', '))
+  for (const key of Object.keys(merged) as SettingKey[]) {
+    const now = merged[key]
+    const before = own[key]
+    if (now === undefined || DENIALS.includes(key)) continue
+    if ('items' in now) {
+      // Without a list of tools every program that is shown may run: the first list takes away.
+      if (key === 'tools.allow' && before === undefined) continue
+      const had = (before as List<unknown> | undefined)?.items ?? []
+      for (const { rule, source } of (now as List<unknown>).items)
+        if (!had.some(item => isGranted(key, item.rule, rule, own)))
+          out.push({ key, layer: by(source), item: rule })
+    } else if ('value' in now) {
+      if (!isTighter(key, before as Setting<unknown> | undefined, now))
+        out.push({ key, layer: by(now.source), item: now.value })
+    } else {
+      const had = before as Settings['env']
+      for (const [name, setting] of now)
+        if (had?.get(name) !== setting) out.push({ key, layer: by(setting.source), item: name })
+    }
+  }
+  return out
+}
+
+/**
+ * A layer that may add still may not take back a denial by naming a deeper path: its grants are no more specific than
+ * the denials and protected places that already cover them.
+ */
+export function beneathDenials(added: Settings, denials: Settings, workspace: string): Settings {
+  const capped = ({ path, rank }: PathGrant): PathGrant => {
+    const depths = [
+      ...(denials['files.deny']?.items ?? []).map(({ rule }) => denialDepth(rule, path, workspace)),
+      ...(denials['files.protect']?.items ?? []).map(({ rule }) =>
+        isWithin(path, rule.path) ? depth(rule.path) : -1,
+      ),
+    ]
+    return { path, rank: Math.min(rank, ...depths.filter(at => at >= 0)) }
+  }
+  const cap = (list: List<PathGrant>): List<PathGrant> => ({
+    ...list,
+    items: list.items.map(({ rule, source }) => ({ rule: capped(rule), source })),
+  })
+  const { 'files.read': read, 'files.write': write } = added
+  return {
+    ...added,
+    ...(read === undefined ? {} : { 'files.read': cap(read) }),
+    ...(write === undefined ? {} : { 'files.write': cap(write) }),
+  }
+}
+
+function isTighter(key: SettingKey, before: Setting<unknown> | undefined, now: Setting<unknown>): boolean {
+  if (before === undefined) return false
+  if (before.value === now.value) return true
+  const { narrow } = FIELDS[key] as { narrow(granted: unknown, limit: unknown): unknown }
+  return narrow(before, now) === now
+}
+
+function isGranted(key: SettingKey, before: unknown, now: unknown, own: Settings): boolean {
+  if (key === 'files.read' || key === 'files.write') {
+    const { path } = now as PathGrant
+    const grant = before as PathGrant
+    // A place that the user made read-only inside a writable one: to write it, or all around it, is told.
+    const isReadOnly = (own['files.read']?.items ?? []).some(
+      ({ rule }) => rule.rank > grant.rank && (isWithin(path, rule.path) || isWithin(rule.path, path)),
+    )
+    return isWithin(path, grant.path) && !(key === 'files.write' && isReadOnly)
+  }
+  if (key === 'network.http' || key === 'network.tcp') return covers(before as AllowRule, now as AllowRule)
+  return JSON.stringify(before) === JSON.stringify(now)
+}

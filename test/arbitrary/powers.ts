@@ -1,0 +1,73 @@
+/** All that a policy lets a sandbox do, over a small universe, as a set of words: two policies compare as two sets. */
+import { decideFile } from '../../src/policy/decide-file.ts'
+import { explainConnection } from '../../src/policy/explain.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import { ENDPOINTS, PATHS } from './layer.ts'
+
+const ORDER = {
+  profile: ['strict', 'coding', 'dev'],
+  isolation: ['vm', 'gvisor', 'container', 'auto', 'process', 'soft'],
+  mode: ['none', 'gateway', 'bridge'],
+  ask: ['never', 'hold'],
+  exec: ['listed', 'any'],
+} as const
+
+/** A step up any ladder is a power; so a set of powers only ever shrinks when a policy narrows. */
+const ladder = (name: string, order: readonly string[], value: string): string[] =>
+  order.slice(0, order.indexOf(value) + 1).map(step => `${name} up to ${step}`)
+
+export function powersOf(policy: Policy): ReadonlySet<string> {
+  const { network, tools } = policy
+  const connections = ENDPOINTS.filter(text => {
+    const explained = explainConnection(policy, text)
+    if (!explained.ok) throw new Error(`${text}: ${explained.why}`)
+    return explained.value.verdict === 'allowed'
+  })
+  return new Set([
+    ...connections.map(text => `connect ${text}`),
+    ...PATHS.filter(path => decideFile(policy, path, 'read').ok).map(path => `read ${path}`),
+    ...PATHS.filter(path => decideFile(policy, path, 'write').ok).map(path => `write ${path}`),
+    ...[...policy.env].map(([name, { value }]) => `env ${name} ${JSON.stringify(value)}`),
+    ...policy.mounts.flatMap(({ rule }) =>
+      rule.kind === 'volume'
+        ? [`volume ${rule.volume} at ${rule.at}`]
+        : [`mount ${rule.host} at ${rule.at}`, ...(rule.mode === 'rw' ? [`rw at ${rule.at}`] : [])],
+    ),
+    ...(tools.allow === 'shown' ? ['git', 'npm', 'anything'] : tools.allow).map(tool => `tool ${tool}`),
+    ...(tools.shell ? ['shell'] : []),
+    ...policy.sshAgent.map(key => `ssh ${key}`),
+    ...policy.acceptGaps.map(gap => `accept ${gap}`),
+    ...policy.ports.map(({ rule }) => `port ${rule.guest} ${rule.host}`),
+    ...network.groups.map(group => `group ${group}`),
+    ...(network.offline ? [] : ['online']),
+    ...ladder('mode', ORDER.mode, network.mode),
+    ...ladder('ask', ORDER.ask, network.ask),
+    ...ladder('profile', ORDER.profile, policy.profile),
+    ...ladder('isolation', ORDER.isolation, policy.isolation),
+    ...ladder('exec', ORDER.exec, tools.exec),
+    // The user's alone: any other value would be a new power.
+    `backend ${policy.backend}`,
+    `image ${JSON.stringify(policy.image)}`,
+    `user ${policy.user}`,
+    `runtime ${policy.runtime}`,
+    `proxy ${network.upstreamProxy}`,
+  ])
+}
+
+export const numbersOf = (policy: Policy): Readonly<Record<string, number>> => ({
+  ...policy.limits,
+  ...policy.exec,
+  idle: policy.network.idle,
+})
+
+/** What `after` can do that `before` could not. */
+export function newPowers(after: Policy, before: Policy): string[] {
+  const had = powersOf(before)
+  const numbers = numbersOf(before)
+  return [
+    ...[...powersOf(after)].filter(power => !had.has(power)),
+    ...Object.entries(numbersOf(after))
+      .filter(([name, value]) => value > (numbers[name] ?? 0))
+      .map(([name, value]) => `${name} ${value}`),
+  ]
+}
