@@ -1,11 +1,17 @@
-import { lstatSync, realpathSync } from 'node:fs'
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { HostPath, Located, PathKind } from '../policy/path.ts'
 
-/** Where a path really is, and what is there. For an absent one: its nearest real ancestor, and the rest as written. */
-export function locate(path: string): Located {
+/** As many links as the kernel follows. */
+const MAX_LINKS = 40
+
+/**
+ * Where a path really is, and what is there. For an absent one: its nearest real ancestor, and the rest as written.
+ * A link whose target is absent is still a link: the agent may have made it, and may make the target next.
+ */
+export function locate(path: string, links = 0): Located {
   let rest = ''
   for (let at = path; ; at = dirname(at)) {
     try {
@@ -27,9 +33,30 @@ export function locate(path: string): Located {
           at: path,
           cause: error,
         })
+      const target = linkAt(at)
+      if (target !== undefined) return locate(`${target}${rest}`, countLink(links, path))
       rest = `/${at.slice(at.lastIndexOf('/') + 1)}${rest}`
     }
   }
+}
+
+/** Where a link that leads nowhere points, from the real directory that it stands in. */
+function linkAt(path: string): string | undefined {
+  try {
+    return resolve(realpathSync.native(dirname(path)), readlinkSync(path))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}
+
+function countLink(links: number, path: string): number {
+  if (links < MAX_LINKS) return links + 1
+  throw new PenError('PATH_REFUSED', {
+    what: 'a path has too many links',
+    at: path,
+    hint: 'name the place itself',
+  })
 }
 
 function kindOf(real: string): PathKind {

@@ -1,4 +1,5 @@
 /** Merged settings become a policy with no optional field. What nobody said stays at the zero value, which denies. */
+import type { Millis } from '../base/quantity.ts'
 import type { Host } from './host.ts'
 import type { AllowRule } from './net-rule.ts'
 import { compileNetwork } from './network.ts'
@@ -55,7 +56,11 @@ export function compile(settings: Settings, workspace: HostPath, groupRules: Gro
       index: compileNetwork({ mode, offline, allow, deny, mirrors }),
     },
     exec: {
-      timeout: value(settings['exec.timeout'], zero.exec.timeout),
+      // The ceiling holds for everybody: also for the timeout that nobody asked to be longer.
+      timeout: Math.min(
+        value(settings['exec.timeout'], zero.exec.timeout),
+        value(settings['exec.ceiling'], zero.exec.ceiling),
+      ) as Millis,
       ceiling: value(settings['exec.ceiling'], zero.exec.ceiling),
       maxOutput: value(settings['exec.maxOutput'], zero.exec.maxOutput),
     },

@@ -43,7 +43,7 @@ import type {
   Settings,
 } from './settings.ts'
 import type { Parsed, Setting, Source } from './source.ts'
-import { type DocumentPath, type PositionedDocument, validateDocument } from './validate.ts'
+import { type DocumentPath, mayHoldSecret, type PositionedDocument, validateDocument } from './validate.ts'
 
 export interface LayerContext {
   readonly name: string
@@ -119,12 +119,12 @@ class LayerParser {
     return { layer: this.#context.name, place: this.#document.placeOf(path) }
   }
 
-  #refuse(path: DocumentPath, said: unknown, parsed: { why: string; cure?: string }): never {
-    const shown = typeof said === 'string' ? ` "${printable(said, 120)}"` : ''
+  #refuse(path: DocumentPath, said: unknown, parsed: { why: string; cure?: string }, at = path): never {
+    const shown = typeof said === 'string' && !mayHoldSecret(path) ? ` "${printable(said, 120)}"` : ''
     throw new PenError('CONFIG_VALUE', {
       what: `${path.filter(key => typeof key === 'string').join('.')}${shown}: ${parsed.why}`,
-      at: this.#document.placeOf(path) ?? this.#context.name,
-      ...(parsed.cure === undefined ? {} : { hint: parsed.cure }),
+      at: this.#document.placeOf(at) ?? this.#context.name,
+      hint: parsed.cure ?? 'see docs/reference/config.md',
     })
   }
 
@@ -191,9 +191,11 @@ class LayerParser {
           why: 'patterns are anchored at the workspace',
           cure: 'write it relative to the workspace',
         }
-      if (isWithin(world.workspace, path.value))
+      // Verdicts are on real paths: a place denied by its alias is denied by its own name too.
+      const { real } = world.locate(path.value)
+      if (isWithin(world.workspace, real))
         return { ok: false, why: 'this would deny the whole workspace', cure: 'name a place inside it' }
-      return { ok: true, value: { kind: 'path', path: path.value } }
+      return { ok: true, value: { kind: 'path', path: real } }
     }
     const glob = parseGlob(text)
     return glob.ok ? { ok: true, value: { kind: 'glob', glob: glob.value } } : glob
@@ -235,7 +237,8 @@ class LayerParser {
     for (const [name, value] of Object.entries(said)) {
       const path = ['env', name]
       const parsed = envEntry(name, typeof value === 'string' ? value : undefined)
-      if (!parsed.ok) this.#refuse(path, name, parsed)
+      if (!parsed.ok)
+        this.#refuse(['env'], undefined, { ...parsed, why: `${printable(name, 80)}: ${parsed.why}` }, path)
       out.set(name, { value: parsed.value, source: this.#source(path) })
     }
     return out

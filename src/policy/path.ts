@@ -85,7 +85,8 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
       cure: 'write it relative to the workspace, without ".."',
     }
   const { real } = world.locate(made.value)
-  if (!explicit && !isWithin(real, world.workspace)) {
+  // A path written out in full is the user's wish; from a document that the agent can write it is nobody's.
+  if ((!explicit || trust === 'untrusted') && !isWithin(real, world.workspace)) {
     const why = isWithin(made.value, world.workspace)
       ? `the path is a link that leads out of the workspace, to ${real}`
       : 'the path leads out of the workspace'

@@ -5,6 +5,8 @@ import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
 import { type ConfigDocument, configSchema } from './schema.ts'
 
+type Schema = v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>
+
 export type DocumentPath = readonly (string | number)[]
 
 /** A parsed document that knows where each of its parts stands. */
@@ -19,7 +21,13 @@ export function validateDocument(document: PositionedDocument, name: string): Co
   refuseMisplacedList(configSchema, document.value, [], document, name)
   const result = v.safeParse(configSchema, document.value)
   if (result.success) return result.output
-  throw asError(deepest(result.issues), document, name)
+  const [first] = result.issues
+  throw asError(meantBy(first, pathOf(first)), document, name)
+}
+
+interface Fault {
+  readonly issue: v.BaseIssue<unknown>
+  readonly path: DocumentPath
 }
 
 /** The validator takes a list for an object with optional keys; a person who wrote one meant something else. */
@@ -43,22 +51,36 @@ function refuseMisplacedList(
     if (Object.hasOwn(entries, key)) refuseMisplacedList(entries[key], inner, [...path, key], document, name)
 }
 
-/** A union reports its branches inside itself: the branch that got furthest is the one the author meant. */
-function deepest(issues: readonly v.BaseIssue<unknown>[]): v.BaseIssue<unknown> {
-  const [first] = issues
-  if (first === undefined) throw new PenError('INTERNAL', { what: 'the validator refused without a reason' })
-  const inner = (first.issues ?? []).filter(issue => (issue.path?.length ?? 0) > (first.path?.length ?? 0))
-  return inner.length === 0 ? first : deepest(inner)
+const pathOf = (issue: v.BaseIssue<unknown>): DocumentPath =>
+  (issue.path ?? []).map(item => item.key as string | number)
+
+/** Of the shapes that a place may have, the author meant the one whose keys are there: that one says what is wrong. */
+function meantBy(issue: v.BaseIssue<unknown>, path: DocumentPath): Fault {
+  const { input } = issue
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
+  if (issue.type !== 'union' || !isObject) return { issue, path }
+  // The first key of a shape is the one that names it.
+  const shared = (option: unknown) =>
+    Object.keys(entriesOf(option) ?? {}).reduce(
+      (n, key, i) => n + (key in input ? (i === 0 ? 100 : 1) : 0),
+      0,
+    )
+  const options = (schemaAt(path) as { options?: Schema[] }).options ?? []
+  const [best] = options
+    .filter(option => entriesOf(option) !== undefined)
+    .sort((a, b) => shared(b) - shared(a))
+  const inner = best && v.safeParse(best, input).issues?.[0]
+  return inner === undefined ? { issue, path } : { issue: inner, path: [...path, ...pathOf(inner)] }
 }
 
-function asError(issue: v.BaseIssue<unknown>, document: PositionedDocument, name: string): PenError {
-  const path = (issue.path ?? []).map(item => item.key as string | number)
+function asError({ issue, path }: Fault, document: PositionedDocument, name: string): PenError {
   const key = showPath(path)
+  const last = String(path.at(-1))
+  const parent = path.slice(0, -1)
   if (issue.expected === 'never') {
-    const last = String(path.at(-1))
-    const meant = nearest(last, keysAt(path.slice(0, -1)))
+    const meant = nearest(last, keysAt(parent))
     return new PenError('CONFIG_VALUE', {
-      what: `unknown key "${printable(last, 80)}"${path.length > 1 ? ` in ${showPath(path.slice(0, -1))}` : ''}`,
+      what: `unknown key "${printable(last, 80)}"${parent.length > 0 ? ` in ${showPath(parent)}` : ''}`,
       at: document.keyPlaceOf(path) ?? name,
       hint:
         meant === undefined
@@ -69,15 +91,21 @@ function asError(issue: v.BaseIssue<unknown>, document: PositionedDocument, name
   if (issue.received === 'undefined')
     return new PenError('CONFIG_VALUE', {
       what: `${key} is missing`,
-      at: document.placeOf(path.slice(0, -1)) ?? name,
-      hint: `give it ${expectation(issue.expected)}`,
+      at: document.placeOf(parent) ?? name,
+      hint: `add "${last}": …; see docs/reference/config.md`,
     })
   return new PenError('CONFIG_VALUE', {
-    what: `${key === '' ? 'the document' : key} must be ${expectation(issue.expected)}, not ${received(issue.received)}`,
+    what: `${key === '' ? 'the document' : key} must be ${expectation(issue.expected)}, not ${received(issue, path)}`,
     at: document.placeOf(path) ?? name,
     hint: wordHint(issue) ?? 'see docs/reference/config.md',
   })
 }
+
+/** Places where people put passwords: what stands there is never repeated in a message. */
+export const mayHoldSecret = ([first, second]: DocumentPath): boolean =>
+  first === 'env' ||
+  (first === 'network' && second === 'upstreamProxy') ||
+  (first === 'image' && second === 'args')
 
 const showPath = (path: DocumentPath): string =>
   path
@@ -94,11 +122,19 @@ const KINDS: Readonly<Record<string, string>> = {
 }
 
 const expectation = (expected: string | null): string =>
-  expected === null
-    ? 'something else'
-    : (KINDS[expected] ?? expected.replaceAll('(', '').replaceAll(')', '').replaceAll(' | ', ' or '))
+  (expected ?? 'something else')
+    .replace(/^\((.*)\)$/, '$1')
+    .split(' | ')
+    .map(word => KINDS[word] ?? word)
+    .join(' or ')
 
-const received = (text: string): string => KINDS[text] ?? printable(text, 80)
+/** A short word is repeated, so that its author finds it; anything else is told by its kind. */
+function received({ input }: v.BaseIssue<unknown>, path: DocumentPath): string {
+  const kind = input === null ? 'null' : Array.isArray(input) ? 'Array' : typeof input
+  if (kind === 'object') return 'an object'
+  if (kind === 'Array' || kind === 'null' || mayHoldSecret(path)) return KINDS[kind] ?? kind
+  return printable(JSON.stringify(input), 80)
+}
 
 function wordHint(issue: v.BaseIssue<unknown>): string | undefined {
   if (typeof issue.input !== 'string' || issue.expected === null) return undefined
@@ -109,17 +145,21 @@ function wordHint(issue: v.BaseIssue<unknown>): string | undefined {
 
 /** The keys the schema knows at a place, for "did you mean". */
 function keysAt(path: DocumentPath): string[] {
-  let schema: unknown = configSchema
-  for (const key of path) {
-    const entries = (unwrap(schema) as { entries?: Record<string, unknown> }).entries
-    schema = typeof key === 'string' ? entries?.[key] : (unwrap(schema) as { item?: unknown }).item
-  }
-  const found = unwrap(schema) as { entries?: Record<string, unknown>; options?: unknown[] }
-  if (found.entries !== undefined) return Object.keys(found.entries)
-  return (found.options ?? []).flatMap(option =>
-    Object.keys((unwrap(option) as { entries?: object }).entries ?? {}),
-  )
+  const found = schemaAt(path) as { options?: unknown[] }
+  return [found, ...(found.options ?? [])].flatMap(schema => Object.keys(entriesOf(schema) ?? {}))
 }
+
+function schemaAt(path: DocumentPath): object {
+  let schema: object = unwrap(configSchema)
+  for (const key of path) {
+    const { item, value } = schema as { item?: unknown; value?: unknown }
+    schema = unwrap(typeof key === 'number' ? item : (entriesOf(schema)?.[key] ?? value))
+  }
+  return schema
+}
+
+const entriesOf = (schema: unknown): Record<string, unknown> | undefined =>
+  (unwrap(schema) as { entries?: Record<string, unknown> }).entries
 
 /** Looks through `optional` and `pipe` to the schema that carries the entries. */
 function unwrap(schema: unknown): object {
