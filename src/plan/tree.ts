@@ -79,7 +79,7 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
   }
 
   const held = facts.repository.protect
-  for (const { path } of held) if (reachable(policy, facts, path)) bind('protect', path, 'ro', 'protected')
+  for (const { path } of held) if (readable(policy, facts, path)) bind('protect', path, 'ro', 'protected')
   for (const { path, kind, why } of facts.denied)
     if (reachable(policy, facts, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
 
@@ -90,7 +90,8 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
     policy,
     facts,
   ))
-    bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
+    if (readable(policy, facts, path))
+      bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
   return {
     steps: [...systemSteps(facts, identity), ...inOrder(placed), { op: 'seal', at: '/' as GuestPath }],
@@ -163,6 +164,13 @@ const roots = (policy: Policy, facts: HostFacts): string[] => [
 
 const reachable = (policy: Policy, facts: HostFacts, path: string): boolean =>
   roots(policy, facts).some(root => isWithin(path, root))
+
+/** A mount shows what stands there: a protected place inside a denied one stays under its cover. */
+const readable = (policy: Policy, facts: HostFacts, path: string): boolean => {
+  const verdict = decideFile(policy, path as HostPath, 'read')
+  if (verdict.ok || verdict.reason === 'denied-by-rule') return verdict.ok
+  return facts.repository.mounts.some(mount => isWithin(path, mount.path))
+}
 
 const writable = (policy: Policy, facts: HostFacts, path: string): boolean =>
   decideFile(policy, path as HostPath, 'write').ok ||
