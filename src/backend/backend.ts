@@ -6,31 +6,39 @@ import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName } from '../policy/settings.ts'
 
-/** How a sandbox ended. */
-export type Ending =
-  | { readonly kind: 'exit'; readonly code: number }
-  | { readonly kind: 'signal'; readonly signal: number }
+/** How a sandbox ended: by its command, or by us. */
+export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
 
 /** A running plan. */
 export interface Running {
   /** Resolves when every process of the sandbox is gone. */
   readonly ended: Promise<Ending>
+  /** The sandbox's first process as the host sees it; undefined when there never was one. */
+  initPid(): number | undefined
   /** Every process at once, by SIGKILL: nothing inside can catch or outlive it. */
   kill(): void
   /** Passes a signal on to the command, as a terminal would. */
   signal(signal: NodeJS.Signals): void
 }
 
-export interface Backend {
-  readonly name: BackendName
-  /** Found by trying, not by looking for a file; cached by the caller. */
-  probe(): Promise<Capabilities>
-  start(plan: Plan, stdio: Stdio): Promise<Running>
+export interface StartOptions {
+  /** The three descriptors that cross the boundary, by number on the host's side. */
+  readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
+  /** For what a backend keeps between runs; the sandbox never sees it whole. */
+  readonly cacheDir: string
+  /** Open cgroup files that the first process joins before anything else. */
+  readonly joinFds: readonly number[]
+  /** A program in front of the engine, such as one that makes a scope. */
+  readonly wrap: readonly string[]
+  /** Called while the command waits to start. */
+  readonly beforeCommand: ((initPid: number) => void) | undefined
+  /** True when `wrap` enters a network namespace that has a door. */
+  readonly insideDoor: boolean
 }
 
-/** The three descriptors that cross the boundary, by number on the host's side. */
-export interface Stdio {
-  readonly stdin: number
-  readonly stdout: number
-  readonly stderr: number
+export interface Backend {
+  readonly name: BackendName
+  /** Found by trying, not by looking for a file. */
+  probe(): Promise<Capabilities>
+  start(plan: Plan, options: StartOptions): Promise<Running>
 }

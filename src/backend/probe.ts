@@ -1,6 +1,5 @@
 /** Chooses the backend that keeps what the policy asks for. Nothing weaker than what was named is ever taken. */
 import { PenError } from '../base/error.ts'
-import type { Capabilities } from '../plan/gaps.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Backend } from './backend.ts'
 
@@ -38,6 +37,3 @@ export async function chooseBackend(policy: Policy): Promise<Backend> {
     })
   return backend
 }
-
-export const probeBackend = async (policy: Policy): Promise<Capabilities> =>
-  await (await chooseBackend(policy)).probe()

@@ -1,5 +1,6 @@
 import { EXIT, type ExitCode } from '../base/error.ts'
-import { planData, planText, policyData, showExpansion } from '../plan/show.ts'
+import { planData, policyData } from '../plan/data.ts'
+import { planText, projectDocument, showExpansion } from '../plan/show.ts'
 import type { Prepared } from '../sandbox/prepare.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { policyFlags } from './policy-flags.ts'
@@ -35,16 +36,15 @@ export const verb = defineVerb({
 
 export function showPlan({ loaded, plan }: Prepared, json: boolean, terminal: Terminal): ExitCode {
   const { policy, merged } = loaded
-  const layers = merged.layers.map(layer => layer.name)
   if (json)
     terminal.printJson({
       version: 1,
-      layers,
-      userConfig: merged.expanded.length > 0 ? 'expanded' : 'restricted',
+      layers: merged.layers.map(layer => layer.name),
+      projectDocument: projectDocument(merged),
       expanded: merged.expanded.map(showExpansion),
       policy: policyData(policy),
       plan: planData(plan),
     })
-  else terminal.print(planText(policy, plan, merged.expanded, layers))
+  else terminal.print(planText(policy, plan, merged))
   return EXIT.ok
 }

@@ -1,8 +1,9 @@
-import { resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { EXIT, PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { loadPolicy } from '../config/load.ts'
+import { type Loaded, loadPolicy, ownPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
+import type { FileAccess } from '../policy/decide-file.ts'
 import { type Explanation, explainConnection, explainFile, explanationText } from '../policy/explain.ts'
 import { absolute, type HostPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -39,9 +40,11 @@ export const verb = defineVerb({
       allowUserExpansion: flags['allow-user-expansion'],
     })
     const access = flags.write ? 'write' : 'read'
-    const explanation = /^[./~]/.test(positionals.subject)
-      ? explainFile(loaded.policy, filePath(positionals.subject, project), access)
-      : connection(loaded.policy, positionals.subject)
+    const explain = (policy: Policy) =>
+      /^[./~]/.test(positionals.subject)
+        ? file(policy, positionals.subject, access, project)
+        : connection(policy, positionals.subject)
+    const explanation = await whoTookIt(explain, loaded)
     if (flags.json) terminal.printJson(explanation)
     else terminal.print(printableLines(explanationText(explanation)))
     return explanation.verdict === 'allowed' ? EXIT.ok : EXIT.failed
@@ -54,7 +57,37 @@ const printableLines = (text: string): string =>
     .map(line => printable(line, 4096))
     .join('\n')
 
-function filePath(text: string, project: Project): HostPath {
+/** Where your own layers would have said yes, the project's document is what decided. */
+async function whoTookIt(explain: (policy: Policy) => Explanation, loaded: Loaded): Promise<Explanation> {
+  const explanation = explain(loaded.policy)
+  const limit = loaded.merged.layers.find(layer => layer.trust === 'untrusted')
+  if (explanation.verdict === 'allowed' || limit === undefined) return explanation
+  if (explanation.reason === 'denied-by-rule' || explanation.reason === 'protected') return explanation
+  if (explain(await ownPolicy(loaded)).verdict === 'denied') return explanation
+  return {
+    ...explanation,
+    why: `your own layers grant it, and ${limit.name} takes it away`,
+    rule: null,
+    source: { layer: limit.name, file: `${loaded.project.world.workspace}/${limit.name}`, line: null },
+    cure: `change ${limit.name} in the project: it can only take away`,
+  }
+}
+
+/** A name and what it leads to are both judged: a rule on the name of a link holds, wherever the link leads. */
+function file(policy: Policy, text: string, access: FileAccess, project: Project): Explanation {
+  const named = namedPath(text, project)
+  const { locate } = project.world
+  const ofTarget = explainFile(policy, locate(named).real as HostPath, access)
+  const ofName = explainFile(
+    policy,
+    `${locate(dirname(named)).real}/${basename(named)}`.replace('//', '/') as HostPath,
+    access,
+  )
+  const isRefused = ofName.reason === 'denied-by-rule' || ofName.reason === 'protected'
+  return named !== '/' && isRefused ? ofName : ofTarget
+}
+
+function namedPath(text: string, project: Project): string {
   const named = absolute(
     text.startsWith('/') || text.startsWith('~') ? text : resolve(project.cwd, text),
     project.world,
@@ -64,7 +97,7 @@ function filePath(text: string, project: Project): HostPath {
       what: `${text}: ${named.why}`,
       ...(named.cure === undefined ? {} : { hint: named.cure }),
     })
-  return project.world.locate(named.value).real as HostPath
+  return named.value
 }
 
 function connection(policy: Policy, text: string): Explanation {

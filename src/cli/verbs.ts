@@ -5,6 +5,7 @@ import type { VerbTable } from './verb.ts'
  * other modules, and behind functions, because only the verb in use is evaluated: the rest costs no start time.
  */
 export const VERBS: VerbTable = {
+  run: () => import('./run.ts'),
   plan: () => import('./plan.ts'),
   'policy explain': () => import('./policy-explain.ts'),
   help: () => import('./help.ts'),

@@ -30,6 +30,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     env: buildEnvironment(policy, facts),
     hostname: 'pen',
     user,
+    runAs: facts.identity.uid === 0 ? { uid: facts.insteadOfRoot.uid, gid: facts.insteadOfRoot.gid } : 'self',
     network,
     limits: policy.limits,
     listedExec: policy.tools.exec === 'listed',
@@ -47,7 +48,9 @@ function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: numbe
     const [uid = 1000, gid = 1000] = policy.user.split(':').map(Number)
     return { uid, gid }
   }
-  return facts.identity.uid === 0 ? INSIDE_ROOT : facts.identity
+  if (facts.identity.uid !== 0) return facts.identity
+  const { uid, gid, owner } = facts.insteadOfRoot
+  return owner ? { uid, gid } : INSIDE_ROOT
 }
 
 function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {

@@ -31,7 +31,10 @@ export interface HostFacts {
   readonly repository: RepositoryView
   /** Values of exactly those host variables that the policy passes on, and of terminal and locale. */
   readonly env: ReadonlyMap<string, string>
+  /** The caller's own ids. */
   readonly identity: { readonly uid: number; readonly gid: number }
+  /** Whom root becomes on the host: the project's owner, or for root's own project a uid that nobody has. */
+  readonly insteadOfRoot: { readonly uid: number; readonly gid: number; readonly owner: boolean }
   readonly shell: GuestPath
   /** Directories of the host user's PATH that lie in what the sandbox sees. */
   readonly path: readonly string[]

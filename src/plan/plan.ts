@@ -55,7 +55,10 @@ export interface Plan {
   readonly cwd: GuestPath
   readonly env: readonly Variable[]
   readonly hostname: string
+  /** The user that the sandbox sees itself as. */
   readonly user: { readonly uid: number; readonly gid: number }
+  /** The user that its processes are on the host: the caller, or whom root becomes. */
+  readonly runAs: 'self' | { readonly uid: number; readonly gid: number }
   readonly network: NetworkPlan
   readonly limits: Limits
   /** Nothing executes but listed programs, not even a file written inside. */

@@ -1,93 +1,15 @@
 /** A plan and the policy behind it, for people and for machines. Values that may be secrets are never shown. */
 import { printable } from '../base/printable.ts'
-import { showBytes, showMillis } from '../base/quantity.ts'
-import { showDeny } from '../policy/decide-file.ts'
-import type { Expansion } from '../policy/merge.ts'
+import { showBytes } from '../base/quantity.ts'
+import type { Expansion, Merged } from '../policy/merge.ts'
 import { type AllowRule, printRule } from '../policy/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { PathGrant, SettingKey } from '../policy/settings.ts'
-import { type Source, type Sourced, showSource } from '../policy/source.ts'
+import { planData, policyData } from './data.ts'
 import type { Plan, Step } from './plan.ts'
 
-const REDACTED = '<redacted>'
-
-/** Everything that is in force and where it came from, as plain data. */
-export function policyData(policy: Policy) {
-  const list = <T>(items: readonly Sourced<T>[], show: (rule: T) => string) =>
-    items.map(({ rule, source }) => ({ rule: show(rule), from: showSource(source) }))
-  const at = (key: SettingKey): string => {
-    const source: Source | undefined = policy.sources.get(key)
-    return source === undefined ? 'default: deny' : showSource(source)
-  }
-  const { network, limits } = policy
-  return {
-    profile: { value: policy.profile, from: at('profile') },
-    isolation: { value: policy.isolation, from: at('isolation') },
-    backend: policy.backend,
-    workspace: policy.workspace,
-    files: {
-      read: list(policy.files.read, rule => rule.path),
-      write: list(policy.files.write, rule => rule.path),
-      deny: list(policy.files.deny, showDeny),
-      protect: list(policy.files.protect, rule => rule.path),
-    },
-    network: {
-      mode: { value: network.mode, from: at('network.mode') },
-      offline: { value: network.offline, from: at('network.offline') },
-      ask: { value: network.ask, from: at('network.ask') },
-      idle: { value: showMillis(network.idle), from: at('network.idle') },
-      upstreamProxy: network.upstreamProxy === null ? null : redactUrl(network.upstreamProxy),
-      groups: network.groups,
-      allow: list(network.allow, printRule),
-      deny: list(network.deny, printRule),
-    },
-    exec: {
-      timeout: showMillis(policy.exec.timeout),
-      ceiling: showMillis(policy.exec.ceiling),
-      maxOutput: showBytes(policy.exec.maxOutput),
-    },
-    limits: {
-      cpus: { value: String(limits.cpus), from: at('limits.cpus') },
-      memory: { value: showBytes(limits.memory), from: at('limits.memory') },
-      pids: { value: String(limits.pids), from: at('limits.pids') },
-      wall: { value: showMillis(limits.wall), from: at('limits.wall') },
-      disk: { value: showBytes(limits.disk), from: at('limits.disk') },
-      output: { value: showBytes(limits.output), from: at('limits.output') },
-      files: { value: String(limits.files), from: at('limits.files') },
-    },
-    env: [...policy.env].map(([name, { value, source }]) => ({
-      name,
-      value: value.kind === 'host' ? "<the host's>" : REDACTED,
-      from: showSource(source),
-    })),
-    mounts: policy.mounts.map(({ rule, source }) => ({ ...rule, from: showSource(source) })),
-    tools: policy.tools,
-    user: policy.user,
-    acceptGaps: policy.acceptGaps,
-  }
-}
-
-/** The plan as data: the exact steps, with the values of variables that may be secret left out. */
-export function planData(plan: Plan) {
-  const { env, ...rest } = plan
-  return {
-    ...rest,
-    env: env.map(({ name, value, secret }) => ({ name, value: secret ? REDACTED : value })),
-  }
-}
-
-export const redactUrl = (text: string): string => {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) return REDACTED
-  if (url.username !== '' || url.password !== '') {
-    url.username = 'redacted'
-    url.password = ''
-  }
-  return url.href
-}
-
 export const showExpansion = ({ key, layer, item }: Expansion): string =>
-  `${layer} added ${key}: ${showItem(key, item)}`
+  `${layer}: ${key} ${showItem(key, item)}`
 
 function showItem(key: SettingKey, item: unknown): string {
   if (key === 'files.read' || key === 'files.write') return (item as PathGrant).path
@@ -118,11 +40,22 @@ export function showStep(step: Step): string {
 
 type Row = { readonly rule: string; readonly from: string }
 
+/** What a project's own document did: the launch line and the plan say it. */
+export function projectDocument({ layers, expanded }: Pick<Merged, 'layers' | 'expanded'>) {
+  if (!layers.some(layer => layer.trust === 'untrusted')) return 'absent'
+  return expanded.length > 0 ? 'expanded' : 'restricted'
+}
+
+const DOCUMENT_WORDS = {
+  absent: 'absent',
+  restricted: 'only takes away',
+  expanded: 'added, because you let it:',
+} as const
+
 export function planText(
   policy: Policy,
   plan: Plan,
-  expanded: readonly Expansion[],
-  layers: readonly string[],
+  { layers, expanded }: Pick<Merged, 'layers' | 'expanded'>,
 ): string {
   const data = policyData(policy)
   const out: string[] = []
@@ -132,9 +65,9 @@ export function planText(
     for (const { rule, from } of items) say(`    ${rule.padEnd(36)} ${from}`)
   }
   say(`policy for ${policy.workspace}`)
-  say(`  layers: ${layers.join(' < ')}`)
+  say(`  layers: ${layers.map(layer => layer.name).join(', ')}`)
   say(`  profile: ${data.profile.value}  (${data.profile.from})`)
-  say(`  user config: ${expanded.length > 0 ? 'expanded' : 'restricts only'}`)
+  say(`  agent-permissions.json: ${DOCUMENT_WORDS[projectDocument({ layers, expanded })]}`)
   for (const expansion of expanded) say(`    ${showExpansion(expansion)}`)
   rows('read', data.files.read)
   rows('write', data.files.write)
@@ -149,6 +82,7 @@ export function planText(
       `    and ${builtIn.length} places from which the host would run something: see docs/protected-paths.md`,
     )
   say(`  network: ${plan.network.kind === 'none' ? `none, ${plan.network.why}` : plan.network.kind}`)
+  if (data.network.groups.length > 0) say(`  groups: ${data.network.groups.join(', ')}`)
   rows('allow', data.network.allow)
   rows('deny', data.network.deny)
   if (data.network.upstreamProxy !== null) say(`  upstream proxy: ${data.network.upstreamProxy}`)
@@ -159,6 +93,14 @@ export function planText(
     'env',
     data.env.map(({ name, value, from }) => ({ rule: `${name}=${value}`, from })),
   )
+  rows(
+    'ports',
+    data.ports.map(({ guest, host, from }) => ({ rule: `${guest} at ${host} of the host`, from })),
+  )
+  const { shell, allow, exec } = data.tools
+  say(`  tools: ${allow === 'shown' ? 'all that the mounts show' : allow.join(', ') || 'none'}`)
+  say(`  shell: ${shell ? 'yes' : 'no'}, exec: ${exec}`)
+  say(`  one command: ${data.exec.timeout}, at most ${data.exec.ceiling}, ${data.exec.maxOutput} of output`)
   say(`plan for backend ${plan.backend}, isolation ${plan.isolation}`)
   say(`  user inside: ${plan.user.uid}:${plan.user.gid}`)
   say(`  command: ${plan.argv.join(' ')}`)

@@ -1,5 +1,6 @@
 /** From a place and a command to a plan: everything before anything acts. */
-import { probeBackend } from '../backend/probe.ts'
+import type { Backend } from '../backend/backend.ts'
+import { chooseBackend } from '../backend/probe.ts'
 import { type Loaded, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { buildPlan } from '../plan/build.ts'
@@ -19,6 +20,7 @@ export interface Prepared {
   readonly loaded: Loaded
   readonly facts: Surveyed
   readonly plan: Plan
+  readonly backend: Backend
 }
 
 export async function prepare(options: PrepareOptions): Promise<Prepared> {
@@ -27,12 +29,14 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     flags: options.flags(project),
     allowUserExpansion: options.allowUserExpansion,
   })
-  const capabilities = await probeBackend(loaded.policy)
+  const backend = await chooseBackend(loaded.policy)
+  const capabilities = await backend.probe()
   const facts = surveyHost(loaded.policy, project, options.env)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
   return {
     loaded,
+    backend,
     facts,
     plan: buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd }),
   }

@@ -39,6 +39,7 @@ export function surveyHost(
     }),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    insteadOfRoot: insteadOfRoot(policy.workspace, project.id),
     shell: (['/bin/bash', '/usr/bin/bash', '/bin/sh'].find(shell => existsSync(shell)) ??
       '/bin/sh') as GuestPath,
     path: (env['PATH'] ?? '')
@@ -52,6 +53,16 @@ export function surveyHost(
       ),
     volumes: `${project.stateDir}/volumes` as HostPath,
   }
+}
+
+/** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */
+const UNUSED_UIDS = 0x70000000
+
+function insteadOfRoot(workspace: string, id: string): HostFacts['insteadOfRoot'] {
+  const owner = lstatSync(workspace)
+  if (owner.uid !== 0) return { uid: owner.uid, gid: owner.gid, owner: true }
+  const uid = UNUSED_UIDS + Number.parseInt(id.slice(-6), 16)
+  return { uid, gid: uid, owner: false }
 }
 
 function systemEntries(policy: Policy, home: string): SystemEntry[] {

@@ -1,33 +1,202 @@
+/** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import type { Capabilities } from '../../plan/gaps.ts'
-import type { Backend } from '../backend.ts'
+import { findTool } from '../../base/find-tool.ts'
+import { UndoStack } from '../../base/undo.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/path.ts'
+import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
+import { seccompFilter } from '../seccomp/filter.ts'
+import { bwrapArguments } from './bwrap-arguments.ts'
+import { capabilities } from './capabilities.ts'
+import { etcView, isEtcStep } from './etc-view.ts'
+import { blockFd, FD, firstExtraFd, startGuard } from './guard.ts'
+import { Staging, USERNS_HINT } from './staging.ts'
+import { BwrapStatus } from './status.ts'
 
-const CAPABILITIES: Capabilities = {
-  backend: 'process',
-  isolation: 'process',
-  kernelFiles: true,
-  networkNamespace: true,
-  gateway: false,
-  bridge: false,
-  seccomp: true,
-  listedExec: false,
-  images: false,
-  ports: false,
-  limits: {
-    cpus: 'kernel',
-    memory: 'kernel',
-    pids: 'kernel',
-    wall: 'watchdog',
-    disk: 'watchdog',
-    output: 'watchdog',
-    files: 'kernel',
-  },
+export const processBackend: Backend = { name: 'process', probe: async () => capabilities(), start }
+
+async function start(plan: Plan, options: StartOptions): Promise<Running> {
+  const bwrap = requireTool('bwrap', 'bubblewrap')
+  const shell = requireTool('sh', 'a POSIX shell')
+  const undo = new UndoStack()
+  try {
+    const etc = await etcView(plan.steps.filter(isEtcStep), options.cacheDir)
+    const nothing = emptyFile(options.cacheDir)
+    const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
+    const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
+    const argsFd = temporary(undo)
+    const seccompFd = temporary(undo)
+    const pinned = plan.runAs === 'self' ? pinnedDescriptors(plan, undo) : new Map<string, number>()
+    const needsBlock = options.beforeCommand !== undefined
+    const joins = options.joinFds.length
+    const extraBase = needsBlock ? firstExtraFd(joins) : blockFd(joins)
+    const numbers = new Map([...pinned.keys()].map((path, i) => [path, extraBase + i]))
+
+    const guard = startGuard({
+      shell,
+      argv: [...options.wrap, bwrap, '--args', String(FD.args), '--', ...plan.argv],
+      stdio: options.stdio,
+      argsFd,
+      seccompFd,
+      joinFds: options.joinFds,
+      extraFds: [...pinned.values()],
+      block: needsBlock,
+      limits: { files: plan.limits.files },
+      identity: plan.runAs === 'self' ? undefined : plan.runAs,
+    })
+    undo.push('guard', () => guard.close())
+    staging?.leave()
+
+    const args = bwrapArguments(plan, {
+      source: path => staged?.(path) ?? path,
+      etc: staged?.(etc) ?? etc,
+      nothing: staged?.(nothing) ?? nothing,
+      seccompFd: FD.seccomp,
+      statusFd: FD.status,
+      blockFd: needsBlock ? blockFd(joins) : undefined,
+      insideDoor: options.insideDoor,
+      descriptor: path => numbers.get(path),
+    })
+    put(
+      seccompFd,
+      seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: plan.listedExec ? 'listed' : 'any' }),
+    )
+    put(argsFd, Buffer.from(`${args.join('\0')}\0`))
+    guard.go()
+
+    const status = new BwrapStatus(guard.statusFd)
+    if (options.beforeCommand !== undefined) {
+      const init = status.initPid()
+      if (init !== undefined) options.beforeCommand(init)
+      guard.unblock()
+    }
+    return running(guard, status, undo)
+  } catch (error) {
+    await undo.unwind()
+    throw error
+  }
 }
 
-export const processBackend: Backend = {
-  name: 'process',
-  probe: async () => CAPABILITIES,
-  start: async () => {
-    throw new PenError('BACKEND', { what: 'to come' })
-  },
+function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo: UndoStack): Running {
+  const kill = (pid: number, signal: NodeJS.Signals) => {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // Already gone.
+    }
+  }
+  const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
+    const told = status.exitCode()
+    await undo.unwind()
+    if (told !== undefined) return { kind: 'exit', code: told }
+    if (signal !== null) return { kind: 'killed' }
+    throw new PenError('BACKEND', {
+      what: `bubblewrap could not set up the sandbox (exit ${code}); its own words are above`,
+      hint: USERNS_HINT,
+    })
+  })
+  return {
+    ended,
+    initPid: () => status.initPid(),
+    // The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init.
+    kill: () => {
+      const init = status.initPid()
+      if (init !== undefined) kill(init, 'SIGKILL')
+      kill(-guard.pid, 'SIGKILL')
+    },
+    // The init leads the session inside; it takes no signal but SIGKILL itself, its group does.
+    signal: name => {
+      const init = status.initPid()
+      if (init !== undefined) kill(-init, name)
+    },
+  }
 }
+
+function requireTool(name: string, what: string): string {
+  const tool = findTool(name)
+  if (tool !== undefined) return tool
+  throw new PenError('MISSING_TOOL', {
+    what: `${name} is not installed`,
+    hint: `install ${what}: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap`,
+  })
+}
+
+const O_TMPFILE = 0o20200000
+
+/** Bytes for a child, without a name on any disk. */
+function temporary(undo: UndoStack): number {
+  const fd = openSync('/dev/shm', O_TMPFILE | constants.O_RDWR, 0o600)
+  undo.push('temporary', () => closeSync(fd))
+  return fd
+}
+
+/** At a given offset, so that the child reads from the beginning. */
+function put(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, done)
+}
+
+function emptyFile(cacheDir: string): string {
+  const file = `${cacheDir}/nothing`
+  const stat = lstatSync(file, { throwIfNoEntry: false })
+  if (stat?.isFile() && stat.size === 0 && (stat.mode & 0o777) === 0) return file
+  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
+  writeFileSync(file, '', { mode: 0o000 })
+  chmodSync(file, 0o000)
+  return file
+}
+
+/** Every tree that is not the system's is shown under a reachable name, with root's files mapped to the sandbox's uid. */
+function stageAll(
+  plan: Plan,
+  staging: Staging,
+  extra: readonly string[],
+): (path: string) => string | undefined {
+  const roots = new Map<string, string>()
+  const sources = plan.steps.flatMap(step =>
+    step.op === 'bind' && step.why !== 'system' ? [step.from as string] : [],
+  )
+  for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
+    if ([...roots.keys()].some(root => isWithin(path, root))) continue
+    const stat = lstatSync(path)
+    roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
+  }
+  return path => {
+    const root = [...roots.keys()].find(top => isWithin(path, top))
+    return root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`
+  }
+}
+
+/**
+ * Mounts inside the workspace are made by descriptor: another sandbox of the same project could swap a directory for a
+ * link between our look and bubblewrap's. What was opened is compared with its name, and bubblewrap compares again.
+ */
+function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
+  const out = new Map<string, number>()
+  for (const step of plan.steps) {
+    if (step.op !== 'bind' || step.from === plan.workspace || !isWithin(step.from, plan.workspace)) continue
+    if (out.has(step.from)) continue
+    const fd = openSync(step.from, O_PATH | constants.O_NOFOLLOW)
+    undo.push('pinned path', () => closeSync(fd))
+    if (readlinkSync(`/proc/self/fd/${fd}`) !== step.from)
+      throw new PenError('PATH_REFUSED', {
+        what: 'a path in the workspace changed while pen was looking',
+        at: step.from,
+        hint: 'run it again',
+      })
+    out.set(step.from, fd)
+  }
+  return out
+}
+
+const O_PATH = 0o10000000

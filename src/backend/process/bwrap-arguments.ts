@@ -1,0 +1,107 @@
+/** A plan in bubblewrap's language. Pure: what is mounted from where is looked up in `sources`. */
+import type { Plan, Step } from '../../plan/plan.ts'
+import { type EtcStep, isEtcStep } from './etc-view.ts'
+
+export interface Wiring {
+  /** Where a host path is found by bubblewrap: the path itself, or its staged twin. */
+  source(path: string): string
+  /** The directory that holds all of `/etc`. */
+  readonly etc: string
+  /** An empty file that nobody may open. */
+  readonly nothing: string
+  readonly seccompFd: number
+  readonly statusFd: number
+  /** Bubblewrap waits here before the command starts. */
+  readonly blockFd: number | undefined
+  /** True when the launcher already put us into a network namespace that has a door. */
+  readonly insideDoor: boolean
+  /** A host path as an open descriptor, where its owner could swap it for a link between our look and the mount. */
+  readonly descriptor: (path: string) => number | undefined
+}
+
+export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
+  return [
+    ...namespaces(plan, wiring),
+    '--clearenv',
+    ...plan.env.flatMap(({ name, value }) => ['--setenv', name, value]),
+    ...tree(plan.steps, wiring),
+    '--chdir',
+    plan.cwd,
+    '--seccomp',
+    String(wiring.seccompFd),
+    '--json-status-fd',
+    String(wiring.statusFd),
+    ...(wiring.blockFd === undefined ? [] : ['--block-fd', String(wiring.blockFd)]),
+  ]
+}
+
+function namespaces(plan: Plan, wiring: Wiring): string[] {
+  return [
+    '--unshare-user',
+    '--unshare-ipc',
+    '--unshare-pid',
+    ...(wiring.insideDoor ? [] : ['--unshare-net']),
+    '--unshare-uts',
+    '--unshare-cgroup',
+    '--disable-userns',
+    '--die-with-parent',
+    // A session of its own: no signal to its process group reaches the guard, and no terminal of ours is its own.
+    '--new-session',
+    '--cap-drop',
+    'ALL',
+    '--uid',
+    String(plan.user.uid),
+    '--gid',
+    String(plan.user.gid),
+    '--hostname',
+    plan.hostname,
+  ]
+}
+
+function tree(steps: readonly Step[], wiring: Wiring): string[] {
+  const out: string[] = []
+  let etcDone = false
+  for (const step of steps) {
+    if (isEtcStep(step)) {
+      if (!etcDone) out.push('--ro-bind', wiring.etc, '/etc')
+      etcDone = true
+    } else out.push(...stepArguments(step, wiring))
+  }
+  return out
+}
+
+function stepArguments(step: Exclude<Step, EtcStep> | Step, wiring: Wiring): string[] {
+  switch (step.op) {
+    case 'bind': {
+      const fd = wiring.descriptor(step.from)
+      const verb = step.mode === 'ro' ? '--ro-bind' : '--bind'
+      return fd === undefined
+        ? [verb, wiring.source(step.from), step.at]
+        : [`${verb}-fd`, String(fd), step.at]
+    }
+    case 'tmpfs':
+      return [
+        '--perms',
+        step.mode.toString(8).padStart(4, '0'),
+        '--size',
+        String(step.size),
+        '--tmpfs',
+        step.at,
+      ]
+    case 'cover':
+      return step.kind === 'file'
+        ? ['--ro-bind', wiring.nothing, step.at]
+        : ['--perms', '0000', '--size', '4096', '--tmpfs', step.at, '--remount-ro', step.at]
+    case 'link':
+      return ['--symlink', step.to, step.at]
+    case 'devices':
+      return ['--dev', step.at]
+    case 'processes':
+      return ['--proc', step.at]
+    case 'seal':
+      return ['--remount-ro', step.at]
+    case 'file':
+      // All of pen's own texts lie in /etc, which is one mount.
+      throw new Error(`no way to put a file at ${step.at}`)
+  }
+}

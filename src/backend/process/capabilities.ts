@@ -1,0 +1,26 @@
+import type { Capabilities } from '../../plan/gaps.ts'
+
+/** What bubblewrap gives on this machine. */
+export function capabilities(): Capabilities {
+  return {
+    backend: 'process',
+    isolation: 'process',
+    kernelFiles: true,
+    networkNamespace: true,
+    gateway: false,
+    bridge: false,
+    seccomp: true,
+    listedExec: false,
+    images: false,
+    ports: false,
+    limits: {
+      cpus: 'kernel',
+      memory: 'kernel',
+      pids: 'kernel',
+      wall: 'watchdog',
+      disk: 'watchdog',
+      output: 'watchdog',
+      files: 'kernel',
+    },
+  }
+}

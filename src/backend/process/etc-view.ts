@@ -1,0 +1,108 @@
+/**
+ * The sandbox's `/etc`: a copy of the few things programs read there, kept in pen's own cache, so that one mount shows
+ * it. Forty single mounts would cost more than the rest of the start. The copy is made anew when any of its sources
+ * changed; only world-readable files are ever copied, whoever runs pen.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf, PenError } from '../../base/error.ts'
+import type { Step } from '../../plan/plan.ts'
+
+const MAX_ENTRIES = 20_000
+const MAX_FILE = 16 * 1024 * 1024
+
+export type EtcStep = Extract<Step, { op: 'bind' | 'file' | 'link' }>
+
+/** Whether a step is part of the view: pen's own texts and the system's read-only configuration. */
+export function isEtcStep(step: Step): step is EtcStep {
+  if (step.op === 'file' || step.op === 'link') return step.at.startsWith('/etc/')
+  return step.op === 'bind' && step.at.startsWith('/etc/') && step.why === 'system'
+}
+
+/** The directory to mount at `/etc`, made if need be. */
+export async function etcView(steps: readonly EtcStep[], cacheDir: string): Promise<string> {
+  const signature = steps.map(sign).join('\n')
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(signature))
+  const view = `${cacheDir}/etc/${Buffer.from(digest).toString('hex').slice(0, 32)}`
+  if (lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return view
+  try {
+    return makeView(steps, view)
+  } catch (error) {
+    throw new PenError('STATE', {
+      what: `pen could not prepare its copy of /etc (${errnoOf(error) ?? 'unknown error'})`,
+      at: view,
+      hint: 'check that your home directory is writable and not full',
+      cause: error,
+    })
+  }
+}
+
+/** What a step shows, and what would change when its source does. */
+function sign(step: EtcStep): string {
+  if (step.op === 'file') return `file ${step.at} ${step.text}`
+  if (step.op === 'link') return `link ${step.at} ${step.to}`
+  const stat = lstatSync(step.from, { throwIfNoEntry: false, bigint: true })
+  return `bind ${step.at} ${stat === undefined ? '-' : `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs}`}`
+}
+
+function makeView(steps: readonly EtcStep[], view: string): string {
+  mkdirSync(dirname(view), { recursive: true, mode: 0o700 })
+  const draft = mkdtempSync(`${dirname(view)}/draft-`)
+  chmodSync(draft, 0o755)
+  const budget = { entries: MAX_ENTRIES }
+  for (const step of steps) {
+    const at = draft + step.at.slice('/etc'.length)
+    mkdirSync(dirname(at), { recursive: true, mode: 0o755 })
+    if (step.op === 'file') writeFileSync(at, step.text, { mode: 0o644 })
+    else if (step.op === 'link') symlinkSync(step.to, at)
+    else copyReadable(step.from, at, budget)
+  }
+  try {
+    renameSync(draft, view)
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true })
+    // Another pen made the same view at the same time.
+    if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+  }
+  forgetOthers(view)
+  return view
+}
+
+/** The system's own files: trusted, but bounded. Links are copied as links: inside they lead to what is seen there. */
+function copyReadable(from: string, to: string, budget: { entries: number }): void {
+  const stat = lstatSync(from, { throwIfNoEntry: false })
+  if (stat === undefined || budget.entries-- <= 0) return
+  if (stat.isSymbolicLink()) symlinkSync(readlinkSync(from), to)
+  else if (stat.isDirectory() && (stat.mode & 0o005) === 0o005) {
+    mkdirSync(to, { recursive: true, mode: 0o755 })
+    for (const name of readdirSync(from)) copyReadable(`${from}/${name}`, `${to}/${name}`, budget)
+  } else if (stat.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= MAX_FILE) {
+    copyFileSync(from, to)
+    chmodSync(to, stat.mode & 0o111 ? 0o755 : 0o644)
+  }
+}
+
+/** No run lasts this long, so nothing can have such an old view mounted. */
+const LONGER_THAN_ANY_RUN = 30 * 24 * 3_600_000
+
+function forgetOthers(view: string): void {
+  const dir = dirname(view)
+  for (const name of readdirSync(dir)) {
+    const path = `${dir}/${name}`
+    const made = lstatSync(path, { throwIfNoEntry: false })?.ctimeMs ?? Date.now()
+    if (path !== view && Date.now() - made > LONGER_THAN_ANY_RUN)
+      rmSync(path, { recursive: true, force: true })
+  }
+}

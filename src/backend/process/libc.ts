@@ -1,0 +1,66 @@
+/** The few system calls that Bun has no name for. Each returns the kernel's answer or throws with its errno. */
+import { dlopen, FFIType, type Pointer, ptr, read } from 'bun:ffi'
+import { PenError } from '../../base/error.ts'
+
+const { i32, i64, u64, ptr: pointer } = FFIType
+
+/** glibc, then musl: the first that the loader knows. */
+const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+
+const open = (library: string) =>
+  dlopen(library, {
+    syscall: { args: [i64, u64, u64, u64, u64, u64], returns: i64 },
+    __errno_location: { args: [], returns: pointer },
+    pipe2: { args: [pointer, i32], returns: i32 },
+  }).symbols
+
+let loaded: ReturnType<typeof open> | undefined
+
+function libc(): ReturnType<typeof open> {
+  if (loaded !== undefined) return loaded
+  for (const library of LIBRARIES) {
+    try {
+      loaded = open(library)
+      return loaded
+    } catch {
+      // The other libc.
+    }
+  }
+  throw new PenError('BACKEND', {
+    what: 'the C library could not be loaded',
+    hint: 'report this with `pen version --json`',
+  })
+}
+
+export class SystemCallError extends Error {
+  readonly errno: number
+  constructor(call: string, errno: number) {
+    super(`${call} failed with errno ${errno}`)
+    this.errno = errno
+  }
+}
+
+type Argument = number | bigint | Pointer | Uint8Array | null
+
+/** One system call. Buffers are passed by address and must stay alive until it returns, which they do. */
+export function systemCall(name: string, number: number, ...args: readonly Argument[]): number {
+  const { syscall, __errno_location } = libc()
+  const raw = [0, 1, 2, 3, 4].map(i => word(args[i] ?? 0))
+  const result = Number(syscall(number, raw[0] ?? 0, raw[1] ?? 0, raw[2] ?? 0, raw[3] ?? 0, raw[4] ?? 0))
+  if (result >= 0) return result
+  const at = __errno_location()
+  throw new SystemCallError(name, at === null ? 0 : read.i32(at, 0))
+}
+
+const word = (argument: Argument): number | bigint =>
+  argument instanceof Uint8Array ? ptr(argument) : argument === null ? 0 : argument
+
+/** A text for the kernel: its bytes and the closing NUL. */
+export const cString = (text: string): Uint8Array => Buffer.from(`${text}\0`)
+
+/** A pipe that no other program inherits by accident: [read end, write end]. */
+export function pipe(): readonly [number, number] {
+  const ends = new Int32Array(2)
+  if (libc().pipe2(ptr(ends), 0o2000000) !== 0) throw new SystemCallError('pipe2', 0)
+  return [ends[0] ?? -1, ends[1] ?? -1]
+}

@@ -1,0 +1,171 @@
+/**
+ * Root is given up before anything of the sandbox runs. The sandbox's processes get an ordinary uid of the host, so
+ * that nothing owned by root (`/proc/sys`, device nodes, sockets) answers to them; a tree that root owns is shown to
+ * them through an id-mapped mount, where root's files are theirs and what they make is root's on the disk.
+ *
+ * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
+ */
+import { closeSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { findTool } from '../../base/find-tool.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import { cString, systemCall } from './libc.ts'
+
+const CLONE_NEWNS = 0x20000
+const MS_REC_PRIVATE = 0x4000 | 0x40000
+const AT_FDCWD = -100
+const AT_EMPTY_PATH = 0x1000
+const AT_RECURSIVE = 0x8000
+const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
+const MOVE_MOUNT_F_EMPTY_PATH = 4
+const MOUNT_ATTR_IDMAP = 0x100000n
+
+/** The numbers are the same on x86-64 and arm64 for the calls after 424. */
+const CALL = {
+  unshare: process.arch === 'arm64' ? 97 : 272,
+  setns: process.arch === 'arm64' ? 268 : 308,
+  mount: process.arch === 'arm64' ? 40 : 165,
+  openTree: 428,
+  moveMount: 429,
+  mountSetattr: 442,
+} as const
+
+export interface Identity {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** A directory that every system has and that a bubblewrap of any uid can enter; covered only inside the namespace. */
+const STAGE = '/mnt'
+
+export class Staging {
+  readonly #home: number
+  readonly #cwd = process.cwd()
+  readonly #userns: { readonly fd: number; readonly end: () => void }
+  #count = 0
+
+  /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
+  constructor(identity: Identity, undo: UndoStack) {
+    this.#userns = mappedNamespace(identity)
+    undo.push('user namespace for the mapping', () => this.#userns.end())
+    this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
+    systemCall('unshare', CALL.unshare, CLONE_NEWNS)
+    systemCall('mount', CALL.mount, cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
+    systemCall(
+      'mount',
+      CALL.mount,
+      cString('pen'),
+      cString(STAGE),
+      cString('tmpfs'),
+      6,
+      cString('mode=755,size=64k'),
+    )
+  }
+
+  /** Shows `path` under a name that the sandbox's uid can reach, with root's files mapped to it when `map` is set. */
+  stage(path: string, kind: 'file' | 'directory', map: boolean): string {
+    const at = `${STAGE}/${this.#count++}`
+    const tree = systemCall(
+      'open_tree',
+      CALL.openTree,
+      AT_FDCWD,
+      cString(path),
+      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE,
+    )
+    try {
+      if (map) this.#map(tree, path)
+      if (kind === 'directory') mkdirSync(at)
+      else writeFileSync(at, '')
+      systemCall(
+        'move_mount',
+        CALL.moveMount,
+        tree,
+        cString(''),
+        AT_FDCWD,
+        cString(at),
+        MOVE_MOUNT_F_EMPTY_PATH,
+      )
+    } finally {
+      closeSync(tree)
+    }
+    return at
+  }
+
+  #map(tree: number, path: string): void {
+    // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
+    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#userns.fd)])
+    try {
+      systemCall(
+        'mount_setattr',
+        CALL.mountSetattr,
+        tree,
+        cString(''),
+        AT_EMPTY_PATH,
+        new Uint8Array(attributes.buffer),
+        32,
+      )
+    } catch (error) {
+      throw new PenError('BACKEND', {
+        what: `root cannot be mapped away on the file system of ${path}`,
+        hint: 'run pen as an ordinary user, or give the project to one (chown), then root runs the sandbox as that user',
+        cause: error,
+      })
+    }
+  }
+
+  /** Back to the host's view. The sandbox's processes stay behind. */
+  leave(): void {
+    systemCall('setns', CALL.setns, this.#home, CLONE_NEWNS)
+    closeSync(this.#home)
+    process.chdir(this.#cwd)
+    this.#userns.end()
+  }
+}
+
+/** A user namespace in which 0 is the sandbox's uid: only its mapping is used, nothing ever runs in it but `sleep`. */
+function mappedNamespace({ uid, gid }: Identity): { fd: number; end: () => void } {
+  const unshare = findTool('unshare')
+  const sleep = findTool('sleep')
+  if (unshare === undefined || sleep === undefined)
+    throw new PenError('MISSING_TOOL', {
+      what: 'unshare and sleep are needed to run as root',
+      hint: 'install util-linux and coreutils',
+    })
+  const holder = Bun.spawn([unshare, '--user', sleep, '10'], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+    env: {},
+    cwd: '/',
+  })
+  const own = readlinkSync('/proc/self/ns/user')
+  const deadline = performance.now() + 2000
+  for (;;) {
+    try {
+      if (readlinkSync(`/proc/${holder.pid}/ns/user`) !== own) break
+    } catch {
+      // Not started yet, or already gone: the deadline tells.
+    }
+    if (performance.now() > deadline || holder.exitCode !== null) {
+      holder.kill('SIGKILL')
+      throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
+    }
+  }
+  try {
+    writeFileSync(`/proc/${holder.pid}/uid_map`, `0 ${uid} 1`)
+    writeFileSync(`/proc/${holder.pid}/gid_map`, `0 ${gid} 1`)
+    const fd = openSync(`/proc/${holder.pid}/ns/user`, 'r')
+    let ended = false
+    const end = () => {
+      if (ended) return
+      ended = true
+      closeSync(fd)
+      holder.kill('SIGKILL')
+    }
+    return { fd, end }
+  } catch (error) {
+    holder.kill('SIGKILL')
+    throw error
+  }
+}
+
+export const USERNS_HINT =
+  'user namespaces are blocked here: on Ubuntu 24.04 allow bwrap in AppArmor (sysctl kernel.apparmor_restrict_unprivileged_userns=0), in Docker run with --security-opt seccomp=unconfined, on hardened kernels set kernel.unprivileged_userns_clone=1'

@@ -1,0 +1,88 @@
+/** A policy and a plan as plain data, for machines and for the text in `show.ts`. What may be a secret is never in it. */
+import { showBytes, showMillis } from '../base/quantity.ts'
+import { showDeny } from '../policy/decide-file.ts'
+import { printRule } from '../policy/net-rule.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { SettingKey } from '../policy/settings.ts'
+import { type Source, type Sourced, showSource } from '../policy/source.ts'
+import type { Plan } from './plan.ts'
+
+const REDACTED = '<redacted>'
+
+/** Everything that is in force and where it came from, as plain data. */
+export function policyData(policy: Policy) {
+  const list = <T>(items: readonly Sourced<T>[], show: (rule: T) => string) =>
+    items.map(({ rule, source }) => ({ rule: show(rule), from: showSource(source) }))
+  const at = (key: SettingKey): string => {
+    const source: Source | undefined = policy.sources.get(key)
+    return source === undefined ? 'default: deny' : showSource(source)
+  }
+  const { network, limits } = policy
+  return {
+    profile: { value: policy.profile, from: at('profile') },
+    isolation: { value: policy.isolation, from: at('isolation') },
+    backend: policy.backend,
+    workspace: policy.workspace,
+    files: {
+      read: list(policy.files.read, rule => rule.path),
+      write: list(policy.files.write, rule => rule.path),
+      deny: list(policy.files.deny, showDeny),
+      protect: list(policy.files.protect, rule => rule.path),
+    },
+    network: {
+      mode: { value: network.mode, from: at('network.mode') },
+      offline: { value: network.offline, from: at('network.offline') },
+      ask: { value: network.ask, from: at('network.ask') },
+      idle: { value: showMillis(network.idle), from: at('network.idle') },
+      upstreamProxy: network.upstreamProxy === null ? null : redactUrl(network.upstreamProxy),
+      groups: network.groups,
+      allow: list(network.allow, printRule),
+      deny: list(network.deny, printRule),
+    },
+    exec: {
+      timeout: showMillis(policy.exec.timeout),
+      ceiling: showMillis(policy.exec.ceiling),
+      maxOutput: showBytes(policy.exec.maxOutput),
+    },
+    limits: {
+      cpus: { value: String(limits.cpus), from: at('limits.cpus') },
+      memory: { value: showBytes(limits.memory), from: at('limits.memory') },
+      pids: { value: String(limits.pids), from: at('limits.pids') },
+      wall: { value: showMillis(limits.wall), from: at('limits.wall') },
+      disk: { value: showBytes(limits.disk), from: at('limits.disk') },
+      output: { value: showBytes(limits.output), from: at('limits.output') },
+      files: { value: String(limits.files), from: at('limits.files') },
+    },
+    env: [...policy.env].map(([name, { value, source }]) => ({
+      name,
+      value: value.kind === 'host' ? "<the host's>" : REDACTED,
+      from: showSource(source),
+    })),
+    mounts: policy.mounts.map(({ rule, source }) => ({ ...rule, from: showSource(source) })),
+    image:
+      policy.image === 'default' ? policy.image : { ...policy.image, args: [...policy.image.args.keys()] },
+    tools: policy.tools,
+    user: policy.user,
+    runtime: policy.runtime,
+    sshAgent: policy.sshAgent,
+    acceptGaps: policy.acceptGaps,
+    ports: policy.ports.map(({ rule, source }) => ({ ...rule, from: showSource(source) })),
+  }
+}
+
+/** The plan as data: the exact steps, with the values of variables that may be secret left out. */
+export function planData(plan: Plan) {
+  const { env, ...rest } = plan
+  return {
+    ...rest,
+    env: env.map(({ name, value, secret }) => ({ name, value: secret ? REDACTED : value })),
+  }
+}
+
+/** Scheme, host and port: passwords stand in the rest, or in front. */
+export function redactUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined) return REDACTED
+  const hidden = url.username !== '' || url.password !== '' ? `${REDACTED}@` : ''
+  return `${url.protocol}//${hidden}${url.host}`
+}

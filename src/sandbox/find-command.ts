@@ -1,0 +1,81 @@
+/**
+ * Where the command will be found inside, asked before anything starts: "not found" and "not executable" get a shell's
+ * exit codes and an explanation, instead of an engine's error.
+ */
+import { accessSync, constants, statSync } from 'node:fs'
+import { EXIT, type ExitCode } from '../base/error.ts'
+import type { Plan } from '../plan/plan.ts'
+import { isWithin, normalize } from '../policy/path.ts'
+
+export type Found =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly exitCode: ExitCode; readonly what: string; readonly hint: string }
+
+export function findCommand(plan: Plan, hostPath: string): Found {
+  const [name = ''] = plan.argv
+  const candidates = name.includes('/')
+    ? [normalize(name.startsWith('/') ? name : `${plan.cwd}/${name}`)]
+    : (plan.env.find(variable => variable.name === 'PATH')?.value ?? '')
+        .split(':')
+        .map(dir => `${dir}/${name}`)
+  let refused = false
+  for (const candidate of candidates) {
+    const state = look(toHost(candidate, plan))
+    if (state === 'runs') return { ok: true }
+    if (state === 'refused') refused = true
+  }
+  // A file inside a private directory cannot be seen from here: let the engine look.
+  if (name.includes('/') && toHost(candidates[0] ?? '', plan) === undefined) return { ok: true }
+  if (refused)
+    return {
+      ok: false,
+      exitCode: EXIT.notExecutable,
+      what: `${name} cannot be executed`,
+      hint: 'make it executable (chmod +x), or run its interpreter',
+    }
+  const elsewhere = hostPath
+    .split(':')
+    .map(dir => `${dir}/${name}`)
+    .find(path => path.startsWith('/') && look(path) === 'runs')
+  return {
+    ok: false,
+    exitCode: EXIT.notFound,
+    what: `${name} is not found in the sandbox`,
+    hint:
+      elsewhere === undefined || name.includes('/')
+        ? 'check the spelling; `pen plan` shows what the sandbox sees'
+        : `the host has it at ${elsewhere}, which this policy does not show: use --profile dev, or --read its directory and --env PATH`,
+  }
+}
+
+function look(path: string | undefined): 'runs' | 'refused' | 'absent' {
+  if (path === undefined) return 'absent'
+  try {
+    if (!statSync(path).isFile()) return 'refused'
+  } catch {
+    return 'absent'
+  }
+  try {
+    accessSync(path, constants.X_OK)
+    return 'runs'
+  } catch {
+    return 'refused'
+  }
+}
+
+/** The host's path behind a path inside, by the mounts of the plan; undefined when no mount shows it. */
+function toHost(path: string, plan: Plan): string | undefined {
+  const link = plan.steps.find(step => step.op === 'link' && isWithin(path, step.at))
+  if (link?.op === 'link')
+    return toHost(
+      normalize(`${link.to.startsWith('/') ? '' : `${link.at}/../`}${link.to}${path.slice(link.at.length)}`),
+      plan,
+    )
+  let best: { at: string; from: string | undefined } | undefined
+  for (const step of plan.steps) {
+    if (step.op === 'seal' || step.op === 'link' || !isWithin(path, step.at)) continue
+    if (best === undefined || step.at.length >= best.at.length)
+      best = { at: step.at, from: step.op === 'bind' ? step.from : undefined }
+  }
+  return best?.from === undefined ? undefined : best.from + path.slice(best.at.length)
+}
