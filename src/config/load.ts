@@ -5,6 +5,7 @@ import { isGroupName } from '../policy/groups.ts'
 import { type Merged, mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
 import { profileLayer } from '../policy/profile.ts'
+import type { Settings } from '../policy/settings.ts'
 import type { ResolvedGroup } from './groups.ts'
 import { readLayers } from './layers.ts'
 import type { Project } from './project.ts'
@@ -29,15 +30,20 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
     workspace: project.world.workspace,
     allowUserExpansion: options.allowUserExpansion,
   })
-  const policy = compile(merged.settings, project.world.workspace, await groupRules(merged, project))
-  return { project, policy, merged }
+  return { project, policy: await compileFor(project, merged.settings), merged }
 }
 
-async function groupRules(merged: Merged, project: Project): Promise<GroupRules> {
-  const names = new Set(merged.settings['network.groups']?.items.map(item => item.rule) ?? [])
+/** What the user's own layers alone would allow: to tell what a project's document took away. */
+export const ownPolicy = ({ project, merged }: Loaded): Promise<Policy> => compileFor(project, merged.own)
+
+const compileFor = async (project: Project, settings: Settings): Promise<Policy> =>
+  compile(settings, project.world.workspace, await groupRules(settings, project))
+
+async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
+  const names = new Set(settings['network.groups']?.items.map(item => item.rule) ?? [])
   const out = new Map<string, ResolvedGroup>()
   // Offline asks no package manager: whatever a group holds, nothing of it is allowed.
-  if (names.size === 0 || merged.settings['network.offline']?.value === true) return out
+  if (names.size === 0 || settings['network.offline']?.value === true) return out
   const { resolveGroup } = await import('./groups.ts')
   const { home, state, workspace } = project.world
   for (const name of names)

@@ -7,7 +7,7 @@ import { printRule } from './net-rule.ts'
 import type { HostPath } from './path.ts'
 import type { Policy } from './policy.ts'
 import { type Port, parsePort } from './port.ts'
-import { type Parsed, type Source, showSource } from './source.ts'
+import type { Parsed, Source } from './source.ts'
 
 export interface Explanation {
   readonly subject: string
@@ -97,10 +97,10 @@ export function explanationText(explanation: Explanation): string {
   const { source } = explanation
   const lines = [`${explanation.verdict}: ${explanation.subject}`, `  why:  ${explanation.why}`]
   if (explanation.rule !== null) lines.push(`  rule: ${explanation.rule}`)
-  if (source !== null)
-    lines.push(
-      `  from: ${showSource({ layer: source.layer, place: source.file === null ? undefined : { file: source.file, line: source.line ?? 1, column: 1 } })}`,
-    )
+  if (source !== null) {
+    const line = source.line === null ? '' : `:${source.line}`
+    lines.push(`  from: ${source.layer}${source.file === null ? '' : ` (${source.file}${line})`}`)
+  }
   if (explanation.cure !== null) lines.push(`  cure: ${explanation.cure}`)
   return lines.join('\n')
 }
