@@ -15,6 +15,7 @@ export const BUILD_FLAGS = [
   '--minify',
   '--bytecode',
   '--format=esm',
+  '--splitting',
   '--no-compile-autoload-bunfig',
   '--no-compile-autoload-dotenv',
   '--no-compile-autoload-tsconfig',

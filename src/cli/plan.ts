@@ -28,6 +28,7 @@ export const verb = defineVerb({
       command,
       env,
       allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
       flags: project => flagDocument(flags, project),
     })
     return showPlan(prepared, flags.json, terminal)

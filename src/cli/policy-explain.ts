@@ -34,10 +34,11 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     if (flags.read && flags.write)
       throw new PenError('USAGE', { what: '--read and --write ask two questions', hint: 'ask one at a time' })
-    const project = await findProject()
+    const project = findProject()
     const loaded = await loadPolicy(project, {
       flags: flagDocument({ ...flags, read: [], write: [] }, project),
       allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
     })
     const access = flags.write ? 'write' : 'read'
     const explain = (policy: Policy) =>

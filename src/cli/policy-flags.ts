@@ -39,7 +39,7 @@ export const policyFlags = defineFlags({
 
 export type PolicyFlags = FlagValues<typeof policyFlags>
 
-/** What the flags say, in the shape of a config document, so that one parser checks both. */
+/** What the flags say, but for `--offline`, in the shape of a config document, so that one parser checks both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   const files = {
     ...some(
@@ -55,7 +55,7 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
       flags.deny.map(path => patternFromCwd(path, project)),
     ),
   }
-  const network = { ...endpoints(flags.allow), ...(flags.offline ? { offline: true } : {}) }
+  const network = endpoints(flags.allow)
   const limits = {
     ...limitEntries(flags.limit),
     ...(flags.wall === undefined ? {} : { wall: showMillis(flags.wall) }),

@@ -29,6 +29,7 @@ export const verb = defineVerb({
       command,
       env,
       allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
       flags: project => flagDocument(flags, project),
     })
     if (flags['dry-run-policy']) {

@@ -30,7 +30,10 @@ export interface Layers {
 }
 
 /** `flags` is what the command line says, in the shape of a config document. */
-export async function readLayers(project: Project, flags: object): Promise<Layers> {
+export async function readLayers(
+  project: Project,
+  { flags, offline }: { readonly flags: object; readonly offline: boolean },
+): Promise<Layers> {
   const { world, stateDir } = project
   const live = readDocument(`${stateDir}/config.json`, 'live config', 'user')
   const http = readList(`${stateDir}/http-allowlist.txt`)
@@ -62,9 +65,25 @@ export async function readLayers(project: Project, flags: object): Promise<Layer
       ? []
       : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
   return {
-    trusted: [...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(said)],
+    trusted: [
+      ...parse(live),
+      ...listLayer(http, tcp, isPublicSuffix),
+      ...parse(said),
+      ...(offline ? [OFFLINE] : []),
+    ],
     untrusted: parse(asked),
   }
+}
+
+const OFFLINE: Layer = {
+  name: 'command line',
+  trust: 'user',
+  settings: {
+    'network.offline': {
+      value: true,
+      source: { layer: 'command line', place: undefined, note: '--offline' },
+    },
+  },
 }
 
 const nowhere = () => undefined

@@ -13,6 +13,8 @@ import type { Project } from './project.ts'
 export interface LoadOptions {
   /** What the command line says, in the shape of a config document. */
   readonly flags: object
+  /** Overrules every grant of network. Not in `flags`: the commonest of all needs no parser. */
+  readonly offline: boolean
   readonly allowUserExpansion: boolean
 }
 
@@ -23,7 +25,7 @@ export interface Loaded {
 }
 
 export async function loadPolicy(project: Project, options: LoadOptions): Promise<Loaded> {
-  const layers = await readLayers(project, options.flags)
+  const layers = await readLayers(project, options)
   const merged = mergeLayers({
     ...layers,
     base: profile => profileLayer(profile, project.world),

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PenError } from '../base/error.ts'
+import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, type PathWorld } from '../policy/path.ts'
 import { findHome, locate } from './locate.ts'
 
@@ -15,16 +16,14 @@ export interface Project {
 }
 
 /** A name that every engine accepts: the directory's own, made safe, and a hash of its whole canonical path. */
-export async function sandboxId(workspace: string): Promise<string> {
+export function sandboxId(workspace: string): string {
   const name = workspace
     .slice(workspace.lastIndexOf('/') + 1)
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '')
     .slice(0, 32)
-  // Not node:crypto, which takes longer to load than everything else together.
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(workspace))
-  const hash = Buffer.from(digest).toString('hex').slice(0, 16)
+  const hash = sha256(workspace).slice(0, 16)
   return `${name === '' ? 'project' : name}-${hash}`
 }
 
@@ -32,19 +31,19 @@ export async function sandboxId(workspace: string): Promise<string> {
  * The nearest directory at or above the current one that pen knows from its own state; else the current one. Nothing
  * in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
  */
-export async function findProject(directory?: string): Promise<Project> {
+export function findProject(directory?: string): Project {
   const home = findHome()
   const state = `${home}/.pen` as HostPath
   const cwd = currentDirectory(directory)
   let workspace = cwd
   for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
-    if (existsSync(`${state}/sandboxes/${await sandboxId(at)}/config.json`)) {
+    if (existsSync(`${state}/sandboxes/${sandboxId(at)}/config.json`)) {
       workspace = at as HostPath
       break
     }
   }
   checkWorkspace(workspace, home, state)
-  const id = await sandboxId(workspace)
+  const id = sandboxId(workspace)
   return {
     id,
     cwd,

@@ -12,6 +12,7 @@ export interface PrepareOptions {
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly allowUserExpansion: boolean
+  readonly offline: boolean
   /** What the command line says, once the project is known. */
   readonly flags: (project: Project) => object
 }
@@ -24,10 +25,11 @@ export interface Prepared {
 }
 
 export async function prepare(options: PrepareOptions): Promise<Prepared> {
-  const project = await findProject()
+  const project = findProject()
   const loaded = await loadPolicy(project, {
     flags: options.flags(project),
     allowUserExpansion: options.allowUserExpansion,
+    offline: options.offline,
   })
   const backend = await chooseBackend(loaded.policy)
   const capabilities = await backend.probe()

@@ -44,6 +44,7 @@ class Survey {
   }
 
   run({ home, userConfigs = [], protect = [] }: SurveyOptions): RepositoryFacts {
+    this.#git.places.list(this.workspace)
     const kind = this.#repository(home)
     for (const file of userConfigs) this.#git.hooksPath(readGitConfig(file) ?? [])
     for (const path of protect) this.#git.places.add(path, this.workspace)

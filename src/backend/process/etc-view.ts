@@ -18,6 +18,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
 
 const MAX_ENTRIES = 20_000
@@ -32,10 +33,9 @@ export function isEtcStep(step: Step): step is EtcStep {
 }
 
 /** The directory to mount at `/etc`, made if need be. */
-export async function etcView(steps: readonly EtcStep[], cacheDir: string): Promise<string> {
+export function etcView(steps: readonly EtcStep[], cacheDir: string): string {
   const signature = steps.map(sign).join('\n')
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(signature))
-  const view = `${cacheDir}/etc/${Buffer.from(digest).toString('hex').slice(0, 32)}`
+  const view = `${cacheDir}/etc/${sha256(signature).slice(0, 32)}`
   if (lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return view
   try {
     return makeView(steps, view)

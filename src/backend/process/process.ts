@@ -31,18 +31,13 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const shell = requireTool('sh', 'a POSIX shell')
   const undo = new UndoStack()
   try {
-    const etc = await etcView(plan.steps.filter(isEtcStep), options.cacheDir)
-    const nothing = emptyFile(options.cacheDir)
-    const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
-    const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
-    const argsFd = temporary(undo)
-    const seccompFd = temporary(undo)
-    const pinned = plan.runAs === 'self' ? pinnedDescriptors(plan, undo) : new Map<string, number>()
     const needsBlock = options.beforeCommand !== undefined
     const joins = options.joinFds.length
-    const extraBase = needsBlock ? firstExtraFd(joins) : blockFd(joins)
-    const numbers = new Map([...pinned.keys()].map((path, i) => [path, extraBase + i]))
-
+    const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
+    const argsFd = temporary(undo)
+    const seccompFd = temporary(undo)
+    const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
+    // The guard starts first and waits: the rest is prepared meanwhile, on another core.
     const guard = startGuard({
       shell,
       argv: [...options.wrap, bwrap, '--args', String(FD.args), '--', ...plan.argv],
@@ -56,8 +51,13 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       identity: plan.runAs === 'self' ? undefined : plan.runAs,
     })
     undo.push('guard', () => guard.close())
-    staging?.leave()
 
+    const etc = etcView(plan.steps.filter(isEtcStep), options.cacheDir)
+    const nothing = emptyFile(options.cacheDir)
+    const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
+    staging?.leave()
+    const extraBase = needsBlock ? firstExtraFd(joins) : blockFd(joins)
+    const numbers = new Map([...pinned.keys()].map((path, i) => [path, extraBase + i]))
     const args = bwrapArguments(plan, {
       source: path => staged?.(path) ?? path,
       etc: staged?.(etc) ?? etc,

@@ -41,13 +41,14 @@ const STAGE = '/mnt'
 export class Staging {
   readonly #home: number
   readonly #cwd = process.cwd()
-  readonly #userns: { readonly fd: number; readonly end: () => void }
+  readonly #mapping: Mapping
   #count = 0
+  #left = false
 
   /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
   constructor(identity: Identity, undo: UndoStack) {
-    this.#userns = mappedNamespace(identity)
-    undo.push('user namespace for the mapping', () => this.#userns.end())
+    this.#mapping = new Mapping(identity)
+    undo.push('staging', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CALL.unshare, CLONE_NEWNS)
     systemCall('mount', CALL.mount, cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
@@ -93,7 +94,7 @@ export class Staging {
 
   #map(tree: number, path: string): void {
     // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#userns.fd)])
+    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#mapping.fd())])
     try {
       systemCall(
         'mount_setattr',
@@ -115,55 +116,65 @@ export class Staging {
 
   /** Back to the host's view. The sandbox's processes stay behind. */
   leave(): void {
+    if (this.#left) return
+    this.#left = true
     systemCall('setns', CALL.setns, this.#home, CLONE_NEWNS)
     closeSync(this.#home)
     process.chdir(this.#cwd)
-    this.#userns.end()
+    this.#mapping.end()
   }
 }
 
 /** A user namespace in which 0 is the sandbox's uid: only its mapping is used, nothing ever runs in it but `sleep`. */
-function mappedNamespace({ uid, gid }: Identity): { fd: number; end: () => void } {
-  const unshare = findTool('unshare')
-  const sleep = findTool('sleep')
-  if (unshare === undefined || sleep === undefined)
-    throw new PenError('MISSING_TOOL', {
-      what: 'unshare and sleep are needed to run as root',
-      hint: 'install util-linux and coreutils',
+class Mapping {
+  readonly #identity: Identity
+  readonly #holder: Bun.Subprocess
+  #fd: number | undefined
+
+  constructor(identity: Identity) {
+    this.#identity = identity
+    const unshare = findTool('unshare')
+    const sleep = findTool('sleep')
+    if (unshare === undefined || sleep === undefined)
+      throw new PenError('MISSING_TOOL', {
+        what: 'unshare and sleep are needed to run as root',
+        hint: 'install util-linux and coreutils',
+      })
+    this.#holder = Bun.spawn([unshare, '--user', sleep, '10'], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: {},
+      cwd: '/',
     })
-  const holder = Bun.spawn([unshare, '--user', sleep, '10'], {
-    stdio: ['ignore', 'ignore', 'ignore'],
-    env: {},
-    cwd: '/',
-  })
-  const own = readlinkSync('/proc/self/ns/user')
-  const deadline = performance.now() + 2000
-  for (;;) {
-    try {
-      if (readlinkSync(`/proc/${holder.pid}/ns/user`) !== own) break
-    } catch {
-      // Not started yet, or already gone: the deadline tells.
-    }
-    if (performance.now() > deadline || holder.exitCode !== null) {
-      holder.kill('SIGKILL')
-      throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
-    }
   }
-  try {
-    writeFileSync(`/proc/${holder.pid}/uid_map`, `0 ${uid} 1`)
-    writeFileSync(`/proc/${holder.pid}/gid_map`, `0 ${gid} 1`)
-    const fd = openSync(`/proc/${holder.pid}/ns/user`, 'r')
-    let ended = false
-    const end = () => {
-      if (ended) return
-      ended = true
-      closeSync(fd)
-      holder.kill('SIGKILL')
-    }
-    return { fd, end }
-  } catch (error) {
-    holder.kill('SIGKILL')
-    throw error
+
+  /** Its descriptor, waited for when it is first needed. */
+  fd(): number {
+    if (this.#fd !== undefined) return this.#fd
+    const { uid, gid } = this.#identity
+    this.#awaitNamespace()
+    writeFileSync(`/proc/${this.#holder.pid}/uid_map`, `0 ${uid} 1`)
+    writeFileSync(`/proc/${this.#holder.pid}/gid_map`, `0 ${gid} 1`)
+    this.#fd = openSync(`/proc/${this.#holder.pid}/ns/user`, 'r')
+    return this.#fd
+  }
+
+  #awaitNamespace(): void {
+    const own = readlinkSync('/proc/self/ns/user')
+    const deadline = performance.now() + 2000
+    do {
+      try {
+        if (readlinkSync(`/proc/${this.#holder.pid}/ns/user`) !== own) return
+      } catch {
+        // Not started yet, or already gone: the deadline tells.
+      }
+    } while (performance.now() < deadline)
+    throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
+  }
+
+  end(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
+    this.#fd = undefined
+    this.#holder.kill('SIGKILL')
   }
 }
 

@@ -1,0 +1,5 @@
+/** SHA-256 without loading node:crypto under Bun, where that alone takes longer than the rest of a start. */
+export function sha256(text: string): string {
+  if (typeof Bun !== 'undefined') return new Bun.CryptoHasher('sha256').update(text).digest('hex')
+  return process.getBuiltinModule('node:crypto').createHash('sha256').update(text).digest('hex')
+}
