@@ -5,7 +5,7 @@ import type { Expansion } from './merge.ts'
 import { type AllowRule, covers } from './net-rule.ts'
 import { depth, isWithin } from './path.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
-import type { Setting, Source } from './source.ts'
+import type { Setting, Source, Sourced } from './source.ts'
 
 const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.deny']
 
@@ -13,6 +13,8 @@ const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.
 export function expansions(own: Settings, merged: Settings, untrusted: readonly string[]): Expansion[] {
   const out: Expansion[] = []
   const by = ({ layer }: Source) => (untrusted.includes(layer) ? layer : untrusted.join(', '))
+  const isUsersOwn = (before: Sourced<unknown>, now: Sourced<unknown>) =>
+    !untrusted.includes(now.source.layer) && JSON.stringify(before.rule) === JSON.stringify(now.rule)
   for (const key of Object.keys(merged) as SettingKey[]) {
     const now = merged[key]
     const before = own[key]
@@ -22,7 +24,7 @@ export function expansions(own: Settings, merged: Settings, untrusted: readonly 
       if (key === 'tools.allow' && before === undefined) continue
       const had = (before as List<unknown> | undefined)?.items ?? []
       for (const { rule, source } of (now as List<unknown>).items)
-        if (!had.some(item => isGranted(key, item.rule, rule, own)))
+        if (!had.some(item => isUsersOwn(item, { rule, source }) || isGranted(key, item.rule, rule, own)))
           out.push({ key, layer: by(source), item: rule })
     } else if ('value' in now) {
       if (!isTighter(key, before as Setting<unknown> | undefined, now))

@@ -28,6 +28,7 @@ import {
   depth,
   guest,
   isWithin,
+  locateOrSay,
   type PathWorld,
   type Trust,
 } from './path.ts'
@@ -192,7 +193,9 @@ class LayerParser {
           cure: 'write it relative to the workspace',
         }
       // Verdicts are on real paths: a place denied by its alias is denied by its own name too.
-      const { real } = world.locate(path.value)
+      const found = locateOrSay(path.value, world)
+      if (!found.ok) return found
+      const { real } = found.value
       if (isWithin(world.workspace, real))
         return { ok: false, why: 'this would deny the whole workspace', cure: 'name a place inside it' }
       return { ok: true, value: { kind: 'path', path: real } }

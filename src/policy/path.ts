@@ -2,6 +2,7 @@
  * Canonical paths. Only `canonicalize()` makes a `HostPath`, so whatever holds one has been made absolute,
  * resolved and checked. Pure: what the file system says comes in through `PathWorld`.
  */
+import { PenError } from '../base/error.ts'
 import type { Parsed } from './source.ts'
 
 declare const hostPath: unique symbol
@@ -84,7 +85,9 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
       why: 'the path climbs with ".."',
       cure: 'write it relative to the workspace, without ".."',
     }
-  const { real } = world.locate(made.value)
+  const found = locateOrSay(made.value, world)
+  if (!found.ok) return found
+  const { real } = found.value
   // A path written out in full is the user's wish; from a document that the agent can write it is nobody's.
   if ((!explicit || trust === 'untrusted') && !isWithin(real, world.workspace)) {
     const why = isWithin(made.value, world.workspace)
@@ -93,6 +96,16 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
     return { ok: false, why, cure: 'if that is what you want, write the absolute path in your own config' }
   }
   return { ok: true, value: real as HostPath }
+}
+
+/** A loop of links, or a name that is too long, is a reason like any other: the caller adds the place in the file. */
+export function locateOrSay(path: string, world: PathWorld): Parsed<Located> {
+  try {
+    return { ok: true, value: world.locate(path) }
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return { ok: false, why: error.message, cure: 'name a file or directory that can be reached' }
+  }
 }
 
 /** Directories whose contents are the running system itself: sockets, devices, other processes. */
