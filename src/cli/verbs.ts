@@ -8,6 +8,8 @@ export const VERBS: VerbTable = {
   run: () => import('./run.ts'),
   plan: () => import('./plan.ts'),
   'policy explain': () => import('./policy-explain.ts'),
+  logs: () => import('./logs.ts'),
+  'proxy logs': () => import('./proxy-logs.ts'),
   help: () => import('./help.ts'),
   version: () => import('./version.ts'),
 }
