@@ -12,7 +12,7 @@ export interface DnsLimits {
   readonly tcpConnections: number
 }
 
-const LIMITS: DnsLimits = { queriesPerSecond: 65_536, tcpConnections: 64 }
+const LIMITS: DnsLimits = { queriesPerSecond: 100_000, tcpConnections: 64 }
 
 export interface DnsOptions {
   readonly names: NameBook
