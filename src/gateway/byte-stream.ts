@@ -1,0 +1,202 @@
+/**
+ * One end of a connection, read at the reader's pace: bytes are held (bounded, then the socket is paused) until they
+ * are consumed, or pass straight through to another end. The socket keeps the same listeners all its life, so no byte
+ * falls between two readers.
+ */
+import type { Socket } from 'node:net'
+
+/** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
+const HOLD = 131_072
+
+const EMPTY = Buffer.alloc(0)
+
+export class ByteStream {
+  readonly socket: Socket
+  received = 0
+  sent = 0
+  lastActive = performance.now()
+  /** The peer has sent all it will send. */
+  ended: boolean = false
+  closed: boolean = false
+  /** Closed by an error or a reset, not by two goodbyes. */
+  broken: boolean = false
+  onClose: (() => void) | undefined
+
+  #held: Buffer = EMPTY
+  /** Own memory in which `#held` may grow; undefined while `#held` is the chunk that came. */
+  #room: Buffer | undefined
+  #sink: ByteStream | undefined
+  #source: ByteStream | undefined
+  #discards: boolean = false
+  #reader: ((woken: boolean) => void) | undefined
+  #readerTimer: ReturnType<typeof setTimeout> | undefined
+  #writers: (() => void)[] = []
+
+  constructor(socket: Socket) {
+    this.socket = socket
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
+    socket.on('end', () => this.#takeEnd())
+    socket.on('drain', () => {
+      this.#source?.socket.resume()
+      this.#releaseWriters()
+    })
+    socket.on('error', () => {
+      this.broken = true
+    })
+    socket.on('close', () => this.#takeClose())
+  }
+
+  get held(): Buffer {
+    return this.#held
+  }
+
+  get isWritable(): boolean {
+    return !this.closed && !this.socket.destroyed && this.socket.writable
+  }
+
+  consume(count: number): Buffer {
+    const taken = this.#held.subarray(0, count)
+    this.#held = count >= this.#held.length ? EMPTY : this.#held.subarray(count)
+    this.#room = undefined
+    return taken
+  }
+
+  /** Waits for bytes beyond those held. False when the time is over, or no more will come. */
+  more(ms?: number): Promise<boolean> {
+    if (this.ended || this.closed) return FALSE
+    this.socket.resume()
+    return new Promise(resolve => {
+      this.#reader = resolve
+      if (ms !== undefined) this.#readerTimer = setTimeout(() => this.#wake(false), Math.max(ms, 0))
+    })
+  }
+
+  /** Ends a wait in `more` as if its time were over. */
+  stopWaiting(): void {
+    this.#wake(false)
+  }
+
+  /** Resolves when the bytes may be forgotten: written, or at least not piling up. False when nobody will read them. */
+  write(bytes: Uint8Array | string): Promise<boolean> {
+    if (!this.isWritable) return FALSE
+    this.lastActive = performance.now()
+    const buffer = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
+    this.sent += buffer.length
+    if (this.socket.write(buffer)) return TRUE
+    return new Promise(resolve => {
+      this.#writers.push(() => resolve(this.isWritable))
+    })
+  }
+
+  /** From now on everything goes to the other end, what is held first. */
+  pipeTo(sink: ByteStream): void {
+    this.#sink = sink
+    sink.#source = this
+    let flows: boolean = true
+    if (this.#held.length > 0) flows = sink.#pass(this.consume(this.#held.length))
+    if (this.ended || this.closed) sink.socket.end()
+    else if (flows) this.socket.resume()
+    else this.socket.pause()
+  }
+
+  /** Back to holding. */
+  unpipe(): void {
+    if (this.#sink !== undefined) this.#sink.#source = undefined
+    this.#sink = undefined
+  }
+
+  /** A last word and goodbye. What the peer still sends is thrown away for a while: closing at once would be a reset, and it would lose the answer. */
+  finish(lastWord: Uint8Array | string, lingerMs: number): void {
+    this.unpipe()
+    this.#discards = true
+    this.consume(this.#held.length)
+    if (!this.isWritable) {
+      this.reset()
+      return
+    }
+    const bytes = typeof lastWord === 'string' ? Buffer.from(lastWord, 'latin1') : lastWord
+    this.sent += bytes.length
+    this.socket.end(bytes)
+    if (this.ended) return
+    this.socket.resume()
+    const timer = setTimeout(() => this.reset(), lingerMs)
+    this.socket.once('close', () => clearTimeout(timer))
+  }
+
+  reset(): void {
+    if (this.closed) return
+    if (!this.socket.destroyed) this.socket.resetAndDestroy()
+  }
+
+  #pass(bytes: Buffer): boolean {
+    if (!this.isWritable) return true
+    this.sent += bytes.length
+    return this.socket.write(bytes)
+  }
+
+  #take(chunk: Buffer): void {
+    this.received += chunk.length
+    this.lastActive = performance.now()
+    if (this.#sink !== undefined) {
+      this.#sink.lastActive = this.lastActive
+      if (!this.#sink.#pass(chunk)) this.socket.pause()
+      return
+    }
+    if (this.#discards) return
+    this.#hold(chunk)
+    if (this.#held.length >= HOLD) this.socket.pause()
+    this.#wake(true)
+  }
+
+  #hold(chunk: Buffer): void {
+    const had = this.#held.length
+    if (had === 0) {
+      this.#held = chunk
+      this.#room = undefined
+      return
+    }
+    const size = had + chunk.length
+    if (this.#room === undefined || this.#room.length < size) {
+      this.#room = Buffer.allocUnsafeSlow(Math.max(size * 2, 1024))
+      this.#held.copy(this.#room)
+    }
+    chunk.copy(this.#room, had)
+    this.#held = this.#room.subarray(0, size)
+  }
+
+  #takeEnd(): void {
+    this.ended = true
+    if (this.#sink !== undefined) this.#sink.socket.end()
+    else if (this.#discards) this.socket.end()
+    this.#wake(false)
+  }
+
+  #takeClose(): void {
+    if (this.closed) return
+    if (!this.ended) this.broken = true
+    this.closed = true
+    this.#wake(false)
+    this.#releaseWriters()
+    this.onClose?.()
+  }
+
+  #wake(woken: boolean): void {
+    const reader = this.#reader
+    if (reader === undefined) return
+    this.#reader = undefined
+    clearTimeout(this.#readerTimer)
+    reader(woken)
+  }
+
+  #releaseWriters(): void {
+    if (this.#writers.length === 0) return
+    const writers = this.#writers
+    this.#writers = []
+    for (const writer of writers) writer()
+  }
+}
+
+const TRUE = Promise.resolve(true)
+const FALSE = Promise.resolve(false)

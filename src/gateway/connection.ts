@@ -1,0 +1,158 @@
+/**
+ * A connection from its first byte to its last. The verdict falls on the name (or address) and port; then the first
+ * bytes have to agree with it, whatever the port: TLS by its server name, HTTP by every request. Nothing that the
+ * client sent goes upstream before that. A client that stays silent may be waiting for the server: its upstream is
+ * dialled meanwhile, and what the server says flows at once.
+ */
+import { decideConnection } from '../policy/decide-connection.ts'
+import type { Accepted } from './accepted.ts'
+import { readClientHello } from './client-hello.ts'
+import { classifyFirstBytes, type FirstBytes } from './first-bytes.ts'
+import { serveHttp } from './http-serve.ts'
+import { type Refusal, refusalOf } from './refusal.ts'
+import type { Endpoint } from './route.ts'
+import { checkServerName } from './server-name.ts'
+import { httpTongue, type Session, type Tongue } from './session.ts'
+import { joinStreams } from './tunnel.ts'
+
+export async function serveConnection(
+  session: Session,
+  { to, via }: Pick<Accepted, 'to' | 'via'>,
+): Promise<void> {
+  if (via === 'proxy') {
+    const wish = await serveHttp(session, { kind: 'proxy' })
+    if (wish !== undefined) await serveSpoken(session, wish)
+    return
+  }
+  const name = session.shared.names.nameOf(to.address)
+  const endpoint: Endpoint = { to: name === undefined ? { address: to.address } : { name }, port: to.port }
+  const verdict = decideConnection(session.shared.network().index, endpoint.to, endpoint.port)
+  if (!verdict.ok) return session.refuse(refusalOf(verdict), endpoint)
+  if (session.client.held.length === 0) await session.client.more(session.shared.limits.graceMs)
+  await serveSpoken(session, endpoint)
+}
+
+/** The endpoint is allowed, and dialled already if the session has a route. */
+async function serveSpoken(session: Session, endpoint: Endpoint): Promise<void> {
+  const { client } = session
+  if (client.held.length === 0 && !(await waitWithServer(session, endpoint))) return
+  const first = await decideFirstBytes(session)
+  switch (first.kind) {
+    case 'http':
+      if (session.hasServerSpoken)
+        return refuseBytes(session, endpoint, 'opaque', 'a request after the server spoke')
+      session.route?.upstream?.unpipe()
+      await serveHttp(session, { kind: 'fixed', endpoint })
+      return
+    case 'tls': {
+      const refusal = await judgeHello(session, endpoint)
+      if (refusal === undefined) return tunnel(session, endpoint, 'tls')
+      return refuse(session, endpoint, 'tls', refusal.refusal, refusal.raw)
+    }
+    case 'opaque':
+      return tunnel(session, endpoint, 'opaque')
+    case 'refused':
+      return refuseBytes(session, endpoint, first.as, first.why)
+    case 'more':
+      // No more came. What could have become a request is not let through as something else.
+      if (client.closed) return session.end('client')
+      if (client.ended && first.likely === 'opaque') return tunnel(session, endpoint, 'opaque')
+      return refuseBytes(session, endpoint, first.likely, 'its first bytes are not complete')
+  }
+}
+
+async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes> {
+  for (let end: number | undefined; ; ) {
+    const first = classifyFirstBytes(client.held)
+    if (first.kind !== 'more') return first
+    end ??= performance.now() + shared.limits.headMs
+    if (!(await client.more(end - performance.now()))) return first
+  }
+}
+
+/** Dials for a silent client. False when there is nothing left to do. */
+async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boolean> {
+  const { client } = session
+  const route = session.route ?? session.openRoute(endpoint, 'opaque')
+  if (route === undefined) return false
+  if (client.closed) {
+    session.end('client')
+    return false
+  }
+  const upstream = route.upstream ?? (await session.dial(route, 'opaque'))
+  if (upstream === undefined) return false
+  upstream.onClose = () => {
+    if (upstream.broken) session.end('upstream')
+  }
+  upstream.pipeTo(client)
+  while (client.held.length === 0)
+    if (!(await client.more())) {
+      if (client.closed) session.end('client')
+      else await tunnel(session, endpoint, 'opaque')
+      return false
+    }
+  session.hasServerSpoken = upstream.received > 0
+  return true
+}
+
+async function judgeHello(
+  { client, shared }: Session,
+  endpoint: Endpoint,
+): Promise<{ readonly refusal: Refusal; readonly raw?: string | undefined } | undefined> {
+  const end = performance.now() + shared.limits.headMs
+  for (;;) {
+    const reading = readClientHello(client.held, shared.limits.maxHello)
+    switch (reading.kind) {
+      case 'bad':
+        return { refusal: badHello(reading.why) }
+      case 'hello':
+        return checkServerName(shared.network().index, endpoint, reading.serverName)
+      case 'more':
+        while (client.held.length < reading.need)
+          if (!(await client.more(end - performance.now())))
+            return { refusal: badHello('it is not complete') }
+    }
+  }
+}
+
+const badHello = (why: string): Refusal => ({
+  reason: 'bad-hello',
+  why: `the server name cannot be read from the TLS ClientHello: ${why}`,
+  cure: 'use an ordinary TLS client',
+})
+
+async function tunnel(session: Session, endpoint: Endpoint, tongue: Tongue): Promise<void> {
+  const route = session.route ?? session.openRoute(endpoint, tongue)
+  if (route === undefined) return
+  const upstream = route.upstream ?? (await session.dial(route, tongue))
+  if (upstream === undefined) return
+  session.isTunnel = true
+  route.end(await joinStreams(session.client, upstream))
+}
+
+const refuseBytes = (session: Session, endpoint: Endpoint, tongue: Tongue, why: string): Promise<void> =>
+  refuse(session, endpoint, tongue === 'http' ? httpTongue(session.client.held) : tongue, {
+    reason: 'refused-protocol',
+    why: `the bytes may not go to a server: ${why}`,
+    cure: 'speak TLS, HTTP/1.1 or the protocol of the service',
+  })
+
+/** A dialled upstream is dropped before the client hears of it; the number ties the two records together. */
+async function refuse(
+  session: Session,
+  endpoint: Endpoint,
+  tongue: Tongue,
+  refusal: Refusal,
+  raw?: string,
+): Promise<void> {
+  const { route } = session
+  route?.upstream?.unpipe()
+  route?.end('policy')
+  session.route = undefined
+  await session.refuse(
+    refusal,
+    endpoint,
+    tongue,
+    route === undefined ? { raw } : { raw, number: route.number },
+  )
+}

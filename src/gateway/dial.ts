@@ -1,0 +1,152 @@
+/**
+ * Dials what the policy allowed. A name is resolved here, after the verdict; every answer is checked and the checked
+ * address itself is dialled, so that no second look-up can lead elsewhere. Answers that may not be dialled are left
+ * out, and when none remains the connection is refused: a name with a public and a private address is still reached,
+ * at the public one.
+ */
+import { connect, type Socket } from 'node:net'
+import { errnoOf } from '../base/error.ts'
+import { type Address, parseAddress } from '../policy/address.ts'
+import { checkDial, type Dial } from '../policy/decide-connection.ts'
+import type { Denied } from '../policy/denial.ts'
+import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Port } from '../policy/port.ts'
+import { type DialFailure, type DialResult, failed, type Interest } from './dial-result.ts'
+import type { GatewayLimits } from './limits.ts'
+import type { Resolver } from './resolve.ts'
+import { Turnstile } from './turnstile.ts'
+import { dialThroughProxy } from './upstream-proxy.ts'
+
+export type Connect = (address: Address, port: Port) => Socket
+
+/** Half-open from the start: a server's goodbye is not the client's. */
+export const connectDirectly: Connect = (address, port) =>
+  connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+
+export interface DialerOptions {
+  readonly network: () => NetworkPolicy
+  readonly resolver: Resolver
+  readonly limits: GatewayLimits
+  readonly connect: Connect
+}
+
+export class Dialer {
+  readonly #options: DialerOptions
+  readonly #turnstile: Turnstile
+
+  constructor(options: DialerOptions) {
+    this.#options = options
+    this.#turnstile = new Turnstile(options.limits.maxDialling)
+  }
+
+  get inFlight(): number {
+    return this.#turnstile.inside
+  }
+
+  async dial(dial: Dial, interest: Interest): Promise<DialResult> {
+    await this.#turnstile.enter()
+    try {
+      return interest.isLost ? GIVEN_UP : await this.#dial(dial, interest)
+    } finally {
+      this.#turnstile.leave()
+    }
+  }
+
+  async #dial(dial: Dial, interest: Interest): Promise<DialResult> {
+    const { network, resolver } = this.#options
+    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, interest)
+    const proxy = network().upstreamProxy
+    if (proxy !== null)
+      return dialThroughProxy(
+        (to, port) => this.connectAny(to, port, interest),
+        resolver,
+        new URL(proxy),
+        dial,
+      )
+    if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, interest)
+    const resolution = await resolver.resolve(dial.host)
+    if (interest.isLost) return GIVEN_UP
+    if (!resolution.ok) return failed(resolution.reason, resolution.why)
+    return this.#dialChecked(resolution.addresses, dial, interest)
+  }
+
+  #dialChecked(addresses: readonly Address[], dial: Dial, interest: Interest): Promise<DialResult> {
+    // The policy in force now, which may be narrower than the one that allowed the name.
+    const { index } = this.#options.network()
+    const good: Address[] = []
+    let refusal: { readonly denied: Denied; readonly address: Address } | undefined
+    for (const address of addresses) {
+      const check = checkDial(index, address, dial)
+      if (check.ok) good.push(address)
+      else refusal ??= { denied: check, address }
+    }
+    if (good.length > 0) return this.connectAny(good, dial.port, interest)
+    return Promise.resolve(
+      refusal === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', ...refusal },
+    )
+  }
+
+  /** Tries the addresses in order, the next one beside a slow one; the first that answers wins. */
+  connectAny(addresses: readonly Address[], port: Port, interest: Interest): Promise<DialResult> {
+    const { connect: open, limits } = this.#options
+    return new Promise(resolve => {
+      const open_ = new Set<Socket>()
+      let next = 0
+      let stagger: ReturnType<typeof setTimeout> | undefined
+      let lastError: unknown
+      const settle = (result: DialResult, winner?: Socket): void => {
+        clearTimeout(stagger)
+        clearTimeout(deadline)
+        interest.onLost = undefined
+        for (const socket of open_) if (socket !== winner) socket.destroy()
+        open_.clear()
+        resolve(result)
+      }
+      const tryNext = (): void => {
+        clearTimeout(stagger)
+        const address = addresses[next++]
+        if (address === undefined) {
+          if (open_.size === 0) settle(unreachable(lastError))
+          return
+        }
+        const socket = open(address, port)
+        open_.add(socket)
+        const fail = (error: unknown): void => {
+          lastError = error
+          if (open_.delete(socket)) tryNext()
+        }
+        socket.on('error', fail)
+        socket.once('connect', () => {
+          if (!open_.has(socket)) return void socket.destroy()
+          socket.off('error', fail)
+          settle({ kind: 'connected', socket, address }, socket)
+        })
+        if (next < addresses.length) stagger = setTimeout(tryNext, limits.staggerMs)
+      }
+      const deadline = setTimeout(
+        () => settle(failed('upstream-timeout', 'no answer from the server')),
+        limits.connectMs,
+      )
+      interest.onLost = () => settle(GIVEN_UP)
+      tryNext()
+    })
+  }
+}
+
+const GIVEN_UP = failed('given-up', 'the client went away')
+
+/** `host.pen.internal`: the one name for these, and only by its own rule. */
+const LOOPBACK: readonly Address[] = ['127.0.0.1', '::1'].flatMap(text => {
+  const address = parseAddress(text)
+  return address.ok ? [address.value] : []
+})
+
+function unreachable(error: unknown): DialFailure {
+  const errno = errnoOf(error)
+  if (errno === 'EMFILE' || errno === 'ENFILE')
+    return failed('out-of-descriptors', 'pen has no file descriptor left for it')
+  return failed(
+    'upstream-unreachable',
+    `the server could not be reached${errno === undefined ? '' : ` (${errno})`}`,
+  )
+}

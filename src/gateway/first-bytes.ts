@@ -1,0 +1,109 @@
+/**
+ * What a client speaks, told from its first bytes. They are hostile: whoever can make them look like nothing in
+ * particular gets a tunnel in which no name is checked. So whatever a lenient server could still take for TLS or HTTP
+ * counts as TLS or HTTP, and its strict reader refuses it; and as long as that is open, nothing is forwarded.
+ */
+export type FirstBytes =
+  /** Not decidable yet. `likely` is good enough to choose the words of a refusal, never to forward. */
+  | { readonly kind: 'more'; readonly likely: 'http' | 'tls' | 'opaque' }
+  | { readonly kind: 'tls' }
+  | { readonly kind: 'http' }
+  | { readonly kind: 'opaque' }
+  /** Refused whoever is meant: the bytes name a client or a session that is not this one. */
+  | { readonly kind: 'refused'; readonly as: 'http' | 'tls' | 'opaque'; readonly why: string }
+
+const TLS: FirstBytes = { kind: 'tls' }
+const HTTP: FirstBytes = { kind: 'http' }
+const OPAQUE: FirstBytes = { kind: 'opaque' }
+const MORE: FirstBytes = { kind: 'more', likely: 'opaque' }
+const MORE_TLS: FirstBytes = { kind: 'more', likely: 'tls' }
+const MORE_HTTP: FirstBytes = { kind: 'more', likely: 'http' }
+
+/** Longest run of bytes that may stay undecided. */
+export const MAX_UNDECIDED = 16_384
+
+export function classifyFirstBytes(bytes: Uint8Array): FirstBytes {
+  const first = bytes[0]
+  if (first === undefined) return MORE
+  if (first === 0x16) return bytes.length < 2 ? MORE_TLS : bytes[1] === 3 ? TLS : OPAQUE
+  if (first >= 0x80) return classifyOldHello(bytes)
+  if (startsLike(bytes, PROXY_V2)) return bytes.length < PROXY_V2.length ? MORE : FOREIGN
+  if (startsLike(bytes, PROXY_V1) && bytes.length >= PROXY_V1.length) return FOREIGN
+  return classifyText(bytes)
+}
+
+/** Some servers still read the ClientHello of SSL 2, which has no room for a name. */
+function classifyOldHello(bytes: Uint8Array): FirstBytes {
+  const [, , type, major, minor] = bytes
+  if (type === undefined) return MORE
+  if (type !== 1) return OPAQUE
+  if (major === undefined) return MORE
+  if (major === 3)
+    return { kind: 'refused', as: 'tls', why: 'a ClientHello in the form of SSL 2 names no server' }
+  if (major !== 0) return OPAQUE
+  if (minor === undefined) return MORE
+  return minor === 2 ? { kind: 'refused', as: 'tls', why: 'SSL 2 names no server' } : OPAQUE
+}
+
+/**
+ * Servers skip white space in front of a request, know methods that nobody registered, and some answer a line without
+ * a version. A request line ends, so anything that could become one waits for its end.
+ */
+function classifyText(bytes: Uint8Array): FirstBytes {
+  let at = 0
+  while (at < bytes.length && isBlank(bytes[at] ?? 0)) at++
+  if (at === bytes.length) return bytes.length > MAX_UNDECIDED ? OPAQUE_TOO_LONG : MORE
+  const start = at
+  while (at < bytes.length && isTokenByte(bytes[at] ?? 0)) at++
+  if (at === start) return OPAQUE
+  const next = bytes[at]
+  if (next === undefined) {
+    if (bytes.length > MAX_UNDECIDED) return OPAQUE_TOO_LONG
+    return KNOWN_METHOD.test(ascii(bytes, start, at)) ? MORE_HTTP : MORE
+  }
+  // A word, then something that ends no method: `FIX`, AMQP, `@RSYNCD:` and their like.
+  if (!isBlank(next)) return OPAQUE
+  const end = bytes.indexOf(0x0a, at)
+  const line = ascii(bytes, start, end === -1 ? bytes.length : end)
+  const isKnown = KNOWN_REQUEST.test(line)
+  if (end === -1) {
+    if (bytes.length - start > MAX_UNDECIDED) return isKnown ? HTTP : OPAQUE_TOO_LONG
+    if (isKnown) return MORE_HTTP
+    return line.includes('\0') ? OPAQUE : MORE
+  }
+  return VERSION.test(line) || OLDEST_REQUEST.test(line) ? HTTP : OPAQUE
+}
+
+const OPAQUE_TOO_LONG: FirstBytes = { kind: 'refused', as: 'opaque', why: 'the first line has no end' }
+
+const KNOWN_METHOD = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|PRI)$/
+const KNOWN_REQUEST = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|PRI)[ \t]/
+const VERSION = /HTTP[ \t]*\/[ \t]*[0-9]/i
+/** HTTP/0.9: a line without a version. It names no host, and what follows is anybody's guess. */
+const OLDEST_REQUEST = /^GET[ \t]/
+
+const PROXY_V1 = Buffer.from('PROXY ')
+const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+
+/** A load balancer's word for the client behind it. A server that believes it would judge the rest by another client. */
+const FOREIGN: FirstBytes = { kind: 'refused', as: 'opaque', why: 'a PROXY header names another client' }
+
+const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a
+
+const ascii = (bytes: Uint8Array, from: number, to: number): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')
+
+function startsLike(bytes: Uint8Array, word: Uint8Array): boolean {
+  for (let i = 0; i < word.length && i < bytes.length; i++) if (bytes[i] !== word[i]) return false
+  return true
+}
+
+/** RFC 9110, `tchar`. */
+export function isTokenByte(byte: number): boolean {
+  return TOKEN[byte] === 1
+}
+
+const TOKEN = new Uint8Array(256)
+for (const character of "!#$%&'*+-.^_`|~") TOKEN[character.charCodeAt(0)] = 1
+for (let i = 0; i < 26; i++) TOKEN[0x41 + i] = TOKEN[0x61 + i] = 1
+for (let i = 0; i < 10; i++) TOKEN[0x30 + i] = 1

@@ -1,0 +1,281 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { eventually } from '../../test/gateway/client.ts'
+import { clientHello } from '../../test/gateway/hello.ts'
+import { echo } from '../../test/gateway/recorder.ts'
+import { policyOf, UP, World } from '../../test/gateway/world.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
+const ALERT_DENIED = '\x15\x03\x03\x00\x02\x02\x31'
+const ALERT_ERROR = '\x15\x03\x03\x00\x02\x02\x50'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start({
+    allow: ['allowed.test:443', 'allowed.test:80', 'allowed.test:22', '203.0.113.7:5432'],
+  })
+})
+afterEach(() => world.close())
+
+describe('P6 an allowed name is reached', () => {
+  test('in plain HTTP, recorded before it is dialled and again when it ends', async () => {
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).heard('ok')
+    expect(client.text).toStartWith('HTTP/1.1 200 OK\r\n')
+    expect(world.kinds()).toEqual(['connection-allowed'])
+    client.socket.end()
+    await eventually(() => world.audit.length === 2)
+    expect(world.audit[0]).toMatchObject({
+      kind: 'connection-allowed',
+      name: 'allowed.test',
+      port: 80,
+      rule: 'allowed.test:80',
+    })
+    expect(world.audit[1]).toMatchObject({
+      kind: 'connection-closed',
+      connection: 1,
+      name: 'allowed.test',
+      address: UP,
+      bytesUp: world.up.text.length,
+      reason: 'client',
+    })
+    expect(world.up.requests).toEqual(['GET / HTTP/1.1'])
+  })
+
+  test('in TLS, with its bytes as they came', async () => {
+    world.up.behave = echo
+    const hello = clientHello()
+    const client = await world.byName('allowed.test', 443)
+    await client.send(hello).until(() => client.text.length >= hello.length)
+    expect(client.text).toBe(hello.toString('latin1'))
+    expect(world.up.text).toBe(hello.toString('latin1'))
+  })
+
+  test('in any other protocol, client first', async () => {
+    world.up.behave = echo
+    const client = await world.byName('allowed.test', 22)
+    await client.send('SSH-2.0-OpenSSH_9.2\r\n').heard('\n')
+    expect(client.text).toBe('SSH-2.0-OpenSSH_9.2\r\n')
+  })
+
+  test('when the server speaks first, and is not kept waiting', async () => {
+    world.up.greeting = 'SSH-2.0-server\r\n'
+    world.up.behave = echo
+    const start = performance.now()
+    const client = await world.byName('allowed.test', 22)
+    await client.heard('server')
+    expect(performance.now() - start).toBeLessThan(250)
+    await client.send('SSH-2.0-client\r\n').heard('client')
+    expect(world.up.text).toBe('SSH-2.0-client\r\n')
+  })
+
+  test('by an address that a rule names', async () => {
+    await world.recorder('203.0.113.7')
+    const client = await world.byAddress('203.0.113.7', 5432)
+    const recorder = world.recorders.get('203.0.113.7')
+    if (recorder !== undefined) recorder.behave = echo
+    await client.send('\0\0\0\x08\x04\xd2\x16\x2f').until(() => client.text.length === 8)
+    expect(recorder?.text).toBe('\0\0\0\x08\x04\xd2\x16\x2f')
+    expect(world.lookups).toEqual([])
+  })
+
+  test('a client that says goodbye first still hears the rest', async () => {
+    world.up.isPolite = false
+    world.up.behave = (socket, _seen, text) => void setTimeout(() => socket.end(`late ${text}`), 30)
+    const client = await world.byName('allowed.test', 22)
+    client.send('\x01hello').socket.end()
+    await client.over()
+    expect(client.text).toBe('late \x01hello')
+    expect(client.error).toBeUndefined()
+    await eventually(() => world.kinds().includes('connection-closed client'))
+  })
+})
+
+describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
+  test('in plain HTTP: 403, what would allow it, one record', async () => {
+    const client = await world.byName('evil.test', 80)
+    const start = performance.now()
+    await client.send('GET /secret HTTP/1.1\r\nHost: evil.test\r\n\r\n').over()
+    expect(performance.now() - start).toBeLessThan(250)
+    expect(client.text).toStartWith('HTTP/1.1 403 Forbidden\r\n')
+    expect(client.text).toContain('x-pen-denied: not-allowed\r\n')
+    expect(client.text).toContain('pen allow evil.test:80')
+    expect(client.text).not.toContain('secret')
+    expect(world.kinds()).toEqual(['connection-denied not-allowed'])
+    expect(world.lookups).toEqual([])
+    expect(world.evil.seen).toEqual([])
+  })
+
+  test('in TLS: an access_denied alert', async () => {
+    const client = await world.byName('evil.test', 443)
+    await client.send(clientHello({ names: ['evil.test'] })).over()
+    expect(client.text).toBe(ALERT_DENIED)
+    expect(world.kinds()).toEqual(['connection-denied not-allowed'])
+    expect(world.lookups).toEqual([])
+  })
+
+  test('in anything else: a reset', async () => {
+    const client = await world.byName('evil.test', 22)
+    await client.send('\x00\x01\x02').over()
+    expect(client.wasReset).toBe(true)
+    expect(world.kinds()).toEqual(['connection-denied not-allowed'])
+  })
+
+  test('in silence: a reset after half a second', async () => {
+    const start = performance.now()
+    const client = await world.byName('evil.test', 22)
+    await client.over()
+    const ms = performance.now() - start
+    expect(client.wasReset).toBe(true)
+    expect(ms).toBeGreaterThan(400)
+    expect(ms).toBeLessThan(900)
+  })
+
+  test('at another port than the one that is allowed', async () => {
+    const client = await world.byName('allowed.test', 8080)
+    await client.send(GET).over()
+    expect(client.text).toContain('x-pen-denied: port-not-allowed')
+    expect(world.up.seen).toEqual([])
+  })
+
+  test('by an address that no look-up handed out', async () => {
+    const client = await world.byAddress(UP, 80)
+    await client.send(GET).over()
+    expect(client.text).toContain('x-pen-denied: literal-not-allowed')
+    expect(world.up.seen).toEqual([])
+  })
+
+  test('a large upload gets to read its answer', async () => {
+    const client = await world.byName('evil.test', 80)
+    client.send('POST / HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 1000000\r\n\r\n')
+    client.send('x'.repeat(1_000_000))
+    await client.over()
+    expect(client.text).toStartWith('HTTP/1.1 403')
+    expect(client.error).toBeUndefined()
+  })
+})
+
+describe('P8 an allowed name does not become a private place', () => {
+  for (const [what, addresses] of Object.entries({
+    loopback: ['127.0.0.1'],
+    private: ['10.1.2.3'],
+    metadata: ['169.254.169.254'],
+    'loopback as IPv6': ['::1'],
+    'IPv4 in IPv6': ['::ffff:127.0.0.1'],
+    'the synthetic range': ['198.18.0.1'],
+    'several of them': ['0.0.0.0', '100.64.0.1', 'fd00::1'],
+  }))
+    test(`${what}: refused, told, and nobody is dialled`, async () => {
+      world.zone['allowed.test'] = addresses
+      const client = await world.byName('allowed.test', 80)
+      await client.send(GET).over()
+      expect(client.text).toStartWith('HTTP/1.1 403')
+      expect(world.strays).toEqual([])
+      expect(world.kinds()[0]).toBe('connection-allowed')
+      expect(world.audit[1]).toMatchObject({ kind: 'connection-denied', connection: 1 })
+      expect(world.audit.length).toBe(2)
+    })
+
+  test('among good answers the bad one is left out', async () => {
+    world.zone['allowed.test'] = ['127.0.0.1', UP, '::1']
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).heard('ok')
+    expect(world.strays).toEqual([])
+    expect(world.up.requests.length).toBe(1)
+  })
+
+  test('a name that answers differently each time is judged each time', async () => {
+    let n = 0
+    const answers = [UP, '127.0.0.1']
+    Object.defineProperty(world.zone, 'allowed.test', { get: () => [answers[n++ % 2]] })
+    for (let i = 0; i < 6; i++) {
+      const client = await world.byName('allowed.test', 80)
+      await client.send(GET).until(() => client.text.includes('ok'))
+      client.socket.destroy()
+    }
+    expect(world.strays).toEqual([])
+    expect(world.up.requests.length).toBe(3)
+  })
+})
+
+describe('an upstream that fails is no denial', () => {
+  test('a name without address: 502, and the audit says so', async () => {
+    delete world.zone['allowed.test']
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).over()
+    expect(client.text).toStartWith('HTTP/1.1 502')
+    expect(client.text).toContain('x-pen-error: name-not-found')
+    expect(client.text).not.toContain('x-pen-denied')
+    expect(world.kinds()).toEqual(['connection-allowed', 'connection-failed name-not-found'])
+  })
+
+  test('a server that is down: an alert in TLS, a reset elsewhere', async () => {
+    world.zone['allowed.test'] = ['203.0.113.99']
+    const tls = await world.byName('allowed.test', 443)
+    await tls.send(clientHello()).over()
+    expect(tls.text).toBe(ALERT_ERROR)
+    const other = await world.byName('allowed.test', 22)
+    await other.send('\x01').over()
+    expect(other.wasReset).toBe(true)
+    expect(world.kinds().filter(kind => kind === 'connection-failed upstream-unreachable').length).toBe(2)
+  })
+
+  test('of two addresses the second one serves', async () => {
+    world.zone['allowed.test'] = ['203.0.113.99', UP]
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).heard('ok')
+    expect(world.strays).toEqual(['203.0.113.99:80'])
+  })
+
+  test('a reset in the middle of a tunnel is passed on as a reset', async () => {
+    world.up.behave = socket => void socket.resetAndDestroy()
+    const client = await world.byName('allowed.test', 22)
+    await client.send('\x01').over()
+    expect(client.wasReset).toBe(true)
+  })
+})
+
+describe('the policy in force', () => {
+  test('a narrowing ends what it no longer allows, and only that', async () => {
+    world.up.behave = echo
+    const ssh = await world.byName('allowed.test', 22)
+    await ssh.send('\x01').heard('\x01')
+    const tls = await world.byName('allowed.test', 443)
+    await tls.send(clientHello()).heard('allowed.test')
+    world.policy = policyOf({ allow: ['allowed.test:443'] })
+    expect(world.gateway.policyChanged()).toBe(1)
+    await ssh.over()
+    expect(ssh.wasReset).toBe(true)
+    expect(tls.closed).toBe(false)
+    expect(world.kinds()).toContain('connection-closed policy')
+  })
+
+  test('a widening holds for the next connection', async () => {
+    world.policy = policyOf({ allow: ['evil.test:80'] })
+    const client = await world.byName('evil.test', 80)
+    await client.send('GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n').heard('ok')
+    expect(world.evil.requests.length).toBe(1)
+  })
+
+  test('an idle tunnel ends', async () => {
+    world.policy = policyOf({ allow: ['allowed.test:22'], idleMs: 100 })
+    world.up.behave = echo
+    const client = await world.byName('allowed.test', 22)
+    await client.send('\x01').heard('\x01')
+    await client.over(3000)
+    expect(client.wasReset).toBe(true)
+    expect(world.kinds()).toContain('connection-closed idle')
+  })
+
+  test('P18 no audit record, no connection', async () => {
+    world.audits = false
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).over()
+    expect(client.wasReset).toBe(true)
+    expect(world.lookups).toEqual([])
+    expect(world.up.seen).toEqual([])
+    world.audits = true
+    const twin = await world.byName('allowed.test', 80)
+    await twin.send(GET).heard('ok')
+    expect(world.up.requests.length).toBe(1)
+  })
+})

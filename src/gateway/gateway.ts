@@ -1,0 +1,110 @@
+/** The one way out of a sandbox. Every connection it accepts is judged, written down, and only then dialled. */
+import type { AuditSink } from '../audit/event.ts'
+import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Accepted } from './accepted.ts'
+import { serveConnection } from './connection.ts'
+import { type Connect, connectDirectly, Dialer } from './dial.ts'
+import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
+import { HostResolver, type Resolver } from './resolve.ts'
+import { Session } from './session.ts'
+import { type GatewayStats, type NameBook, Surroundings } from './surroundings.ts'
+
+export type { Accepted } from './accepted.ts'
+export type { GatewayLimits } from './limits.ts'
+export type { Resolver } from './resolve.ts'
+export type { GatewayStats, NameBook } from './surroundings.ts'
+
+export interface GatewayOptions {
+  /** The policy in force. It is asked for again at every decision, so that an edit holds at once and as a whole. */
+  readonly network: () => NetworkPolicy
+  readonly names: NameBook
+  readonly audit: AuditSink
+  readonly limits?: Partial<GatewayLimits>
+  readonly resolver?: Resolver
+  /** How a checked address is dialled; tests lead it to a server of their own. */
+  readonly connect?: Connect
+}
+
+const SWEEP_MS = 1000
+
+export class Gateway {
+  readonly #shared: Surroundings
+  readonly #resolver: Resolver
+  readonly #sessions = new Set<Session>()
+  readonly #sweeper: ReturnType<typeof setInterval>
+  #isClosed: boolean = false
+
+  constructor({ network, names, audit, limits: wanted, resolver, connect }: GatewayOptions) {
+    const limits = { ...DEFAULT_LIMITS, ...wanted }
+    this.#resolver = resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
+    const dialer = new Dialer({
+      network,
+      resolver: this.#resolver,
+      limits,
+      connect: connect ?? connectDirectly,
+    })
+    this.#shared = new Surroundings(network, names, limits, dialer, audit)
+    this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
+    this.#sweeper.unref()
+  }
+
+  accept(accepted: Accepted): void {
+    const { stats, limits } = this.#shared
+    stats.accepted++
+    const bound = this.#isClosed ? 'closed' : this.#boundReached(stats, limits)
+    if (bound !== undefined) {
+      this.#shared.countUnheard(bound)
+      accepted.socket.on('error', () => undefined)
+      accepted.socket.resetAndDestroy()
+      return
+    }
+    const session = new Session(this.#shared, accepted)
+    this.#sessions.add(session)
+    session.client.socket.once('close', () => this.#sessions.delete(session))
+    serveConnection(session, accepted).catch(() => session.end('error'))
+  }
+
+  /** Ends what the policy in force no longer allows; tells how many that were. */
+  policyChanged(): number {
+    this.#resolver.forget?.()
+    const policy = this.#shared.network()
+    let ended = 0
+    for (const session of this.#sessions) {
+      if (session.route === undefined || session.route.isAllowedBy(policy)) continue
+      session.end('policy')
+      ended++
+    }
+    return ended
+  }
+
+  stats(): GatewayStats & { readonly dialling: number } {
+    return { ...this.#shared.stats, dialling: this.#shared.dialer.inFlight }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#sweeper)
+    const closed = [...this.#sessions].map(
+      session => new Promise<void>(resolve => session.client.socket.once('close', () => resolve())),
+    )
+    for (const session of this.#sessions) session.end('policy')
+    this.#shared.recordUnheard()
+    await Promise.all(closed)
+  }
+
+  #boundReached(stats: GatewayStats, limits: GatewayLimits): string | undefined {
+    if (stats.open >= limits.maxConnections) return 'connections'
+    return stats.undecided >= limits.maxUndecided ? 'undecided-connections' : undefined
+  }
+
+  #sweep(): void {
+    const { limits, network } = this.#shared
+    const { idle } = network()
+    const now = performance.now()
+    for (const session of this.#sessions) {
+      const bound = session.isHalfClosed ? Math.min(idle, limits.halfClosedMs) : idle
+      if (now - session.lastActive > bound) session.end('idle')
+    }
+    this.#shared.recordUnheard()
+  }
+}

@@ -1,0 +1,150 @@
+/** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
+import type { Address } from '../policy/address.ts'
+import { type Allowed, checkDial, type Destination, decideConnection } from '../policy/decide-connection.ts'
+import { printRule } from '../policy/net-rule.ts'
+import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Port } from '../policy/port.ts'
+import { showSource } from '../policy/source.ts'
+import { ByteStream } from './byte-stream.ts'
+import { type DialFailure, Interest } from './dial-result.ts'
+import { sameDestination } from './http-target.ts'
+import { type Refusal, refusalOf } from './refusal.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export interface Endpoint {
+  readonly to: Destination
+  readonly port: Port
+}
+
+export type EndReason = 'client' | 'upstream' | 'idle' | 'policy' | 'limit' | 'error'
+
+export type RouteFailure = { readonly kind: 'denied'; readonly refusal: Refusal } | DialFailure
+
+export class Route {
+  readonly number: number
+  readonly endpoint: Endpoint
+  readonly #allowed: Allowed
+  readonly #shared: Surroundings
+  readonly #since = performance.now()
+  readonly #interest = new Interest()
+  #upstream: ByteStream | undefined
+  #address: Address | undefined
+  #isOver: boolean = false
+
+  /** Undefined when the audit could not be written: no record, no connection. */
+  static open(shared: Surroundings, endpoint: Endpoint, allowed: Allowed): Route | undefined {
+    const route = new Route(shared, endpoint, allowed)
+    const isRecorded = shared.record({
+      kind: 'connection-allowed',
+      connection: route.number,
+      ...auditTarget(endpoint),
+      rule: printRule(allowed.rule),
+      from: showSource(allowed.source),
+    })
+    if (!isRecorded) return undefined
+    shared.stats.allowed++
+    return route
+  }
+
+  private constructor(shared: Surroundings, endpoint: Endpoint, allowed: Allowed) {
+    this.#shared = shared
+    this.endpoint = endpoint
+    this.#allowed = allowed
+    this.number = shared.nextNumber()
+  }
+
+  get upstream(): ByteStream | undefined {
+    return this.#upstream
+  }
+
+  get isUsable(): boolean {
+    const upstream = this.#upstream
+    return (
+      upstream !== undefined &&
+      !this.#isOver &&
+      !upstream.ended &&
+      upstream.isWritable &&
+      upstream.held.length === 0
+    )
+  }
+
+  leadsTo(endpoint: Endpoint): boolean {
+    return endpoint.port === this.endpoint.port && sameDestination(endpoint.to, this.endpoint.to)
+  }
+
+  /** The stream to what was dialled, or why there is none; a failure is recorded here, a denial by whoever tells the client. */
+  async dial(): Promise<ByteStream | RouteFailure> {
+    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#interest)
+    if (this.#isOver) {
+      if (result.kind === 'connected') result.socket.destroy()
+      return { kind: 'failed', reason: 'given-up', why: 'the connection was ended' }
+    }
+    if (result.kind === 'connected') {
+      this.#address = result.address
+      this.#upstream = new ByteStream(result.socket)
+      return this.#upstream
+    }
+    if (result.kind === 'denied') {
+      this.#isOver = true
+      return { kind: 'denied', refusal: refusalOf(result.denied) }
+    }
+    this.fail(result.reason, result.why)
+    return result
+  }
+
+  /** Allowed, but it did not work out. */
+  fail(reason: string, why: string): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#count()
+    this.#shared.stats.failed++
+    const { number: connection, endpoint } = this
+    const ms = Math.round(performance.now() - this.#since)
+    this.#shared.record({
+      kind: 'connection-failed',
+      connection,
+      ...auditTarget(endpoint, this.#address),
+      reason,
+      why,
+      ms,
+    })
+    this.#upstream?.reset()
+  }
+
+  end(reason: EndReason): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#count()
+    this.#interest.lose()
+    this.#shared.record({
+      kind: 'connection-closed',
+      connection: this.number,
+      ...auditTarget(this.endpoint, this.#address),
+      bytesUp: this.#upstream?.sent ?? 0,
+      bytesDown: this.#upstream?.received ?? 0,
+      ms: Math.round(performance.now() - this.#since),
+      reason,
+    })
+    if (reason === 'client' || reason === 'upstream') this.#upstream?.socket.destroy()
+    else this.#upstream?.reset()
+  }
+
+  /** Names are judged anew, and so is the address that was dialled for one. */
+  isAllowedBy({ index }: NetworkPolicy): boolean {
+    const verdict = decideConnection(index, this.endpoint.to, this.endpoint.port)
+    if (!verdict.ok) return false
+    const isLocal = verdict.dial.kind === 'host-service'
+    return this.#address === undefined || isLocal || checkDial(index, this.#address, verdict.dial).ok
+  }
+
+  #count(): void {
+    this.#shared.stats.bytesUp += this.#upstream?.sent ?? 0
+    this.#shared.stats.bytesDown += this.#upstream?.received ?? 0
+  }
+}
+
+export const auditTarget = ({ to, port }: Endpoint, dialled?: Address) => ({
+  name: 'name' in to ? to.name : undefined,
+  address: dialled ?? ('address' in to ? to.address : undefined),
+  port,
+})

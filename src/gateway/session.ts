@@ -1,0 +1,140 @@
+/** One connection of the sandbox: its end inside, its way out, and how it is told no. */
+import { decideConnection } from '../policy/decide-connection.ts'
+import type { Accepted } from './accepted.ts'
+import { ByteStream } from './byte-stream.ts'
+import { ACCESS_DENIED, denialPage, failurePage, INTERNAL_ERROR } from './denial-page.ts'
+import { classifyFirstBytes } from './first-bytes.ts'
+import { type Refusal, refusalOf } from './refusal.ts'
+import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
+import type { Surroundings } from './surroundings.ts'
+
+/** In which protocol the client is answered. */
+export type Tongue = 'http' | 'http-head' | 'tls' | 'opaque'
+
+export class Session {
+  readonly client: ByteStream
+  readonly shared: Surroundings
+  /** What a refusal is about that names nobody: the gateway's own address. */
+  readonly dialled: Endpoint
+  route: Route | undefined
+  /** Bytes of a server have reached the client, so an answer of pen's own would land in the middle of something. */
+  hasServerSpoken: boolean = false
+  #isUndecided: boolean = true
+  #isOver: boolean = false
+
+  constructor(shared: Surroundings, { socket, to }: Pick<Accepted, 'socket' | 'to'>) {
+    this.shared = shared
+    this.dialled = { to: { address: to.address }, port: to.port }
+    this.client = new ByteStream(socket)
+    shared.stats.open++
+    shared.stats.undecided++
+    this.client.onClose = () => {
+      shared.stats.open--
+      this.decided()
+      this.#isOver = true
+      // A dial that nobody waits for is given up, and a tunnel's other end learns how this one ended.
+      if (this.route !== undefined && !this.isTunnel) this.route.end('client')
+    }
+  }
+
+  /** Two ends that are joined close each other. */
+  isTunnel: boolean = false
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  get lastActive(): number {
+    return Math.max(this.client.lastActive, this.route?.upstream?.lastActive ?? 0)
+  }
+
+  get isHalfClosed(): boolean {
+    return this.client.ended || this.route?.upstream?.ended === true
+  }
+
+  decided(): void {
+    if (!this.#isUndecided) return
+    this.#isUndecided = false
+    this.shared.stats.undecided--
+  }
+
+  /** Verdict, then audit; the caller dials. Undefined when the client has been told no. */
+  openRoute(endpoint: Endpoint, tongue?: Tongue): Route | undefined {
+    const verdict = decideConnection(this.shared.network().index, endpoint.to, endpoint.port)
+    if (!verdict.ok) {
+      void this.refuse(refusalOf(verdict), endpoint, tongue)
+      return undefined
+    }
+    this.decided()
+    this.route = Route.open(this.shared, endpoint, verdict)
+    if (this.route === undefined) this.client.reset()
+    return this.route
+  }
+
+  /** Undefined when the client has been told what went wrong. */
+  async dial(route: Route, tongue: Tongue): Promise<ByteStream | undefined> {
+    const result = await route.dial()
+    if (result instanceof ByteStream) return result
+    if (result.kind === 'denied')
+      await this.refuse(result.refusal, route.endpoint, tongue, { number: route.number })
+    else this.#say(tongue, failurePage(result, tongue !== 'http-head'), INTERNAL_ERROR)
+    return undefined
+  }
+
+  /** One record, then a word in the client's own protocol. Without a tongue, its first bytes are waited for. */
+  async refuse(
+    refusal: Refusal,
+    about: Endpoint | undefined,
+    tongue?: Tongue,
+    { number, raw }: { readonly number?: number; readonly raw?: string | undefined } = {},
+  ): Promise<void> {
+    const { shared } = this
+    shared.stats.denied++
+    if (!shared.mayDeny()) return this.client.reset()
+    const { reason, why, rule, from, cure } = refusal
+    shared.record({
+      kind: 'connection-denied',
+      connection: number ?? shared.nextNumber(),
+      ...auditTarget(about ?? this.dialled),
+      raw,
+      reason,
+      why,
+      rule,
+      from,
+      cure,
+    })
+    const said = tongue ?? (await this.#hearTongue())
+    this.#say(said, denialPage(refusal, said !== 'http-head'), ACCESS_DENIED)
+  }
+
+  #say(tongue: Tongue, page: string, alert: Buffer): void {
+    this.decided()
+    const { client } = this
+    const { lingerMs } = this.shared.limits
+    if (this.hasServerSpoken || tongue === 'opaque') client.reset()
+    else client.finish(tongue === 'tls' ? alert : page, lingerMs)
+  }
+
+  async #hearTongue(): Promise<Tongue> {
+    const { client } = this
+    const { silenceMs, denyWithinMs } = this.shared.limits
+    if (client.held.length === 0) await client.more(silenceMs)
+    for (let end = performance.now() + denyWithinMs; ; ) {
+      const first = classifyFirstBytes(client.held)
+      if (first.kind === 'refused') return first.as
+      if (first.kind === 'http') return httpTongue(client.held)
+      if (first.kind !== 'more') return first.kind
+      if (first.likely === 'http') return httpTongue(client.held)
+      if (client.held.length === 0 || !(await client.more(end - performance.now()))) return first.likely
+    }
+  }
+
+  end(reason: EndReason): void {
+    this.route?.end(reason)
+    this.client.reset()
+  }
+}
+
+/** The answer to a HEAD has no body. */
+export const httpTongue = (held: Buffer): Tongue =>
+  held.toString('latin1', 0, 5) === 'HEAD ' ? 'http-head' : 'http'

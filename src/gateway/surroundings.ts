@@ -1,0 +1,99 @@
+/** What all connections of one sandbox share. */
+import type { AuditEventInput, AuditSink } from '../audit/event.ts'
+import type { Address } from '../policy/address.ts'
+import type { Host } from '../policy/host.ts'
+import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Dialer } from './dial.ts'
+import type { GatewayLimits } from './limits.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+/** Which name an address was handed out for. */
+export interface NameBook {
+  nameOf(address: Address): Host | undefined
+}
+
+export interface GatewayStats {
+  /** Connections of the sandbox that are open now. */
+  open: number
+  undecided: number
+  accepted: number
+  allowed: number
+  denied: number
+  failed: number
+  /** Closed unheard because a bound was reached. */
+  limited: number
+  bytesUp: number
+  bytesDown: number
+}
+
+export class Surroundings {
+  readonly stats: GatewayStats = {
+    open: 0,
+    undecided: 0,
+    accepted: 0,
+    allowed: 0,
+    denied: 0,
+    failed: 0,
+    limited: 0,
+    bytesUp: 0,
+    bytesDown: 0,
+  }
+  readonly network: () => NetworkPolicy
+  readonly names: NameBook
+  readonly limits: GatewayLimits
+  readonly dialer: Dialer
+  readonly #audit: AuditSink
+  readonly #denials: TokenBucket
+  readonly #unheard = new Map<string, number>()
+  #lastNumber = 0
+
+  constructor(
+    network: () => NetworkPolicy,
+    names: NameBook,
+    limits: GatewayLimits,
+    dialer: Dialer,
+    audit: AuditSink,
+  ) {
+    this.network = network
+    this.names = names
+    this.limits = limits
+    this.dialer = dialer
+    this.#audit = audit
+    this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
+  }
+
+  nextNumber(): number {
+    return ++this.#lastNumber
+  }
+
+  /** False when it could not be written down: then it must not be done. */
+  record(event: AuditEventInput): boolean {
+    try {
+      this.#audit.record(event)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** False when denials come faster than they may fill the audit: the connection is closed and only counted. */
+  mayDeny(): boolean {
+    if (this.#denials.take()) return true
+    this.countUnheard('denials-per-second')
+    return false
+  }
+
+  countUnheard(limit: string): void {
+    this.stats.limited++
+    this.#unheard.set(limit, (this.#unheard.get(limit) ?? 0) + 1)
+  }
+
+  /** One record for all connections that a bound has turned away since the last one. */
+  recordUnheard(): void {
+    for (const [limit, count] of this.#unheard)
+      if (
+        this.record({ kind: 'limit-hit', limit, value: String(count), reason: 'connections closed unheard' })
+      )
+        this.#unheard.delete(limit)
+  }
+}

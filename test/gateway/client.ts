@@ -1,0 +1,67 @@
+/** A program inside the sandbox, down to its bytes. */
+import { connect, type Socket } from 'node:net'
+
+export class Client {
+  readonly socket: Socket
+  text = ''
+  ended: boolean = false
+  closed: boolean = false
+  error: string | undefined
+  #woken: () => void = () => undefined
+
+  constructor(port: number) {
+    this.socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true })
+    this.socket.on('data', (chunk: Buffer) => {
+      this.text += chunk.toString('latin1')
+      this.#woken()
+    })
+    this.socket.on('end', () => {
+      this.ended = true
+      this.#woken()
+    })
+    this.socket.on('error', error => {
+      this.error = 'code' in error ? String(error.code) : error.message
+    })
+    this.socket.on('close', () => {
+      this.closed = true
+      this.#woken()
+    })
+  }
+
+  get wasReset(): boolean {
+    return this.error === 'ECONNRESET'
+  }
+
+  send(bytes: string | Uint8Array): this {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+    return this
+  }
+
+  /** Until the condition holds, the other side is done, or the time is over. */
+  async until(holds: () => boolean, ms = 2000): Promise<this> {
+    const end = performance.now() + ms
+    while (!holds() && !this.ended && !this.closed && performance.now() < end)
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, Math.min(20, end - performance.now()))
+        this.#woken = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    return this
+  }
+
+  heard(text: string): Promise<this> {
+    return this.until(() => this.text.includes(text))
+  }
+
+  /** Until the gateway is done with it. */
+  over(ms = 2000): Promise<this> {
+    return this.until(() => false, ms)
+  }
+}
+
+export async function eventually(holds: () => boolean, ms = 2000): Promise<void> {
+  for (const end = performance.now() + ms; !holds(); await new Promise(resolve => setTimeout(resolve, 2)))
+    if (performance.now() > end) throw new Error(`never came true: ${holds}`)
+}

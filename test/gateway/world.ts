@@ -1,0 +1,172 @@
+/**
+ * A gateway between a sandbox and an outside that are both on loopback. The address guard sees TEST-NET addresses; the
+ * `connect` seam leads them to recorders. Whatever is dialled and has no recorder counts as a stray, and is refused.
+ */
+import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
+import type { AuditEventInput } from '../../src/audit/event.ts'
+import { toMillis } from '../../src/base/quantity.ts'
+import { Gateway, type GatewayLimits } from '../../src/gateway/gateway.ts'
+import type { Resolution, Resolver } from '../../src/gateway/resolve.ts'
+import { type Address, parseAddress } from '../../src/policy/address.ts'
+import { parseAllowRule, parseDenyRule } from '../../src/policy/endpoint.ts'
+import { type Host, parseHost } from '../../src/policy/host.ts'
+import { compileNetwork } from '../../src/policy/network.ts'
+import type { NetworkPolicy } from '../../src/policy/policy.ts'
+import { type Port, parsePort } from '../../src/policy/port.ts'
+import type { Parsed } from '../../src/policy/source.ts'
+import { Client } from './client.ts'
+import { Recorder } from './recorder.ts'
+
+const must = <T>(parsed: Parsed<T>): T => {
+  if (!parsed.ok) throw new Error(parsed.why)
+  return parsed.value
+}
+export const address = (text: string): Address => must(parseAddress(text))
+export const host = (text: string): Host => must(parseHost(text))
+export const port = (n: number): Port => must(parsePort(String(n)))
+
+export interface WorldOptions {
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
+  readonly limits?: Partial<GatewayLimits>
+  readonly resolver?: Resolver
+  readonly idleMs?: number
+}
+
+export const UP = '198.51.100.10'
+export const EVIL = '198.51.100.66'
+
+export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = {}): NetworkPolicy {
+  const source = { layer: 'test', place: undefined }
+  const none = () => false
+  const allow = (options.allow ?? ['allowed.test:443', 'allowed.test:80']).map(text => ({
+    rule: must(parseAllowRule(text, none)),
+    source,
+  }))
+  const deny = (options.deny ?? []).map(text => ({ rule: must(parseDenyRule(text, none)), source }))
+  return {
+    mode: 'gateway',
+    offline: false,
+    ask: 'never',
+    idle: toMillis(options.idleMs ?? 3_600_000),
+    upstreamProxy: null,
+    groups: [],
+    allow,
+    deny,
+    index: compileNetwork({ mode: 'gateway', offline: false, allow, deny }),
+    ...extra,
+  }
+}
+
+export class World {
+  policy: NetworkPolicy
+  readonly audit: AuditEventInput[] = []
+  readonly strays: string[] = []
+  readonly lookups: string[] = []
+  readonly zone: Record<string, readonly string[]> = { 'allowed.test': [UP], 'evil.test': [EVIL] }
+  readonly recorders = new Map<string, Recorder>()
+  readonly gateway: Gateway
+  audits: boolean = true
+  readonly #names = new Map<Address, Host>()
+  readonly #doors: Server[] = []
+  readonly #clients: Client[] = []
+
+  private constructor(options: WorldOptions) {
+    this.policy = policyOf(options)
+    this.gateway = new Gateway({
+      network: () => this.policy,
+      names: { nameOf: to => this.#names.get(to) },
+      audit: { record: event => this.#record(event) },
+      limits: { lingerMs: 300, connectMs: 1000, ...options.limits },
+      resolver: options.resolver ?? { resolve: name => Promise.resolve(this.#resolve(name)) },
+      connect: (to, at) => this.#connect(to, at),
+    })
+  }
+
+  /** With a recorder for the allowed name and one for the other. */
+  static async start(options: WorldOptions = {}): Promise<World> {
+    const world = new World(options)
+    await world.recorder(UP)
+    await world.recorder(EVIL)
+    return world
+  }
+
+  get up(): Recorder {
+    return this.#recorderOf(UP)
+  }
+
+  get evil(): Recorder {
+    return this.#recorderOf(EVIL)
+  }
+
+  async recorder(at: string): Promise<Recorder> {
+    const recorder = await Recorder.start()
+    this.recorders.set(at, recorder)
+    return recorder
+  }
+
+  /** What a program does that looks the name up and connects. */
+  byName(name: string, at: number): Promise<Client> {
+    const synthetic = address(`198.18.0.${this.#names.size + 1}`)
+    this.#names.set(synthetic, host(name))
+    return this.#open(synthetic, at, 'transparent')
+  }
+
+  byAddress(to: string, at: number): Promise<Client> {
+    return this.#open(address(to), at, 'transparent')
+  }
+
+  byProxy(): Promise<Client> {
+    return this.#open(address('198.18.0.254'), 3128, 'proxy')
+  }
+
+  kinds(): string[] {
+    return this.audit.map(event => ('reason' in event ? `${event.kind} ${event.reason}` : event.kind))
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.#clients) client.socket.destroy()
+    await this.gateway.close()
+    for (const door of this.#doors) door.close()
+    for (const recorder of this.recorders.values()) recorder.close()
+  }
+
+  #open(to: Address, at: number, via: 'transparent' | 'proxy'): Promise<Client> {
+    return new Promise(resolve => {
+      const door = createServer({ allowHalfOpen: true }, socket => {
+        door.close()
+        this.gateway.accept({ socket, to: { address: to, port: port(at) }, via })
+      })
+      door.listen(0, '127.0.0.1', () => {
+        const listening = door.address()
+        const client = new Client(typeof listening === 'object' && listening !== null ? listening.port : 0)
+        this.#clients.push(client)
+        client.socket.once('connect', () => resolve(client))
+      })
+    })
+  }
+
+  #record(event: AuditEventInput): void {
+    if (!this.audits) throw new Error('ENOSPC')
+    this.audit.push(event)
+  }
+
+  #resolve(name: Host): Resolution {
+    this.lookups.push(name)
+    const found = this.zone[name]
+    if (found === undefined) return { ok: false, reason: 'name-not-found', why: `${name} has no address` }
+    return { ok: true, addresses: found.map(address) }
+  }
+
+  #connect(to: Address, at: Port): Socket {
+    const recorder = this.recorders.get(`${to}:${at}`) ?? this.recorders.get(to)
+    if (recorder === undefined) this.strays.push(`${to}:${at}`)
+    return connectSocket({ host: '127.0.0.1', port: recorder?.port ?? 1, allowHalfOpen: true })
+  }
+
+  #recorderOf(at: string): Recorder {
+    const recorder = this.recorders.get(at)
+    if (recorder === undefined) throw new Error(`no recorder at ${at}`)
+    return recorder
+  }
+}
