@@ -135,6 +135,6 @@ function parsed(entry: Entry, rule: Parsed<AllowRule>): AllowRule {
   throw new PenError('CONFIG_VALUE', {
     what: `"${printable(entry.text, 120)}": ${rule.why}`,
     at: entry.place,
-    ...(rule.cure === undefined ? {} : { hint: rule.cure }),
+    hint: rule.cure ?? 'write one "host:port" a line, a comment after " #"',
   })
 }

@@ -65,7 +65,7 @@ export function planText(
     for (const { rule, from } of items) say(`    ${rule.padEnd(36)} ${from}`)
   }
   say(`policy for ${policy.workspace}`)
-  say(`  layers: ${layers.map(layer => layer.name).join(', ')}`)
+  say(`  layers: ${[...new Set(layers.map(layer => layer.name))].join(', ')}`)
   say(`  profile: ${data.profile.value}  (${data.profile.from})`)
   say(`  agent-permissions.json: ${DOCUMENT_WORDS[projectDocument({ layers, expanded })]}`)
   for (const expansion of expanded) say(`    ${showExpansion(expansion)}`)

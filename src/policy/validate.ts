@@ -167,5 +167,5 @@ function unwrap(schema: unknown): object {
   while (typeof at === 'object' && at !== null && 'wrapped' in at) at = at.wrapped
   if (typeof at === 'object' && at !== null && 'pipe' in at && Array.isArray(at.pipe) && !('entries' in at))
     at = at.pipe[0]
-  return typeof at === 'object' && at !== null ? at : {}
+  return Object(at) as object
 }

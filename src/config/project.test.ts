@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
+import { PenError } from '../base/error.ts'
+import { findProject, sandboxId } from './project.ts'
+
+const find = (project: TemporaryProject, directory: string) =>
+  withHome(project.home, async () => findProject(directory))
+
+describe('a sandbox id', () => {
+  test.each([
+    ['/h/u/My Project!', /^my-project-[0-9a-f]{16}$/],
+    ['/h/u/日本', /^project-[0-9a-f]{16}$/],
+    ['/h/u/-x-', /^x-[0-9a-f]{16}$/],
+    [`/h/u/${'a'.repeat(200)}`, /^a{32}-[0-9a-f]{16}$/],
+    ['/h/u/../..', /^project-[0-9a-f]{16}$/],
+  ])('of %j is safe for every engine', (path, id) => {
+    expect(sandboxId(path)).toMatch(id)
+  })
+
+  test('differs for every path, and is the same for one', () => {
+    expect(sandboxId('/a/x')).not.toBe(sandboxId('/b/x'))
+    expect(sandboxId('/a/x')).toBe(sandboxId('/a/x'))
+  })
+})
+
+describe('the project', () => {
+  test('is the current directory when pen knows none above it', async () => {
+    using project = temporaryProject()
+    const found = await find(project, project.workspace)
+    expect([found.world.workspace as string, found.stateDir as string]).toEqual([
+      project.workspace,
+      project.stateDir,
+    ])
+  })
+
+  test('is the nearest directory above that has a live config', async () => {
+    using project = temporaryProject()
+    project.writeLive('config.json', '{}')
+    mkdirSync(join(project.workspace, 'deep/down'), { recursive: true })
+    const found = await find(project, join(project.workspace, 'deep/down'))
+    expect([found.world.workspace as string, found.cwd as string]).toEqual([
+      project.workspace,
+      join(project.workspace, 'deep/down'),
+    ])
+  })
+
+  test('is not moved by a file that an agent can plant', async () => {
+    using project = temporaryProject()
+    project.write('.pen/config.json', '{}')
+    project.write('agent-permissions.json', '{}')
+    project.write('.git/config', '')
+    mkdirSync(join(project.workspace, 'sub'))
+    expect((await find(project, join(project.workspace, 'sub'))).world.workspace as string).toBe(
+      join(project.workspace, 'sub'),
+    )
+  })
+
+  test('has one id through whatever link it is entered', async () => {
+    using project = temporaryProject()
+    symlinkSync(project.workspace, join(project.root, 'alias'))
+    expect((await find(project, join(project.root, 'alias'))).id).toBe(
+      (await find(project, project.workspace)).id,
+    )
+  })
+
+  test('is never a home, what holds it, pen’s own state, or a directory of the system', async () => {
+    using project = temporaryProject()
+    mkdirSync(join(project.home, '.pen/sandboxes'), { recursive: true })
+    for (const path of [
+      project.home,
+      project.root,
+      join(project.home, '.pen/sandboxes'),
+      '/',
+      '/etc',
+      '/usr',
+      '/proc/self',
+      '/tmp',
+    ])
+      expect([path, await find(project, path).catch(error => error instanceof PenError)]).toEqual([
+        path,
+        true,
+      ])
+  })
+
+  test('that is gone is told as such', async () => {
+    using project = temporaryProject()
+    expect(find(project, join(project.workspace, 'gone'))).rejects.toThrow('no longer exists')
+  })
+})

@@ -1,0 +1,99 @@
+import { describe, expect, test } from 'bun:test'
+import { PATHS } from '../../test/arbitrary/layer.ts'
+import { policyOf } from '../../test/arbitrary/policy.ts'
+import { factsFor } from '../../test/arbitrary/tree-model.ts'
+import type { GuestPath } from '../policy/path.ts'
+import { buildPlan } from './build.ts'
+import type { HostFacts } from './facts.ts'
+import type { Capabilities } from './gaps.ts'
+
+const caps: Capabilities = {
+  backend: 'process',
+  isolation: 'process',
+  kernelFiles: true,
+  networkNamespace: true,
+  gateway: true,
+  bridge: false,
+  seccomp: true,
+  listedExec: true,
+  images: false,
+  ports: false,
+  limits: {
+    cpus: 'kernel',
+    memory: 'kernel',
+    pids: 'kernel',
+    wall: 'watchdog',
+    disk: 'watchdog',
+    output: 'watchdog',
+    files: 'kernel',
+  },
+}
+
+function plan(
+  value: object,
+  extra: Partial<HostFacts> = {},
+  able: Partial<Capabilities> = {},
+  argv: string[] = [],
+) {
+  const policy = policyOf(value)
+  const command = { argv, cwd: '/h/u/ws' as GuestPath }
+  return buildPlan(policy, factsFor(policy, PATHS, extra), { ...caps, ...able }, command)
+}
+
+describe('a plan', () => {
+  test('is the same for the same input', () => {
+    expect(plan({})).toEqual(plan({}))
+  })
+
+  test('runs a shell when no command is given', () => {
+    expect(plan({}).argv).toEqual(['/bin/sh'])
+    expect(plan({}, {}, {}, ['npm', 'test']).argv).toEqual(['npm', 'test'])
+  })
+
+  test('has no network unless a rule allows a connection', () => {
+    expect(plan({}).network).toEqual({ kind: 'none', why: 'no rule allows a connection' })
+    expect(plan({ network: { http: ['a.test'] } }).network).toEqual({ kind: 'gateway' })
+    expect(plan({ network: { ask: 'hold' } }).network).toEqual({ kind: 'gateway' })
+  })
+
+  test('is offline when the policy is, whatever it grants', () => {
+    const network = { http: ['a.test'], mode: 'bridge', offline: true }
+    expect(plan({ network }, {}, { bridge: true }).network).toEqual({ kind: 'none', why: 'offline' })
+    expect(plan({ network: { ...network, offline: false } }, {}, { bridge: true }).network).toEqual({
+      kind: 'bridge',
+    })
+  })
+
+  test('never opens the network of an engine that has none', () => {
+    expect(plan({ network: { http: ['a.test'], mode: 'bridge' } }).network.kind).toBe('gateway')
+    expect(plan({ network: { http: ['a.test'] } }, {}, { gateway: false }).network.kind).toBe('none')
+  })
+
+  test('gives root away: the user inside is ordinary', () => {
+    const root = { identity: { uid: 0, gid: 0 } }
+    const stranger = plan({}, { ...root, insteadOfRoot: { uid: 65_000, gid: 65_000, owner: false } })
+    expect([stranger.user.uid, stranger.runAs]).toEqual([1000, { uid: 65_000, gid: 65_000 }])
+    const owner = plan({}, { ...root, insteadOfRoot: { uid: 1234, gid: 99, owner: true } })
+    expect([owner.user, owner.runAs]).toEqual([
+      { uid: 1234, gid: 99 },
+      { uid: 1234, gid: 99 },
+    ])
+    expect(plan({}).runAs).toBe('self')
+  })
+
+  test('takes the user that the policy names', () => {
+    expect(plan({ user: '1001:1002' }).user).toEqual({ uid: 1001, gid: 1002 })
+    expect(plan({}, { identity: { uid: 501, gid: 20 } }).user).toEqual({ uid: 501, gid: 20 })
+  })
+
+  test('carries gaps, and what is weaker', () => {
+    const found = plan({ files: { deny: ['**/x'] } })
+    expect(found.gaps.map(gap => gap.name)).toEqual(['deny-any-depth'])
+    expect(found.weaker.map(weaker => weaker.name)).toEqual(['limit-wall', 'limit-disk', 'limit-output'])
+  })
+
+  test('knows whether only listed programs run', () => {
+    expect(plan({ tools: { exec: 'listed' } }).listedExec).toBe(true)
+    expect(plan({}).listedExec).toBe(false)
+  })
+})

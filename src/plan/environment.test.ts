@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test'
+import { policyOf } from '../../test/arbitrary/policy.ts'
+import { factsFor } from '../../test/arbitrary/tree-model.ts'
+import { buildEnvironment } from './environment.ts'
+
+function environment(value: object, host: Readonly<Record<string, string>> = {}) {
+  const policy = policyOf(value)
+  return new Map(
+    buildEnvironment(policy, factsFor(policy, [], { env: new Map(Object.entries(host)) })).map(variable => [
+      variable.name,
+      variable,
+    ]),
+  )
+}
+
+describe('the environment inside', () => {
+  test('is the sandbox’s own', () => {
+    const env = environment({})
+    expect([env.get('HOME')?.value, env.get('TMPDIR')?.value, env.get('USER')?.value]).toEqual([
+      '/home/agent',
+      '/tmp',
+      'agent',
+    ])
+    expect(env.get('AGENT_IN_SANDBOX')?.value).toBe('1')
+  })
+
+  test.each([
+    'AWS_SECRET_ACCESS_KEY',
+    'GITHUB_TOKEN',
+    'SSH_AUTH_SOCK',
+    'DBUS_SESSION_BUS_ADDRESS',
+    'XDG_RUNTIME_DIR',
+    'npm_config_registry',
+    'HTTP_PROXY',
+    'https_proxy',
+    'ALL_PROXY',
+    'LD_PRELOAD',
+    'NODE_OPTIONS',
+    'BASH_ENV',
+    'DISPLAY',
+  ])('has nothing of the host’s %s, unless the policy names it', name => {
+    expect(environment({}, { [name]: 'canary' }).has(name)).toBe(false)
+    expect(environment({ env: { [name]: { from: 'host' } } }, { [name]: 'canary' }).get(name)?.value).toBe(
+      'canary',
+    )
+  })
+
+  test('passes on how to write text and colours', () => {
+    const env = environment({}, { TERM: 'xterm-256color', LANG: 'de_DE.UTF-8', TZ: 'Europe/Berlin' })
+    expect(['TERM', 'LANG', 'TZ'].map(name => env.get(name)?.value)).toEqual([
+      'xterm-256color',
+      'de_DE.UTF-8',
+      'Europe/Berlin',
+    ])
+  })
+
+  test('drops a value that is more than a name', () => {
+    for (const value of ['x\u001b[2J', '../../etc', 'a b', '$(id)', 'x'.repeat(200), ':/etc/../x'])
+      expect(environment({}, { TZ: value, TERM: value }).has('TZ')).toBe(false)
+  })
+
+  test('takes a variable that the host does not have for absent, not for empty', () => {
+    expect(environment({ env: { NOT_THERE: { from: 'host' } } }).has('NOT_THERE')).toBe(false)
+    expect(environment({ env: { EMPTY: { from: 'host' } } }, { EMPTY: '' }).get('EMPTY')?.value).toBe('')
+  })
+
+  test('counts every value that the policy sets as a secret', () => {
+    const env = environment({ env: { A: 'canary' } })
+    expect(env.get('A')).toEqual({ name: 'A', value: 'canary', secret: true })
+    expect(env.get('HOME')?.secret).toBe(false)
+  })
+
+  test('keeps what tells a launcher that it is inside, whatever the policy sets', () => {
+    expect(environment({ env: { HOME: '/elsewhere' } }).get('HOME')?.value).toBe('/elsewhere')
+    expect(environment({ env: { HOME: '/elsewhere' } }).get('AGENT_IN_SANDBOX')?.value).toBe('1')
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'bun:test'
+import { policyOf } from '../../test/arbitrary/policy.ts'
+import { type Capabilities, findGaps, findWeaker, openGaps } from './gaps.ts'
+
+const ABLE: Capabilities = {
+  backend: 'process',
+  isolation: 'process',
+  kernelFiles: true,
+  networkNamespace: true,
+  gateway: true,
+  bridge: true,
+  seccomp: true,
+  listedExec: true,
+  images: true,
+  ports: true,
+  limits: {
+    cpus: 'kernel',
+    memory: 'kernel',
+    pids: 'kernel',
+    wall: 'kernel',
+    disk: 'kernel',
+    output: 'kernel',
+    files: 'kernel',
+  },
+}
+const gaps = (value: object, caps: Partial<Capabilities> = {}) =>
+  findGaps(policyOf(value), { ...ABLE, ...caps }).map(gap => gap.name)
+
+describe('a gap', () => {
+  test('is found nowhere when the backend can do everything', () => {
+    expect(gaps({})).toEqual([])
+  })
+
+  test.each([
+    ['kernelFiles', 'files-by-gate'],
+    ['networkNamespace', 'proxy-only'],
+    ['seccomp', 'no-seccomp'],
+  ] as const)('is there for every policy without %s', (capability, name) => {
+    expect(gaps({}, { [capability]: false })).toEqual([name])
+  })
+
+  test('is there when a policy asks for what the backend lacks, and only then', () => {
+    expect(gaps({ tools: { exec: 'listed' } }, { listedExec: false })).toEqual(['exec-unlisted'])
+    expect(gaps({ tools: { exec: 'listed' } })).toEqual([])
+    expect(gaps({}, { listedExec: false })).toEqual([])
+    expect(gaps({ ports: [{ guest: 1, host: 1 }] }, { ports: false })).toEqual(['no-ports'])
+    expect(gaps({}, { ports: false })).toEqual([])
+  })
+
+  test('is the open network of an engine, unless the sandbox is offline', () => {
+    expect(gaps({ network: { mode: 'bridge' } })).toEqual(['open-network'])
+    expect(gaps({ network: { mode: 'bridge' } }, { bridge: false })).toEqual(['no-bridge'])
+    expect(gaps({ network: { mode: 'bridge', offline: true } })).toEqual([])
+  })
+
+  test('is a denial at any depth, which would need a walk of the tree', () => {
+    expect(gaps({ files: { deny: ['**/c'] } })).toEqual(['deny-any-depth'])
+    expect(gaps({ files: { deny: ['a/*'] } })).toEqual([])
+  })
+
+  test('is a limit that nothing holds; one that pen watches is weaker, not a gap', () => {
+    const limits = { ...ABLE.limits, memory: 'none', wall: 'watchdog' } as const
+    expect(gaps({}, { limits })).toEqual(['no-limit-memory'])
+    expect(findWeaker({ ...ABLE, limits }).map(weaker => weaker.name)).toEqual(['limit-wall'])
+    expect(findWeaker(ABLE)).toEqual([])
+  })
+
+  test('stays open until the user accepts it by its own name', () => {
+    const found = findGaps(policyOf({}), { ...ABLE, seccomp: false, kernelFiles: false })
+    const open = (...accepted: string[]) => openGaps(found, accepted).map(gap => gap.name)
+    expect(open()).toEqual(['files-by-gate', 'no-seccomp'])
+    expect(open('no-seccomp')).toEqual(['files-by-gate'])
+    expect(open('seccomp', '*', 'all')).toHaveLength(2)
+    expect(open('no-seccomp', 'files-by-gate')).toEqual([])
+  })
+})

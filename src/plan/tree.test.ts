@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'bun:test'
+import { policyOf } from '../../test/arbitrary/policy.ts'
+import { accessOf, factsFor } from '../../test/arbitrary/tree-model.ts'
+import { PenError } from '../base/error.ts'
+import type { HostFacts } from './facts.ts'
+import { showStep } from './show.ts'
+import { buildTree } from './tree.ts'
+
+const WS = '/h/u/ws'
+const EXISTING = [WS, `${WS}/a`, `${WS}/a/b`, `${WS}/.env`, `${WS}/.git`, `${WS}/.git/hooks`, '/data']
+
+function tree(value: object, extra: Partial<HostFacts> = {}, existing: readonly string[] = EXISTING) {
+  const policy = policyOf(value)
+  return buildTree(policy, factsFor(policy, existing, extra), { uid: 1000, gid: 1000 })
+}
+const at = (value: object, path: string, extra: Partial<HostFacts> = {}) =>
+  tree(value, extra)
+    .steps.filter(step => step.at === path)
+    .map(showStep)
+
+describe('the file tree', () => {
+  test('starts empty: nothing of the host is there that nobody granted', () => {
+    const { steps } = tree({})
+    for (const path of ['/', '/h', '/h/u', '/h/u/.ssh', '/etc/shadow', '/root', '/data', '/var/run'])
+      expect([path, accessOf(steps, path)]).toEqual([path, { read: false, write: false }])
+    expect(accessOf(steps, `${WS}/src`)).toEqual({ read: true, write: true })
+  })
+
+  test('has the workspace at its own path', () => {
+    expect(at({}, WS)).toEqual([`bind rw ${WS}  (granted by profile coding)`])
+    expect(at({ profile: 'strict' }, WS)).toEqual([`bind ro ${WS}  (granted by profile strict)`])
+  })
+
+  test('has private scratch for /tmp, home and the like, bounded by the limits', () => {
+    const { steps } = tree({ limits: { memory: '1GiB' } })
+    const scratch = steps.flatMap(step =>
+      step.op === 'tmpfs' ? [[step.at as string, step.size as number]] : [],
+    )
+    expect(scratch.map(([path]) => path)).toEqual(['/run', '/tmp', '/dev/shm', '/home/agent', '/var/tmp'])
+    for (const [, size] of scratch) expect(size).toBeLessThanOrEqual(512 * 1024 ** 2)
+  })
+
+  test('covers what is denied and there, and what is deeper wins over it', () => {
+    expect(at({}, `${WS}/.env`)).toEqual([`cover ${WS}/.env  (denied by .env*)`])
+    const { steps } = tree({ files: { deny: ['a'], read: ['a/b'] } })
+    expect(accessOf(steps, `${WS}/a/x`)).toEqual({ read: false, write: false })
+    expect(accessOf(steps, `${WS}/a/b/x`)).toEqual({ read: true, write: false })
+  })
+
+  test('holds what is protected and there, and pins the directories above it', () => {
+    expect(at({}, `${WS}/.git/hooks`)).toEqual([`bind ro ${WS}/.git/hooks  (protected)`])
+    expect(at({}, `${WS}/.git`)).toEqual([`bind rw ${WS}/.git  (holds a protected or denied place)`])
+  })
+
+  test('a protected place inside a denied one stays under its cover', () => {
+    const { steps } = tree({ files: { deny: ['a'], protect: ['a/b'] } })
+    expect(accessOf(steps, `${WS}/a/b`)).toEqual({ read: false, write: false })
+    expect(accessOf(tree({ files: { protect: ['a/b'] } }).steps, `${WS}/a/b`)).toEqual({
+      read: true,
+      write: false,
+    })
+  })
+
+  test('puts parents before children and ends with the seal', () => {
+    const { steps } = tree({ files: { read: ['a/b', 'a', '/data'] } })
+    const order = steps.map(step => step.at as string).filter(path => path.startsWith(WS))
+    expect(order).toEqual(
+      [...order].sort((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1)),
+    )
+    expect(steps.at(-1)).toEqual({ op: 'seal', at: '/' as never })
+  })
+
+  test('makes a writable directory of the workspace that is absent, and notes another grant that is', () => {
+    const made = tree({ profile: 'strict' })
+    expect(made.makeDirectories.map(String)).toContain(`${WS}/output`)
+    const noted = tree({ files: { read: ['/absent'] } })
+    expect(noted.notes).toEqual(['/absent is granted by live config but does not exist'])
+    expect(accessOf(noted.steps, '/absent')).toEqual({ read: false, write: false })
+  })
+
+  test('stops at a mount whose source is not there', () => {
+    const mounts = [{ host: '/absent', at: '/m' }]
+    expect(() => tree({ mounts })).toThrow(PenError)
+    expect(at({ mounts: [{ host: '/data', at: '/m' }] }, '/m')).toHaveLength(1)
+  })
+
+  test('mounts a host path and a volume where the policy says', () => {
+    const located = new Map([['/data', { real: '/data', kind: 'directory' as const }]])
+    const mounts = [
+      { host: '/data', at: '/m' },
+      { volume: 'v', at: '/v' },
+    ]
+    expect(at({ mounts }, '/m', { located })).toEqual(['bind ro /m from /data  (mounted by live config)'])
+    expect(at({ mounts }, '/v', { located })).toEqual(['bind rw /v from /h/u/.pen/volumes/v  (volume v)'])
+  })
+
+  test('mounts the repository of a linked worktree, with its hooks held', () => {
+    const repository = {
+      mounts: [{ path: '/h/u/main/.git', mode: 'rw' as const }],
+      protect: [{ path: '/h/u/main/.git/hooks' }],
+      pins: [],
+      watch: [],
+      warnings: ['told'],
+    }
+    const { steps, notes } = tree({}, { repository })
+    expect(accessOf(steps, '/h/u/main/.git/objects')).toEqual({ read: true, write: true })
+    expect(accessOf(steps, '/h/u/main/.git/hooks/x')).toEqual({ read: true, write: false })
+    expect(notes).toEqual(['told'])
+  })
+
+  test('counts the growth of every writable tree once', () => {
+    expect(tree({ files: { write: ['a', '/data'] } }).growing.map(String)).toEqual([
+      WS,
+      '/data',
+      '/h/u/.pen/volumes/cache',
+    ])
+  })
+})
