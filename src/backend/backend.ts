@@ -30,6 +30,8 @@ export interface StartOptions {
   readonly joinFds: readonly number[]
   /** A program in front of the engine, such as one that makes a scope. */
   readonly wrap: readonly string[]
+  /** What that program needs in its environment; the sandbox does not see it. */
+  readonly env: Readonly<Record<string, string>>
   /** Called while the command waits to start. */
   readonly beforeCommand: ((initPid: number) => void) | undefined
   /** True when `wrap` enters a network namespace that has a door. */

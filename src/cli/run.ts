@@ -37,6 +37,6 @@ export const verb = defineVerb({
       return showPlan(prepared, flags.json, terminal)
     }
     const { launch } = await import('../sandbox/launch.ts')
-    return await launch(prepared, prepared.backend, { env, tell: line => terminal.note(`pen: ${line}`) })
+    return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
   },
 })

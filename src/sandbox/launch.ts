@@ -1,20 +1,20 @@
 /** A prepared plan is run to its end. `pen run` is its own keeper: this lives exactly as long as the command. */
 import { mkdirSync, rmdirSync } from 'node:fs'
-import type { Backend, Running } from '../backend/backend.ts'
-import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
+import { openAudit } from '../audit/append.ts'
+import { auditDirectory } from '../audit/directory.ts'
+import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { printable } from '../base/printable.ts'
-import { showMillis } from '../base/quantity.ts'
 import { UndoStack } from '../base/undo.ts'
+import { openLimits } from '../limits/limits.ts'
+import { setProcessLimit } from '../limits/prlimit.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../policy/path.ts'
 import { findCommand } from './find-command.ts'
-import { findRepositories, searchBudget } from './planted.ts'
+import { Keeper } from './keeper.ts'
 import type { Prepared } from './prepare.ts'
 import { openPty } from './pty.ts'
-import { passSignals, Stopping } from './stopping.ts'
-import { watchPlaces } from './watch-places.ts'
 
 export interface LaunchOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -22,13 +22,10 @@ export interface LaunchOptions {
   readonly tell: (line: string) => void
 }
 
-export async function launch(
-  prepared: Prepared,
-  backend: Backend,
-  options: LaunchOptions,
-): Promise<ExitCode> {
-  const { loaded, plan } = prepared
-  refuseOpenGaps(plan, loaded.policy.acceptGaps)
+export async function launch(prepared: Prepared, options: LaunchOptions): Promise<ExitCode> {
+  const { loaded, plan, backend } = prepared
+  const { project, policy } = loaded
+  refuseOpenGaps(plan, policy.acceptGaps)
   const found = findCommand(plan, options.env['PATH'] ?? '')
   if (!found.ok) {
     options.tell(`${printable(found.what)}\n  cure: ${printable(found.hint)}`)
@@ -37,51 +34,37 @@ export async function launch(
   const undo = new UndoStack()
   try {
     makeDirectories(plan, undo)
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id })
+    undo.push('audit', () => audit.close())
+    const limits = openLimits({
+      limits: plan.limits,
+      runId: audit.run,
+      growing: plan.growing,
+      output: `${plan.workspace}/output`,
+      placesFile: `${project.world.state}/cache/cgroup-places`,
+    })
+    undo.push('limits', async () => await limits.remove())
     const pty = openPty()
-    if (pty !== undefined) undo.push('terminal', () => pty.close())
-    const began = Date.now()
+    if (pty !== undefined) undo.push('terminal', async () => await pty.close())
+    const { nproc } = limits
     const running = await backend.start(pty?.interactive ? onTerminal(plan) : plan, {
       stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
-      cacheDir: `${loaded.project.world.state}/cache`,
-      joinFds: [],
-      wrap: [],
-      beforeCommand: undefined,
+      cacheDir: `${project.world.state}/cache`,
+      joinFds: limits.joinFds,
+      wrap: limits.wrap,
+      env: limits.wrapEnv,
+      beforeCommand: nproc === undefined ? undefined : init => setProcessLimit(init, { nproc }),
       insideDoor: false,
     })
-    return await keep(prepared, running, undo, began, options)
+    const keeper = new Keeper({ prepared, running, limits, audit })
+    const { exitCode, told } = await keeper.untilEnd()
+    // The user's terminal is given back before anything is printed on it.
+    await undo.unwind()
+    for (const line of told) options.tell(line)
+    return exitCode
   } finally {
     await undo.unwind()
   }
-}
-
-/** Watches over a running sandbox until its last process is gone, then says what there is to say. */
-async function keep(
-  prepared: Prepared,
-  running: Running,
-  undo: UndoStack,
-  began: number,
-  options: LaunchOptions,
-): Promise<ExitCode> {
-  const { loaded, facts, plan } = prepared
-  const told: string[] = []
-  const stopping = new Stopping(running)
-  const forget = passSignals(running, stopping)
-  const wall = setTimeout(() => stopping.ask('wall'), plan.limits.wall)
-  const places = watchPlaces(facts.repository, loaded.project, String(began), line => told.push(line))
-  const ending = await running.ended.finally(() => {
-    clearTimeout(wall)
-    stopping.done()
-    forget()
-    places.finish()
-  })
-  // The user's terminal is given back before anything is printed on it.
-  await undo.unwind()
-  for (const line of [...told, ...repositoriesFound(plan, began)]) options.tell(line)
-  if (stopping.reason === 'wall') {
-    options.tell(`limit: wall time of ${showMillis(plan.limits.wall)} is over, everything was ended`)
-    return EXIT.timeout
-  }
-  return ending.kind === 'exit' ? ending.code : 128 + 9
 }
 
 function refuseOpenGaps(plan: Plan, accepted: readonly string[]): void {
@@ -123,21 +106,4 @@ function removeIfEmpty(path: string): void {
 function onTerminal(plan: Plan): Plan {
   const setsid = findTool('setsid')
   return setsid === undefined ? plan : { ...plan, argv: [setsid, '--ctty', '--wait', ...plan.argv] }
-}
-
-function repositoriesFound(plan: Plan, began: number): string[] {
-  const { found } = findRepositories(plan.workspace, {
-    deadlineMs: searchBudget(Date.now() - began),
-    since: began,
-  })
-  return found
-    .filter(repository => repository.planted || repository.risks.length > 0)
-    .map(({ path, planted, risks }) => {
-      const what = planted ? 'a repository was made during the run' : 'a nested repository'
-      const why =
-        risks.length === 0
-          ? ''
-          : `: git on the host would obey ${risks.map(risk => printable(risk, 120)).join(', ')}`
-      return `${what} at ${printable(path, 1024)}${why}`
-    })
 }

@@ -1,3 +1,4 @@
+import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 
 /** What bubblewrap gives on this machine. */
@@ -13,14 +14,6 @@ export function capabilities(): Capabilities {
     listedExec: false,
     images: false,
     ports: false,
-    limits: {
-      cpus: 'kernel',
-      memory: 'kernel',
-      pids: 'kernel',
-      wall: 'watchdog',
-      disk: 'watchdog',
-      output: 'watchdog',
-      files: 'kernel',
-    },
+    limits: probeLimits().holds,
   }
 }

@@ -26,6 +26,7 @@ export interface GuardOptions {
   /** Whether bubblewrap waits for `unblock()` before the command starts. */
   readonly block: boolean
   readonly limits: { readonly files: number }
+  readonly env: Readonly<Record<string, string>>
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
 }
 
@@ -71,7 +72,7 @@ export function startGuard(options: GuardOptions): Guard {
     ],
     // The group that the twin ends must hold nothing of the user's own.
     detached: true,
-    env: {},
+    env: { ...options.env },
     cwd: '/',
     ...(options.identity === undefined ? {} : { uid: options.identity.uid, gid: options.identity.gid }),
     onExit: (_child, code, signal) => exit.resolve({ code, signal: signal as NodeJS.Signals | null }),

@@ -10,7 +10,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { PenError } from '../../base/error.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -21,6 +21,7 @@ import { bwrapArguments } from './bwrap-arguments.ts'
 import { capabilities } from './capabilities.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
 import { blockFd, FD, firstExtraFd, startGuard } from './guard.ts'
+import { pipe } from './libc.ts'
 import { Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 
@@ -34,7 +35,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const needsBlock = options.beforeCommand !== undefined
     const joins = options.joinFds.length
     const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
-    const argsFd = temporary(undo)
+    const [argsFd, argsWriter] = argumentPipe(undo)
     const seccompFd = temporary(undo)
     const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
@@ -46,11 +47,19 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       seccompFd,
       joinFds: options.joinFds,
       extraFds: [...pinned.values()],
+      env: options.env,
       block: needsBlock,
       limits: { files: plan.limits.files },
       identity: plan.runAs === 'self' ? undefined : plan.runAs,
     })
     undo.push('guard', () => guard.close())
+    closeSync(argsFd)
+    put(
+      seccompFd,
+      seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: plan.listedExec ? 'listed' : 'any' }),
+    )
+    // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
+    guard.go()
 
     const etc = etcView(plan.steps.filter(isEtcStep), options.cacheDir)
     const nothing = emptyFile(options.cacheDir)
@@ -68,12 +77,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       insideDoor: options.insideDoor,
       descriptor: path => numbers.get(path),
     })
-    put(
-      seccompFd,
-      seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: plan.listedExec ? 'listed' : 'any' }),
-    )
-    put(argsFd, Buffer.from(`${args.join('\0')}\0`))
-    guard.go()
+    sendArguments(argsWriter, args)
 
     const status = new BwrapStatus(guard.statusFd)
     if (options.beforeCommand !== undefined) {
@@ -120,6 +124,30 @@ function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo
       const init = status.initPid()
       if (init !== undefined) kill(-init, name)
     },
+  }
+}
+
+/** The reading end for bubblewrap, the writing end for us; closed once, whatever happens. */
+function argumentPipe(undo: UndoStack): readonly [number, { readonly fd: number; close(): void }] {
+  const [reader, fd] = pipe()
+  let open = true
+  const close = () => {
+    if (open) closeSync(fd)
+    open = false
+  }
+  undo.push('arguments', close)
+  return [reader, { fd, close }]
+}
+
+function sendArguments(writer: { readonly fd: number; close(): void }, args: readonly string[]): void {
+  const bytes = Buffer.from(`${args.join('\0')}\0`)
+  try {
+    for (let done = 0; done < bytes.length; ) done += writeSync(writer.fd, bytes, done)
+  } catch (error) {
+    // Bubblewrap is gone already: its end says why.
+    if (errnoOf(error) !== 'EPIPE') throw error
+  } finally {
+    writer.close()
   }
 }
 

@@ -43,7 +43,7 @@ export class Staging {
   readonly #cwd = process.cwd()
   readonly #mapping: Mapping
   #count = 0
-  #left = false
+  #left: boolean = false
 
   /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
   constructor(identity: Identity, undo: UndoStack) {

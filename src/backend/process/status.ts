@@ -5,7 +5,7 @@ import { errnoOf } from '../../base/error.ts'
 export class BwrapStatus {
   readonly #fd: number
   #text = ''
-  #closed = false
+  #closed: boolean = false
 
   constructor(fd: number) {
     this.#fd = fd

@@ -1,0 +1,118 @@
+/**
+ * The host-side owner of one running sandbox: its limits, its wall clock, its protected places and its audit. Nothing
+ * inside can reach it; when it dies, the guard ends the sandbox.
+ */
+import { release } from 'node:os'
+import { version } from '../../package.json'
+import type { Audit } from '../audit/append.ts'
+import type { Ending, Running } from '../backend/backend.ts'
+import { EXIT, type ExitCode } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
+import type { LimitHandle } from '../limits/limits.ts'
+import { policyData } from '../plan/data.ts'
+import { findRepositories, searchBudget } from './planted.ts'
+import type { Prepared } from './prepare.ts'
+import { passSignals, Stopping } from './stopping.ts'
+import { watchPlaces } from './watch-places.ts'
+
+export interface Kept {
+  readonly prepared: Prepared
+  readonly running: Running
+  readonly limits: LimitHandle
+  readonly audit: Audit
+}
+
+export interface Result {
+  readonly exitCode: ExitCode
+  /** What a person should know, one line each. */
+  readonly told: readonly string[]
+}
+
+export class Keeper {
+  readonly #kept: Kept
+  readonly #began = Date.now()
+  readonly #told: string[] = []
+
+  constructor(kept: Kept) {
+    this.#kept = kept
+  }
+
+  /** Watches until the last process is gone. */
+  async untilEnd(): Promise<Result> {
+    const { running, limits, audit, prepared } = this.#kept
+    const { plan, loaded, facts } = prepared
+    const stopping = new Stopping(running)
+    const forget = passSignals(running, stopping)
+    const wall = setTimeout(() => stopping.ask('wall'), plan.limits.wall)
+    try {
+      this.#recordStart()
+      limits.onHit(hit => audit.record({ kind: 'limit-hit', ...recordOf(hit) }))
+      const init = running.initPid()
+      if (init !== undefined) limits.attach(init)
+      const places = watchPlaces(facts.repository, loaded.project, audit.run, line => this.#told.push(line))
+      const ending = await running.ended.finally(() => places.finish())
+      const hits = await limits.finish()
+      for (const hit of hits) if (hit.limit !== 'cpus') this.#told.push(`limit: ${describeHit(hit)}`)
+      const exitCode = this.#exitCode(ending, stopping, hits)
+      this.#told.push(...this.#repositoriesFound())
+      audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
+      return { exitCode, told: this.#told }
+    } catch (error) {
+      running.kill()
+      throw error
+    } finally {
+      clearTimeout(wall)
+      stopping.done()
+      forget()
+    }
+  }
+
+  /** While the sandbox is being set up: a run that cannot be recorded is ended before its command begins. */
+  #recordStart(): void {
+    const { audit, prepared } = this.#kept
+    audit.record({
+      kind: 'run-start',
+      policy: policyData(prepared.loaded.policy),
+      backend: prepared.plan.backend,
+      pen: version,
+      bun: process.versions.bun ?? '',
+      kernel: release(),
+      os: process.platform,
+    })
+  }
+
+  #exitCode(ending: Ending, stopping: Stopping, hits: readonly LimitHit[]): ExitCode {
+    if (stopping.reason === 'wall') {
+      const { wall } = this.#kept.prepared.plan.limits
+      const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
+      this.#kept.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
+      this.#told.push(`limit: ${describeHit(hit)}`)
+      return EXIT.timeout
+    }
+    if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
+    return 128 + 9
+  }
+
+  #repositoriesFound(): string[] {
+    const { workspace } = this.#kept.prepared.plan
+    const { found } = findRepositories(workspace, {
+      deadlineMs: searchBudget(Date.now() - this.#began),
+      since: this.#began,
+    })
+    return found
+      .filter(repository => repository.planted || repository.risks.length > 0)
+      .map(({ path, planted, risks }) => {
+        const what = planted ? 'a repository was made during the run' : 'a nested repository'
+        const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
+        return `${what} at ${printable(path, 1024)}${obeyed === '' ? '' : `: git on the host would obey ${obeyed}`}`
+      })
+  }
+}
+
+const recordOf = (hit: LimitHit) => ({
+  limit: hit.limit,
+  value: `${hit.used} of ${hit.bound}`,
+  reason: hit.what,
+  cure: `pen run --limit ${hit.limit}=…`,
+})
