@@ -7,7 +7,8 @@
 import { decideConnection } from '../policy/decide-connection.ts'
 import type { Accepted } from './accepted.ts'
 import { readClientHello } from './client-hello.ts'
-import { classifyFirstBytes, type FirstBytes } from './first-bytes.ts'
+import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
+import { NOT_PROXY } from './http-judge.ts'
 import { serveHttp } from './http-serve.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
@@ -19,17 +20,24 @@ export async function serveConnection(
   session: Session,
   { to, via }: Pick<Accepted, 'to' | 'via'>,
 ): Promise<void> {
-  if (via === 'proxy') {
-    const wish = await serveHttp(session, { kind: 'proxy' })
-    if (wish !== undefined) await serveSpoken(session, wish)
-    return
-  }
+  if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
   const endpoint: Endpoint = { to: name === undefined ? { address: to.address } : { name }, port: to.port }
   const verdict = decideConnection(session.shared.network().index, endpoint.to, endpoint.port)
   if (!verdict.ok) return session.refuse(refusalOf(verdict), endpoint)
   if (session.client.held.length === 0) await session.client.more(session.shared.limits.graceMs)
   await serveSpoken(session, endpoint)
+}
+
+async function serveProxy(session: Session): Promise<void> {
+  const { client, shared } = session
+  if (client.held.length === 0) await client.more(shared.limits.headMs)
+  const first = classifyFirstBytes(client.held)
+  const isTls = first.kind === 'tls' || ('likely' in first && first.likely === 'tls')
+  if (isTls || (client.held.length > 0 && !startsLikeText(client.held)))
+    return session.refuse(NOT_PROXY, undefined, isTls ? 'tls' : 'opaque')
+  const wish = await serveHttp(session, { kind: 'proxy' })
+  if (wish !== undefined) await serveSpoken(session, wish)
 }
 
 /** The endpoint is allowed, and dialled already if the session has a route. */

@@ -98,6 +98,10 @@ function startsLike(bytes: Uint8Array, word: Uint8Array): boolean {
   return true
 }
 
+/** Whether a request could begin like this. */
+export const startsLikeText = (bytes: Uint8Array): boolean =>
+  isBlank(bytes[0] ?? 0) || isTokenByte(bytes[0] ?? 0)
+
 /** RFC 9110, `tchar`. */
 export function isTokenByte(byte: number): boolean {
   return TOKEN[byte] === 1

@@ -86,7 +86,7 @@ const hostFor = ({ to, port }: Endpoint): string => printAuthority(to, port === 
 
 const refused = (refusal: Refusal): Judgement => ({ kind: 'refused', refusal })
 
-const NOT_PROXY: Refusal = {
+export const NOT_PROXY: Refusal = {
   reason: 'not-a-proxy-request',
   why: 'this is the gateway itself, and the request does not say whom it is for',
   cure: 'use it as an HTTP proxy, with CONNECT or an http:// target',

@@ -89,7 +89,7 @@ async function routeTo(session: Session, endpoint: Endpoint, tongue: Tongue): Pr
   const { route: open, shared } = session
   if (open !== undefined) {
     if (open.isUsable && open.leadsTo(endpoint) && open.isAllowedBy(shared.network())) return open
-    open.end('upstream')
+    open.end(open.isUsable ? 'client' : 'upstream')
     session.route = undefined
   }
   const route = session.openRoute(endpoint, tongue)
