@@ -1,6 +1,6 @@
 /** A plan and the policy behind it, for people and for machines. Values that may be secrets are never shown. */
 import { printable } from '../base/printable.ts'
-import { showBytes } from '../base/quantity.ts'
+import { type Bytes, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Expansion, Merged } from '../policy/merge.ts'
 import { type AllowRule, printRule } from '../policy/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -14,6 +14,8 @@ export const showExpansion = ({ key, layer, item }: Expansion): string =>
 function showItem(key: SettingKey, item: unknown): string {
   if (key === 'files.read' || key === 'files.write') return (item as PathGrant).path
   if (key === 'network.http' || key === 'network.tcp') return printRule(item as AllowRule)
+  if (/^limits\.(memory|disk|output)$|^exec\.maxOutput$/.test(key)) return showBytes(item as Bytes)
+  if (/^limits\.wall$|^exec\.(timeout|ceiling)$|^network\.idle$/.test(key)) return showMillis(item as Millis)
   return key === 'env' ? String(item) : typeof item === 'string' ? item : JSON.stringify(item)
 }
 
@@ -62,7 +64,7 @@ export function planText(
   const say = (line: string) => out.push(printable(line, 4096))
   const rows = (title: string, items: readonly Row[]) => {
     say(`  ${title}:${items.length === 0 ? ' none' : ''}`)
-    for (const { rule, from } of items) say(`    ${rule.padEnd(36)} ${from}`)
+    for (const { rule, from } of items) say(`    ${rule.padEnd(36)}  ${from}`)
   }
   say(`policy for ${policy.workspace}`)
   say(`  layers: ${[...new Set(layers.map(layer => layer.name))].join(', ')}`)
@@ -88,7 +90,7 @@ export function planText(
   if (data.network.upstreamProxy !== null) say(`  upstream proxy: ${data.network.upstreamProxy}`)
   say('  limits:')
   for (const [name, { value, from }] of Object.entries(data.limits))
-    say(`    ${`${name} ${value}`.padEnd(36)} ${from}`)
+    say(`    ${`${name} ${value}`.padEnd(36)}  ${from}`)
   rows(
     'env',
     data.env.map(({ name, value, from }) => ({ rule: `${name}=${value}`, from })),

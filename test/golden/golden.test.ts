@@ -1,0 +1,132 @@
+/**
+ * A directory per case, readable as documentation:
+ *
+ *   command                  what is typed, in the project's directory
+ *   config.json              the live config; also http-allowlist.txt and network-allowlist.txt beside it
+ *   agent-permissions.json   what the project asks for
+ *   project-config.json      the project's own .pen/config.json, which takes no effect
+ *   tree                     files and directories of the project: `src/x`, `dir/`, `link -> target`; `~/…` is in the home
+ *   env                      variables of the user, NAME=value a line
+ *   expected.txt             what comes out: stdout, then stderr below a line
+ *   exit                     the exit code, if it is not 0
+ *
+ * `UPDATE_GOLDEN=1 bun test test/golden` writes what came out; read the difference before committing it.
+ */
+import { describe, expect, test } from 'bun:test'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type TemporaryProject, temporaryProject } from '../temporary-project.ts'
+
+const HERE = import.meta.dir
+const MAIN = join(HERE, '../../src/main.ts')
+const cases = readdirSync(HERE, { withFileTypes: true })
+  .filter(entry => entry.isDirectory())
+  .map(entry => entry.name)
+  .sort()
+
+const optional = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : '')
+const lines = (text: string): string[] => text.split('\n').filter(line => line !== '')
+
+function setUp(folder: string, project: TemporaryProject): void {
+  for (const name of ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'])
+    if (existsSync(join(folder, name))) project.writeLive(name, optional(join(folder, name)))
+  if (existsSync(join(folder, 'agent-permissions.json')))
+    copyFileSync(join(folder, 'agent-permissions.json'), join(project.workspace, 'agent-permissions.json'))
+  if (existsSync(join(folder, 'project-config.json')))
+    project.write('.pen/config.json', optional(join(folder, 'project-config.json')))
+  for (const line of lines(optional(join(folder, 'tree')))) {
+    const [name = '', target] = line.split(' -> ')
+    const path = name.startsWith('~/') ? join(project.home, name.slice(2)) : join(project.workspace, name)
+    mkdirSync(name.endsWith('/') ? path : dirname(path), { recursive: true })
+    if (target !== undefined) symlinkSync(target, path)
+    else if (!name.endsWith('/')) writeFileSync(path, '')
+  }
+}
+
+function run(folder: string, project: TemporaryProject) {
+  const [pen, ...args] = [
+    ...optional(join(folder, 'command'))
+      .trim()
+      .matchAll(/'([^']*)'|(\S+)/g),
+  ].map(([, quoted, plain]) => quoted ?? plain ?? '')
+  expect(pen).toBe('pen')
+  return Bun.spawnSync([process.execPath, MAIN, ...args], {
+    cwd: project.workspace,
+    stdin: 'ignore',
+    // Nothing of the machine's: what comes out must be the same for everybody.
+    env: {
+      HOME: project.home,
+      PATH: process.env['PATH'],
+      TERM: 'dumb',
+      BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+      ...Object.fromEntries(
+        lines(optional(join(folder, 'env'))).map(line => line.split(/=(.*)/s).slice(0, 2)),
+      ),
+    },
+  })
+}
+
+/** Machines differ in what their system holds and how limits are held: those lines are left out, and paths are named. */
+function normalise(text: string, project: TemporaryProject): string {
+  return text
+    .replaceAll(project.workspace, '<project>')
+    .replaceAll(/project-[0-9a-f]{16}/g, '<id>')
+    .replaceAll(project.home, '<home>')
+    .split('\n')
+    .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +no-limit-/.test(line))
+    .map(line =>
+      line
+        .replace(/(\S) {2,}/g, '$1  ')
+        .replace(/user inside: \d+:\d+/, 'user inside: <uid>:<gid>')
+        .replace(/env SHELL=.*/, 'env SHELL=<shell>'),
+    )
+    .join('\n')
+}
+
+/** Every file, link and directory, with its content: asking pen must leave them as they were. */
+function snapshot(root: string): Map<string, string> {
+  const out = new Map<string, string>()
+  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+    const path = join(root, name)
+    const entry = statSync(path, { throwIfNoEntry: false })
+    if (entry?.isFile()) out.set(name, `${entry.mode} ${readFileSync(path, 'base64')}`)
+    else if (entry === undefined) out.set(name, readlinkSync(path))
+    else out.set(name, String(entry.mode))
+  }
+  return out
+}
+
+describe('golden', () => {
+  test.each(cases)('%s', name => {
+    using project = temporaryProject()
+    const folder = join(HERE, name)
+    setUp(folder, project)
+    const before = snapshot(project.root)
+
+    const { stdout, stderr, exitCode } = run(folder, project)
+    const err = stderr.toString()
+    const out = normalise(stdout.toString() + (err === '' ? '' : `--- stderr\n${err}`), project)
+    if (process.env['UPDATE_GOLDEN'] === '1') {
+      writeFileSync(join(folder, 'expected.txt'), out)
+      if (exitCode !== 0) writeFileSync(join(folder, 'exit'), `${exitCode}\n`)
+    }
+    expect(out).toBe(optional(join(folder, 'expected.txt')))
+    expect(exitCode).toBe(Number(optional(join(folder, 'exit')).trim()))
+    expect(out).not.toMatch(/^\s+at .*(\.ts:|node:|native)/m)
+
+    const after = snapshot(project.root)
+    for (const [path, content] of before) expect([path, after.get(path)]).toEqual([path, content])
+    const fresh = [...after.keys()].filter(path => !before.has(path))
+    expect(fresh.filter(path => !/^home\/\.pen(\/|$)/.test(path))).toEqual([])
+  })
+})
