@@ -14,4 +14,9 @@ const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), surr
 process.on('uncaughtException', end)
 process.on('unhandledRejection', end)
 
-dispatch(argv, surroundings).then(exit, end)
+/** pen inside a sandbox's namespace, before the sandbox is: it refuses to run unless pen itself started it. */
+const openDoor = (): Promise<ExitCode> =>
+  import('./gateway/door-inside.ts').then(({ openInside }) => openInside(argv.slice(1)))
+
+const work = argv[0] === '__door' ? openDoor() : dispatch(argv, surroundings)
+work.then(exit, end)

@@ -1,0 +1,85 @@
+/**
+ * Hands open descriptors from one process to another over a Unix socket (SCM_RIGHTS). Both ends are pen:
+ * the sandbox never holds either.
+ */
+import { ptr } from 'bun:ffi'
+import { AF, libc, SOCK, succeeded } from './door-libc.ts'
+
+/** Far fewer than the kernel's 253; a door has seven, or two for each port where ports cannot be mapped. */
+export const MOST_DESCRIPTORS = 240
+const MOST_BYTES = 16_384
+
+const SCM_RIGHTS = 1
+const SOL_SOCKET = 1
+const CONTROL_HEADER = 16
+const MSG_NOSIGNAL = 0x4000
+const MSG_DONTWAIT = 0x40
+const MSG_CMSG_CLOEXEC = 0x40000000
+const MSG_TRUNCATED = 0x20 | 0x8
+
+export interface Delivery {
+  readonly text: string
+  readonly descriptors: readonly number[]
+}
+
+/** Two connected ends, message by message; neither is inherited unless it is passed on purpose. */
+export function descriptorPair(): readonly [number, number] {
+  const ends = new Int32Array(2)
+  succeeded('socketpair', libc().socketpair(AF.unix, SOCK.seqpacket | SOCK.cloexec, 0, ptr(ends)))
+  return [ends[0] ?? -1, ends[1] ?? -1]
+}
+
+export function sendDescriptors(over: number, { text, descriptors }: Delivery): void {
+  const control = new Uint8Array(align(CONTROL_HEADER + 4 * descriptors.length))
+  const view = new DataView(control.buffer)
+  view.setBigUint64(0, BigInt(CONTROL_HEADER + 4 * descriptors.length), true)
+  view.setInt32(8, SOL_SOCKET, true)
+  view.setInt32(12, SCM_RIGHTS, true)
+  for (const [index, fd] of descriptors.entries()) view.setInt32(CONTROL_HEADER + 4 * index, fd, true)
+  const message = header(new TextEncoder().encode(text), control)
+  succeeded('sendmsg', libc().sendmsg(over, ptr(message.head), MSG_NOSIGNAL))
+}
+
+/** What has already arrived; undefined when there is nothing, or when it is not whole. */
+export function receiveDescriptors(over: number): Delivery | undefined {
+  const data = new Uint8Array(MOST_BYTES)
+  const control = new Uint8Array(align(CONTROL_HEADER + 4 * MOST_DESCRIPTORS))
+  const message = header(data, control)
+  const size = Number(libc().recvmsg(over, ptr(message.head), MSG_DONTWAIT | MSG_CMSG_CLOEXEC))
+  if (size <= 0) return undefined
+  const descriptors = rights(control, Number(message.head[5] ?? 0n))
+  if ((Number(message.head[6] ?? 0n) & MSG_TRUNCATED) !== 0) {
+    for (const fd of descriptors) libc().close(fd)
+    return undefined
+  }
+  return { text: new TextDecoder().decode(data.subarray(0, size)), descriptors }
+}
+
+function rights(control: Uint8Array, used: number): number[] {
+  const view = new DataView(control.buffer)
+  if (
+    used < CONTROL_HEADER ||
+    view.getInt32(8, true) !== SOL_SOCKET ||
+    view.getInt32(12, true) !== SCM_RIGHTS
+  )
+    return []
+  const count = (Math.min(Number(view.getBigUint64(0, true)), used) - CONTROL_HEADER) >> 2
+  return Array.from({ length: count }, (_, index) => view.getInt32(CONTROL_HEADER + 4 * index, true))
+}
+
+/** `struct msghdr` of 64-bit Linux. What it points to is returned too, so that it lives as long. */
+function header(data: Uint8Array, control: Uint8Array) {
+  const vector = new BigUint64Array([BigInt(ptr(data)), BigInt(data.length)])
+  const head = new BigUint64Array([
+    0n,
+    0n,
+    BigInt(ptr(vector)),
+    1n,
+    BigInt(ptr(control)),
+    BigInt(control.length),
+    0n,
+  ])
+  return { head, vector, data, control }
+}
+
+const align = (size: number): number => (size + 7) & ~7

@@ -1,0 +1,89 @@
+/**
+ * Where a door is opened: in a namespace made for it, or in that of a container which exists already and runs nothing
+ * yet. How it is furnished does not depend on which (see door-inside.ts).
+ */
+import { readFileSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
+import { findTool } from '../base/find-tool.ts'
+import { libc, openPath, succeeded } from './door-libc.ts'
+
+export type Place =
+  /** A namespace of its own, for a sandbox that is started in it. */
+  | { readonly kind: 'new' }
+  /** The namespace of a process that already runs, such as a container that was created but not started. */
+  | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
+
+export interface Entrance {
+  /** Put before a command, these words start it in the place. */
+  readonly words: readonly string[]
+  /** Whether the place has a user namespace of its own, in which we are uid 0. */
+  readonly userNamespace: boolean
+}
+
+const CAP_NET_ADMIN = 12
+const CAP_SYS_ADMIN = 21
+
+/** The way in, for the one process that furnishes the place. */
+export function entranceOf(place: Place): Entrance {
+  switch (place.kind) {
+    case 'new': {
+      // With the powers of the host's root the namespace belongs to the host. Without, it belongs to a user namespace
+      // around the sandbox's own. In neither case is the sandbox's root its owner.
+      const userNamespace = !mayMakeNamespaces()
+      const user = userNamespace ? ['--user', '--map-root-user'] : []
+      return { words: [tool('unshare'), ...user, '--net', '--'], userNamespace }
+    }
+    case 'of-process': {
+      const user = place.userNamespace ? ['--user'] : []
+      return {
+        words: [tool('nsenter'), '--target', String(place.pid), ...user, '--net', '--'],
+        userNamespace: place.userNamespace,
+      }
+    }
+  }
+}
+
+/** The way in later, by the descriptors of the namespaces: they last as long as this process holds them. */
+export function entranceBy(network: number, user: number | undefined): Entrance {
+  const held = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
+  const userWords = user === undefined ? [] : [`--user=${held(user)}`, '--preserve-credentials']
+  return {
+    words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'],
+    userNamespace: user !== undefined,
+  }
+}
+
+const CLONE_NEWNET = 0x40000000
+
+/**
+ * Runs `start` with this thread inside the namespace, and comes back. Processes that it starts stay there, with whatever
+ * identity they are given. Only for the host's root, and for nothing but starting a process: a thread that came into
+ * being meanwhile would stay there too.
+ */
+export function startWithin<T>(network: number, start: () => T): T {
+  const home = openPath('/proc/thread-self/ns/net')
+  try {
+    succeeded('enter the network namespace', libc().setns(network, CLONE_NEWNET))
+    try {
+      return start()
+    } finally {
+      // Should this fail, every dial of this process leads back to the door: closed, and the error ends it.
+      succeeded('leave the network namespace', libc().setns(home, CLONE_NEWNET))
+    }
+  } finally {
+    libc().close(home)
+  }
+}
+
+function mayMakeNamespaces(): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
+  const capabilities = BigInt(`0x${effective ?? '0'}`)
+  return [CAP_NET_ADMIN, CAP_SYS_ADMIN].every(bit => ((capabilities >> BigInt(bit)) & 1n) === 1n)
+}
+
+function tool(name: 'unshare' | 'nsenter'): string {
+  const path = findTool(name)
+  if (path === undefined)
+    throw new PenError('MISSING_TOOL', { what: `${name} is missing`, hint: 'install util-linux' })
+  return path
+}

@@ -1,0 +1,213 @@
+/**
+ * The gateway's part inside a sandbox's network namespace: its listening sockets, held by this process. The namespace has
+ * no interface but `lo` and every address in it is local, so whatever a program dials arrives here or nowhere.
+ * When this process dies the listeners die with it, and the sandbox has no way out.
+ */
+import type { Socket as DatagramSocket } from 'node:dgram'
+import { readFileSync } from 'node:fs'
+import type { Server, Socket } from 'node:net'
+import { findTool } from '../base/find-tool.ts'
+import { capture } from '../base/spawn.ts'
+import type { Role } from './door-inside.ts'
+import { libc } from './door-libc.ts'
+import { entranceBy, type Place, startWithin } from './door-namespace.ts'
+import { type Furnished, furnish } from './door-open.ts'
+import { type RefusedDatagram, readRefused } from './door-refused.ts'
+import { PROXY_PORT, TABLE } from './door-rules.ts'
+import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
+
+export interface DoorOptions {
+  /** The ports of the policy's allow rules. Only used where the kernel cannot map all ports. */
+  readonly ports: readonly number[]
+  /** Where to open it; without, in a namespace of its own. */
+  readonly place?: Place
+  /** False listens on `ports` alone, as on a machine without nftables. */
+  readonly mapPorts?: boolean
+}
+
+/** What the gateway does with what arrives. Each is called for one connection, before a byte of it was read. */
+export interface Arrivals {
+  readonly dialled: (socket: Socket, to: Destination) => void
+  readonly proxied: (socket: Socket) => void
+  readonly queryStream: (socket: Socket) => void
+  /** Called once for each socket on which DNS queries arrive, before it receives. */
+  readonly queries: (socket: DatagramSocket) => void
+  /** A connection that was reset at once because too many are open. Bounded by nothing: count, do not log. */
+  readonly turnedAway?: () => void
+}
+
+export interface Door {
+  /** False where nftables is missing: refused ports and refused UDP are then refused by the kernel, without a record. */
+  readonly recordsRefusals: boolean
+  readonly ipv6: boolean
+  /** For `PEN_PROXY`: reachable from inside the namespace alone. */
+  readonly proxy: { readonly address: '127.0.0.1'; readonly port: number }
+  /**
+   * How a sandbox is started in the namespace, whoever runs pen: `within(() => spawn([...wrap, engine, …]))`. The engine must make
+   * a user namespace of its own and no network namespace; then the sandbox has no power over this one.
+   * With `wrap` it is uid 0 of a user namespace around it, in which only the caller's own ids exist.
+   */
+  readonly wrap: readonly string[]
+  within<T>(start: () => T): T
+  /** The same command in the namespace and with power over it. Never for what the sandbox chose. */
+  enter(argv: readonly string[]): string[]
+  /** Begins to accept. Until then connections wait in the kernel. Once only. */
+  serve(arrivals: Arrivals, limits?: { readonly connections: number }): Promise<void>
+  /** Every UDP destination refused so far, each once. Takes some milliseconds: for the end, and now and then. */
+  refusedDatagrams(): Promise<readonly RefusedDatagram[]>
+  /** Gives everything back. Connections that were accepted belong to whoever got them. */
+  close(): void
+}
+
+/** Descriptors that a gateway needs besides two for each connection. */
+const RESERVED_DESCRIPTORS = 256
+
+/** Nothing is left behind when it fails. */
+export async function openDoor(options: DoorOptions): Promise<Door> {
+  const place = options.place ?? { kind: 'new' }
+  const nft = options.mapPorts === false ? undefined : findTool('nft')
+  // Loaded while we wait for the other process anyway.
+  const modules = [import('node:net'), import('node:dgram')]
+  const furnished = await furnish(place, options.ports, nft)
+  await Promise.all(modules)
+  return new OpenDoor(furnished, nft)
+}
+
+class OpenDoor implements Door {
+  readonly recordsRefusals: boolean
+  readonly ipv6: boolean
+  readonly proxy = { address: '127.0.0.1', port: PROXY_PORT } as const
+  readonly wrap: readonly string[]
+  readonly #network: number
+  readonly #words: readonly string[]
+  readonly #nft: string | undefined
+  /** Still bare descriptors; a listener leaves when it becomes a server. */
+  readonly #bare: Map<number, Role>
+  readonly #close: (() => void)[] = []
+  #open = 0
+
+  constructor(furnished: Furnished, nft: string | undefined) {
+    this.#bare = new Map(furnished.descriptors.map(([role, fd]) => [fd, role]))
+    this.#nft = nft
+    this.recordsRefusals = furnished.mapped
+    this.ipv6 = this.#withRole('dns-datagram6').length > 0
+    const { userNamespace } = furnished.entrance
+    this.#network = this.#withRole('network')[0] ?? -1
+    this.#words = entranceBy(this.#network, userNamespace ? this.#withRole('user')[0] : undefined).words
+    this.wrap = userNamespace ? this.#words : []
+  }
+
+  within<T>(start: () => T): T {
+    return this.wrap.length > 0 ? start() : startWithin(this.#network, start)
+  }
+
+  enter(argv: readonly string[]): string[] {
+    return [...this.#words, ...argv]
+  }
+
+  async serve(arrivals: Arrivals, limits = { connections: connectionLimit() }): Promise<void> {
+    const whereTo = this.recordsRefusals ? originalDestination : boundDestination
+    const dialled = (socket: Socket): void => {
+      const to = whereTo(socket)
+      // It hung up before we looked, or dialled the door itself: there is nowhere to take it.
+      if (to === undefined) socket.destroy()
+      else arrivals.dialled(socket, to)
+    }
+    const accept = (handle: (socket: Socket) => void) => (socket: Socket) => {
+      if (this.#open >= limits.connections) {
+        socket.on('error', () => {})
+        socket.resetAndDestroy()
+        arrivals.turnedAway?.()
+        return
+      }
+      this.#open += 1
+      socket.once('close', () => {
+        this.#open -= 1
+      })
+      handle(socket)
+    }
+    const { createServer } = await import('node:net')
+    const streams = { dialled, proxy: arrivals.proxied, 'dns-stream': arrivals.queryStream }
+    const listening = Object.entries(streams).flatMap(([role, handle]) =>
+      this.#take(role as keyof typeof streams).map(fd => {
+        const server = createServer(
+          { allowHalfOpen: true, noDelay: true, pauseOnConnect: false },
+          accept(handle),
+        )
+        this.#close.push(() => server.close())
+        return listen(server, fd)
+      }),
+    )
+    await Promise.all([...listening, ...(await this.#receive(arrivals.queries))])
+  }
+
+  async #receive(queries: Arrivals['queries']): Promise<Promise<void>[]> {
+    const { createSocket } = await import('node:dgram')
+    const types = { 'dns-datagram4': 'udp4', 'dns-datagram6': 'udp6' } as const
+    return Object.entries(types).flatMap(([role, type]) =>
+      this.#take(role as keyof typeof types).map(fd => {
+        const socket = createSocket(type)
+        this.#close.push(() => closeOnce(socket))
+        queries(socket)
+        return new Promise<void>((resolve, reject) => {
+          socket.once('error', reject)
+          socket.bind({ fd }, () => {
+            socket.off('error', reject)
+            resolve()
+          })
+        })
+      }),
+    )
+  }
+
+  async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
+    if (!this.recordsRefusals || this.#nft === undefined) return []
+    const argv = this.enter([this.#nft, '-j', 'list', 'table', 'inet', TABLE])
+    const { code, stdout, stderr } = await capture(argv, { env: {}, timeoutMs: 5_000 })
+    if (code !== 0) throw new Error(`nft did not list what it refused: ${stderr.trim()}`)
+    return readRefused(stdout)
+  }
+
+  close(): void {
+    for (const close of this.#close.splice(0)) close()
+    for (const fd of this.#bare.keys()) libc().close(fd)
+    this.#bare.clear()
+  }
+
+  #withRole(role: Role): number[] {
+    return [...this.#bare].filter(([, its]) => its === role).map(([fd]) => fd)
+  }
+
+  #take(role: Role): number[] {
+    const fds = this.#withRole(role)
+    for (const fd of fds) this.#bare.delete(fd)
+    return fds
+  }
+}
+
+/** Whoever answers the queries may have closed it already, which Node calls an error. */
+function closeOnce(socket: DatagramSocket): void {
+  try {
+    socket.close()
+  } catch {}
+}
+
+function listen(server: Server, fd: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ fd }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/**
+ * Bun does not pause a listener when descriptors run out (EMFILE): it asks again at once, forever. So that point is
+ * never reached: each connection may cost two descriptors, ours and the upstream's.
+ */
+function connectionLimit(): number {
+  const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+  const most = soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+  return Math.max(16, Math.floor((most - RESERVED_DESCRIPTORS) / 2))
+}

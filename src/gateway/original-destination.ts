@@ -1,0 +1,52 @@
+/** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
+import { ptr } from 'bun:ffi'
+import type { Socket } from 'node:net'
+import { type Address, parseAddress, printAddress } from '../policy/address.ts'
+import { type Port, parsePort } from '../policy/port.ts'
+import { AF, libc, SOL } from './door-libc.ts'
+
+export interface Destination {
+  readonly address: Address
+  readonly port: Port
+}
+
+const SO_ORIGINAL_DST = 80
+
+/**
+ * undefined when the kernel knows no other destination: the socket is gone, or the door's own port was dialled
+ * on loopback. Either way there is nothing to reach, so the caller hangs up.
+ */
+export function originalDestination(socket: Socket): Destination | undefined {
+  const fd = descriptorOf(socket)
+  if (fd === undefined) return undefined
+  return socket.localFamily === 'IPv6' ? ask(fd, SOL.ipv6, AF.inet6) : ask(fd, SOL.ip, AF.inet)
+}
+
+/** What was dialled is what the socket is bound to: for a door that listens on the ports themselves. */
+export function boundDestination(socket: Socket): Destination | undefined {
+  const { localAddress, localPort } = socket
+  const address = parseAddress(localAddress ?? '')
+  const port = parsePort(String(localPort))
+  return address.ok && port.ok ? { address: address.value, port: port.value } : undefined
+}
+
+// One buffer for all: the call and the reading of its answer are never interleaved.
+const answer = new Uint8Array(28)
+const size = new Uint32Array(1)
+
+function ask(fd: number, level: number, family: number): Destination | undefined {
+  size[0] = answer.length
+  if (libc().getsockopt(fd, level, SO_ORIGINAL_DST, ptr(answer), ptr(size)) !== 0) return undefined
+  if (new DataView(answer.buffer).getUint16(0, true) !== family) return undefined
+  const port = parsePort(String(((answer[2] ?? 0) << 8) | (answer[3] ?? 0)))
+  if (!port.ok) return undefined
+  const bytes = family === AF.inet ? answer.subarray(4, 8) : answer.subarray(8, 24)
+  return { address: printAddress([...bytes]), port: port.value }
+}
+
+function descriptorOf(socket: Socket): number | undefined {
+  const handle: unknown = Reflect.get(socket, '_handle')
+  if (typeof handle !== 'object' || handle === null) return undefined
+  const fd: unknown = Reflect.get(handle, 'fd')
+  return typeof fd === 'number' && fd >= 0 ? fd : undefined
+}

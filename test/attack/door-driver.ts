@@ -1,0 +1,80 @@
+/**
+ * Opens a door and runs one command behind it, the way pen does, but with a gateway that only tells what arrived.
+ * Compiled, so that an ordinary user can run it too: `driver '{"ports":[443]}' command…`. One JSON document a line.
+ */
+import { readlinkSync, writeSync } from 'node:fs'
+import { openDoor } from '../../src/gateway/door.ts'
+import { openInside } from '../../src/gateway/door-inside.ts'
+
+export interface DriverOptions {
+  readonly ports: readonly number[]
+  readonly mapPorts?: boolean
+  readonly connections?: number
+  /** Whom root makes the command run as. */
+  readonly runAs?: { readonly uid: number; readonly gid: number }
+  /** Connections are answered and counted, not told one by one. */
+  readonly quiet?: boolean
+}
+
+const tell = (event: object): void => void writeSync(1, `${JSON.stringify(event)}\n`)
+
+async function drive(options: DriverOptions, command: readonly string[]): Promise<number> {
+  const door = await openDoor(options)
+  const { recordsRefusals, ipv6, proxy } = door
+  let dialled = 0
+  let turnedAway = 0
+  await door.serve(
+    {
+      dialled: (socket, to) => {
+        dialled += 1
+        if (options.quiet !== true) tell({ event: 'dialled', ...to })
+        socket.on('error', () => {})
+        if (options.connections === undefined) socket.end('door')
+        else
+          socket
+            .on('end', () => socket.end())
+            .resume()
+            .write('door')
+      },
+      proxied: socket => {
+        tell({ event: 'proxied' })
+        socket.end('proxy')
+      },
+      queryStream: socket => {
+        tell({ event: 'query-stream' })
+        socket.end('dns')
+      },
+      queries: socket => {
+        socket.on('error', () => {})
+        socket.on('message', (_, from) => socket.send('dns', from.port, from.address))
+      },
+      turnedAway: () => {
+        turnedAway += 1
+      },
+    },
+    options.connections === undefined ? undefined : { connections: options.connections },
+  )
+  const child = door.within(() =>
+    Bun.spawn([...door.wrap, ...command], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      ...(options.runAs ?? {}),
+    }),
+  )
+  tell({
+    event: 'open',
+    recordsRefusals,
+    ipv6,
+    proxy,
+    child: child.pid,
+    home: readlinkSync('/proc/self/ns/net'),
+  })
+  const code = await child.exited
+  tell({ event: 'refused', datagrams: await door.refusedDatagrams() })
+  tell({ event: 'counted', dialled, turnedAway })
+  door.close()
+  return code
+}
+
+const [first = '{}', ...rest] = process.argv.slice(2)
+process.exitCode =
+  first === '__door' ? openInside(rest) : await drive(JSON.parse(first) as DriverOptions, rest)

@@ -1,0 +1,426 @@
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findTool } from '../../src/base/find-tool.ts'
+import { openDoor } from '../../src/gateway/door.ts'
+import { furnish } from '../../src/gateway/door-open.ts'
+import { onlyWhen, skipUnless } from '../skip.ts'
+import type { DriverOptions } from './door-driver.ts'
+
+type Step = readonly [string, ...(string | number)[]]
+type Answer = { readonly step: Step; readonly result: unknown; readonly ms: number }
+type Event = { readonly event: string } & Readonly<Record<string, unknown>>
+
+const USER = 'pentest'
+const isRoot = process.getuid?.() === 0
+const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
+const ready =
+  process.platform === 'linux' &&
+  works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') &&
+  works('/usr/bin/python3', '--version') &&
+  works('nft', '--version')
+const onLinux = skipUnless(ready, 'bubblewrap, nftables or python3 is missing')
+const asRoot = onlyWhen(isRoot && ready)
+
+const place = ready ? mkdtempSync(join(tmpdir(), 'pen-door-')) : ''
+const driver = join(place, 'driver')
+const client = join(place, 'client.py')
+
+beforeAll(() => {
+  if (!ready) return
+  if (isRoot && !works('id', USER)) works('useradd', '-m', USER)
+  chmodSync(place, 0o755)
+  copyFileSync(join(import.meta.dir, 'door-client.py'), client)
+  const entry = join(import.meta.dir, 'door-driver.ts')
+  const made = spawnSync(
+    process.execPath,
+    ['build', '--compile', '--bytecode', '--format=esm', entry, `--outfile=${driver}`],
+    {
+      encoding: 'utf8',
+    },
+  )
+  if (made.status !== 0) throw new Error(made.stderr)
+})
+afterAll(() => rmSync(place, { recursive: true, force: true }))
+
+const idOf = (flag: '-u' | '-g', name: string) =>
+  Number(spawnSync('id', [flag, name], { encoding: 'utf8' }).stdout)
+
+const BWRAP = [
+  ...['bwrap', '--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
+  ...['--disable-userns', '--cap-drop', 'ALL', '--uid', '1000', '--gid', '1000', '--die-with-parent'],
+  ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--'],
+]
+
+interface Kind {
+  readonly name: string
+  readonly become: readonly string[]
+  readonly runAs?: { readonly uid: number; readonly gid: number }
+}
+
+/** Root gives the sandbox to an ordinary uid, as pen does; an ordinary user keeps its own. */
+const kinds = (): readonly Kind[] => {
+  if (!isRoot) return [{ name: 'an ordinary user', become: [] }]
+  const runAs = { uid: idOf('-u', USER), gid: idOf('-g', USER) }
+  const become = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--init-groups']
+  return [
+    { name: 'root', become: [], runAs },
+    { name: 'an ordinary user', become },
+  ]
+}
+
+function command(
+  kind: Kind,
+  options: Partial<DriverOptions>,
+  argv: readonly string[],
+): [string, ...string[]] {
+  const { runAs } = kind
+  const all = { ports: [443], ...options, ...(runAs === undefined ? {} : { runAs }) }
+  const [program = '', ...rest] = [...kind.become, driver, JSON.stringify(all), ...argv]
+  return [program, ...rest]
+}
+
+const SYSTEM = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
+
+/** Does the steps inside a sandbox and returns what each of them got, and what the gateway saw. */
+function inside(kind: Kind, steps: readonly Step[], options: Partial<DriverOptions> = {}) {
+  const argv = [...BWRAP, '/usr/bin/python3', client, JSON.stringify(steps)]
+  const [program, ...rest] = command(kind, options, argv)
+  const { status, stdout, stderr } = spawnSync(program, rest, {
+    encoding: 'utf8',
+    timeout: 50_000,
+    env: SYSTEM,
+  })
+  if (status !== 0) throw new Error(`the driver ended with ${status}: ${stderr}`)
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line) as Answer | Event)
+  const answers = lines.filter((line): line is Answer => 'step' in line)
+  const events = lines.filter((line): line is Event => 'event' in line)
+  return {
+    results: answers.map(({ result }) => result),
+    slowest: Math.max(...answers.map(({ ms }) => ms)),
+    events,
+    event: (name: string) => events.find(({ event }) => event === name),
+  }
+}
+
+const dialled = (events: readonly Event[]) =>
+  events.filter(({ event }) => event === 'dialled').map(({ address, port }) => `${address} ${port}`)
+
+const forEachKind = (title: string, body: (kind: Kind) => void | Promise<void>, timeout?: number) =>
+  onLinux(
+    title,
+    async () => {
+      for (const kind of kinds()) await body(kind)
+    },
+    timeout,
+  )
+
+describe('a door', () => {
+  forEachKind('P6: gets every connection to every address and port, and knows where it was going', kind => {
+    const targets: [string, number][] = [
+      ['1.2.3.4', 443],
+      ['198.18.0.7', 22],
+      ['169.254.169.254', 80],
+      ['10.0.0.1', 65535],
+      ['192.0.2.1', 1],
+      ['192.0.2.1', 53],
+      ['192.0.2.1', 1023],
+      ['240.0.0.1', 8080],
+      ['::ffff:192.0.2.9', 443],
+      ['2001:db8::5', 5432],
+      ['fd00::1', 443],
+      ['64:ff9b::7f00:1', 80],
+    ]
+    const { results, events } = inside(
+      kind,
+      targets.map(([address, port]) => ['tcp', address, port]),
+    )
+    expect(results).toEqual(targets.map(() => 'door'))
+    expect(dialled(events)).toEqual(
+      targets.map(([address, port]) => `${address.replace('::ffff:', '')} ${port}`),
+    )
+  })
+
+  forEachKind(
+    'P6: leaves loopback to the sandbox: its own servers work, and nothing else answers there',
+    kind => {
+      const { results, events } = inside(kind, [
+        ['serve', '127.0.0.1', 8080],
+        ['serve', '127.0.0.9', 5432],
+        ['serve', '::1', 8443],
+        ['tcp', '127.0.0.1', 443],
+        ['tcp', '127.0.0.1', 1],
+        ['tcp', '::1', 1],
+        ['tcp', '0.0.0.0', 443],
+        ['udp', '127.0.0.1', 9999],
+      ])
+      expect(results.slice(0, 3)).toEqual(['own', 'own', 'own'])
+      expect(results.slice(3)).toEqual(Array.from({ length: 5 }, () => 'ECONNREFUSED'))
+      expect(dialled(events)).toEqual([])
+    },
+  )
+
+  forEachKind('P7: refuses UDP at once and remembers where it was going', kind => {
+    const { results, slowest, event } = inside(kind, [
+      ['udp', '192.0.2.53', 443],
+      ['udp', '192.0.2.53', 443],
+      ['udp', '2001:db8::53', 443],
+      ['udp', '169.254.169.254', 123],
+      ['udp', '224.0.0.251', 5353],
+    ])
+    expect(results).toEqual(['ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED', 'ECONNREFUSED', 'EINVAL'])
+    expect(slowest).toBeLessThan(500)
+    const refused = event('refused')?.['datagrams'] as { address: string; port: number }[]
+    expect(refused.map(({ address, port }) => `${address} ${port}`).sort((a, b) => (a < b ? -1 : 1))).toEqual(
+      ['169.254.169.254 123', '192.0.2.53 443', '2001:db8::53 443'],
+    )
+  })
+
+  forEachKind('P7: answers DNS itself, whichever resolver a program believes in', kind => {
+    const { results, event } = inside(kind, [
+      ['udp', '127.0.0.1', 53],
+      ['udp', '127.0.0.53', 53],
+      ['udp', '192.0.2.8', 53],
+      ['udp', '::1', 53],
+      ['udp', '2001:db8::8', 53],
+      ['tcp', '127.0.0.1', 53],
+      ['tcp', '127.0.0.53', 53],
+      ['tcp', '::1', 53],
+      ['tcp', '127.0.0.1', 1023],
+    ])
+    expect(results).toEqual([...Array.from({ length: 8 }, () => 'dns'), 'proxy'])
+    expect(event('refused')?.['datagrams']).toEqual([])
+  })
+
+  forEachKind('P10: its ports cannot be taken by the sandbox, higher ones can', kind => {
+    const { results } = inside(kind, [
+      ['bind', 'SOCK_STREAM', '0.0.0.0', 1],
+      ['bind', 'SOCK_STREAM', '127.0.0.2', 53],
+      ['bind', 'SOCK_DGRAM', '127.0.0.2', 53],
+      ['bind', 'SOCK_DGRAM', '::', 53],
+      ['bind', 'SOCK_STREAM', '127.0.0.1', 1022],
+      ['bind', 'SOCK_STREAM', '127.0.0.1', 1024],
+    ])
+    expect(results).toEqual([...Array.from({ length: 5 }, () => 'EACCES'), 'bound'])
+  })
+
+  forEachKind('P7: the namespace has no wire, and the sandbox no power over it', kind => {
+    const { results } = inside(kind, [
+      ['run', 'ip', '-brief', 'link'],
+      ['run', 'ip', 'link', 'set', 'lo', 'down'],
+      ['run', 'ip', 'route', 'del', 'local', 'default', 'dev', 'lo', 'table', 'local'],
+      ['run', 'ip', 'link', 'add', 'd0', 'type', 'dummy'],
+      ['run', 'nft', 'flush', 'ruleset'],
+      ['run', 'unshare', '-Urn', 'true'],
+      ['run', 'nsenter', '-t', '1', '-n', 'true'],
+      ['write', '/proc/sys/net/ipv4/ip_unprivileged_port_start', '0'],
+      ['raw', 'AF_INET', 'SOCK_RAW', 1],
+      ['raw', 'AF_INET', 'SOCK_DGRAM', 1],
+      ['raw', 'AF_PACKET', 'SOCK_RAW', 3],
+      ['tcp', '192.0.2.1', 443],
+    ])
+    const [links, ...others] = results as { code: number; out: string }[]
+    expect(links?.out).toMatch(/^lo\s[^\n]*\n$/)
+    const codes = others.slice(0, 6).map(({ code }) => code)
+    expect(codes.every(code => code !== 0)).toBe(true)
+    expect(results.slice(7)).toEqual(['EACCES', 'EPERM', 'EACCES', 'EPERM', 'door'])
+  })
+
+  forEachKind(
+    'P20: without nftables the allowed ports still work, and the kernel refuses the others',
+    kind => {
+      const { results, slowest, events, event } = inside(
+        kind,
+        [
+          ['tcp', '192.0.2.1', 5432],
+          ['tcp', '2001:db8::5', 443],
+          ['udp', '127.0.0.1', 53],
+          ['tcp', '192.0.2.1', 22],
+          ['udp', '192.0.2.1', 443],
+        ],
+        { ports: [5432], mapPorts: false },
+      )
+      expect(results).toEqual(['door', 'door', 'dns', 'ECONNREFUSED', 'ECONNREFUSED'])
+      expect(slowest).toBeLessThan(500)
+      expect(dialled(events)).toEqual(['192.0.2.1 5432', '2001:db8::5 443'])
+      expect(event('open')?.['recordsRefusals']).toBe(false)
+    },
+  )
+
+  forEachKind(
+    'P13: lets in as many at once as it may, resets the others, and is not stuck afterwards',
+    kind => {
+      const { results, event } = inside(
+        kind,
+        [
+          ['hold', '192.0.2.1', 443, 60],
+          ['wait', 0.2],
+          ['tcp', '192.0.2.1', 443],
+        ],
+        { connections: 40, quiet: true },
+      )
+      expect(results).toEqual([{ answered: 40, reset: 20 }, 'waited', 'door'])
+      expect(event('counted')).toEqual({ event: 'counted', dialled: 41, turnedAway: 20 })
+    },
+  )
+
+  onLinux(
+    'P13: serves one address more often than there are ports to dial it from',
+    () => {
+      const kind = kinds().at(-1) ?? { name: '', become: [] }
+      const { results, event } = inside(kind, [['tcp', '192.0.2.1', 443, 30_000]], { quiet: true })
+      expect(results).toEqual(['door'])
+      expect(event('counted')?.['dialled']).toBe(30_000)
+    },
+    60_000,
+  )
+
+  onLinux('P20: when the kernel refuses the rules it opens without them, and says so', async () => {
+    const refused = await furnish({ kind: 'new' }, [443], '/bin/false')
+    const loaded = await furnish({ kind: 'new' }, [443], findTool('nft'))
+    const roles = ({ descriptors }: typeof refused) =>
+      descriptors.filter(([role]) => role === 'dialled').length
+    expect([refused.mapped, roles(refused)]).toEqual([false, 4]) // 80 and 443, IPv4 and IPv6
+    expect([loaded.mapped, roles(loaded)]).toEqual([true, 2])
+    for (const [, fd] of [...refused.descriptors, ...loaded.descriptors]) closeSync(fd)
+  })
+
+  onLinux('P6: opens in the namespace of a container that was made but not started', async () => {
+    const container = spawn('unshare', ['-Urn', 'sleep', '20'], { stdio: 'ignore' })
+    const pid = container.pid ?? -1
+    try {
+      for (const own = namespaces().get(process.pid); namespaces().get(pid) === own; ) await Bun.sleep(5)
+      const door = await openDoor({ ports: [443], place: { kind: 'of-process', pid, userNamespace: true } })
+      const seen: string[] = []
+      const hang = (socket: Socket) => void socket.end('door')
+      await door.serve({
+        dialled: (socket, { address, port }) => {
+          seen.push(`${address} ${port}`)
+          hang(socket)
+        },
+        proxied: hang,
+        queryStream: hang,
+        queries: () => {},
+      })
+      const steps = JSON.stringify([['tcp', '192.0.2.1', 22]])
+      const inside = ['-t', String(pid), '-U', '-n', '--preserve-credentials', '/usr/bin/python3']
+      const dialling = spawn('nsenter', [...inside, client, steps], { stdio: 'ignore' })
+      await new Promise(resolve => dialling.once('exit', resolve))
+      door.close()
+      expect(seen).toEqual(['192.0.2.1 22'])
+    } finally {
+      container.kill('SIGKILL')
+    }
+  })
+
+  asRoot('P17: is gone with the process that held it, even for a sandbox that outlives it', async () => {
+    const kind = kinds()[0] ?? { name: '', become: [] }
+    const [program, ...rest] = command(kind, {}, ['/bin/sleep', '20'])
+    const holder = spawn(program, rest, { stdio: ['ignore', 'pipe', 'ignore'], env: SYSTEM })
+    const line = await new Promise<string>(resolve =>
+      holder.stdout.once('data', data => resolve(String(data))),
+    )
+    const { child } = JSON.parse(line) as { child: number }
+    const dial = () =>
+      spawnSync(
+        'nsenter',
+        [
+          '-t',
+          String(child),
+          '-n',
+          '/usr/bin/python3',
+          client,
+          JSON.stringify([
+            ['tcp', '192.0.2.1', 443],
+            ['udp', '127.0.0.1', 53],
+          ]),
+        ],
+        { encoding: 'utf8' },
+      )
+        .stdout.trim()
+        .split('\n')
+        .map(text => (JSON.parse(text) as Answer).result)
+    try {
+      expect(dial()).toEqual(['door', 'dns'])
+      const gone = new Promise(resolve => holder.once('exit', resolve))
+      holder.kill('SIGKILL')
+      await gone
+      expect(dial()).toEqual(['ECONNREFUSED', 'ECONNREFUSED'])
+    } finally {
+      process.kill(child, 'SIGKILL')
+    }
+  })
+
+  forEachKind(
+    'P4: killed at any moment of its opening it leaves no process and no namespace behind',
+    async kind => {
+      for (let moment = 0; moment < 20; moment++) {
+        const before = namespaces()
+        const [program, ...rest] = command(kind, {}, ['/bin/true'])
+        const started = spawn(program, rest, { stdio: 'ignore', env: SYSTEM })
+        const gone = new Promise(resolve => started.once('exit', resolve))
+        await Bun.sleep(2 * moment)
+        const mine = descendants(started.pid ?? -1)
+        started.kill('SIGKILL')
+        await gone
+        const left = () =>
+          [...namespaces()].filter(([pid]) => mine.has(pid) || (!before.has(pid) && isOurs(pid)))
+        for (const end = Date.now() + 2000; left().length > 0 && Date.now() < end; ) await Bun.sleep(20)
+        expect(left()).toEqual([])
+      }
+    },
+    60_000,
+  )
+})
+
+/** The network namespace of every process that can be looked at. */
+function namespaces(): Map<number, string> {
+  const found = new Map<number, string>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      found.set(Number(name), readlinkSync(`/proc/${name}/ns/net`))
+    } catch {}
+  }
+  return found
+}
+
+/** Started from the driver, or the driver itself. */
+function isOurs(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(place)
+  } catch {
+    return false
+  }
+}
+
+function descendants(root: number): Set<number> {
+  const parents = new Map<number, number>()
+  for (const pid of namespaces().keys()) {
+    try {
+      const after = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? ''
+      parents.set(pid, Number(after.split(' ')[1]))
+    } catch {}
+  }
+  const mine = new Set([root])
+  for (let size = 0; size !== mine.size; ) {
+    size = mine.size
+    for (const [pid, parent] of parents) if (mine.has(parent)) mine.add(pid)
+  }
+  return mine
+}
