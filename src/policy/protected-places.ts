@@ -1,5 +1,5 @@
 /**
- * What the `coding` and `dev` profiles keep from being written: files that make the host run something without
+ * What every profile keeps from being written: files that make the host run something without
  * anyone asking for the project's code to run (a git command, `cd`, opening an editor, starting an agent).
  * Files that run when someone builds or tests the project are the agent's work and stay writable: see RUN_LATER.
  * The reasons are printed by `pen policy explain`; `docs/protected-paths.md` has the longer story.
