@@ -1,0 +1,122 @@
+/** Version 1: one hierarchy per controller, a directory in each. Only for those who may write there: root, as a rule. */
+import { accessSync, closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import type { Limits } from '../policy/policy.ts'
+import {
+  type Cgroup,
+  type CgroupLimit,
+  CounterFile,
+  CPU_PERIOD_US,
+  cpuQuota,
+  OWN_PROCESSES,
+  removed,
+  setLimit,
+} from './cgroup.ts'
+import type { OwnCgroups } from './own-cgroup.ts'
+
+const CONTROLLER = { memory: 'memory', pids: 'pids', cpus: 'cpu' } as const satisfies Record<
+  CgroupLimit,
+  string
+>
+
+const writable = (path: string): boolean => {
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Controllers in which this user may make a cgroup below pen's own. */
+export function findV1(own: OwnCgroups): ReadonlyMap<CgroupLimit, string> {
+  const found = new Map<CgroupLimit, string>()
+  for (const limit of ['memory', 'pids', 'cpus'] as const) {
+    const dir = own.v1.get(CONTROLLER[limit])
+    if (dir !== undefined && writable(dir)) found.set(limit, dir)
+  }
+  return found
+}
+
+export function openV1(
+  limits: Limits,
+  name: string,
+  parents: ReadonlyMap<CgroupLimit, string>,
+  cores: number,
+): Cgroup {
+  const dirs = new Map<CgroupLimit, string>()
+  const joinFds: number[] = []
+  try {
+    for (const [limit, parent] of parents) {
+      // A bound that the machine itself keeps costs a hierarchy to join, for nothing.
+      if (limit === 'cpus' && limits.cpus >= cores) continue
+      const dir = `${parent}/${name}`
+      mkdirSync(dir)
+      dirs.set(limit, dir)
+      SET[limit](dir, limits)
+      // `tasks` and not `cgroup.procs`: a single-threaded process joins by itself without the lock that makes others wait.
+      joinFds.push(openSync(`${dir}/tasks`, 'w'))
+    }
+  } catch (error) {
+    for (const fd of joinFds) closeSync(fd)
+    for (const dir of dirs.values()) removed(dir)
+    throw error
+  }
+  return opened(dirs, joinFds, new Set(parents.keys()))
+}
+
+const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> = {
+  memory: (dir, { memory }) => {
+    setLimit(`${dir}/memory.limit_in_bytes`, memory)
+    // Absent where the kernel does not count swap; then nothing of the sandbox is to be swapped at all.
+    for (const [file, value] of [
+      ['memory.memsw.limit_in_bytes', memory],
+      ['memory.swappiness', 0],
+    ] as const)
+      try {
+        writeFileSync(`${dir}/${file}`, String(value), { flag: 'r+' })
+      } catch {}
+  },
+  pids: (dir, { pids }) => setLimit(`${dir}/pids.max`, pids + OWN_PROCESSES),
+  cpus: (dir, limits) => {
+    setLimit(`${dir}/cpu.cfs_period_us`, CPU_PERIOD_US)
+    setLimit(`${dir}/cpu.cfs_quota_us`, cpuQuota(limits))
+  },
+}
+
+function opened(
+  dirs: ReadonlyMap<CgroupLimit, string>,
+  joinFds: readonly number[],
+  holds: ReadonlySet<CgroupLimit>,
+): Cgroup {
+  const counter = (limit: CgroupLimit, file: string): CounterFile =>
+    new CounterFile(dirs.has(limit) ? `${dirs.get(limit)}/${file}` : '')
+  const oom = counter('memory', 'memory.oom_control')
+  const forks = counter('pids', 'pids.events')
+  const cpu = counter('cpus', 'cpu.stat')
+  const memory = counter('memory', 'memory.usage_in_bytes')
+  const tasks = counter('pids', 'pids.current')
+  // There when cpu and cpuacct share a hierarchy, as on most systems.
+  const time = counter('cpus', 'cpuacct.usage')
+  return {
+    holds,
+    joinFds,
+    dirs: [...dirs.values()],
+    counters: () => ({
+      oomKills: oom.read('oom_kill') ?? 0,
+      refusedForks: forks.read('max') ?? 0,
+      throttledMs: (cpu.read('throttled_time') ?? 0) / 1e6,
+    }),
+    usage: () => {
+      const ns = time.read()
+      return {
+        cpuMs: ns === undefined ? undefined : ns / 1e6,
+        memoryBytes: memory.read(),
+        pids: tasks.read(),
+      }
+    },
+    close: () => {
+      for (const file of [oom, forks, cpu, memory, tasks, time]) file.close()
+      for (const fd of joinFds) closeSync(fd)
+    },
+  }
+}

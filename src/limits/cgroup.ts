@@ -1,0 +1,103 @@
+/** What both versions of cgroups give: descriptors to join, counters to read, and a directory to take away again. */
+import { closeSync, openSync, readSync, rmdirSync, writeFileSync } from 'node:fs'
+import { errnoOf, PenError } from '../base/error.ts'
+import type { Limits } from '../policy/policy.ts'
+
+/** Limits that a cgroup can hold. */
+export type CgroupLimit = 'memory' | 'pids' | 'cpus'
+
+/** Refusals and kills so far, as the kernel counts them. */
+export interface CgroupCounters {
+  readonly oomKills: number
+  readonly refusedForks: number
+  readonly throttledMs: number
+}
+
+export interface CgroupUsage {
+  readonly cpuMs: number | undefined
+  readonly memoryBytes: number | undefined
+  readonly pids: number | undefined
+}
+
+export interface Cgroup {
+  readonly holds: ReadonlySet<CgroupLimit>
+  /** Open for writing; a process that writes `0` into each is in. */
+  readonly joinFds: readonly number[]
+  counters(): CgroupCounters
+  usage(): CgroupUsage
+  close(): void
+  readonly dirs: readonly string[]
+}
+
+/** The guard's twin, bubblewrap's monitor and the init are in the cgroup too; the user asked for processes of their own. */
+export const OWN_PROCESSES = 3
+
+/** The CFS period: short enough that a throttled terminal still feels alive, long enough to be cheap. */
+export const CPU_PERIOD_US = 100_000
+
+export const cpuQuota = (limits: Limits): number => Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US))
+
+export function setLimit(file: string, value: number | string): void {
+  try {
+    writeFileSync(file, String(value))
+  } catch (error) {
+    throw new PenError('LIMIT', {
+      what: `a limit could not be set (${errnoOf(error) ?? 'unknown error'})`,
+      at: file,
+      hint: 'check the limits in the configuration against those that pen itself runs under',
+      cause: error,
+    })
+  }
+}
+
+/** A counter file kept open: reading it again costs one system call. */
+export class CounterFile {
+  readonly #fd: number | undefined
+  readonly #buffer = Buffer.alloc(1024)
+
+  constructor(path: string) {
+    try {
+      this.#fd = openSync(path, 'r')
+    } catch {
+      this.#fd = undefined
+    }
+  }
+
+  /** The number after a key, or the first number when there are no keys. */
+  read(key?: string): number | undefined {
+    if (this.#fd === undefined) return undefined
+    try {
+      const text = this.#buffer.toString('latin1', 0, readSync(this.#fd, this.#buffer, 0, 1024, 0))
+      const found = key === undefined ? /^(\d+)/.exec(text) : new RegExp(`^${key} (\\d+)`, 'm').exec(text)
+      return found === null ? undefined : Number(found[1])
+    } catch {
+      return undefined
+    }
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
+  }
+}
+
+const PATIENCE_MS = 500
+
+/** A cgroup stays busy for a moment after its last process was reaped. What stays longer, the next sweep takes. */
+export async function removeCgroups(dirs: readonly string[]): Promise<readonly string[]> {
+  let left = dirs
+  const deadline = performance.now() + PATIENCE_MS
+  for (let wait = 1; ; wait = Math.min(50, wait * 2)) {
+    left = left.filter(dir => !removed(dir))
+    if (left.length === 0 || performance.now() > deadline) return left
+    await new Promise(resolve => setTimeout(resolve, wait))
+  }
+}
+
+export function removed(dir: string): boolean {
+  try {
+    rmdirSync(dir)
+    return true
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT'
+  }
+}

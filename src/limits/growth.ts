@@ -1,0 +1,173 @@
+/**
+ * How much was made below some directories since a moment. The tree is the sandbox's: it may be huge, change while it is
+ * walked, and hold links and names that were made to mislead. No link is followed and no other file system entered.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import type { Member } from './process-tree.ts'
+
+/** An empty file takes an inode: a million of them are not nothing. */
+export const LEAST_PER_FILE = 4096
+
+const SLICE_MS = 8
+const HUGE_DIRECTORY = 16 * 2 ** 20
+const MOST_LINKS = 100_000
+const MOST_DESCRIPTORS = 20_000
+
+export interface GrowthOptions {
+  readonly trees: readonly string[]
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  /** Enough is known when the sum reaches this. */
+  readonly enough: number
+  /** Every file, also in directories that did not change: old files that grew. */
+  readonly everything: boolean
+}
+
+export interface Growth {
+  /** Bytes in files that did not exist before. */
+  readonly made: number
+  /** Bytes in older files that changed; how much of it is new, nobody can say. */
+  readonly changed: number
+  /** Something could not be looked into. */
+  readonly blind: boolean
+}
+
+export async function measureGrowth(options: GrowthOptions): Promise<Growth> {
+  const sum = new Sum(options.since)
+  let sliceEnds = performance.now() + SLICE_MS
+  for (const tree of options.trees) {
+    const device = deviceOf(tree)
+    const stack = device === undefined ? [] : [tree]
+    for (let dir = stack.pop(); dir !== undefined; dir = stack.pop()) {
+      stack.push(...visit(dir, device as number, sum, options.everything))
+      if (sum.made >= options.enough) return sum
+      if (performance.now() < sliceEnds) continue
+      await new Promise(resolve => setImmediate(resolve))
+      sliceEnds = performance.now() + SLICE_MS
+    }
+  }
+  return sum
+}
+
+/** Files without a name that the sandbox's processes hold open: `ls` shows nothing, the disk is full all the same. */
+export function measureNameless(
+  members: readonly Member[],
+  devices: ReadonlySet<number>,
+  since: number,
+): Growth {
+  const sum = new Sum(since)
+  let left = MOST_DESCRIPTORS
+  for (const { pid } of members)
+    for (const name of quietly(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
+      if (left-- <= 0) return sum
+      const stat = quietly(() => statSync(`/proc/${pid}/fd/${name}`))
+      if (stat?.isFile() && stat.nlink === 0 && devices.has(stat.dev)) sum.add(stat, true)
+    }
+  return sum
+}
+
+class Sum implements Growth {
+  made = 0
+  changed = 0
+  blind = false
+  readonly #since: number
+  readonly #seen = new Set<string>()
+
+  constructor(since: number) {
+    this.#since = since
+  }
+
+  isRecent(stat: Stats): boolean {
+    return stat.ctimeMs >= this.#since
+  }
+
+  add(stat: Stats, shared = stat.nlink > 1 && !stat.isDirectory()): void {
+    if (!this.isRecent(stat)) return
+    if (shared) {
+      const key = `${stat.dev}:${stat.ino}`
+      if (this.#seen.has(key)) return
+      if (this.#seen.size < MOST_LINKS) this.#seen.add(key)
+    }
+    const bytes = Math.max(stat.blocks * 512, LEAST_PER_FILE)
+    // Where a file system keeps no birth time it reads as 0, and the file as an older one.
+    if (stat.birthtimeMs >= this.#since) this.made += bytes
+    else this.changed += bytes
+  }
+}
+
+function visit(dir: string, device: number, sum: Sum, everything: boolean): string[] {
+  let fd: number
+  try {
+    fd = openSync(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    // Gone, or no directory any more: nothing to count. Closed against us, or too deep: something may be hidden there.
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) sum.blind = true
+    return []
+  }
+  try {
+    const stat = fstatSync(fd)
+    // A directory above may have been swapped for a link since it was listed.
+    if (readlinkSync(`/proc/self/fd/${fd}`) !== dir) return []
+    if (stat.dev !== device && isMounted(stat.dev)) return []
+    sum.add(stat)
+    const recent = sum.isRecent(stat)
+    // Two links: no subdirectories. Unchanged since: no new file.
+    if (!recent && !everything && stat.nlink === 2) return []
+    if (stat.size > HUGE_DIRECTORY) {
+      sum.blind ||= recent
+      return []
+    }
+    return entries(fd, dir, sum, recent || everything)
+  } catch {
+    sum.blind = true
+    return []
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function entries(fd: number, dir: string, sum: Sum, files: boolean): string[] {
+  const below: string[] = []
+  for (const entry of readdirSync(`/proc/self/fd/${fd}`, { withFileTypes: true })) {
+    const path = `${dir}/${entry.name}`
+    // A name that is no text cannot be opened by it.
+    if (entry.name.includes('\ufffd')) sum.blind = true
+    if (entry.isDirectory()) below.push(path)
+    else if (files) {
+      const stat = quietly(() => lstatSync(path))
+      if (stat?.isDirectory()) below.push(path)
+      else if (stat !== undefined) sum.add(stat)
+    }
+  }
+  return below
+}
+
+/** Snapshots and subvolumes have device numbers of their own and are made without a mount: those are entered. */
+function isMounted(device: number): boolean {
+  const major = ((device >>> 8) & 0xfff) | (Math.floor(device / 2 ** 32) & 0xfffff000)
+  const minor = (device & 0xff) | ((device >>> 12) & 0xfff00)
+  const mounts = quietly(() => readFileSync('/proc/self/mountinfo', 'utf8')) ?? ''
+  return mounts.includes(` ${major}:${minor} `)
+}
+
+export const deviceOf = (path: string): number | undefined => quietly(() => lstatSync(path))?.dev
+
+function quietly<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
+}

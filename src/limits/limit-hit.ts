@@ -1,0 +1,53 @@
+/** A bound that a sandbox reached: one typed event, the same whether the kernel or pen held the bound. */
+import type { Limits } from '../policy/policy.ts'
+
+export type LimitName = keyof Limits
+
+/** What the bound did. Only `killed` ended the sandbox. */
+export type Consequence = 'killed' | 'refused' | 'throttled'
+
+export interface LimitHit {
+  readonly limit: LimitName
+  readonly what: Consequence
+  /** In the limit's own unit: bytes, processes, CPUs, milliseconds. What was seen last, so it may lie beyond the bound. */
+  readonly used: number
+  readonly bound: number
+  /** How often a request was refused, or for how many milliseconds the sandbox was slowed down. */
+  readonly amount: number
+  /** More about the place or the way, in pen's own words. */
+  readonly note?: string
+}
+
+const GIB = 2 ** 30
+const MIB = 2 ** 20
+
+const size = (bytes: number): string =>
+  bytes >= GIB
+    ? `${+(bytes / GIB).toFixed(2)} GiB`
+    : bytes >= MIB
+      ? `${+(bytes / MIB).toFixed(1)} MiB`
+      : `${Math.ceil(bytes / 1024)} KiB`
+
+const seconds = (ms: number): string => `${+(ms / 1000).toFixed(1)} s`
+
+/** One line for a person. It holds no text from the sandbox. */
+export function describeHit(hit: LimitHit): string {
+  const note = hit.note === undefined ? '' : ` (${hit.note})`
+  switch (hit.limit) {
+    case 'memory':
+      return `the sandbox was stopped: it used ${size(hit.used)} of memory, limits.memory is ${size(hit.bound)}${note}`
+    case 'disk':
+    case 'output':
+      return `the sandbox was stopped: it wrote ${size(hit.used)}, limits.${hit.limit} is ${size(hit.bound)}${note}`
+    case 'pids':
+      return hit.what === 'killed'
+        ? `the sandbox was stopped: it had ${hit.used} processes, limits.pids is ${hit.bound}${note}`
+        : `limits.pids (${hit.bound}) was reached: new processes were refused${note}`
+    case 'cpus':
+      return `limits.cpus (${hit.bound}) slowed the sandbox down for ${seconds(hit.amount)}${note}`
+    case 'wall':
+      return `the sandbox was stopped after ${seconds(hit.used)}, limits.wall is ${seconds(hit.bound)}${note}`
+    case 'files':
+      return `limits.files (${hit.bound}) was reached${note}`
+  }
+}

@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startRaw } from '../../test/limits/raw-sandbox.ts'
+import { onlyWhen } from '../../test/skip.ts'
+import type { Bytes, Millis } from '../base/quantity.ts'
+import type { Limits } from '../policy/policy.ts'
+import { describeHit, type LimitHit } from './limit-hit.ts'
+import { type LimitHandle, type LimitOptions, openLimits } from './limits.ts'
+import { findOwnCgroups } from './own-cgroup.ts'
+import { type Found, findMeans, probeLimits } from './probe.ts'
+
+const MIB = 2 ** 20
+const ROOMY: Limits = {
+  cpus: 64,
+  memory: (2048 * MIB) as Bytes,
+  pids: 512,
+  wall: 60_000 as Millis,
+  disk: (1024 * MIB) as Bytes,
+  output: (1024 * MIB) as Bytes,
+  files: 1024,
+}
+const WATCHDOG: Found = {
+  own: findOwnCgroups({ own: '', mounts: '' }),
+  means: { how: 'watchdog' },
+  held: new Set(),
+}
+
+let base = ''
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-limits-')))
+})
+afterEach(() => rmSync(base, { recursive: true, force: true }))
+
+interface Outcome {
+  readonly code: number | null
+  readonly output: string
+  readonly ms: number
+  readonly hits: readonly LimitHit[]
+  readonly heard: readonly LimitHit[]
+}
+
+function open(limits: Partial<Limits>, options: Partial<LimitOptions> = {}): LimitHandle {
+  return openLimits({
+    limits: { ...ROOMY, ...limits },
+    runId: 'test',
+    growing: [],
+    output: undefined,
+    placesFile: `${base}/places`,
+    ...options,
+  })
+}
+
+async function run(
+  handle: LimitHandle,
+  argv: readonly string[],
+  writable: readonly string[] = [],
+): Promise<Outcome> {
+  const heard: LimitHit[] = []
+  handle.onHit(hit => heard.push(hit))
+  const sandbox = await startRaw(argv, {
+    joinFds: handle.joinFds,
+    writable,
+    nproc: handle.nproc,
+    attach: init => handle.attach(init),
+  })
+  const late = setTimeout(() => sandbox.kill(), 4000)
+  const ended = await sandbox.ended
+  clearTimeout(late)
+  const hits = await handle.finish()
+  await handle.remove()
+  return { ...ended, hits, heard }
+}
+
+const sh = (script: string): string[] => ['/bin/sh', '-c', script]
+
+/** Holds so many MiB in a process of its own. */
+const hog = (mib: number): string => `head -c ${mib}m /dev/zero | tail -c ${mib}m >/dev/null`
+
+/** Starts so many sleepers and says how many came to be. */
+const forks = (count: number): string =>
+  `n=0; while [ $n -lt ${count} ]; do sleep 2 & n=$((n+1)); done 2>/dev/null; echo $n; `
+
+const SPIN =
+  'e=$(($(date +%s%N)+1500000000)); while [ $(date +%s%N) -lt $e ]; do n=0; while [ $n -lt 3000 ]; do n=$((n+1)); done; done'
+
+/** CPU seconds of everything that the shell waited for. */
+const cpuSeconds = (output: string): number =>
+  [...output.matchAll(/(\d+)m([\d.]+)s/g)].reduce((sum, [, m, s]) => sum + Number(m) * 60 + Number(s), 0)
+
+const isRoot = process.getuid?.() === 0
+const byCgroup = onlyWhen(findMeans().means.how.startsWith('cgroup'))
+
+describe('by cgroup', () => {
+  byCgroup('the probe says that the kernel holds memory, processes and CPU', () => {
+    expect(probeLimits().holds).toMatchObject({
+      memory: 'kernel',
+      pids: 'kernel',
+      cpus: 'kernel',
+      disk: 'watchdog',
+    })
+  })
+
+  byCgroup('a memory hog ends the whole sandbox, as one event', async () => {
+    const { hits, heard, output, ms } = await run(
+      open({ memory: (64 * MIB) as Bytes }),
+      sh(`${hog(256)}; sleep 3; echo survived`),
+    )
+    expect(hits).toMatchObject([{ limit: 'memory', what: 'killed', bound: 64 * MIB }])
+    expect(heard).toHaveLength(1)
+    expect(output).not.toContain('survived')
+    expect(ms).toBeLessThan(2500)
+  })
+
+  byCgroup('a program below the bound is left alone', async () => {
+    const { hits, output, code } = await run(
+      open({ memory: (256 * MIB) as Bytes }),
+      sh(`${hog(64)}; echo survived`),
+    )
+    expect({ hits, output, code }).toEqual({ hits: [], output: 'survived\n', code: 0 })
+  })
+
+  byCgroup('a fork bomb stops at the bound, and the sandbox goes on', async () => {
+    const { hits, output } = await run(open({ pids: 20 }), sh(`(${forks(200)}) | tail -1; exec sleep 0.3`))
+    expect(hits).toMatchObject([{ limit: 'pids', what: 'refused', bound: 20 }])
+    expect(Number(output) || 0).toBeLessThan(21)
+  })
+
+  byCgroup('as many processes as the bound says can be had', async () => {
+    const { hits, output } = await run(open({ pids: 20 }), sh(`${forks(18)}`))
+    expect({ hits, output }).toEqual({ hits: [], output: '18\n' })
+  })
+
+  byCgroup('half a CPU is half a CPU', async () => {
+    const { hits, output } = await run(open({ cpus: 0.5 }), [
+      'bash',
+      '-c',
+      `(${SPIN}) & (${SPIN}) & wait; times`,
+    ])
+    expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled', bound: 0.5 }])
+    expect(cpuSeconds(output)).toBeGreaterThan(0.1)
+    expect(cpuSeconds(output)).toBeLessThan(1.1)
+  })
+
+  byCgroup('three sandboxes at once have bounds of their own, and nothing of them is left', async () => {
+    const handles = [64, 256, 256].map((mib, i) =>
+      open({ memory: (mib * MIB) as Bytes }, { runId: `three-${i}` }),
+    )
+    const ends = await Promise.all(
+      handles.map(handle => run(handle, sh(`${hog(128)}; sleep 0.4; echo survived`))),
+    )
+    expect(ends.map(({ output }) => output)).toEqual(['', 'survived\n', 'survived\n'])
+    const { means } = findMeans()
+    const parents = means.how === 'cgroup-v1' ? [...means.parents.values()] : []
+    const left = parents
+      .flatMap(dir => readdirSync(dir))
+      .filter(name => name.startsWith(`pen-${process.pid}-`))
+    expect(left).toEqual([])
+  })
+})
+
+describe('by watchdog', () => {
+  test('a memory hog is ended within a second', async () => {
+    const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
+    const { hits, heard, output, ms } = await run(
+      handle,
+      sh(`(${hog(256)}; sleep 3) & sleep 3; echo survived`),
+    )
+    expect(heard).toMatchObject([{ limit: 'memory', what: 'killed', bound: 64 * MIB }])
+    expect(hits).toHaveLength(1)
+    expect(output).toBe('')
+    expect(ms).toBeLessThan(1500)
+  })
+
+  test('a file on the sandbox’s own /tmp is memory too', async () => {
+    const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
+    const { hits, output } = await run(handle, sh('head -c 128m /dev/zero >/tmp/x; sleep 3; echo survived'))
+    expect(hits).toMatchObject([{ limit: 'memory', what: 'killed' }])
+    expect(output).toBe('')
+  })
+
+  test('pages that processes share count once', async () => {
+    const handle = open({ memory: (150 * MIB) as Bytes }, { found: WATCHDOG })
+    const script =
+      'my $x = ""; vec($x, (80 << 20) - 1, 8) = 1; for (1..3) { if (!fork) { sleep 1; exit } } sleep 1; print "survived\\n"'
+    const { hits, output } = await run(handle, ['perl', '-e', script])
+    expect({ hits, output }).toEqual({ hits: [], output: 'survived\n' })
+  })
+
+  test('half a CPU is about half a CPU, also for what has left its parent', async () => {
+    const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
+    const { hits, output } = await run(handle, ['bash', '-c', `(setsid bash -c '${SPIN}') & wait; times`])
+    expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled' }])
+    expect(cpuSeconds(output)).toBeGreaterThan(0.1)
+    expect(cpuSeconds(output)).toBeLessThan(1.15)
+  })
+
+  test('a shell with job control does not see its children stand still', async () => {
+    const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
+    const { output } = await run(handle, ['bash', '-c', `set -m; (${SPIN}); echo "ended $?"; jobs`])
+    expect(output).toBe('ended 0\n')
+  })
+
+  onlyWhen(!isRoot)('a fork bomb is refused by the kernel, and told', async () => {
+    const handle = open({ pids: 20 }, { found: WATCHDOG })
+    const { hits, output } = await run(handle, sh(`(${forks(200)}) | tail -1; exec sleep 0.3`))
+    expect(hits).toMatchObject([{ limit: 'pids', what: 'refused', bound: 20 }])
+    expect(Number(output) || 0).toBeLessThan(21)
+  })
+
+  test('a quick command is never looked at', async () => {
+    const { hits, code } = await run(open({}, { found: WATCHDOG }), ['true'])
+    expect({ hits, code }).toEqual({ hits: [], code: 0 })
+  })
+})
+
+test('a hit is told in one line', () => {
+  expect(describeHit({ limit: 'disk', what: 'killed', used: 1.1 * 2 ** 30, bound: 2 ** 30, amount: 1 })).toBe(
+    'the sandbox was stopped: it wrote 1.1 GiB, limits.disk is 1 GiB',
+  )
+})

@@ -1,0 +1,222 @@
+/** Everything that bounds a sandbox's use of the machine, behind one handle: opened before the start, read after the end. */
+import { availableParallelism } from 'node:os'
+import type { Limits } from '../policy/policy.ts'
+import { type Cgroup, type CgroupLimit, removeCgroups } from './cgroup.ts'
+import { cgroupName, startTimeOf } from './cgroup-name.ts'
+import { openV1 } from './cgroup-v1.ts'
+import { openV2 } from './cgroup-v2.ts'
+import { type DiskBudget, DiskWatch } from './disk-watch.ts'
+import type { LimitHit } from './limit-hit.ts'
+import { ALL, boundsProcessesByNamespace, type Found, findMeans } from './probe.ts'
+import { cpuMsOf, listTree } from './process-tree.ts'
+import { sweepAndRemember } from './stale.ts'
+import { scopeArguments, scopeOf } from './systemd-scope.ts'
+import { Watchdog } from './watchdog.ts'
+
+const FIRST_LOOK_MS = 100
+const COUNTERS_MS = 200
+const DISK_MS = 250
+/** Looking may take this part of one core, whatever the sandbox does to make it slow. */
+const SHARE = 0.05
+
+export interface LimitOptions {
+  readonly limits: Limits
+  readonly runId: string
+  /** Writable trees of the host whose growth counts against `limits.disk`. */
+  readonly growing: readonly string[]
+  /** The directory that `limits.output` bounds; it need not exist. */
+  readonly output: string | undefined
+  /** Where pen remembers in which cgroups it stood: a file in its own state. */
+  readonly placesFile: string
+  /** For tests: another view of the machine. */
+  readonly found?: Found
+}
+
+export interface Usage {
+  readonly cpuMs: number
+  readonly memoryBytes: number
+  readonly pids: number
+}
+
+export class LimitHandle {
+  /** The guard writes `0` into each before it becomes the sandbox. */
+  readonly joinFds: readonly number[]
+  /** Goes in front of the guard's command line. */
+  readonly wrap: readonly string[]
+  /** What `wrap` needs in its environment. */
+  readonly wrapEnv: Readonly<Record<string, string>>
+  /** RLIMIT_NPROC for the init, where no cgroup counts processes; undefined when it must not be set. */
+  readonly nproc: number | undefined
+  readonly #limits: Limits
+  readonly #name: string
+  readonly #found: Found
+  #cgroup: Cgroup | undefined
+  readonly #disk: DiskWatch
+  #watchdog: Watchdog | undefined
+  #init: { readonly pid: number; readonly startTime: string | undefined } | undefined
+  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #listeners: ((hit: LimitHit) => void)[] = []
+  readonly #hits = new Map<string, LimitHit>()
+  #finished: boolean = false
+
+  constructor(options: LimitOptions, found: Found) {
+    this.#limits = options.limits
+    this.#found = found
+    this.#name = cgroupName(options.runId)
+    this.#cgroup = this.#open()
+    this.joinFds = this.#cgroup?.joinFds ?? []
+    const tool = found.means.how === 'systemd-scope' ? found.means.tool : undefined
+    this.wrap = tool === undefined ? [] : scopeArguments(tool, options.limits, this.#name)
+    this.wrapEnv = tool === undefined ? {} : { XDG_RUNTIME_DIR: tool.runtimeDir }
+    // The init counts too.
+    this.nproc = !found.held.has('pids') && boundsProcessesByNamespace() ? options.limits.pids + 1 : undefined
+    this.#disk = new DiskWatch(budgets(options), hit => this.#hit(hit))
+  }
+
+  #open(): Cgroup | undefined {
+    const { means } = this.#found
+    if (means.how === 'cgroup-v1')
+      return openV1(this.#limits, this.#name, means.parents, availableParallelism())
+    return means.how === 'cgroup-v2' ? openV2(this.#limits, this.#name, means.parent) : undefined
+  }
+
+  /** Starts watching: before the command starts if it can be, so that what holds from the start does. */
+  attach(init: number): void {
+    this.#init = { pid: init, startTime: startTimeOf(init) }
+    const unheld = ALL.filter(limit => !this.#found.held.has(limit))
+    const watch = new Set<CgroupLimit>(unheld)
+    if (this.#limits.cpus >= availableParallelism()) watch.delete('cpus')
+    if (watch.size > 0) {
+      const cores = availableParallelism()
+      const tell = (hit: LimitHit): void => this.#hit(hit)
+      this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, tell })
+      const watchdog = this.#watchdog
+      this.#repeat(() => watchdog.look())
+    }
+    if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
+    this.#repeat(async () => {
+      await this.#disk.look(init)
+      return DISK_MS
+    })
+  }
+
+  /** Heard once for each limit that is reached, while the sandbox runs. One that is `killed` has been ended already. */
+  onHit(listener: (hit: LimitHit) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  usage(): Usage {
+    const cgroup = this.#cgroup?.usage()
+    const watched = this.#watchdog?.usage
+    const members = this.#init === undefined ? [] : listTree(this.#init.pid)
+    return {
+      cpuMs: cgroup?.cpuMs ?? members.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
+      memoryBytes: cgroup?.memoryBytes ?? watched?.memoryBytes ?? 0,
+      pids: cgroup?.pids ?? members.length,
+    }
+  }
+
+  /** After the end: the last word of every counter. Nothing is watched any more. */
+  async finish(): Promise<LimitHit[]> {
+    this.#finished = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#watchdog?.stop()
+    this.#disk.stop()
+    this.#readCounters(true)
+    for (const hit of this.#watchdog?.hits() ?? []) this.#note(hit)
+    this.#cgroup?.close()
+    return [...this.#hits.values()]
+  }
+
+  /** Takes the cgroups away. What is still busy is left to the next sweep. */
+  async remove(): Promise<void> {
+    await removeCgroups(this.#cgroup?.dirs ?? [])
+  }
+
+  #repeat(look: () => number | Promise<number>): void {
+    const again = (ms: number): void => {
+      if (this.#finished) return
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer)
+        const began = performance.now()
+        const next = look()
+        if (typeof next === 'number') again(Math.max(next, (performance.now() - began) / SHARE))
+        else void next.then(again, () => again(DISK_MS))
+      }, ms)
+      timer.unref()
+      this.#timers.add(timer)
+    }
+    again(FIRST_LOOK_MS)
+  }
+
+  #lookAtCounters(): number {
+    if (this.#cgroup === undefined && this.#init !== undefined)
+      this.#cgroup = scopeOf(this.#init.pid, this.#name, this.#found.own)
+    this.#readCounters(false)
+    return COUNTERS_MS
+  }
+
+  #readCounters(last: boolean): void {
+    const counters = this.#cgroup?.counters()
+    if (counters === undefined) return
+    const { memory, pids, cpus } = this.#limits
+    const { oomKills, refusedForks, throttledMs } = counters
+    // The kernel may have ended one process of many: the rest goes too, so that a run is whole or over.
+    if (oomKills > 0)
+      this.#hit({ limit: 'memory', what: 'killed', used: memory, bound: memory, amount: oomKills })
+    if (refusedForks > 0)
+      this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: refusedForks })
+    // Being slowed down is how a share of the CPU works, no event to interrupt anybody for.
+    if (last && throttledMs > 0)
+      this.#note({
+        limit: 'cpus',
+        what: 'throttled',
+        used: cpus,
+        bound: cpus,
+        amount: Math.round(throttledMs),
+      })
+  }
+
+  #note(hit: LimitHit): void {
+    this.#hits.set(hit.limit, hit)
+  }
+
+  #hit(hit: LimitHit): void {
+    const before = this.#hits.get(hit.limit)
+    if (before?.what === 'killed' && hit.what !== 'killed') return
+    this.#note(hit)
+    if (hit.what === 'killed') this.#kill()
+    if (before?.what === hit.what || this.#finished) return
+    for (const listener of this.#listeners) listener(hit)
+  }
+
+  /** The init takes every process of its namespace along. Its number may belong to somebody else by now. */
+  #kill(): void {
+    if (this.#init?.startTime === undefined || startTimeOf(this.#init.pid) !== this.#init.startTime) return
+    try {
+      process.kill(this.#init.pid, 'SIGKILL')
+    } catch {
+      // Gone in this very moment.
+    }
+  }
+}
+
+const budgets = ({ limits, growing, output }: LimitOptions): DiskBudget[] => [
+  ...(growing.length > 0 ? [{ limit: 'disk' as const, bound: limits.disk, trees: growing }] : []),
+  ...(output === undefined ? [] : [{ limit: 'output' as const, bound: limits.output, trees: [output] }]),
+]
+
+/** Made before the sandbox: what cannot be bounded stops the run here. Sweeps what dead pens left, on the way. */
+export function openLimits(options: LimitOptions): LimitHandle {
+  const found = options.found ?? findMeans()
+  const { means } = found
+  const places =
+    means.how === 'cgroup-v1' ? means.parents.values() : means.how === 'cgroup-v2' ? [means.parent.dir] : []
+  if (means.how !== 'watchdog') sweepAndRemember(options.placesFile, places)
+  return new LimitHandle(options, found)
+}
+
+/** For commands that start nothing, such as a listing: what dead pens left goes away all the same. */
+export function sweepStaleCgroups(placesFile: string): void {
+  sweepAndRemember(placesFile, [])
+}

@@ -1,0 +1,59 @@
+/** Where pen itself stands in the cgroup hierarchies. A sandbox is put below, so that bounds on pen bound it too. */
+import { readFileSync } from 'node:fs'
+
+/** What the kernel says; tests bring their own, with a mount point of theirs. */
+export interface CgroupView {
+  /** `/proc/self/cgroup` */
+  readonly own: string
+  /** `/proc/self/mountinfo` */
+  readonly mounts: string
+}
+
+export interface OwnCgroups {
+  /** Controller to the directory of pen's own cgroup. */
+  readonly v1: ReadonlyMap<string, string>
+  /** Directory of pen's own v2 cgroup, and the highest one that this mount shows. */
+  readonly v2: { readonly dir: string; readonly top: string } | undefined
+}
+
+export const kernelView = (): CgroupView => ({
+  own: readFileSync('/proc/self/cgroup', 'utf8'),
+  mounts: readFileSync('/proc/self/mountinfo', 'utf8'),
+})
+
+export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
+  const paths = new Map<string, string>()
+  for (const line of view.own.split('\n')) {
+    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? []
+    if (controllers === undefined || path === undefined) continue
+    for (const controller of controllers.split(',')) paths.set(controller, path)
+  }
+  const v1 = new Map<string, string>()
+  let v2: OwnCgroups['v2']
+  for (const line of view.mounts.split('\n')) {
+    const cut = line.indexOf(' - cgroup')
+    if (cut < 0) continue
+    const [, , , root = '', point = ''] = line.slice(0, cut).split(' ').map(plain)
+    const [type, , options = ''] = line.slice(cut + 3).split(' ')
+    if (type === 'cgroup2') {
+      const dir = below(point, root, paths.get(''))
+      if (dir !== undefined) v2 = { dir, top: point }
+    } else
+      for (const controller of options.split(',')) {
+        const dir = below(point, root, paths.get(controller))
+        if (dir !== undefined && !v1.has(controller)) v1.set(controller, dir)
+      }
+  }
+  return { v1, v2 }
+}
+
+/** In a container the mount may show only a part of the hierarchy, or a part in which pen is not. */
+function below(point: string, root: string, path: string | undefined): string | undefined {
+  if (path === undefined || path.startsWith('/..')) return undefined
+  if (root === '/') return path === '/' ? point : `${point}${path}`
+  if (path !== root && !path.startsWith(`${root}/`)) return undefined
+  return `${point}${path.slice(root.length)}`
+}
+
+const plain = (field: string): string =>
+  field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

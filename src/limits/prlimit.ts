@@ -1,0 +1,59 @@
+/** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
+import { dlopen, FFIType, ptr } from 'bun:ffi'
+import { PenError } from '../base/error.ts'
+
+const RLIMIT_NPROC = 6
+
+const { i32, u64, ptr: pointer } = FFIType
+const open = (library: string) =>
+  dlopen(library, {
+    prlimit64: { args: [i32, i32, pointer, pointer], returns: i32 },
+    sched_setaffinity: { args: [i32, u64, pointer], returns: i32 },
+    sched_getaffinity: { args: [i32, u64, pointer], returns: i32 },
+  }).symbols
+
+let loaded: ReturnType<typeof open> | undefined
+
+function libc(): ReturnType<typeof open> {
+  const musl = `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`
+  for (const library of loaded === undefined ? ['libc.so.6', musl] : [])
+    try {
+      loaded = open(library)
+      break
+    } catch {
+      // The other libc.
+    }
+  if (loaded === undefined) throw new PenError('LIMIT', { what: 'the C library could not be loaded' })
+  return loaded
+}
+
+/**
+ * For the init of a sandbox before its command starts. In a user namespace of its own only the sandbox's processes
+ * count, from Linux 5.14 on. It does not bind when the sandbox's uid is 0 on the host.
+ */
+export function setProcessLimit(pid: number, limits: { readonly nproc: number }): void {
+  const pair = new BigUint64Array([BigInt(limits.nproc), BigInt(limits.nproc)])
+  if (libc().prlimit64(pid, RLIMIT_NPROC, ptr(pair), null) !== 0)
+    throw new PenError('LIMIT', {
+      what: `the number of processes could not be limited to ${limits.nproc}`,
+      hint: 'it may not be more than the hard limit that pen itself runs under (ulimit -Hu)',
+    })
+}
+
+const MASK_BYTES = 128
+
+/** CPUs that a process may run on. */
+export function processorsOf(pid: number): number[] {
+  const mask = new Uint8Array(MASK_BYTES)
+  if (libc().sched_getaffinity(pid, MASK_BYTES, ptr(mask)) < 0) return []
+  return [...mask].flatMap((byte, i) =>
+    [0, 1, 2, 3, 4, 5, 6, 7].filter(bit => (byte & (1 << bit)) !== 0).map(bit => i * 8 + bit),
+  )
+}
+
+/** Inherited by everything started later. False when the process is gone or the kernel refuses. */
+export function setProcessors(pid: number, processors: readonly number[]): boolean {
+  const mask = new Uint8Array(MASK_BYTES)
+  for (const cpu of processors) mask[cpu >> 3] = (mask[cpu >> 3] ?? 0) | (1 << (cpu & 7))
+  return libc().sched_setaffinity(pid, MASK_BYTES, ptr(mask)) === 0
+}

@@ -1,0 +1,62 @@
+/** What this user can bound on this machine, and by what. Looks only; `openLimits` tries. */
+import { release } from 'node:os'
+import type { Capabilities, Hold } from '../plan/gaps.ts'
+import type { CgroupLimit } from './cgroup.ts'
+import { findV1 } from './cgroup-v1.ts'
+import { findV2, type V2Parent } from './cgroup-v2.ts'
+import { type CgroupView, findOwnCgroups, kernelView, type OwnCgroups } from './own-cgroup.ts'
+import { findScopeTool, type ScopeTool } from './systemd-scope.ts'
+
+export type Means =
+  | { readonly how: 'cgroup-v1'; readonly parents: ReadonlyMap<CgroupLimit, string> }
+  | { readonly how: 'cgroup-v2'; readonly parent: V2Parent }
+  | { readonly how: 'systemd-scope'; readonly tool: ScopeTool }
+  | { readonly how: 'watchdog' }
+
+export interface LimitPlan {
+  readonly holds: Capabilities['limits']
+  readonly how: Means['how']
+}
+
+export interface Found {
+  readonly means: Means
+  readonly own: OwnCgroups
+  readonly held: ReadonlySet<CgroupLimit>
+}
+
+export const ALL: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
+
+export function findMeans(view: CgroupView = kernelView(), uid = process.getuid?.() ?? 0): Found {
+  const own = findOwnCgroups(view)
+  const v1 = findV1(own)
+  if (v1.size > 0) return { own, means: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
+  const v2 = findV2(own)
+  if (v2 !== undefined) return { own, means: { how: 'cgroup-v2', parent: v2 }, held: v2.holds }
+  const tool = own.v2 !== undefined && own.v1.size === 0 && uid !== 0 ? findScopeTool(uid) : undefined
+  if (tool !== undefined) return { own, means: { how: 'systemd-scope', tool }, held: new Set(ALL) }
+  return { own, means: { how: 'watchdog' }, held: new Set() }
+}
+
+/** Before 5.14 RLIMIT_NPROC counts every process of the user, in and out of the sandbox: of no use. */
+export function boundsProcessesByNamespace(kernel = release()): boolean {
+  const [major = 0, minor = 0] = kernel.split('.').map(Number)
+  return major > 5 || (major === 5 && minor >= 14)
+}
+
+export function planOf(found: Found, kernel = release()): LimitPlan {
+  const hold = (limit: CgroupLimit): Hold => (found.held.has(limit) ? 'kernel' : 'watchdog')
+  return {
+    how: found.means.how,
+    holds: {
+      memory: hold('memory'),
+      cpus: hold('cpus'),
+      pids: boundsProcessesByNamespace(kernel) ? 'kernel' : hold('pids'),
+      files: 'kernel',
+      disk: 'watchdog',
+      output: 'watchdog',
+      wall: 'watchdog',
+    },
+  }
+}
+
+export const probeLimits = (): LimitPlan => planOf(findMeans())

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onlyWhen } from '../../test/skip.ts'
+import { cgroupName, isAlive, ownerOf, startTimeOf } from './cgroup-name.ts'
+import { findMeans } from './probe.ts'
+import { sweepAndRemember } from './stale.ts'
+
+/** Cgroups are directories that `rmdir` takes away when nobody is inside: so are these. */
+let base = ''
+beforeEach(() => {
+  base = mkdtempSync(join(tmpdir(), 'pen-stale-'))
+  mkdirSync(`${base}/slice`)
+})
+afterEach(() => rmSync(base, { recursive: true, force: true }))
+
+const DEAD = `pen-${process.pid}-1-run`
+const sweep = (...places: string[]): void => sweepAndRemember(`${base}/state/places`, places)
+
+describe('names of cgroups', () => {
+  test('say which process made them', () => {
+    expect(ownerOf(cgroupName('web/app 1'))).toEqual({
+      pid: process.pid,
+      startTime: startTimeOf(process.pid) ?? '',
+    })
+    expect(cgroupName('web/app 1')).toEndWith('-web-app-1')
+  })
+
+  test('of a pid that was given to somebody else are dead', () => {
+    expect(isAlive({ pid: process.pid, startTime: '1' })).toBe(false)
+    expect(isAlive({ pid: process.pid, startTime: startTimeOf(process.pid) ?? '' })).toBe(true)
+  })
+
+  test('that are not pen’s belong to nobody', () => {
+    for (const name of ['user.slice', 'pen-1', 'pen-1-2', 'pen-x-2-run', 'open-1-2-run', 'pen-1-2-a/b'])
+      expect(ownerOf(name)).toBeUndefined()
+  })
+})
+
+describe('the sweep', () => {
+  test('takes what a dead pen left, and nothing else', () => {
+    const alive = cgroupName('run')
+    for (const name of [DEAD, alive, 'user.slice']) mkdirSync(`${base}/slice/${name}`)
+    sweep(`${base}/slice`)
+    expect(readdirSync(`${base}/slice`).sort()).toEqual([alive, 'user.slice'].sort())
+  })
+
+  test('leaves what is still in use to the next one', () => {
+    mkdirSync(`${base}/slice/${DEAD}/process`, { recursive: true })
+    sweep(`${base}/slice`)
+    expect(existsSync(`${base}/slice/${DEAD}`)).toBe(true)
+    rmSync(`${base}/slice/${DEAD}/process`, { recursive: true })
+    sweep(`${base}/slice`)
+    expect(existsSync(`${base}/slice/${DEAD}`)).toBe(false)
+  })
+
+  test('finds what was left in another login’s cgroup', () => {
+    sweep(`${base}/slice`)
+    mkdirSync(`${base}/slice/${DEAD}`)
+    sweep()
+    expect(readdirSync(`${base}/slice`)).toEqual([])
+  })
+
+  test('remembers a place once, and forgets one that is gone', () => {
+    sweep(`${base}/slice`)
+    sweep(`${base}/slice`)
+    expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/slice\n`)
+    rmSync(`${base}/slice`, { recursive: true })
+    mkdirSync(`${base}/other`)
+    sweep(`${base}/other`)
+    expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/other\n`)
+  })
+
+  const { means } = findMeans()
+  onlyWhen(means.how === 'cgroup-v1')('works on the real thing', () => {
+    const place = means.how === 'cgroup-v1' ? (means.parents.get('pids') ?? '') : ''
+    mkdirSync(`${place}/${DEAD}`)
+    sweep(place)
+    expect(existsSync(`${place}/${DEAD}`)).toBe(false)
+  })
+})

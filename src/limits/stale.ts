@@ -1,0 +1,65 @@
+/**
+ * A pen that was ended by SIGKILL leaves empty cgroups behind; the next one takes them away. It may stand in another
+ * cgroup than the first (another login, another service), so the places where pen ever made one are kept in a small file.
+ */
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import { removed } from './cgroup.ts'
+import { isAlive, ownerOf } from './cgroup-name.ts'
+
+const MOST_PLACES = 64
+
+/** Takes away what dead pens left at these places. Costs one look at each place. */
+export function sweepPlaces(places: Iterable<string>): { readonly gone: readonly string[] } {
+  const gone: string[] = []
+  for (const place of places) {
+    let names: string[]
+    try {
+      names = readdirSync(place)
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') gone.push(place)
+      continue
+    }
+    for (const name of names) {
+      const owner = ownerOf(name)
+      // One that still has processes refuses: its sandbox is just being ended, and the next sweep finds it empty.
+      if (owner !== undefined && !isAlive(owner)) removed(`${place}/${name}`)
+    }
+  }
+  return { gone }
+}
+
+function readPlaces(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .filter(line => line.startsWith('/'))
+  } catch {
+    return []
+  }
+}
+
+/**
+ * Sweeps every remembered place and those given now, and remembers the new ones. The file is pen's own, in the user's
+ * state; all it can cause is the removal of empty cgroups with pen's name.
+ */
+export function sweepAndRemember(file: string, now: Iterable<string>): void {
+  const known = readPlaces(file)
+  const places = new Set([...known, ...now])
+  const gone = new Set(sweepPlaces(places).gone)
+  const fresh = [...places].filter(place => !known.includes(place) && !gone.has(place))
+  if (fresh.length === 0 && gone.size === 0) return
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    const text = (lines: readonly string[]): string => lines.map(line => `${line}\n`).join('')
+    // Two pens at once: appending loses nothing. A rewrite may lose a line that the other one appends again next time.
+    if (gone.size === 0 && places.size <= MOST_PLACES) appendFileSync(file, text(fresh), { mode: 0o600 })
+    else
+      writeFileSync(file, text([...places].filter(place => !gone.has(place)).slice(-MOST_PLACES)), {
+        mode: 0o600,
+      })
+  } catch {
+    // A full disk or a read-only home: the places of this run are swept by pens that stand in the same cgroup.
+  }
+}
