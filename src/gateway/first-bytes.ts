@@ -63,15 +63,22 @@ function classifyText(bytes: Uint8Array): FirstBytes {
   }
   // A word, then something that ends no method: `FIX`, AMQP, `@RSYNCD:` and their like.
   if (!isBlank(next)) return OPAQUE
-  const end = bytes.indexOf(0x0a, at)
-  const line = ascii(bytes, start, end === -1 ? bytes.length : end)
+  const end = endOfLine(bytes, at)
+  const line = ascii(bytes, start, end)
   const isKnown = KNOWN_REQUEST.test(line)
-  if (end === -1) {
+  if (end === bytes.length) {
     if (bytes.length - start > MAX_UNDECIDED) return isKnown ? HTTP : OPAQUE_TOO_LONG
-    if (isKnown) return MORE_HTTP
-    return line.includes('\0') ? OPAQUE : MORE
+    return isKnown ? MORE_HTTP : MORE
   }
-  return VERSION.test(line) || OLDEST_REQUEST.test(line) ? HTTP : OPAQUE
+  if (VERSION.test(line) || OLDEST_REQUEST.test(line)) return HTTP
+  // Binary protocols have a NUL somewhere; a request has none, and its reader says so.
+  return isKnown && bytes[end] === 0 ? HTTP : OPAQUE
+}
+
+/** Where the first line ends: at a LF, or at a NUL, which no request line holds. */
+function endOfLine(bytes: Uint8Array, from: number): number {
+  for (let at = from; at < bytes.length; at++) if (bytes[at] === 0x0a || bytes[at] === 0) return at
+  return bytes.length
 }
 
 const OPAQUE_TOO_LONG: FirstBytes = { kind: 'refused', as: 'opaque', why: 'the first line has no end' }
@@ -88,7 +95,8 @@ const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 /** A load balancer's word for the client behind it. A server that believes it would judge the rest by another client. */
 const FOREIGN: FirstBytes = { kind: 'refused', as: 'opaque', why: 'a PROXY header names another client' }
 
-const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === 0x0a
+/** What `isspace` in C says, since some server will skip it. */
+const isBlank = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 const ascii = (bytes: Uint8Array, from: number, to: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')
