@@ -12,6 +12,7 @@ import type { UndoStack } from '../../base/undo.ts'
 import { cString, systemCall } from './libc.ts'
 
 const CLONE_NEWNS = 0x20000
+const CLONE_FS = 0x200
 const MS_REC_PRIVATE = 0x4000 | 0x40000
 const AT_FDCWD = -100
 const AT_EMPTY_PATH = 0x1000
@@ -118,6 +119,9 @@ export class Staging {
   leave(): void {
     if (this.#left) return
     this.#left = true
+    // A thread that the runtime began meanwhile shares our root and current directory, and the kernel lets nobody who
+    // shares them change namespaces.
+    systemCall('unshare', CALL.unshare, CLONE_FS)
     systemCall('setns', CALL.setns, this.#home, CLONE_NEWNS)
     closeSync(this.#home)
     process.chdir(this.#cwd)
