@@ -16,8 +16,19 @@ export type Place =
 export interface Entrance {
   /** Put before a command, these words start it in the place. */
   readonly words: readonly string[]
-  /** Whether the place has a user namespace of its own, in which we are uid 0. */
-  readonly userNamespace: boolean
+  readonly userNamespace: UserNamespace
+}
+
+/**
+ * `own-id`: our id is its uid 0 and it has no other. `many-ids`: we have to become its uid 0, else the program that is started
+ * would have no power there.
+ */
+export type UserNamespace = 'none' | 'own-id' | 'many-ids'
+
+const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>> = {
+  // Becoming another uid begins with giving up groups, which the kernel refuses here.
+  'own-id': ['--preserve-credentials'],
+  'many-ids': ['--setuid=0', '--setgid=0'],
 }
 
 const CAP_NET_ADMIN = 12
@@ -29,29 +40,30 @@ export function entranceOf(place: Place): Entrance {
     case 'new': {
       // With the powers of the host's root the namespace belongs to the host. Without, it belongs to a user namespace
       // around the sandbox's own. In neither case is the sandbox's root its owner.
-      const userNamespace = !mayMakeNamespaces()
-      const user = userNamespace ? ['--user', '--map-root-user'] : []
+      const userNamespace = mayMakeNamespaces() ? 'none' : 'own-id'
+      const user = userNamespace === 'none' ? [] : ['--user', '--map-root-user']
       return { words: [tool('unshare'), ...user, '--net', '--'], userNamespace }
     }
     case 'of-process': {
-      const user = place.userNamespace ? ['--user'] : []
+      const userNamespace = place.userNamespace ? kindOf(place.pid) : 'none'
+      const user = userNamespace === 'none' ? [] : ['--user', ...BECOME[userNamespace]]
       return {
         words: [tool('nsenter'), '--target', String(place.pid), ...user, '--net', '--'],
-        userNamespace: place.userNamespace,
+        userNamespace,
       }
     }
   }
 }
 
 /** The way in later, by the descriptors of the namespaces: they last as long as this process holds them. */
-export function entranceBy(network: number, user: number | undefined): Entrance {
+export function entranceBy(network: number, user: number, userNamespace: UserNamespace): Entrance {
   const held = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
-  const userWords = user === undefined ? [] : [`--user=${held(user)}`, '--preserve-credentials']
-  return {
-    words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'],
-    userNamespace: user !== undefined,
-  }
+  const userWords = userNamespace === 'none' ? [] : [`--user=${held(user)}`, ...BECOME[userNamespace]]
+  return { words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'], userNamespace }
 }
+
+const kindOf = (pid: number): UserNamespace =>
+  readFileSync(`/proc/${pid}/setgroups`, 'utf8').trim() === 'deny' ? 'own-id' : 'many-ids'
 
 const CLONE_NEWNET = 0x40000000
 

@@ -66,10 +66,9 @@ const RESERVED_DESCRIPTORS = 256
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const place = options.place ?? { kind: 'new' }
   const nft = options.mapPorts === false ? undefined : findTool('nft')
+  const furnishing = furnish(place, options.ports, nft)
   // Loaded while we wait for the other process anyway.
-  const modules = [import('node:net'), import('node:dgram')]
-  const furnished = await furnish(place, options.ports, nft)
-  await Promise.all(modules)
+  const [furnished] = await Promise.all([furnishing, import('node:net'), import('node:dgram')])
   return new OpenDoor(furnished, nft)
 }
 
@@ -92,9 +91,11 @@ class OpenDoor implements Door {
     this.recordsRefusals = furnished.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
     const { userNamespace } = furnished.entrance
-    this.#network = this.#withRole('network')[0] ?? -1
-    this.#words = entranceBy(this.#network, userNamespace ? this.#withRole('user')[0] : undefined).words
-    this.wrap = userNamespace ? this.#words : []
+    const [network = -1] = this.#withRole('network')
+    const [user = -1] = this.#withRole('user')
+    this.#network = network
+    this.#words = entranceBy(network, user, userNamespace).words
+    this.wrap = userNamespace === 'none' ? [] : this.#words
   }
 
   within<T>(start: () => T): T {
