@@ -199,6 +199,7 @@ function stageAll(
     const stat = lstatSync(path)
     roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
   }
+  staging.show()
   return path => {
     const root = [...roots.keys()].find(top => isWithin(path, top))
     return root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`

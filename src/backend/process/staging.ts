@@ -5,7 +5,7 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-import { closeSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import type { UndoStack } from '../../base/undo.ts'
@@ -17,6 +17,7 @@ const MS_REC_PRIVATE = 0x4000 | 0x40000
 const AT_FDCWD = -100
 const AT_EMPTY_PATH = 0x1000
 const AT_RECURSIVE = 0x8000
+const AT_SYMLINK_NOFOLLOW = 0x100
 const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
 const MOVE_MOUNT_F_EMPTY_PATH = 4
 const MOUNT_ATTR_IDMAP = 0x100000n
@@ -36,14 +37,21 @@ export interface Identity {
   readonly gid: number
 }
 
-/** A directory that every system has and that a bubblewrap of any uid can enter; covered only inside the namespace. */
-const STAGE = '/mnt'
+/** A directory that a bubblewrap of any uid can enter and that holds nothing of the system; covered only inside the namespace. */
+const stageDirectory = (): string => ['/mnt', '/media', '/srv'].find(path => existsSync(path)) ?? '/tmp'
+
+interface Staged {
+  readonly tree: number
+  readonly at: string
+  readonly kind: 'file' | 'directory'
+}
 
 export class Staging {
   readonly #home: number
   readonly #cwd = process.cwd()
   readonly #mapping: Mapping
-  #count = 0
+  readonly #stage = stageDirectory()
+  readonly #staged: Staged[] = []
   #left: boolean = false
 
   /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
@@ -53,29 +61,35 @@ export class Staging {
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CALL.unshare, CLONE_NEWNS)
     systemCall('mount', CALL.mount, cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
-    systemCall(
-      'mount',
-      CALL.mount,
-      cString('pen'),
-      cString(STAGE),
-      cString('tmpfs'),
-      6,
-      cString('mode=755,size=64k'),
-    )
   }
 
-  /** Shows `path` under a name that the sandbox's uid can reach, with root's files mapped to it when `map` is set. */
+  /** The name under which the sandbox's uid will reach `path`, with root's files mapped to it when `map` is set. */
   stage(path: string, kind: 'file' | 'directory', map: boolean): string {
-    const at = `${STAGE}/${this.#count++}`
     const tree = systemCall(
       'open_tree',
       CALL.openTree,
       AT_FDCWD,
       cString(path),
-      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE,
+      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW,
     )
-    try {
-      if (map) this.#map(tree, path)
+    const at = `${this.#stage}/${this.#staged.length}`
+    this.#staged.push({ tree, at, kind })
+    if (map) this.#map(tree, path)
+    return at
+  }
+
+  /** Puts what was staged in place. Only now is the stage covered: a project may lie below it. */
+  show(): void {
+    systemCall(
+      'mount',
+      CALL.mount,
+      cString('pen'),
+      cString(this.#stage),
+      cString('tmpfs'),
+      6,
+      cString('mode=755,size=64k'),
+    )
+    for (const { tree, at, kind } of this.#staged) {
       if (kind === 'directory') mkdirSync(at)
       else writeFileSync(at, '')
       systemCall(
@@ -87,10 +101,7 @@ export class Staging {
         cString(at),
         MOVE_MOUNT_F_EMPTY_PATH,
       )
-    } finally {
-      closeSync(tree)
     }
-    return at
   }
 
   #map(tree: number, path: string): void {
@@ -119,6 +130,7 @@ export class Staging {
   leave(): void {
     if (this.#left) return
     this.#left = true
+    for (const { tree } of this.#staged) closeSync(tree)
     // A thread that the runtime began meanwhile shares our root and current directory, and the kernel lets nobody who
     // shares them change namespaces.
     systemCall('unshare', CALL.unshare, CLONE_FS)
@@ -129,7 +141,10 @@ export class Staging {
   }
 }
 
-/** A user namespace in which 0 is the sandbox's uid: only its mapping is used, nothing ever runs in it but `sleep`. */
+/**
+ * A user namespace in which 0 is the sandbox's uid, and every other id itself, so that a group or another owner on one
+ * of root's files makes it no less root's. Only its mapping is used: nothing ever runs in it but a `cat` that waits for us.
+ */
 class Mapping {
   readonly #identity: Identity
   readonly #holder: Bun.Subprocess
@@ -138,14 +153,15 @@ class Mapping {
   constructor(identity: Identity) {
     this.#identity = identity
     const unshare = findTool('unshare')
-    const sleep = findTool('sleep')
-    if (unshare === undefined || sleep === undefined)
+    const cat = findTool('cat')
+    if (unshare === undefined || cat === undefined)
       throw new PenError('MISSING_TOOL', {
-        what: 'unshare and sleep are needed to run as root',
+        what: 'unshare and cat are needed to run as root',
         hint: 'install util-linux and coreutils',
       })
-    this.#holder = Bun.spawn([unshare, '--user', sleep, '10'], {
-      stdio: ['ignore', 'ignore', 'ignore'],
+    // It ends when its input does: also when pen is killed.
+    this.#holder = Bun.spawn([unshare, '--user', cat], {
+      stdio: ['pipe', 'ignore', 'ignore'],
       env: {},
       cwd: '/',
     })
@@ -156,8 +172,8 @@ class Mapping {
     if (this.#fd !== undefined) return this.#fd
     const { uid, gid } = this.#identity
     this.#awaitNamespace()
-    writeFileSync(`/proc/${this.#holder.pid}/uid_map`, `0 ${uid} 1`)
-    writeFileSync(`/proc/${this.#holder.pid}/gid_map`, `0 ${gid} 1`)
+    writeFileSync(`/proc/${this.#holder.pid}/uid_map`, mapOfRoot(uid))
+    writeFileSync(`/proc/${this.#holder.pid}/gid_map`, mapOfRoot(gid))
     this.#fd = openSync(`/proc/${this.#holder.pid}/ns/user`, 'r')
     return this.#fd
   }
@@ -181,6 +197,8 @@ class Mapping {
     this.#holder.kill('SIGKILL')
   }
 }
+
+const mapOfRoot = (id: number): string => `0 ${id} 1${id > 1 ? `\n1 1 ${id - 1}` : ''}\n`
 
 export const USERNS_HINT =
   'user namespaces are blocked here: on Ubuntu 24.04 allow bwrap in AppArmor (sysctl kernel.apparmor_restrict_unprivileged_userns=0), in Docker run with --security-opt seccomp=unconfined, on hardened kernels set kernel.unprivileged_userns_clone=1'
