@@ -31,8 +31,6 @@ const MAX_KNOWN = 1024
 const MAX_ADDRESSES = 32
 /** The other family is waited for this long once one has answered. */
 const OTHER_FAMILY_MS = 50
-/** The host may move to another network; its servers are read again after this long. */
-const SERVERS_MS = 10_000
 const HOSTS_MS = 2_000
 const MAX_HOSTS_FILE = 1_048_576
 
@@ -46,8 +44,6 @@ export class HostResolver implements Resolver {
   readonly #options: ResolverOptions
   readonly #known = new Map<Host, { readonly until: number; readonly resolution: Resolution }>()
   readonly #asking = new Map<Host, Promise<Resolution>>()
-  #dns: DnsResolver | undefined
-  #dnsSince = 0
   #hosts: { readonly since: number; readonly text: string } | undefined
 
   constructor(options: ResolverOptions = {}) {
@@ -115,15 +111,12 @@ export class HostResolver implements Resolver {
     })
   }
 
+  /** A fresh one each time: it reads the host's name servers anew, and it has a cache of its own that would outlive ours. */
   #resolver(): DnsResolver {
-    const now = performance.now()
-    if (this.#dns === undefined || now - this.#dnsSince > SERVERS_MS) {
-      const { servers, timeoutMs = 5000 } = this.#options
-      this.#dns = new DnsResolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
-      if (servers !== undefined) this.#dns.setServers(servers)
-      this.#dnsSince = now
-    }
-    return this.#dns
+    const { servers, timeoutMs = 5000 } = this.#options
+    const dns = new DnsResolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
+    if (servers !== undefined) dns.setServers(servers)
+    return dns
   }
 
   async #fromHostsFile(name: Host): Promise<Address[]> {

@@ -107,7 +107,8 @@ export class World {
 
   /** What a program does that looks the name up and connects. */
   byName(name: string, at: number): Promise<Client> {
-    const synthetic = address(`198.18.0.${this.#names.size + 1}`)
+    const number = this.#names.size + 1
+    const synthetic = address(`198.18.${number >> 8}.${number & 0xff}`)
     this.#names.set(synthetic, host(name))
     return this.#open(synthetic, at, 'transparent')
   }
@@ -117,7 +118,7 @@ export class World {
   }
 
   byProxy(): Promise<Client> {
-    return this.#open(address('198.18.0.254'), 3128, 'proxy')
+    return this.#open(address('198.19.255.254'), 3128, 'proxy')
   }
 
   kinds(): string[] {
