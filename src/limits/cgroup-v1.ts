@@ -68,13 +68,7 @@ const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> 
   memory: (dir, { memory }) => {
     setLimit(`${dir}/memory.limit_in_bytes`, memory)
     // Absent where the kernel does not count swap; then nothing of the sandbox is to be swapped at all.
-    for (const [file, value] of [
-      ['memory.memsw.limit_in_bytes', memory],
-      ['memory.swappiness', 0],
-    ] as const)
-      try {
-        writeFileSync(`${dir}/${file}`, String(value), { flag: 'r+' })
-      } catch {}
+    if (!tryToSet(`${dir}/memory.memsw.limit_in_bytes`, memory)) tryToSet(`${dir}/memory.swappiness`, 0)
   },
   pids: (dir, { pids }) => setLimit(`${dir}/pids.max`, pids + OWN_PROCESSES),
   cpus: (dir, limits) => {
@@ -83,13 +77,22 @@ const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> 
   },
 }
 
+function tryToSet(file: string, value: number): boolean {
+  try {
+    writeFileSync(file, String(value), { flag: 'r+' })
+    return true
+  } catch {
+    return false
+  }
+}
+
 function opened(
   dirs: ReadonlyMap<CgroupLimit, string>,
   joinFds: readonly number[],
   holds: ReadonlySet<CgroupLimit>,
 ): Cgroup {
   const counter = (limit: CgroupLimit, file: string): CounterFile =>
-    new CounterFile(dirs.has(limit) ? `${dirs.get(limit)}/${file}` : '')
+    new CounterFile(dirs.has(limit) ? `${dirs.get(limit)}/${file}` : undefined)
   const oom = counter('memory', 'memory.oom_control')
   const forks = counter('pids', 'pids.events')
   const cpu = counter('cpus', 'cpu.stat')

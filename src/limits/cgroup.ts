@@ -50,26 +50,26 @@ export function setLimit(file: string, value: number | string): void {
   }
 }
 
-/** A counter file kept open: reading it again costs one system call. */
+/** A counter file, opened when it is first asked and then kept: reading it again costs one system call. */
 export class CounterFile {
-  readonly #fd: number | undefined
-  readonly #buffer = Buffer.alloc(1024)
+  readonly #path: string | undefined
+  #fd: number | undefined
+  #buffer: Buffer | undefined
 
-  constructor(path: string) {
-    try {
-      this.#fd = openSync(path, 'r')
-    } catch {
-      this.#fd = undefined
-    }
+  constructor(path: string | undefined) {
+    this.#path = path
   }
 
   /** The number after a key, or the first number when there are no keys. */
   read(key?: string): number | undefined {
-    if (this.#fd === undefined) return undefined
+    if (this.#path === undefined) return undefined
     try {
+      this.#fd ??= openSync(this.#path, 'r')
+      this.#buffer ??= Buffer.alloc(1024)
       const text = this.#buffer.toString('latin1', 0, readSync(this.#fd, this.#buffer, 0, 1024, 0))
-      const found = key === undefined ? /^(\d+)/.exec(text) : new RegExp(`^${key} (\\d+)`, 'm').exec(text)
-      return found === null ? undefined : Number(found[1])
+      if (key === undefined) return Number.parseInt(text, 10)
+      const line = text.split('\n').find(words => words.startsWith(`${key} `))
+      return line === undefined ? undefined : Number(line.slice(key.length + 1))
     } catch {
       return undefined
     }
@@ -77,6 +77,7 @@ export class CounterFile {
 
   close(): void {
     if (this.#fd !== undefined) closeSync(this.#fd)
+    this.#fd = undefined
   }
 }
 

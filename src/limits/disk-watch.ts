@@ -19,6 +19,8 @@ const CLOCK_SLACK_MS = 20
 /** Signs of less than this part of the bound are not worth another walk. */
 const GRAIN = 0.04
 const LONGEST_REST_MS = 3000
+const CALM_MS = 250
+const CLOSE_MS = 40
 const FLOOR_BYTES = 256 * 2 ** 20
 const FLOOR_PART = 0.01
 
@@ -75,6 +77,7 @@ export class DiskWatch {
   readonly #watched: readonly Watched[]
   readonly #tell: (hit: LimitHit) => void
   #written = 0
+  #looked = performance.now()
   /** Growth that went together with writes of the sandbox, wherever it may be. */
   #together = 0
   #stopped = false
@@ -96,8 +99,8 @@ export class DiskWatch {
     this.#stopped = true
   }
 
-  /** Resolves when what had to be measured has been; the caller need not wait. */
-  async look(init: number): Promise<void> {
+  /** Resolves when what had to be measured has been, with how long to wait for the next look. */
+  async look(init: number): Promise<number> {
     const members = listTree(init)
     const written = members.reduce((sum, { pid }) => sum + writtenBy(pid), 0)
     const wrote = Math.max(0, written - this.#written)
@@ -105,18 +108,31 @@ export class DiskWatch {
     const change = [...this.#systems.values()].reduce((sum, system) => sum + system.look(), 0)
     this.#together = Math.max(0, this.#together + (change > 0 ? Math.min(change, wrote) : change))
     const now = performance.now()
-    const due = this.#watched.filter(budget => {
-      const sign = Math.max(this.#over(budget, 'risen'), this.#written)
-      const wanted = Math.max(budget.bound - budget.known, budget.bound * GRAIN)
-      return !budget.walking && now >= budget.restUntil && sign - budget.sign >= wanted
-    })
+    const speed = Math.max(change, wrote) / (now - this.#looked)
+    this.#looked = now
+    const due = this.#watched.filter(
+      budget => !budget.walking && now >= budget.restUntil && this.#missing(budget) <= 0,
+    )
     await Promise.all(due.map(budget => this.#measure(budget, init)))
+    // Half of the way to the nearest bound at this speed, so that a fast writer does not get far beyond it.
+    const nearest = Math.min(...this.#watched.map(budget => Math.max(0, this.#missing(budget))))
+    return speed > 0 ? Math.min(CALM_MS, Math.max(CLOSE_MS, nearest / speed / 2)) : CALM_MS
+  }
+
+  #sign(budget: Watched): number {
+    return Math.max(this.#over(budget, 'risen'), this.#written)
+  }
+
+  /** How much more must seem to be written before the trees are worth a measurement. */
+  #missing(budget: Watched): number {
+    const wanted = Math.max(budget.bound - budget.known, budget.bound * GRAIN)
+    return wanted - (this.#sign(budget) - budget.sign)
   }
 
   async #measure(budget: Watched, init: number): Promise<void> {
     const began = performance.now()
     budget.walking = true
-    budget.sign = Math.max(this.#over(budget, 'risen'), this.#written)
+    budget.sign = this.#sign(budget)
     const { used, note } = await this.#growth(budget, init)
     budget.known = used
     budget.walking = false

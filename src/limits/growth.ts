@@ -162,7 +162,8 @@ function isMounted(device: number): boolean {
   return mounts.includes(` ${major}:${minor} `)
 }
 
-export const deviceOf = (path: string): number | undefined => quietly(() => lstatSync(path))?.dev
+export const deviceOf = (path: string): number | undefined =>
+  quietly(() => lstatSync(path, { throwIfNoEntry: false }))?.dev
 
 function quietly<T>(look: () => T): T | undefined {
   try {

@@ -15,7 +15,7 @@ import { Watchdog } from './watchdog.ts'
 
 const FIRST_LOOK_MS = 100
 const COUNTERS_MS = 200
-const DISK_MS = 250
+const AFTER_ERROR_MS = 250
 /** Looking may take this part of one core, whatever the sandbox does to make it slow. */
 const SHARE = 0.05
 
@@ -57,6 +57,8 @@ export class LimitHandle {
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
+  /** Left for when the sandbox runs: nobody waits for it. */
+  #sweep: (() => void) | undefined
   #finished: boolean = false
 
   constructor(options: LimitOptions, found: Found) {
@@ -64,6 +66,8 @@ export class LimitHandle {
     this.#found = found
     this.#name = cgroupName(options.runId)
     this.#cgroup = this.#open()
+    if (found.means.how !== 'watchdog')
+      this.#sweep = () => sweepAndRemember(options.placesFile, placesOf(found))
     this.joinFds = this.#cgroup?.joinFds ?? []
     const tool = found.means.how === 'systemd-scope' ? found.means.tool : undefined
     this.wrap = tool === undefined ? [] : scopeArguments(tool, options.limits, this.#name)
@@ -83,6 +87,7 @@ export class LimitHandle {
   /** Starts watching: before the command starts if it can be, so that what holds from the start does. */
   attach(init: number): void {
     this.#init = { pid: init, startTime: startTimeOf(init) }
+    setImmediate(() => this.#sweepOnce())
     const unheld = ALL.filter(limit => !this.#found.held.has(limit))
     const watch = new Set<CgroupLimit>(unheld)
     if (this.#limits.cpus >= availableParallelism()) watch.delete('cpus')
@@ -94,10 +99,7 @@ export class LimitHandle {
       this.#repeat(() => watchdog.look())
     }
     if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
-    this.#repeat(async () => {
-      await this.#disk.look(init)
-      return DISK_MS
-    })
+    this.#repeat(() => this.#disk.look(init))
   }
 
   /** Heard once for each limit that is reached, while the sandbox runs. One that is `killed` has been ended already. */
@@ -119,6 +121,7 @@ export class LimitHandle {
   /** After the end: the last word of every counter. Nothing is watched any more. */
   async finish(): Promise<LimitHit[]> {
     this.#finished = true
+    this.#sweepOnce()
     for (const timer of this.#timers) clearTimeout(timer)
     this.#watchdog?.stop()
     this.#disk.stop()
@@ -133,6 +136,11 @@ export class LimitHandle {
     await removeCgroups(this.#cgroup?.dirs ?? [])
   }
 
+  #sweepOnce(): void {
+    this.#sweep?.()
+    this.#sweep = undefined
+  }
+
   #repeat(look: () => number | Promise<number>): void {
     const again = (ms: number): void => {
       if (this.#finished) return
@@ -140,8 +148,13 @@ export class LimitHandle {
         this.#timers.delete(timer)
         const began = performance.now()
         const next = look()
-        if (typeof next === 'number') again(Math.max(next, (performance.now() - began) / SHARE))
-        else void next.then(again, () => again(DISK_MS))
+        const least = (performance.now() - began) / SHARE
+        if (typeof next === 'number') again(Math.max(next, least))
+        else
+          void next.then(
+            wait => again(Math.max(wait, least)),
+            () => again(AFTER_ERROR_MS),
+          )
       }, ms)
       timer.unref()
       this.#timers.add(timer)
@@ -206,15 +219,14 @@ const budgets = ({ limits, growing, output }: LimitOptions): DiskBudget[] => [
   ...(output === undefined ? [] : [{ limit: 'output' as const, bound: limits.output, trees: [output] }]),
 ]
 
-/** Made before the sandbox: what cannot be bounded stops the run here. Sweeps what dead pens left, on the way. */
-export function openLimits(options: LimitOptions): LimitHandle {
-  const found = options.found ?? findMeans()
-  const { means } = found
-  const places =
-    means.how === 'cgroup-v1' ? means.parents.values() : means.how === 'cgroup-v2' ? [means.parent.dir] : []
-  if (means.how !== 'watchdog') sweepAndRemember(options.placesFile, places)
-  return new LimitHandle(options, found)
+function placesOf({ means }: Found): Iterable<string> {
+  if (means.how === 'cgroup-v1') return means.parents.values()
+  return means.how === 'cgroup-v2' ? [means.parent.dir] : []
 }
+
+/** Made before the sandbox: what cannot be bounded stops the run here. */
+export const openLimits = (options: LimitOptions): LimitHandle =>
+  new LimitHandle(options, options.found ?? findMeans())
 
 /** For commands that start nothing, such as a listing: what dead pens left goes away all the same. */
 export function sweepStaleCgroups(placesFile: string): void {

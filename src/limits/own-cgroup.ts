@@ -21,20 +21,24 @@ export const kernelView = (): CgroupView => ({
   mounts: readFileSync('/proc/self/mountinfo', 'utf8'),
 })
 
+/** By hand and without regular expressions: this runs before every sandbox, once, and compiling one costs more than it does. */
 export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
   const paths = new Map<string, string>()
   for (const line of view.own.split('\n')) {
-    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? []
-    if (controllers === undefined || path === undefined) continue
-    for (const controller of controllers.split(',')) paths.set(controller, path)
+    const first = line.indexOf(':')
+    const second = line.indexOf(':', first + 1)
+    if (second < 0 || line[second + 1] !== '/') continue
+    const path = line.slice(second + 1)
+    for (const controller of line.slice(first + 1, second).split(',')) paths.set(controller, path)
   }
   const v1 = new Map<string, string>()
   let v2: OwnCgroups['v2']
-  for (const line of view.mounts.split('\n')) {
-    const cut = line.indexOf(' - cgroup')
-    if (cut < 0) continue
-    const [, , , root = '', point = ''] = line.slice(0, cut).split(' ').map(plain)
-    const [type, , options = ''] = line.slice(cut + 3).split(' ')
+  for (let cut = view.mounts.indexOf(MARK); cut >= 0; cut = view.mounts.indexOf(MARK, cut + 1)) {
+    const end = view.mounts.indexOf('\n', cut)
+    const head = view.mounts.slice(view.mounts.lastIndexOf('\n', cut) + 1, cut).split(' ')
+    const root = plain(head[3] ?? '')
+    const point = plain(head[4] ?? '')
+    const [type, , options = ''] = view.mounts.slice(cut + 3, end < 0 ? undefined : end).split(' ')
     if (type === 'cgroup2') {
       const dir = below(point, root, paths.get(''))
       if (dir !== undefined) v2 = { dir, top: point }
@@ -47,6 +51,8 @@ export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
   return { v1, v2 }
 }
 
+const MARK = ' - cgroup'
+
 /** In a container the mount may show only a part of the hierarchy, or a part in which pen is not. */
 function below(point: string, root: string, path: string | undefined): string | undefined {
   if (path === undefined || path.startsWith('/..')) return undefined
@@ -55,5 +61,8 @@ function below(point: string, root: string, path: string | undefined): string | 
   return `${point}${path.slice(root.length)}`
 }
 
+/** The kernel writes blanks in paths as octal numbers. */
 const plain = (field: string): string =>
-  field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+  field.includes('\\')
+    ? field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+    : field
