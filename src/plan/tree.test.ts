@@ -40,6 +40,18 @@ describe('the file tree', () => {
     for (const [, size] of scratch) expect(size).toBeLessThanOrEqual(512 * 1024 ** 2)
   })
 
+  test('a place that a profile grants is refused when a link leads away from it', () => {
+    const linked = (real: string) => {
+      const policy = policyOf({ profile: 'strict' })
+      const facts = factsFor(policy, EXISTING)
+      const located = new Map([...facts.located, [`${WS}/output`, { real, kind: 'directory' as const }]])
+      return () => buildTree(policy, { ...facts, located }, { uid: 1000, gid: 1000 })
+    }
+    expect(linked('/h/u/.ssh')).toThrow(PenError)
+    expect(linked('/h/u/.ssh')).toThrow('a link leads from it to /h/u/.ssh')
+    expect(linked(`${WS}/output`)).not.toThrow()
+  })
+
   test('covers what is denied and there, and what is deeper wins over it', () => {
     expect(at({}, `${WS}/.env`)).toEqual([`cover ${WS}/.env  (denied by .env*)`])
     const { steps } = tree({ files: { deny: ['a'], read: ['a/b'] } })

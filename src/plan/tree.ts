@@ -45,7 +45,14 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
     const read = decideFile(policy, path, 'read')
     // A grant whose place is also a protected one (no write) or a denied one (nothing) gives what is left of it.
     if (!read.ok) continue
-    const kind = facts.located.get(path)?.kind ?? 'absent'
+    const { kind, real } = facts.located.get(path) ?? { kind: 'absent', real: path }
+    // The user's own grants were resolved when they were read. A link at a place that a profile names was made later, by
+    // whoever can write the project: following it would grant what it leads to.
+    if (real !== path)
+      throw new PenError('PATH_REFUSED', {
+        what: `${path} is granted by ${showSource(read.source)}, but a link leads from it to ${real}`,
+        hint: 'replace the link by a directory, or grant the place that it leads to by its own name',
+      })
     if (kind === 'absent') {
       if (write.ok && isWithin(path, policy.workspace)) make.push(path)
       else {

@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -217,7 +218,7 @@ function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
     if (out.has(step.from)) continue
     const fd = openSync(step.from, O_PATH | constants.O_NOFOLLOW)
     undo.push('pinned path', () => closeSync(fd))
-    if (readlinkSync(`/proc/self/fd/${fd}`) !== step.from)
+    if (fstatSync(fd).isSymbolicLink() || readlinkSync(`/proc/self/fd/${fd}`) !== step.from)
       throw new PenError('PATH_REFUSED', {
         what: 'a path in the workspace changed while pen was looking',
         at: step.from,
