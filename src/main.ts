@@ -18,5 +18,14 @@ process.on('unhandledRejection', end)
 const openDoor = (): Promise<ExitCode> =>
   import('./gateway/door-inside.ts').then(({ openInside }) => openInside(argv.slice(1)))
 
-const work = argv[0] === '__door' ? openDoor() : dispatch(argv, surroundings)
+/** pen inside a running sandbox's mounts, for the moment that a new one takes. */
+const mountInside = (): Promise<ExitCode> =>
+  import('./backend/process/mount-inside.ts').then(mode => mode.mountInside())
+
+const HIDDEN = new Map([
+  ['__door', openDoor],
+  ['__mount', mountInside],
+])
+const hidden = HIDDEN.get(argv[0] ?? '')
+const work = hidden === undefined ? dispatch(argv, surroundings) : hidden()
 work.then(exit, end)

@@ -9,6 +9,38 @@ import type { BackendName } from '../policy/settings.ts'
 /** How a sandbox ended: by its command, or by us. */
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
 
+/** What a sandbox meets at a path. */
+export interface Seen {
+  readonly dev: bigint
+  readonly ino: bigint
+  readonly kind: 'file' | 'directory' | 'link'
+  /** Whether a mount begins here. */
+  readonly mountPoint: boolean
+}
+
+/** A place to be held anew. `dev` and `ino` are of the file that the host has there: nothing else is mounted on. */
+export interface HoldRequest {
+  /** Nothing of it can be seen, or nothing of it can be written. */
+  readonly how: 'cover' | 'protect'
+  readonly path: string
+  readonly dev: bigint
+  readonly ino: bigint
+}
+
+/** `changed`: another file, or none, stood there by then. */
+export type HoldResult = 'held' | 'changed' | { readonly failed: string }
+
+/** Mounts in a sandbox that already runs, for what appears or is replaced meanwhile. */
+export interface LiveMounts {
+  /** False until the sandbox's tree is complete, and after its end. */
+  ready(): boolean
+  /** Links are not followed; undefined when there is nothing, or a link on the way. */
+  look(path: string): Seen | undefined
+  hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]>
+  /** When every process of the sandbox is gone. */
+  close(): void
+}
+
 /** A running plan. */
 export interface Running {
   /** Resolves when every process of the sandbox is gone. */
@@ -19,6 +51,8 @@ export interface Running {
   kill(): void
   /** Passes a signal on to the command, as a terminal would. */
   signal(signal: NodeJS.Signals): void
+  /** Undefined when this backend cannot change a running sandbox's mounts. */
+  readonly mounts?: LiveMounts
 }
 
 export interface StartOptions {

@@ -20,6 +20,7 @@ import { dirname } from 'node:path'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
+import { NOTHING } from './nothing.ts'
 
 const MAX_ENTRIES = 20_000
 const MAX_FILE = 16 * 1024 * 1024
@@ -34,7 +35,7 @@ export function isEtcStep(step: Step): step is EtcStep {
 
 /** The directory to mount at `/etc`, made if need be. */
 export function etcView(steps: readonly EtcStep[], cacheDir: string): string {
-  const signature = steps.map(sign).join('\n')
+  const signature = [NOTHING, ...steps.map(sign)].join('\n')
   const view = `${cacheDir}/etc/${sha256(signature).slice(0, 32)}`
   if (lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return view
   try {
@@ -61,6 +62,8 @@ function makeView(steps: readonly EtcStep[], view: string): string {
   mkdirSync(dirname(view), { recursive: true, mode: 0o700 })
   const draft = mkdtempSync(`${dirname(view)}/draft-`)
   chmodSync(draft, 0o755)
+  // What a denied file that appears later is covered with: the sandbox has it before it is needed.
+  writeFileSync(draft + NOTHING.slice('/etc'.length), '', { mode: 0o000 })
   const budget = { entries: MAX_ENTRIES }
   for (const step of steps) {
     const at = draft + step.at.slice('/etc'.length)

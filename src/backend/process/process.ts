@@ -23,6 +23,7 @@ import { capabilities } from './capabilities.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
 import { blockFd, FD, firstExtraFd, startGuard } from './guard.ts'
 import { pipe } from './libc.ts'
+import { ProcessMounts } from './live-mounts.ts'
 import { Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 
@@ -114,6 +115,7 @@ function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo
   return {
     ended,
     initPid: () => status.initPid(),
+    mounts: new ProcessMounts(() => status.initPid()),
     // The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init.
     kill: () => {
       const init = status.initPid()
