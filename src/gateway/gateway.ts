@@ -7,17 +7,17 @@ import { type Connect, connectDirectly, Dialer } from './dial.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import { HostResolver, type Resolver } from './resolve.ts'
 import { Session } from './session.ts'
-import { type GatewayStats, type NameBook, Surroundings } from './surroundings.ts'
+import { type GatewayStats, type NameSource, Surroundings } from './surroundings.ts'
 
 export type { Accepted } from './accepted.ts'
 export type { GatewayLimits } from './limits.ts'
 export type { Resolver } from './resolve.ts'
-export type { GatewayStats, NameBook } from './surroundings.ts'
+export type { GatewayStats, NameSource } from './surroundings.ts'
 
 export interface GatewayOptions {
   /** The policy in force. It is asked for again at every decision, so that an edit holds at once and as a whole. */
   readonly network: () => NetworkPolicy
-  readonly names: NameBook
+  readonly names: NameSource
   readonly audit: AuditSink
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver

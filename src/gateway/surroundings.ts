@@ -7,8 +7,8 @@ import type { Dialer } from './dial.ts'
 import type { GatewayLimits } from './limits.ts'
 import { TokenBucket } from './token-bucket.ts'
 
-/** Which name an address was handed out for. */
-export interface NameBook {
+/** Which name an address was handed out for: the part of the name pool that the gateway needs. */
+export interface NameSource {
   nameOf(address: Address): Host | undefined
 }
 
@@ -39,7 +39,7 @@ export class Surroundings {
     bytesDown: 0,
   }
   readonly network: () => NetworkPolicy
-  readonly names: NameBook
+  readonly names: NameSource
   readonly limits: GatewayLimits
   readonly dialer: Dialer
   readonly #audit: AuditSink
@@ -49,7 +49,7 @@ export class Surroundings {
 
   constructor(
     network: () => NetworkPolicy,
-    names: NameBook,
+    names: NameSource,
     limits: GatewayLimits,
     dialer: Dialer,
     audit: AuditSink,
