@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startRaw } from '../../test/limits/raw-sandbox.ts'
 import { onlyWhen } from '../../test/skip.ts'
@@ -194,6 +194,11 @@ describe('by watchdog', () => {
     expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled' }])
     expect(cpuSeconds(output)).toBeGreaterThan(0.1)
     expect(cpuSeconds(output)).toBeLessThan(1.15)
+  })
+
+  onlyWhen(availableParallelism() > 1)('programs count as many CPUs as the limit says', async () => {
+    const { output } = await run(open({ cpus: 1 }, { found: WATCHDOG }), ['nproc'])
+    expect(output).toBe('1\n')
   })
 
   test('a shell with job control does not see its children stand still', async () => {

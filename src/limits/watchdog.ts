@@ -164,8 +164,7 @@ function narrow(init: number, cpus: number): void {
   if (want >= there.length) return
   // Anywhere: two sandboxes should not share one half of the machine.
   const from = Math.floor(Math.random() * there.length)
-  setProcessors(
-    init,
-    Array.from({ length: want }, (_, i) => there[(from + i) % there.length] as number),
-  )
+  const chosen = Array.from({ length: want }, (_, i) => there[(from + i) % there.length] as number)
+  // The init alone when its command still waits; all there is when it has started.
+  for (const { pid } of listTree(init)) setProcessors(pid, chosen)
 }
