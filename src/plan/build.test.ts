@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { ABLE } from '../../test/arbitrary/capabilities.ts'
 import { PATHS } from '../../test/arbitrary/layer.ts'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
@@ -8,25 +9,9 @@ import type { HostFacts } from './facts.ts'
 import type { Capabilities } from './gaps.ts'
 
 const caps: Capabilities = {
-  backend: 'process',
-  isolation: 'process',
-  kernelFiles: true,
-  networkNamespace: true,
-  gateway: true,
+  ...ABLE,
   bridge: false,
-  seccomp: true,
-  listedExec: true,
-  images: false,
-  ports: false,
-  limits: {
-    cpus: 'kernel',
-    memory: 'kernel',
-    pids: 'kernel',
-    wall: 'watchdog',
-    disk: 'watchdog',
-    output: 'watchdog',
-    files: 'kernel',
-  },
+  limits: { ...ABLE.limits, wall: 'watchdog', disk: 'watchdog', output: 'watchdog' },
 }
 
 function plan(
@@ -50,10 +35,10 @@ describe('a plan', () => {
     expect(plan({}, {}, {}, ['npm', 'test']).argv).toEqual(['npm', 'test'])
   })
 
-  test('has no network unless a rule allows a connection', () => {
-    expect(plan({}).network).toEqual({ kind: 'none', why: 'no rule allows a connection' })
+  test('has no way out but the gateway, and none at all where the mode says so', () => {
     expect(plan({ network: { http: ['a.test'] } }).network).toEqual({ kind: 'gateway' })
-    expect(plan({ network: { ask: 'hold' } }).network).toEqual({ kind: 'gateway' })
+    expect(plan({ profile: 'strict', network: { http: ['a.test'] } }).network.kind).toBe('none')
+    expect(plan({}).network.kind).not.toBe('bridge')
   })
 
   test('is offline when the policy is, whatever it grants', () => {

@@ -1,28 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { ABLE } from '../../test/arbitrary/capabilities.ts'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { type Capabilities, findGaps, findWeaker, openGaps } from './gaps.ts'
 
-const ABLE: Capabilities = {
-  backend: 'process',
-  isolation: 'process',
-  kernelFiles: true,
-  networkNamespace: true,
-  gateway: true,
-  bridge: true,
-  seccomp: true,
-  listedExec: true,
-  images: true,
-  ports: true,
-  limits: {
-    cpus: 'kernel',
-    memory: 'kernel',
-    pids: 'kernel',
-    wall: 'kernel',
-    disk: 'kernel',
-    output: 'kernel',
-    files: 'kernel',
-  },
-}
 const gaps = (value: object, caps: Partial<Capabilities> = {}) =>
   findGaps(policyOf(value), { ...ABLE, ...caps }).map(gap => gap.name)
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { ABLE } from '../../test/arbitrary/capabilities.ts'
 import { PATHS } from '../../test/arbitrary/layer.ts'
 import { mergedOf, policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
@@ -8,20 +9,7 @@ import { planData, policyData, redactUrl } from './data.ts'
 import type { Capabilities } from './gaps.ts'
 import { planText, projectDocument, showExpansion } from './show.ts'
 
-const hold = 'kernel'
-const caps: Capabilities = {
-  backend: 'process',
-  isolation: 'process',
-  kernelFiles: true,
-  networkNamespace: true,
-  gateway: true,
-  bridge: false,
-  seccomp: true,
-  listedExec: false,
-  images: false,
-  ports: false,
-  limits: { cpus: hold, memory: hold, pids: hold, wall: hold, disk: hold, output: hold, files: hold },
-}
+const caps: Capabilities = { ...ABLE, bridge: false, listedExec: false }
 
 function shown(user: object, agent?: object, env: Readonly<Record<string, string>> = {}) {
   const policy = policyOf(user, agent)

@@ -1,0 +1,25 @@
+/** A backend that can do everything, for tests that take something away from it. */
+import type { Capabilities } from '../../src/plan/gaps.ts'
+
+export const ABLE: Capabilities = {
+  backend: 'process',
+  isolation: 'process',
+  kernelFiles: true,
+  networkNamespace: true,
+  gateway: true,
+  recordsRefusals: true,
+  bridge: true,
+  seccomp: true,
+  listedExec: true,
+  images: true,
+  ports: true,
+  limits: {
+    cpus: 'kernel',
+    memory: 'kernel',
+    pids: 'kernel',
+    wall: 'kernel',
+    disk: 'kernel',
+    output: 'kernel',
+    files: 'kernel',
+  },
+}
