@@ -83,7 +83,7 @@ function normalise(text: string, project: TemporaryProject): string {
     .replaceAll(/project-[0-9a-f]{16}/g, '<id>')
     .replaceAll(project.home, '<home>')
     .split('\n')
-    .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +no-limit-/.test(line))
+    .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +(no-limit-|refusals-unrecorded)/.test(line))
     .map(line =>
       line
         .replace(/(\S) {2,}/g, '$1  ')
@@ -91,6 +91,7 @@ function normalise(text: string, project: TemporaryProject): string {
         .replace(/env SHELL=.*/, 'env SHELL=<shell>'),
     )
     .join('\n')
+    .replace(/^gaps:\n(?! )/m, 'gaps: none\n')
 }
 
 /** Every file, link and directory, with its content: asking pen must leave them as they were. */
