@@ -20,8 +20,8 @@ export interface Seen {
 
 /** A place to be held anew. `dev` and `ino` are of the file that the host has there: nothing else is mounted on. */
 export interface HoldRequest {
-  /** Nothing of it can be seen, or nothing of it can be written. */
-  readonly how: 'cover' | 'protect'
+  /** Nothing of it can be seen, or written; or nothing of the mount that begins there can be executed. */
+  readonly how: 'cover' | 'protect' | 'noexec'
   readonly path: string
   readonly dev: bigint
   readonly ino: bigint
@@ -64,11 +64,13 @@ export interface StartOptions {
   readonly joinFds: readonly number[]
   /** A program in front of the engine, such as one that makes a scope. */
   readonly wrap: readonly string[]
+  /** Runs a spawn where the sandbox's network namespace is; by itself where `wrap` does that or there is none. */
+  readonly within: <T>(spawn: () => T) => T
   /** What that program needs in its environment; the sandbox does not see it. */
   readonly env: Readonly<Record<string, string>>
   /** Called while the command waits to start. */
   readonly beforeCommand: ((initPid: number) => void) | undefined
-  /** True when `wrap` enters a network namespace that has a door. */
+  /** True when `wrap` or `within` enters a network namespace that has a door. */
   readonly insideDoor: boolean
 }
 

@@ -30,6 +30,7 @@ export const verb = defineVerb({
       env,
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
+      toRun: !flags['dry-run-policy'],
       flags: project => flagDocument(flags, project),
     })
     if (flags['dry-run-policy']) {

@@ -33,7 +33,8 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     runAs: facts.identity.uid === 0 ? { uid: facts.insteadOfRoot.uid, gid: facts.insteadOfRoot.gid } : 'self',
     network,
     limits: policy.limits,
-    listedExec: policy.tools.exec === 'listed',
+    listedExec: policy.tools.exec === 'listed' && caps.listedExec,
+    executable: tree.executable,
     makeDirectories: tree.makeDirectories,
     growing: tree.growing,
     watch: facts.repository.watch.map(({ path }) => path),
@@ -58,7 +59,6 @@ function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {
   if (network.offline) return { kind: 'none', why: 'offline' }
   if (network.mode === 'none') return { kind: 'none', why: 'network.mode is "none"' }
   if (network.mode === 'bridge' && caps.bridge) return { kind: 'bridge' }
-  if (network.allow.length === 0 && network.ask === 'never')
-    return { kind: 'none', why: 'no rule allows a connection' }
-  return caps.gateway ? { kind: 'gateway' } : { kind: 'none', why: 'this backend has no gateway yet' }
+  // Also where no rule allows anything: a refusal that explains itself, and rules that are added while it runs.
+  return caps.gateway ? { kind: 'gateway' } : { kind: 'none', why: 'this backend has no gateway' }
 }

@@ -5,12 +5,15 @@
 import { release } from 'node:os'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
+import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { policyData } from '../plan/data.ts'
+import { LivePolicy } from './live-policy.ts'
+import type { WayOut } from './network.ts'
 import { findRepositories, searchBudget } from './planted.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
@@ -21,6 +24,9 @@ export interface Kept {
   readonly running: Running
   readonly limits: LimitHandle
   readonly audit: Audit
+  readonly refusals: RefusalTally
+  /** Undefined for a sandbox without network. */
+  readonly wayOut: WayOut | undefined
 }
 
 export interface Result {
@@ -40,7 +46,7 @@ export class Keeper {
 
   /** Watches until the last process is gone. */
   async untilEnd(): Promise<Result> {
-    const { running, limits, audit, prepared } = this.#kept
+    const { running, limits, audit, prepared, refusals } = this.#kept
     const { plan, loaded, facts } = prepared
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
@@ -50,10 +56,14 @@ export class Keeper {
       limits.onHit(hit => audit.record({ kind: 'limit-hit', ...recordOf(hit) }))
       const init = running.initPid()
       if (init !== undefined) limits.attach(init)
+      const network = this.#openNetwork(error => stopping.failed(error))
       const places = watchPlaces(facts.repository, loaded.project, audit.run, line => this.#told.push(line))
       const ending = await running.ended.finally(() => places.finish())
+      await network.finish()
+      if (stopping.failure !== undefined) throw stopping.failure
       const hits = await limits.finish()
       for (const hit of hits) if (hit.limit !== 'cpus') this.#told.push(`limit: ${describeHit(hit)}`)
+      this.#told.push(...refusals.lines())
       const exitCode = this.#exitCode(ending, stopping, hits)
       this.#told.push(...this.#repositoriesFound())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
@@ -65,6 +75,29 @@ export class Keeper {
       clearTimeout(wall)
       stopping.done()
       forget()
+    }
+  }
+
+  /** The sandbox may already run: what it dials waits in the kernel. A gateway that cannot serve ends the sandbox. */
+  #openNetwork(fail: (error: unknown) => void): { finish(): Promise<void> } {
+    const { wayOut, prepared, audit } = this.#kept
+    if (wayOut === undefined) return { finish: async () => undefined }
+    const serving = wayOut.serve().catch(fail)
+    const live = new LivePolicy({
+      loaded: prepared.loaded,
+      load: prepared.load,
+      audit,
+      change: network => wayOut.change(network),
+      tell: line => this.#told.push(line),
+      fail,
+    })
+    return {
+      finish: async () => {
+        await serving
+        live.stop()
+        await wayOut.recordRefused()
+        await wayOut.close()
+      },
     }
   }
 

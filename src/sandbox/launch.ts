@@ -2,6 +2,8 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { openAudit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
+import type { AuditSink } from '../audit/event.ts'
+import { RefusalTally } from '../audit/refusals.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { printable } from '../base/printable.ts'
@@ -13,6 +15,7 @@ import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../policy/path.ts'
 import { findCommand } from './find-command.ts'
 import { Keeper } from './keeper.ts'
+import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
 import { openPty } from './pty.ts'
 
@@ -32,6 +35,14 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     return found.exitCode
   }
   const undo = new UndoStack()
+  undo.push(
+    'unused door',
+    () =>
+      void prepared.door?.then(
+        door => door.close(),
+        () => undefined,
+      ),
+  )
   try {
     makeDirectories(plan, undo)
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id })
@@ -47,16 +58,20 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const pty = openPty()
     if (pty !== undefined) undo.push('terminal', async () => await pty.close())
     const { nproc } = limits
-    const running = await backend.start(pty?.interactive ? onTerminal(plan) : plan, {
+    const refusals = new RefusalTally(audit)
+    const wayOut = await openWayOut(prepared, refusals, undo)
+    const shown = withProxy(plan, wayOut)
+    const running = await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
       stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
       cacheDir: `${project.world.state}/cache`,
       joinFds: limits.joinFds,
-      wrap: limits.wrap,
+      wrap: [...limits.wrap, ...(wayOut?.door.wrap ?? [])],
+      within: spawn => (wayOut === undefined ? spawn() : wayOut.door.within(spawn)),
       env: limits.wrapEnv,
       beforeCommand: nproc === undefined ? undefined : init => setProcessLimit(init, { nproc }),
-      insideDoor: false,
+      insideDoor: wayOut !== undefined,
     })
-    const keeper = new Keeper({ prepared, running, limits, audit })
+    const keeper = new Keeper({ prepared, running, limits, audit, refusals, wayOut })
     const { exitCode, told } = await keeper.untilEnd()
     // The user's terminal is given back before anything is printed on it.
     await undo.unwind()
@@ -64,6 +79,29 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     return exitCode
   } finally {
     await undo.unwind()
+  }
+}
+
+/** Nothing starts unless the gateway can. */
+async function openWayOut(
+  prepared: Prepared,
+  audit: AuditSink,
+  undo: UndoStack,
+): Promise<WayOut | undefined> {
+  if (prepared.door === undefined) return undefined
+  const door = await prepared.door
+  undo.push('door', () => door.close())
+  const { connectGateway } = await import('./network.ts')
+  return connectGateway(door, prepared.loaded.policy.network, audit)
+}
+
+/** For programs that insist on a proxy; everything else needs no setting. */
+function withProxy(plan: Plan, wayOut: WayOut | undefined): Plan {
+  if (wayOut === undefined) return plan
+  const { address, port } = wayOut.door.proxy
+  return {
+    ...plan,
+    env: [...plan.env, { name: 'PEN_PROXY', value: `http://${address}:${port}`, secret: false }],
   }
 }
 

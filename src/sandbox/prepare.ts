@@ -1,8 +1,9 @@
 /** From a place and a command to a plan: everything before anything acts. */
 import type { Backend } from '../backend/backend.ts'
 import { chooseBackend } from '../backend/probe.ts'
-import { type Loaded, loadPolicy } from '../config/load.ts'
+import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
+import type { Door } from '../gateway/door.ts'
 import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
@@ -13,11 +14,17 @@ export interface PrepareOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly allowUserExpansion: boolean
   readonly offline: boolean
+  /** False for a plan that is only shown. */
+  readonly toRun: boolean
   /** What the command line says, once the project is known. */
   readonly flags: (project: Project) => object
 }
 
 export interface Prepared {
+  /** What the policy was loaded with, so that a live edit is read the same way. */
+  readonly load: LoadOptions
+  /** Being opened meanwhile, when the policy wants a gateway and something is to be run. */
+  readonly door: Promise<Door> | undefined
   readonly loaded: Loaded
   readonly facts: Surveyed
   readonly plan: Plan
@@ -26,20 +33,33 @@ export interface Prepared {
 
 export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const project = findProject()
-  const loaded = await loadPolicy(project, {
+  const load: LoadOptions = {
     flags: options.flags(project),
     allowUserExpansion: options.allowUserExpansion,
     offline: options.offline,
-  })
+  }
+  const loaded = await loadPolicy(project, load)
+  const { network } = loaded.policy
+  const door = options.toRun && network.mode === 'gateway' && !network.offline ? beginDoor() : undefined
   const backend = await chooseBackend(loaded.policy)
   const capabilities = await backend.probe()
   const facts = surveyHost(loaded.policy, project, options.env)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
   return {
+    load,
     loaded,
+    door,
     backend,
     facts,
     plan: buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd }),
   }
+}
+
+/** Its own modules are loaded only here: a sandbox without network does not pay for them. */
+function beginDoor(): Promise<Door> {
+  const door = import('../gateway/door.ts').then(({ openDoor }) => openDoor({ ports: [] }))
+  // Whoever awaits it hears of a failure; until then it must not count as unheard.
+  door.catch(() => undefined)
+  return door
 }

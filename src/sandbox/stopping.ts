@@ -9,10 +9,21 @@ export type StopReason = 'wall' | 'signal' | 'limit'
 export class Stopping {
   readonly #running: Running
   #reason: StopReason | undefined
+  #failure: Error | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(running: Running) {
     this.#running = running
+  }
+
+  /** A part of the keeper that the sandbox must not run without is gone: it ends at once, and the run has failed. */
+  failed(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error))
+    this.#running.kill()
+  }
+
+  get failure(): Error | undefined {
+    return this.#failure
   }
 
   get reason(): StopReason | undefined {

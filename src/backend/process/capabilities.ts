@@ -1,5 +1,7 @@
+import { findTool } from '../../base/find-tool.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
+import { landlockAbi } from './landlock-abi.ts'
 
 /** What bubblewrap gives on this machine. */
 export function capabilities(): Capabilities {
@@ -8,10 +10,14 @@ export function capabilities(): Capabilities {
     isolation: 'process',
     kernelFiles: true,
     networkNamespace: true,
-    gateway: false,
+    gateway: true,
+    recordsRefusals: findTool('nft') !== undefined,
     bridge: false,
     seccomp: true,
-    listedExec: false,
+    // Asked only when a policy wants it. The inner mode is pen's own binary: a pen that runs from source has none.
+    get listedExec() {
+      return import.meta.path.startsWith('/$bunfs/') && landlockAbi() > 0
+    },
     images: false,
     ports: false,
     limits: probeLimits().holds,

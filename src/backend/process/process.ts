@@ -21,11 +21,14 @@ import { seccompFilter } from '../seccomp/filter.ts'
 import { bwrapArguments } from './bwrap-arguments.ts'
 import { capabilities } from './capabilities.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
-import { blockFd, FD, firstExtraFd, startGuard } from './guard.ts'
+import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
+import { commandGroup, untilGone } from './init.ts'
 import { pipe } from './libc.ts'
+import { startListed } from './listed.ts'
 import { ProcessMounts } from './live-mounts.ts'
 import { Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
+import { type Crossing, crossStdio } from './stdio.ts'
 
 export const processBackend: Backend = { name: 'process', probe: async () => capabilities(), start }
 
@@ -40,22 +43,28 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const [argsFd, argsWriter] = argumentPipe(undo)
     const seccompFd = temporary(undo)
     const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
+    const crossing = crossStdio(options.stdio, plan.runAs === 'self' ? undefined : plan.runAs)
+    undo.push('stdio', () => crossing.handedOver())
+    const listedBase = (needsBlock ? firstExtraFd(joins) : blockFd(joins)) + pinned.size
+    const listed = plan.listedExec ? startListed(plan, bytes => filled(undo, bytes), undo) : undefined
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
-    const guard = startGuard({
+    const guardOptions: GuardOptions = {
       shell,
-      argv: [...options.wrap, bwrap, '--args', String(FD.args), '--', ...plan.argv],
-      stdio: options.stdio,
+      argv: [...options.wrap, bwrap, '--args', String(FD.args), '--', ...(listed?.argv(listedBase) ?? plan.argv)],
+      stdio: crossing.stdio,
       argsFd,
       seccompFd,
       joinFds: options.joinFds,
-      extraFds: [...pinned.values()],
+      extraFds: [...pinned.values(), ...(listed?.fds ?? [])],
       env: options.env,
       block: needsBlock,
       limits: { files: plan.limits.files },
       identity: plan.runAs === 'self' ? undefined : plan.runAs,
-    })
+    }
+    const guard = options.within(() => startGuard(guardOptions))
     undo.push('guard', () => guard.close())
     closeSync(argsFd)
+    crossing.handedOver()
     put(
       seccompFd,
       seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: plan.listedExec ? 'listed' : 'any' }),
@@ -67,8 +76,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const nothing = emptyFile(options.cacheDir)
     const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
     staging?.leave()
-    const extraBase = needsBlock ? firstExtraFd(joins) : blockFd(joins)
-    const numbers = new Map([...pinned.keys()].map((path, i) => [path, extraBase + i]))
+    const numbers = new Map([...pinned.keys()].map((path, i) => [path, listedBase - pinned.size + i]))
     const args = bwrapArguments(plan, {
       source: path => staged?.(path) ?? path,
       etc: staged?.(etc) ?? etc,
@@ -87,14 +95,21 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       if (init !== undefined) options.beforeCommand(init)
       guard.unblock()
     }
-    return running(guard, status, undo)
+    const init = listed === undefined ? undefined : status.initPid()
+    if (init !== undefined) await listed?.release(init)
+    return running(guard, status, crossing, undo)
   } catch (error) {
     await undo.unwind()
     throw error
   }
 }
 
-function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo: UndoStack): Running {
+function running(
+  guard: ReturnType<typeof startGuard>,
+  status: BwrapStatus,
+  crossing: Crossing,
+  undo: UndoStack,
+): Running {
   const kill = (pid: number, signal: NodeJS.Signals) => {
     try {
       process.kill(pid, signal)
@@ -104,12 +119,15 @@ function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo
   }
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const told = status.exitCode()
+    const init = status.initPid()
+    if (init !== undefined) await untilGone(init)
+    await crossing.drained()
     await undo.unwind()
     if (told !== undefined) return { kind: 'exit', code: told }
     if (signal !== null) return { kind: 'killed' }
     throw new PenError('BACKEND', {
-      what: `bubblewrap could not set up the sandbox (exit ${code}); its own words are above`,
-      hint: USERNS_HINT,
+      what: `bubblewrap could not start the command in a sandbox (exit ${code}); its own words are above`,
+      hint: init === undefined ? USERNS_HINT : '`pen plan` shows what it mounts and starts; `pen run` alone opens a shell there',
     })
   })
   return {
@@ -122,10 +140,10 @@ function running(guard: ReturnType<typeof startGuard>, status: BwrapStatus, undo
       if (init !== undefined) kill(init, 'SIGKILL')
       kill(-guard.pid, 'SIGKILL')
     },
-    // The init leads the session inside; it takes no signal but SIGKILL itself, its group does.
+    // The init takes no signal but SIGKILL itself; the command's group does.
     signal: name => {
       const init = status.initPid()
-      if (init !== undefined) kill(-init, name)
+      if (init !== undefined) kill(-(commandGroup(init) ?? init), name)
     },
   }
 }
@@ -169,6 +187,12 @@ const O_TMPFILE = 0o20200000
 function temporary(undo: UndoStack): number {
   const fd = openSync('/dev/shm', O_TMPFILE | constants.O_RDWR, 0o600)
   undo.push('temporary', () => closeSync(fd))
+  return fd
+}
+
+function filled(undo: UndoStack, bytes: Uint8Array): number {
+  const fd = temporary(undo)
+  put(fd, bytes)
   return fd
 }
 

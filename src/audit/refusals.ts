@@ -1,0 +1,38 @@
+/** Counts refusals on their way into the audit, for the one line a person reads at the end of a run. */
+import type { AuditEventInput, AuditSink } from './event.ts'
+
+const MAX_TARGETS = 1000
+const MAX_SHOWN = 5
+
+export class RefusalTally implements AuditSink {
+  readonly #sink: AuditSink
+  readonly #targets = new Map<string, { count: number; cure: string | undefined }>()
+  #others = 0
+
+  constructor(sink: AuditSink) {
+    this.#sink = sink
+  }
+
+  record(event: AuditEventInput): void {
+    this.#sink.record(event)
+    if (event.kind !== 'connection-denied') return
+    const target = `${event.name ?? event.address ?? '?'}:${event.port}`
+    const known = this.#targets.get(target)
+    if (known !== undefined) known.count++
+    else if (this.#targets.size < MAX_TARGETS) this.#targets.set(target, { count: 1, cure: event.cure })
+    else this.#others++
+  }
+
+  /** Names here are canonical: nothing in a line was spelled by the sandbox. */
+  lines(): string[] {
+    const all = [...this.#targets].sort(([, a], [, b]) => b.count - a.count)
+    const lines = all
+      .slice(0, MAX_SHOWN)
+      .map(
+        ([target, { count, cure }]) =>
+          `refused: ${target}${count > 1 ? ` (${count} times)` : ''}${cure === undefined ? '' : `; to allow it: ${cure}`}`,
+      )
+    const rest = all.slice(MAX_SHOWN).reduce((sum, [, { count }]) => sum + count, this.#others)
+    return rest === 0 ? lines : [...lines, `refused: ${rest} more connections; see pen logs`]
+  }
+}
