@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { onlyWhen, skipUnless } from '../../test/skip.ts'
 import { writeFileAtomically } from './atomic-file.ts'
 import { PenError } from './error.ts'
 import { capture } from './spawn.ts'
@@ -114,7 +115,7 @@ describe('writeFileAtomically', () => {
     expect(existsSync(long)).toBe(true)
   })
 
-  test.skipIf(process.getuid?.() === 0)(
+  onlyWhen(process.getuid?.() !== 0)(
     'a directory that may not be written is refused (as root nothing is unwritable)',
     () => {
       writeFileSync(file, 'old')
@@ -137,7 +138,7 @@ describe('writeFileAtomically', () => {
     expect(statSync(file).size).toBe(64_000)
   })
 
-  test.skipIf(!canMount)(
+  skipUnless(canMount, 'no mount namespace can be made')(
     'a full and a read-only file system leave the old file (needs user namespaces)',
     async () => {
       const mount = (size: string): string =>

@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { onlyWhen } from '../../test/skip.ts'
 import { findTool, type TrustedDirectory } from './find-tool.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-tools-')))
@@ -85,7 +86,7 @@ describe('findTool', () => {
     expect(findTool('tool', trusted)).toBeDefined()
   })
 
-  test.skipIf(!isRoot)(
+  onlyWhen(isRoot)(
     'passes over another user’s program, and a link to one (only root can give a file away)',
     () => {
       const { trusted, path, program } = place('tool')
@@ -96,7 +97,7 @@ describe('findTool', () => {
     },
   )
 
-  test.skipIf(isRoot)(
+  onlyWhen(!isRoot)(
     'a directory of root’s tools does not take the user’s (as root they are the same)',
     () => {
       const { path } = place('tool')

@@ -12,6 +12,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { onlyWhen } from '../../test/skip.ts'
 import { PenError } from './error.ts'
 import { type ReadLimits, readRegularFile } from './regular-file.ts'
 import { capture } from './spawn.ts'
@@ -86,7 +87,7 @@ describe('readRegularFile', () => {
     refused(at('n'.repeat(300)))
   })
 
-  test.skipIf(isRoot)('a file that may not be read names the cure (root may read all)', () => {
+  onlyWhen(!isRoot)('a file that may not be read names the cure (root may read all)', () => {
     writeFileSync(at('secret'), '', { mode: 0 })
     expect(refused(at('secret')).hint).toContain('chmod u+r')
   })
@@ -110,7 +111,7 @@ describe('a file that may grant', () => {
     expect(readRegularFile(at('open'), limits)).toBeDefined()
   })
 
-  test.skipIf(!isRoot)('is refused when it is another user’s (only root can give a file away)', () => {
+  onlyWhen(isRoot)('is refused when it is another user’s (only root can give a file away)', () => {
     writeFileSync(at('foreign'), '{}')
     chownSync(at('foreign'), 12_345, 12_345)
     expect(refused(at('foreign'), limits).message).toEndWith('belongs to user 12345')

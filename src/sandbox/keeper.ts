@@ -17,7 +17,7 @@ import type { WayOut } from './network.ts'
 import { findRepositories, searchBudget } from './planted.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
-import { watchPlaces } from './watch-places.ts'
+import { type PlaceWatch, watchPlaces } from './watch-places.ts'
 
 export interface Kept {
   readonly prepared: Prepared
@@ -47,7 +47,7 @@ export class Keeper {
   /** Watches until the last process is gone. */
   async untilEnd(): Promise<Result> {
     const { running, limits, audit, prepared, refusals } = this.#kept
-    const { plan, loaded, facts } = prepared
+    const { plan } = prepared
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
     const wall = setTimeout(() => stopping.ask('wall'), plan.limits.wall)
@@ -55,9 +55,9 @@ export class Keeper {
       this.#recordStart()
       limits.onHit(hit => audit.record({ kind: 'limit-hit', ...recordOf(hit) }))
       const init = running.initPid()
-      if (init !== undefined) limits.attach(init)
+      if (init !== undefined && limits.nproc === undefined) limits.attach(init)
       const network = this.#openNetwork(error => stopping.failed(error))
-      const places = watchPlaces(facts.repository, loaded.project, audit.run, line => this.#told.push(line))
+      const places = this.#watchPlaces(error => stopping.failed(error))
       const ending = await running.ended.finally(() => places.finish())
       await network.finish()
       if (stopping.failure !== undefined) throw stopping.failure
@@ -99,6 +99,23 @@ export class Keeper {
         await wayOut.close()
       },
     }
+  }
+
+  #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
+    const { prepared, running, audit } = this.#kept
+    return watchPlaces({
+      prepared,
+      running,
+      runId: audit.run,
+      tell: line => this.#told.push(line),
+      record: event => {
+        try {
+          audit.record(event)
+        } catch (error) {
+          failed(error)
+        }
+      },
+    })
   }
 
   /** While the sandbox is being set up: a run that cannot be recorded is ended before its command begins. */

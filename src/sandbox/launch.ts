@@ -68,7 +68,14 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       wrap: [...limits.wrap, ...(wayOut?.door.wrap ?? [])],
       within: spawn => (wayOut === undefined ? spawn() : wayOut.door.within(spawn)),
       env: limits.wrapEnv,
-      beforeCommand: nproc === undefined ? undefined : init => setProcessLimit(init, { nproc }),
+      // Where no cgroup holds them, the limits must be in place before the command's first instruction.
+      beforeCommand:
+        nproc === undefined
+          ? undefined
+          : init => {
+              setProcessLimit(init, { nproc })
+              limits.attach(init)
+            },
       insideDoor: wayOut !== undefined,
     })
     const keeper = new Keeper({ prepared, running, limits, audit, refusals, wayOut })

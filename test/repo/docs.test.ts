@@ -50,8 +50,8 @@ describe('documentation', () => {
     expect(pages.filter(page => page !== 'docs/requirements.md').flatMap(unknownVerbs)).toEqual([])
   })
 
-  test('decisions are numbered without a hole', () => {
+  test('decisions have a number each, in order', () => {
     const numbers = list('docs/decisions', ['.md']).map(path => Number(/(\d{4})-/.exec(path)?.[1]))
-    expect(numbers).toEqual(numbers.map((_, i) => i + 1))
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
   })
 })
