@@ -22,6 +22,32 @@ export interface RepositoryView {
   readonly warnings: readonly string[]
 }
 
+/** A program that the policy lists and the host has. */
+export interface FoundTool {
+  readonly name: string
+  /** The links that lead to it, the first one where it was found. */
+  readonly links: readonly { readonly at: string; readonly to: string }[]
+  /** The program itself. */
+  readonly file: string
+  readonly shell: boolean
+  /** The name of the program that interprets it, when it is a script. */
+  readonly needs: string | undefined
+  /** Not listed, but a listed script is started through it (`env`), and it does nothing but start another. */
+  readonly implied: boolean
+  /** What is executed together with it: its loader, and the directories of programs that only it calls. */
+  readonly companions: readonly string[]
+}
+
+export interface ToolFacts {
+  /** Directories of programs: covered when the policy lists its tools. */
+  readonly directories: readonly string[]
+  readonly found: readonly FoundTool[]
+  readonly missing: readonly string[]
+  /** Every file that is a shell, for a policy without one. */
+  readonly shells: readonly string[]
+  readonly setsid: string | undefined
+}
+
 export interface HostFacts {
   readonly system: readonly SystemEntry[]
   /** What is at each granted, mounted and protected path. */
@@ -39,4 +65,5 @@ export interface HostFacts {
   /** Directories of the host user's PATH that lie in what the sandbox sees. */
   readonly path: readonly string[]
   readonly volumes: HostPath
+  readonly tools: ToolFacts
 }

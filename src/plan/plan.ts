@@ -63,6 +63,8 @@ export interface Plan {
   readonly limits: Limits
   /** Nothing executes but listed programs, not even a file written inside. */
   readonly listedExec: boolean
+  /** Then: the files, and the directories with all beneath, that may be executed. */
+  readonly executable: readonly GuestPath[]
   /** Host directories that must exist before the start; pen makes those that are absent. */
   readonly makeDirectories: readonly HostPath[]
   /** Trees whose growth counts against `limits.disk`. */

@@ -92,6 +92,16 @@ export const HOME_TOOLCHAINS = [
 /** Where programs are looked for inside. */
 export const SYSTEM_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
+/** Directories whose files are programs, wherever they stand in a tree of the system. */
+export const PROGRAM_DIRECTORY_NAMES = ['bin', 'games', 'sbin', 'shims']
+
+/** Where pen's own `setsid` stands when the policy lists the tools: it only starts another program. */
+export const SETSID_PLACE = '/run/pen/setsid'
+
+/** Whether a file of this name is a shell, whatever version or build it is. */
+export const isShellName = (name: string): boolean =>
+  SHELLS.includes(name.replace(/^static-/, '').replace(/([-.]?\d[\d.]*)?(-static)?$/, ''))
+
 /** Every name under which a shell goes; `tools.shell: false` takes them away. */
 export const SHELLS = [
   'ash',
@@ -100,14 +110,20 @@ export const SHELLS = [
   'csh',
   'dash',
   'elvish',
+  'es',
   'fish',
+  'hush',
   'ksh',
-  'ksh93',
+  'lksh',
   'mksh',
   'nu',
+  'oksh',
+  'posh',
   'pwsh',
   'rbash',
+  'rksh',
   'rzsh',
+  'sash',
   'sh',
   'tcsh',
   'xonsh',

@@ -12,6 +12,7 @@ import { showSource } from '../policy/source.ts'
 import { USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
+import { type ToolView, viewTools } from './tools.ts'
 
 /** At one path the later kind covers the earlier: a refusal is never under a grant. */
 const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
@@ -26,6 +27,8 @@ export interface Tree {
   readonly makeDirectories: readonly HostPath[]
   readonly growing: readonly HostPath[]
   readonly notes: readonly string[]
+  /** Where programs may be executed from, when only listed ones may. */
+  readonly executable: ToolView['executable']
 }
 
 export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: number; gid: number }): Tree {
@@ -36,6 +39,10 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
     placed.push({ order: ORDER[order], step })
   const bind = (order: keyof typeof ORDER, path: string, mode: 'ro' | 'rw', why: string, at = path) =>
     place(order, { op: 'bind', from: path as HostPath, at: at as GuestPath, mode, why })
+
+  const tools = viewTools(policy, facts)
+  notes.push(...tools.notes)
+  for (const step of tools.late) place('grant', step)
 
   for (const [at, share, mode] of SCRATCH)
     place('scratch', { op: 'tmpfs', at: at as GuestPath, size: scratchSize(policy, share), mode })
@@ -101,10 +108,18 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
       bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
   return {
-    steps: [...systemSteps(facts, identity), ...inOrder(placed), { op: 'seal', at: '/' as GuestPath }],
+    steps: [
+      ...systemSteps(facts, identity),
+      ...tools.steps,
+      ...inOrder(placed),
+      // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.
+      { op: 'seal', at: '/dev' as GuestPath },
+      { op: 'seal', at: '/' as GuestPath },
+    ],
     makeDirectories: make,
     growing: growingTrees(policy, facts),
     notes,
+    executable: tools.executable,
   }
 }
 

@@ -2,7 +2,7 @@
  * Where the command will be found inside, asked before anything starts: "not found" and "not executable" get a shell's
  * exit codes and an explanation, instead of an engine's error.
  */
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin, normalize } from '../policy/path.ts'
@@ -19,11 +19,16 @@ export function findCommand(plan: Plan, hostPath: string): Found {
         .split(':')
         .map(dir => `${dir}/${name}`)
   let refused = false
+  let taken: Taken | undefined
   for (const candidate of candidates) {
+    const away = takenAway(candidate, plan)
+    taken ??= away
+    if (away !== undefined) continue
     const state = look(toHost(candidate, plan))
     if (state === 'runs') return { ok: true }
     if (state === 'refused') refused = true
   }
+  if (taken !== undefined && !refused) return { ok: false, exitCode: EXIT.notFound, ...inWords(name, taken) }
   // A file inside a private directory cannot be seen from here: let the engine look.
   if (name.includes('/') && toHost(candidates[0] ?? '', plan) === undefined) return { ok: true }
   if (refused)
@@ -45,6 +50,43 @@ export function findCommand(plan: Plan, hostPath: string): Found {
       elsewhere === undefined || name.includes('/')
         ? 'check the spelling; `pen plan` shows what the sandbox sees'
         : `the host has it at ${elsewhere}, which this policy does not show: use --profile dev, or --read its directory and --env PATH`,
+  }
+}
+
+type Taken = 'no shell' | 'not listed'
+
+/** Whether the tool policy took a program away that the host has there. */
+function takenAway(path: string, plan: Plan): Taken | undefined {
+  const shells = plan.steps.flatMap(step =>
+    step.op === 'cover' && step.why === 'tools.shell' ? [step.at] : [],
+  )
+  const directories = plan.steps.flatMap(step => (step.op === 'seal' ? [step.at] : []))
+  if (shells.length === 0 && directories.length <= 2) return undefined
+  const real = realOf(path)
+  if (real === undefined || look(real) !== 'runs') return undefined
+  if (shells.some(shell => shell === real)) return 'no shell'
+  const shown = plan.steps.some(step => (step.op === 'bind' || step.op === 'link') && step.at === real)
+  const listing = directories.some(at => at !== '/' && at !== '/dev' && isWithin(real, at))
+  return listing && !shown ? 'not listed' : undefined
+}
+
+const inWords = (name: string, taken: Taken) =>
+  taken === 'no shell'
+    ? {
+        what: `${name} is a shell, and this policy has none (tools.shell is false)`,
+        hint: 'name the program to run: pen run -- COMMAND',
+      }
+    : {
+        what: `${name} is not among the tools that this policy lists`,
+        hint: `add it to tools.allow; \`pen plan\` shows the list and where it came from`,
+      }
+
+/** Programs of the system stand at the same place on the host. */
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
   }
 }
 

@@ -16,6 +16,7 @@ import { showSource } from '../policy/source.ts'
 import { expandGlob } from './expand.ts'
 import { ListingCache } from './listing-cache.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
+import { surveyTools } from './tool-survey.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts
@@ -28,6 +29,15 @@ export function surveyHost(
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
+  const path = (env['PATH'] ?? '')
+    .split(':')
+    .filter(
+      entry =>
+        entry.startsWith('/') &&
+        system.some(
+          part => part.kind === 'tree' && part.path.startsWith(world.home) && isWithin(entry, part.path),
+        ),
+    )
   return {
     system,
     located: locateGrants(policy, project),
@@ -40,19 +50,19 @@ export function surveyHost(
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     insteadOfRoot: insteadOfRoot(policy.workspace, project.id),
-    shell: (['/bin/bash', '/usr/bin/bash', '/bin/sh'].find(shell => existsSync(shell)) ??
-      '/bin/sh') as GuestPath,
-    path: (env['PATH'] ?? '')
-      .split(':')
-      .filter(
-        entry =>
-          entry.startsWith('/') &&
-          system.some(
-            part => part.kind === 'tree' && part.path.startsWith(world.home) && isWithin(entry, part.path),
-          ),
-      ),
+    shell: chooseShell(policy),
+    path,
     volumes: `${project.stateDir}/volumes` as HostPath,
+    tools: surveyTools(policy, system, path),
   }
+}
+
+/** The first that the policy leaves there. Without one, the name stands for what is missing. */
+function chooseShell({ tools }: Policy): GuestPath {
+  const listed = (shell: string) =>
+    tools.allow === 'shown' || tools.allow.includes(shell.slice(shell.lastIndexOf('/') + 1))
+  const shells = ['/bin/bash', '/usr/bin/bash', '/bin/sh'].filter(shell => existsSync(shell))
+  return (shells.find(listed) ?? shells[0] ?? '/bin/sh') as GuestPath
 }
 
 /** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */

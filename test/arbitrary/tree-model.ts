@@ -51,6 +51,7 @@ export function factsFor(
     shell: '/bin/sh' as GuestPath,
     path: [],
     volumes: '/h/u/.pen/volumes' as HostPath,
+    tools: { directories: [], found: [], missing: [], shells: [], setsid: undefined },
     ...extra,
   }
 }

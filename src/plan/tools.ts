@@ -1,0 +1,85 @@
+/**
+ * Which programs of the system are there. A list covers every directory of programs and puts back what it names, each
+ * at its own place, so that a program finds its libraries as it always does. Without a shell, every shell is covered.
+ */
+import type { Bytes } from '../base/quantity.ts'
+import { type GuestPath, type HostPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { FoundTool, HostFacts } from './facts.ts'
+import type { Step } from './plan.ts'
+import { SETSID_PLACE } from './system-view.ts'
+
+export interface ToolView {
+  /** To be carried out when the system is there, before anything is granted. */
+  readonly steps: readonly Step[]
+  /** At the end, when `/run` is there. */
+  readonly late: readonly (Step & { readonly op: 'bind' })[]
+  /** What may be executed, and everything beneath, where `tools.exec` is "listed". */
+  readonly executable: readonly GuestPath[]
+  readonly notes: readonly string[]
+}
+
+export function viewTools({ tools }: Policy, facts: HostFacts): ToolView {
+  const covers = tools.shell ? [] : facts.tools.shells.map(coverShell)
+  if (tools.allow === 'shown')
+    return { steps: covers, late: [], executable: facts.system.filter(isProgramTree).map(guest), notes: [] }
+  const shown = facts.tools.found.filter(tool => tools.shell || !tool.shell)
+  return {
+    steps: [
+      ...facts.tools.directories.flatMap(directory => fill(directory, shown)),
+      ...covers.filter(({ at }) => !facts.tools.directories.some(directory => isWithin(at, directory))),
+    ],
+    late: facts.tools.setsid === undefined ? [] : [bind(facts.tools.setsid, SETSID_PLACE)],
+    executable: [
+      ...new Set([
+        ...shown.flatMap(tool => [tool.file, ...tool.companions]),
+        ...(facts.tools.setsid === undefined ? [] : [SETSID_PLACE]),
+      ]),
+    ] as GuestPath[],
+    notes: notesOn(tools, facts, shown),
+  }
+}
+
+const isProgramTree = (entry: HostFacts['system'][number]): boolean =>
+  entry.kind === 'tree' && !entry.path.startsWith('/etc/')
+
+const guest = ({ path }: HostFacts['system'][number]): GuestPath => path as string as GuestPath
+
+const coverShell = (path: string) =>
+  ({ op: 'cover', at: path as GuestPath, kind: 'file', why: 'tools.shell' }) as const
+
+const bind = (from: string, at = from) =>
+  ({ op: 'bind', from: from as HostPath, at: at as GuestPath, mode: 'ro', why: 'system' }) as const
+
+/** For placeholders and links. Readable also when it is empty: a search for a program then goes on to the next directory. */
+const PLACEHOLDERS = 262_144 as Bytes
+
+function fill(directory: string, shown: readonly FoundTool[]): Step[] {
+  const at = directory as GuestPath
+  const inside = (path: string) => path.slice(0, path.lastIndexOf('/')) === directory
+  const steps = new Map<string, Step>()
+  for (const tool of shown) {
+    for (const link of tool.links)
+      if (inside(link.at)) steps.set(link.at, { op: 'link', at: link.at as GuestPath, to: link.to })
+    if (inside(tool.file)) steps.set(tool.file, bind(tool.file))
+  }
+  return [{ op: 'tmpfs', at, size: PLACEHOLDERS, mode: 0o755 }, ...[...steps.values()], { op: 'seal', at }]
+}
+
+function notesOn(tools: Policy['tools'], facts: HostFacts, shown: readonly FoundTool[]): string[] {
+  const visible = (path: string) =>
+    facts.system.some(entry => entry.kind === 'tree' && isWithin(path, entry.path))
+  const names = new Set(shown.map(tool => tool.name))
+  return [
+    ...facts.tools.missing.map(name => `tools.allow lists ${name}, which this machine does not have`),
+    ...facts.tools.found
+      .filter(tool => tool.shell && !tools.shell && !tool.implied)
+      .map(tool => `tools.allow lists ${tool.name}, but it is a shell and tools.shell is false`),
+    ...shown.flatMap(({ name, needs }) =>
+      needs === undefined || names.has(needs) ? [] : [`${name} needs ${needs}: list it too`],
+    ),
+    ...shown
+      .filter(tool => !visible(tool.file))
+      .map(tool => `${tool.name} leads to ${tool.file}, which this policy does not show`),
+  ]
+}

@@ -1,0 +1,55 @@
+/** What the kernel will want beside a program: a script's interpreter, or the loader of a dynamic one. */
+import { closeSync, openSync, readSync } from 'node:fs'
+
+export type ProgramHead =
+  | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
+  | { readonly kind: 'native'; readonly loader: string | undefined }
+  | { readonly kind: 'unreadable' }
+
+/** Program headers lie in the first page of every program that a linker makes. */
+const ENOUGH = 4096
+
+export function readProgramHead(path: string): ProgramHead {
+  const bytes = Buffer.alloc(ENOUGH)
+  try {
+    const fd = openSync(path, 'r')
+    try {
+      return parseProgramHead(bytes.subarray(0, readSync(fd, bytes, 0, ENOUGH, 0)))
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return { kind: 'unreadable' }
+  }
+}
+
+export function parseProgramHead(bytes: Buffer): ProgramHead {
+  if (bytes.toString('latin1', 0, 2) === '#!') {
+    const line = bytes.toString('utf8', 2).split('\n', 1)[0] ?? ''
+    const [, interpreter = '', argument = ''] = /^[ \t]*(\S*)[ \t]*(.*?)[ \t\r]*$/.exec(line) ?? []
+    return interpreter.startsWith('/') ? { kind: 'script', interpreter, argument } : { kind: 'unreadable' }
+  }
+  return bytes.toString('latin1', 0, 4) === '\x7fELF'
+    ? { kind: 'native', loader: loaderOf(bytes) }
+    : { kind: 'unreadable' }
+}
+
+const PT_INTERP = 3
+
+/** 64 bits, little-endian: what pen itself runs on. */
+function loaderOf(bytes: Buffer): string | undefined {
+  if (bytes.length < 64 || bytes[4] !== 2 || bytes[5] !== 1) return undefined
+  const table = Number(bytes.readBigUInt64LE(32))
+  const size = bytes.readUInt16LE(54)
+  const count = bytes.readUInt16LE(56)
+  for (let i = 0; i < count; i++) {
+    const at = table + i * size
+    if (size < 56 || at + size > bytes.length) return undefined
+    if (bytes.readUInt32LE(at) !== PT_INTERP) continue
+    const start = Number(bytes.readBigUInt64LE(at + 8))
+    const end = start + Number(bytes.readBigUInt64LE(at + 32)) - 1
+    const loader = end <= bytes.length ? bytes.toString('utf8', start, end) : ''
+    return loader.startsWith('/') ? loader : undefined
+  }
+  return undefined
+}
