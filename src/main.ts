@@ -25,6 +25,7 @@ const mountInside = (): Promise<ExitCode> =>
 const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
+  ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')
 const work = hidden === undefined ? dispatch(argv, surroundings) : hidden()

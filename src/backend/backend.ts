@@ -20,8 +20,8 @@ export interface Seen {
 
 /** A place to be held anew. `dev` and `ino` are of the file that the host has there: nothing else is mounted on. */
 export interface HoldRequest {
-  /** Nothing of it can be seen, or written; or nothing of the mount that begins there can be executed. */
-  readonly how: 'cover' | 'protect' | 'noexec'
+  /** Nothing of it can be seen, or nothing of it can be written. */
+  readonly how: 'cover' | 'protect'
   readonly path: string
   readonly dev: bigint
   readonly ino: bigint

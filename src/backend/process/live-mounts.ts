@@ -50,21 +50,41 @@ export class ProcessMounts implements LiveMounts {
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {
-    const all = (result: HoldResult) => requests.map(() => result)
+    return await this.#carryOut(
+      requests.map(({ how, path, dev, ino }) => ({ how, path, dev: String(dev), ino: String(ino) })),
+    )
+  }
+
+  /** For mounts of a sandbox whose command has not started yet. */
+  async makeNoexec(mountPoints: readonly string[]): Promise<readonly HoldResult[]> {
+    return await this.#carryOut(
+      mountPoints.map(path => {
+        const seen = this.look(path)
+        return { how: 'noexec', path, dev: String(seen?.dev), ino: String(seen?.ino) }
+      }),
+    )
+  }
+
+  async #carryOut(orders: readonly MountOrder[]): Promise<readonly HoldResult[]> {
+    const all = (result: HoldResult) => orders.map(() => result)
     const nsenter = findTool('nsenter')
     if (nsenter === undefined) return all({ failed: 'nsenter is not installed' })
     if (!this.ready() || this.#entrance === undefined) return all({ failed: 'the sandbox cannot be entered' })
-    const orders = requests.map(
-      ({ how, path, dev, ino }): MountOrder => ({ how, path, dev: String(dev), ino: String(ino) }),
-    )
     const { mounts, owner, root } = this.#entrance
     const user = process.getuid?.() === 0 ? [] : ['--user=/proc/self/fd/4', '--preserve-credentials']
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
-    const child = Bun.spawn([...words, ...self(), MOUNT_MODE], {
-      stdio: [Buffer.from(JSON.stringify(orders)), 'pipe', 'pipe', mounts, owner, root],
-      env: {},
-      cwd: '/',
-    })
+    const start = () =>
+      Bun.spawn([...words, ...self(), MOUNT_MODE], {
+        stdio: [Buffer.from(JSON.stringify(orders)), 'pipe', 'pipe', mounts, owner, root],
+        env: {},
+        cwd: '/',
+      })
+    let child: ReturnType<typeof start>
+    try {
+      child = start()
+    } catch (error) {
+      return all({ failed: errnoOf(error) ?? 'nsenter could not be started' })
+    }
     this.#child = child
     const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS)
     const [said, complaint, code] = await Promise.all([

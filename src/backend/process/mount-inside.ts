@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../../base/error.ts'
-import type { HoldResult } from '../backend.ts'
+import type { HoldRequest, HoldResult } from '../backend.ts'
 import { type Found, findBeneath, O_PATH } from './beneath-root.ts'
 import { cString, SystemCallError, systemCall } from './libc.ts'
 import { NOTHING } from './nothing.ts'
@@ -16,7 +16,8 @@ export const MOUNT_MODE = '__mount'
 export const ROOT_FD = 5
 
 export interface MountOrder {
-  readonly how: 'cover' | 'protect'
+  /** `noexec`: nothing of the mount that begins there can be executed. */
+  readonly how: HoldRequest['how'] | 'noexec'
   readonly path: string
   /** In decimal. The file that the host has there: nothing else is ever mounted on. */
   readonly dev: string
@@ -46,6 +47,7 @@ function carryOut(order: MountOrder): HoldResult {
         if (String(found.dev) !== order.dev || String(found.ino) !== order.ino || found.kind === 'link')
           return 'changed'
         if (order.how === 'cover') cover(found)
+        else if (order.how === 'noexec') setAttributes(found.fd, NOEXEC)
         else if (!found.mountPoint) bindReadOnly(found.fd, found.fd)
         return 'held'
       }) ?? 'changed'
@@ -77,13 +79,18 @@ function bindReadOnly(from: number, to: number): void {
   const empty = cString('')
   const tree = systemCall('open_tree', CALL.openTree, from, empty, OPEN_TREE_CLONE_CLOEXEC | AT_EMPTY_PATH)
   try {
-    // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-    const attributes = new Uint8Array(new BigUint64Array([BigInt(RDONLY_NOSUID_NODEV), 0n, 0n, 0n]).buffer)
-    systemCall('mount_setattr', CALL.setattr, tree, empty, AT_EMPTY_PATH, attributes, attributes.length)
+    setAttributes(tree, RDONLY_NOSUID_NODEV)
     systemCall('move_mount', CALL.moveMount, tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
   } finally {
     closeSync(tree)
   }
+}
+
+/** Attributes are only ever added: what the mount had stays. */
+function setAttributes(mount: number, set: number): void {
+  // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
+  const attributes = new Uint8Array(new BigUint64Array([BigInt(set), 0n, 0n, 0n]).buffer)
+  systemCall('mount_setattr', CALL.setattr, mount, cString(''), AT_EMPTY_PATH, attributes, attributes.length)
 }
 
 function isDirectory(fd: number): boolean {

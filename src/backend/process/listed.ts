@@ -1,0 +1,107 @@
+/**
+ * Only listed programs run: the command is started through pen's inner mode, which waits until every mount that is not
+ * the system's is noexec, so that nothing in it can be executed or mapped as code, and then locks execution by Landlock.
+ * The inner pen is given by descriptor: the sandbox never sees its file.
+ */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { Plan, Step } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/path.ts'
+import { LISTED_MODE, type ListedOrder, READY } from '../../wire/listed-order.ts'
+import { pipe } from './libc.ts'
+import { ProcessMounts } from './live-mounts.ts'
+
+export interface Listed {
+  /** To be handed to the guard, in this order. */
+  readonly fds: readonly number[]
+  /** What bubblewrap starts instead of the command, when the first of `fds` has this number there. */
+  argv(firstFd: number): readonly string[]
+  /** Makes the mounts noexec and lets the command start. */
+  release(initPid: number): Promise<void>
+}
+
+export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number, undo: UndoStack): Listed {
+  const program = openSync(process.execPath, 'r')
+  undo.push('inner program', () => closeSync(program))
+  const order: ListedOrder = { argv: plan.argv, executable: plan.executable }
+  const orderFd = temporary(Buffer.from(JSON.stringify(order)))
+  const [waits, ready] = pipe()
+  undo.push('inner wait', () => {
+    closeSync(waits)
+    closeSync(ready)
+  })
+  return {
+    fds: [program, orderFd, waits],
+    argv: first => [`/proc/self/fd/${first}`, LISTED_MODE, String(first + 1), String(first + 2)],
+    release: async initPid => {
+      await makeNoexec(plan.steps, initPid)
+      writeSync(ready, READY)
+    },
+  }
+}
+
+async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
+  const mounts = new ProcessMounts(() => initPid)
+  try {
+    if (!(await untilReady(mounts, initPid))) return
+    const places = mountPoints(initPid).filter(path => !holdsPrograms(steps, path))
+    const results = await mounts.makeNoexec(places)
+    const failed = places.flatMap((path, i) => (results[i] === 'held' ? [] : [{ path, result: results[i] }]))
+    const [first] = failed
+    if (first === undefined) return
+    const why = typeof first.result === 'object' ? first.result.failed : (first.result ?? 'no answer')
+    throw new PenError('BACKEND', {
+      what: `${first.path} could not be made noexec (${why}), which tools.exec "listed" needs`,
+      hint: 'set tools.exec to "any", or report this with `pen version --json`',
+    })
+  } finally {
+    mounts.close()
+  }
+}
+
+const PATIENCE_MS = 10_000
+
+/** False when bubblewrap ended before: then there is nothing to hold, and its own words tell why. */
+async function untilReady(mounts: ProcessMounts, initPid: number): Promise<boolean> {
+  for (const began = performance.now(); performance.now() - began < PATIENCE_MS; await Bun.sleep(1)) {
+    if (mounts.ready()) return true
+    if (!isAlive(initPid)) return false
+  }
+  throw new PenError('BACKEND', { what: 'bubblewrap did not finish the file tree in time' })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+/** Every mount of the sandbox but its root, which is read-only and holds nothing but directories and links. */
+function mountPoints(initPid: number): string[] {
+  const table = readFileSync(`/proc/${initPid}/mountinfo`, 'latin1')
+  const paths = table.split('\n').flatMap(line => line.split(' ')[4] ?? [])
+  return [...new Set(paths.map(plainPath))].filter(path => path !== '/')
+}
+
+/** The kernel writes blanks, line ends and backslashes as three octal digits. */
+const plainPath = (bytes: string): string =>
+  Buffer.from(
+    bytes.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))),
+    'latin1',
+  ).toString()
+
+/** Whether what stands there is the system's own, read-only, outside `/etc`. The step that shows it decides. */
+export function holdsPrograms(steps: readonly Step[], path: string): boolean {
+  let shown: Step | undefined
+  for (const step of steps)
+    if (
+      step.op !== 'seal' &&
+      isWithin(path, step.at) &&
+      (shown === undefined || step.at.length >= shown.at.length)
+    )
+      shown = step
+  return shown?.op === 'bind' && shown.mode === 'ro' && shown.why === 'system' && !isWithin(path, '/etc')
+}

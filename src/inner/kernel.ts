@@ -1,0 +1,59 @@
+/** The system calls of the inner mode. It runs with the sandbox's own rights: nothing here can gain any. */
+import { dlopen, FFIType, ptr, read } from 'bun:ffi'
+
+const { i32, i64, u64, ptr: pointer } = FFIType
+
+/** glibc, then musl. */
+const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
+
+const open = (library: string) =>
+  dlopen(library, {
+    syscall: { args: [i64, u64, u64, u64, u64], returns: i64 },
+    execve: { args: [pointer, pointer, pointer], returns: i32 },
+    signal: { args: [i32, u64], returns: u64 },
+    __errno_location: { args: [], returns: pointer },
+  }).symbols
+
+function load(): ReturnType<typeof open> {
+  for (const library of LIBRARIES) {
+    try {
+      return open(library)
+    } catch {
+      // The other libc.
+    }
+  }
+  throw new Error('the C library could not be loaded')
+}
+
+const libc = load()
+
+const errno = (): number => {
+  const at = libc.__errno_location()
+  return at === null ? 0 : read.i32(at, 0)
+}
+
+/** The answer, or minus the errno. Buffers live until the call returns. */
+export function call(number: number, ...args: readonly (number | Uint8Array)[]): number {
+  const words = [0, 1, 2, 3].map(i => {
+    const word = args[i] ?? 0
+    return word instanceof Uint8Array ? ptr(word) : word
+  })
+  const result = Number(libc.syscall(number, words[0] ?? 0, words[1] ?? 0, words[2] ?? 0, words[3] ?? 0))
+  return result >= 0 ? result : -errno()
+}
+
+/** The runtime ignores some signals, and what is ignored stays so across execve. */
+export function restoreSignals(): void {
+  for (let signal = 1; signal <= 64; signal++) libc.signal(signal, 0)
+}
+
+/** Becomes another program. Returns only when that failed, with the errno. */
+export function become(file: string, argv: readonly string[], env: readonly string[]): number {
+  const texts = [file, ...argv, ...env].map(text => Buffer.from(`${text}\0`))
+  const list = (from: number, count: number) =>
+    new BigUint64Array([...texts.slice(from, from + count).map(text => BigInt(ptr(text))), 0n])
+  const args = list(1, argv.length)
+  const vars = list(1 + argv.length, env.length)
+  libc.execve(ptr(texts[0] ?? Buffer.alloc(1)), ptr(args), ptr(vars))
+  return errno()
+}
