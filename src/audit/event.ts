@@ -108,6 +108,16 @@ export interface Quarantined {
   readonly restored?: boolean | undefined
 }
 
+/** A denied place that appeared, or a protected one that the host replaced, was mounted on anew. */
+export interface PlaceHeld {
+  readonly kind: 'place-held'
+  readonly path: string
+  readonly how: 'cover' | 'protect'
+  readonly held: boolean
+  /** Why not. */
+  readonly reason?: string | undefined
+}
+
 export interface PolicyChanged {
   readonly kind: 'policy-changed'
   /** Rules as people write them. */
@@ -144,6 +154,7 @@ export type AuditEventInput =
   | FlowRefused
   | LimitHit
   | Quarantined
+  | PlaceHeld
   | PolicyChanged
   | PolicyEditRefused
   | RunEnd
@@ -193,6 +204,7 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'flow-refused': 'deny',
   'limit-hit': 'error',
   quarantine: 'deny',
+  'place-held': 'note',
   'policy-changed': 'note',
   'policy-edit-refused': 'error',
   'run-end': 'note',

@@ -67,6 +67,14 @@ function describe(record: FoundRecord, field: Fields): Description {
       }
     case 'quarantine':
       return { target: field('path') ?? '', text: `${because}${moved(field)}` }
+    case 'place-held':
+      return {
+        target: field('path') ?? '',
+        text:
+          field('held') === 'true'
+            ? `appeared or was replaced, and was ${field('how') === 'cover' ? 'covered' : 'protected again'}`
+            : `appeared or was replaced, and could not be held: ${because}`,
+      }
     case 'policy-changed':
       return { target: 'policy', text: changes(record) }
     case 'policy-edit-refused':

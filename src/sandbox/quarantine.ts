@@ -101,10 +101,19 @@ export class Quarantine {
     this.#disarmAgain()
   }
 
-  /** After the keeper mounted a lost place anew: what is there now is what it holds. */
+  /**
+   * After the keeper mounted a lost place anew: what is there now is what it holds. Between the loss and the mount the
+   * sandbox could write it, so content that can be judged is judged once more.
+   */
   hold(path: string): void {
     const found = this.#places.find(p => p.path === path)
     if (found === undefined) return
+    const event = found.rule.kind === 'nothing' ? undefined : this.#check(found)
+    if (event !== undefined) {
+      found.identity = undefined
+      this.#options.tell(event)
+      return
+    }
     this.#spot(found, ({ stats }) => {
       found.identity = { dev: stats.dev, ino: stats.ino }
       found.spared = false

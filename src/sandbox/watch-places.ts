@@ -1,33 +1,126 @@
-/** Protected places while a sandbox runs: what appears there is moved away, and told. */
+/** Protected and denied places while a sandbox runs: what appears or is replaced there is moved away or held anew, and told. */
+import type { AuditEventInput } from '../audit/event.ts'
+import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
-import type { Project } from '../config/project.ts'
+import { DeniedPlaces } from './denied-places.ts'
+import { HoldAgain, type HoldEvent } from './hold-again.ts'
+import { ListingCache } from './listing-cache.ts'
+import type { Prepared } from './prepare.ts'
 import { Quarantine, type QuarantineEvent } from './quarantine.ts'
-import type { RepositoryFacts } from './repository.ts'
 
 export interface PlaceWatch {
   /** After every process of the sandbox is gone: the last look, which nothing can race. */
-  finish(): void
+  finish(): Promise<void>
 }
 
-export function watchPlaces(
-  facts: RepositoryFacts,
-  project: Project,
-  runId: string,
-  tell: (line: string) => void,
-): PlaceWatch {
+export interface WatchOptions {
+  readonly prepared: Prepared
+  readonly running: Running
+  readonly runId: string
+  readonly tell: (line: string) => void
+  readonly record: (event: AuditEventInput) => void
+}
+
+/** Runs that are over sooner need no watch. */
+const START_AFTER_MS = 20
+
+export function watchPlaces({ prepared, running, runId, tell, record }: WatchOptions): PlaceWatch {
+  const { repository } = prepared.facts
+  const { project } = prepared.loaded
+  const lost = new Map<string, string>()
+  const held = new Tally()
   const quarantine = new Quarantine({
-    watch: facts.watch,
-    held: facts.protect,
+    watch: repository.watch,
+    held: repository.protect,
     dir: `${project.stateDir}/quarantine/${runId}`,
-    tell: event => tell(inWords(event)),
+    tell: event => {
+      if (event.kind === 'lost') lost.set(event.path, inWords(event))
+      else tell(inWords(event))
+      if (event.kind === 'moved')
+        record({
+          kind: 'quarantine',
+          path: event.path,
+          reason: event.what,
+          to: event.to,
+          restored: event.restored,
+        })
+    },
   })
   quarantine.start()
+
+  const onEvent = (event: HoldEvent): void => {
+    held.add(event)
+    const reason = typeof event.result === 'string' ? undefined : event.result.failed
+    record({ kind: 'place-held', path: event.path, how: event.how, held: reason === undefined, reason })
+    if (event.how !== 'protect' || reason !== undefined) return
+    lost.delete(event.path)
+    quarantine.hold(event.path)
+  }
+  const onFlood = (): void => {
+    tell('denied: the sandbox made more denied files than can be covered, and was ended')
+    running.kill()
+  }
+  const again =
+    running.mounts === undefined
+      ? undefined
+      : new HoldAgain({
+          mounts: running.mounts,
+          denied: deniedPlaces(prepared),
+          held: repository.protect.map(({ path }) => path),
+          onEvent,
+          onFlood,
+        })
+  const begin = setTimeout(() => again?.start(), START_AFTER_MS)
+
   return {
-    finish: () => {
+    finish: async () => {
+      clearTimeout(begin)
+      await again?.stop()
       quarantine.sweep()
       quarantine.stop()
+      for (const line of [...held.lines(), ...lost.values()]) tell(line)
     },
   }
+}
+
+function deniedPlaces({ facts, loaded: { policy, project } }: Prepared): DeniedPlaces {
+  const roots = [
+    ...policy.files.read.map(({ rule }) => rule.path as string),
+    ...facts.repository.mounts.map(({ path }) => path),
+  ]
+  const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: () => {} })
+  return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component))
+}
+
+/** One line for each place, however often it was replaced. */
+class Tally {
+  readonly #counts = new Map<string, { event: HoldEvent; times: number }>()
+
+  add(event: HoldEvent): void {
+    const key = `${event.how} ${event.path}`
+    this.#counts.set(key, { event, times: (this.#counts.get(key)?.times ?? 0) + 1 })
+  }
+
+  lines(): string[] {
+    const all = [...this.#counts.values()]
+    const more = all.length - MAX_LINES
+    const lines = all.slice(0, MAX_LINES).map(({ event, times }) => heldInWords(event, times))
+    return more <= 0 ? lines : [...lines, `… and ${more} more such places; pen logs has them all`]
+  }
+}
+
+const MAX_LINES = 20
+
+function heldInWords({ how, path, result }: HoldEvent, times: number): string {
+  const often = times === 1 ? '' : ` (${times} times)`
+  const where = printable(path, 1024)
+  if (how === 'cover')
+    return result === 'held'
+      ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
+      : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
+  return result === 'held'
+    ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}`
+    : `protected: ${where} was replaced on the host while the sandbox ran and could not be held again (${printable(result.failed, 200)}): look at it before you trust it`
 }
 
 function inWords(event: QuarantineEvent): string {

@@ -1,0 +1,133 @@
+/**
+ * What the denials of a policy cover at this moment, and which directories decide that. As at the start, only directories
+ * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
+ */
+import { realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import { decideFile } from '../policy/decide-file.ts'
+import { isPattern, nameMatches } from '../policy/glob.ts'
+import { type HostPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { matchingNames } from './expand.ts'
+import { lstatOrUndefined } from './places.ts'
+
+/** One denial as the names that lead to what it denies. */
+interface Trail {
+  readonly root: string
+  readonly names: readonly string[]
+  readonly directoryOnly: boolean
+}
+
+interface Step {
+  readonly trail: Trail
+  readonly level: number
+}
+
+const MAX_PLACES = 10_000
+const MAX_DIRECTORIES = 1000
+
+export class DeniedPlaces {
+  readonly #policy: Policy
+  readonly #roots: readonly string[]
+  readonly #trails: readonly Trail[]
+  readonly #list: typeof matchingNames
+  #directories = new Map<string, Step[]>()
+  #places = new Set<string>()
+
+  /** `roots` are the host's directories that the sandbox sees, each at its own path. */
+  constructor(policy: Policy, roots: readonly string[], list = matchingNames) {
+    this.#policy = policy
+    this.#roots = roots
+    this.#list = list
+    this.#trails = policy.files.deny.flatMap(({ rule }): Trail[] =>
+      rule.kind === 'glob'
+        ? [{ root: policy.workspace, names: rule.glob.components, directoryOnly: rule.glob.directoryOnly }]
+        : this.#trailTo(rule.path),
+    )
+  }
+
+  /** Directories whose entries decide; as of the last survey. */
+  get directories(): ReadonlyMap<string, unknown> {
+    return this.#directories
+  }
+
+  /** The directories, as far as they are known without listing one: quick, however large they are. */
+  begin(): void {
+    for (const trail of this.#trails) this.#descend(trail, trail.root, 0, () => [])
+  }
+
+  /** Everything that exists and is denied. */
+  survey(): ReadonlySet<string> {
+    this.#directories = new Map()
+    this.#places = new Set()
+    for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
+    return this.#places
+  }
+
+  /** What a name that appeared is: a denied place, something that only a survey can tell, or nothing of interest. */
+  judge(dir: string, name: string): { readonly place: string } | 'survey' | 'nothing' {
+    const steps = (this.#directories.get(dir) ?? []).filter(({ trail, level }) =>
+      nameMatches(trail.names[level] ?? '', name, true),
+    )
+    if (steps.length === 0) return 'nothing'
+    const path = `${dir}/${name}`
+    const plain = steps.some(
+      ({ trail, level }) =>
+        level === trail.names.length - 1 &&
+        !trail.directoryOnly &&
+        nameMatches(trail.names[level] ?? '', name),
+    )
+    return plain && lstatOrUndefined(path)?.isFile() && this.#isDenied(path) ? { place: path } : 'survey'
+  }
+
+  #trailTo(path: string): Trail[] {
+    const root = this.#roots
+      .filter(top => top !== path && isWithin(path, top))
+      .sort((a, b) => b.length - a.length)[0]
+    if (root === undefined) return []
+    return [{ root, names: path.slice(root.length + 1).split('/'), directoryOnly: false }]
+  }
+
+  #descend(trail: Trail, dir: string, level: number, list: typeof matchingNames): void {
+    const component = trail.names[level]
+    if (component === undefined || this.#directories.size >= MAX_DIRECTORIES) return
+    const steps = this.#directories.get(dir) ?? []
+    this.#directories.set(dir, [...steps, { trail, level }])
+    for (const name of isPattern(component) ? list(dir, component) : [component]) {
+      const path = `${dir}/${name}`
+      const stats = lstatOrUndefined(path)
+      if (stats === undefined) continue
+      if (level < trail.names.length - 1) {
+        if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)
+      } else if (stats.isSymbolicLink()) this.#throughLink(trail, path)
+      else if (stats.isDirectory() || !trail.directoryOnly) this.#add(path)
+    }
+  }
+
+  /** A link cannot carry a mount, and by itself it shows nothing: what it leads to does. */
+  #throughLink(trail: Trail, link: string): void {
+    try {
+      const real = realpathSync.native(link)
+      const root = dirname(real)
+      if (this.#roots.every(top => real === top || !isWithin(real, top))) return
+      if (this.#roots.some(top => isWithin(top, real))) return
+      const steps = this.#directories.get(root) ?? []
+      const names = [real.slice(root.length + 1)]
+      this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
+      if (!trail.directoryOnly || lstatOrUndefined(real)?.isDirectory()) this.#add(real, true)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+    }
+  }
+
+  #add(path: string, throughLink = false): void {
+    if (this.#places.size < MAX_PLACES && (throughLink || this.#isDenied(path))) this.#places.add(path)
+  }
+
+  /** A grant that is more specific than the denial stays one. */
+  #isDenied(path: string): boolean {
+    const verdict = decideFile(this.#policy, path as HostPath, 'read')
+    return !verdict.ok && verdict.reason === 'denied-by-rule'
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * Denied and protected places stay so while a sandbox runs. What matches a denial and appears, or a held file that the
+ * host replaces by a rename (which ends its mount), is mounted on anew in the running sandbox. Whether a place is held
+ * is asked of the sandbox's own view each time: device and inode do not tell, because file systems reuse inodes at once.
+ */
+import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
+import type { DeniedPlaces } from './denied-places.ts'
+import { DirectoryWatch } from './directory-watch.ts'
+import { lstatOrUndefined } from './places.ts'
+
+interface Exposed extends HoldRequest {
+  readonly how: 'cover' | 'protect'
+}
+
+export interface HoldEvent {
+  readonly how: Exposed['how']
+  readonly path: string
+  readonly result: Exclude<HoldResult, 'changed'>
+}
+
+export interface HoldAgainOptions {
+  readonly mounts: LiveMounts
+  readonly denied: DeniedPlaces
+  /** Protected places that were mounted at the start. */
+  readonly held: readonly string[]
+  readonly onEvent: (event: HoldEvent) => void
+  /** The sandbox makes more denied files than can be covered: what is denied can no longer be kept so. */
+  readonly onFlood: () => void
+}
+
+const LOOK_MS = 250
+/** While a tree is being built, and after a file that was swapped while it was held. */
+const RETRY_MS = 5
+const MAX_RETRY_MS = 320
+/** More denied files than this were made during one run: no program does that in good faith. */
+const MAX_NEW = 1000
+const MAX_TRIES = 5
+/** A survey that takes long is made less often: one twentieth of the time at most. */
+const SURVEY_SHARE = 20
+
+export class HoldAgain {
+  readonly #options: HoldAgainOptions
+  readonly #watch: DirectoryWatch
+  readonly #heldIn = new Map<string, Set<string>>()
+  readonly #failures = new Map<string, number>()
+  #places = new Set<string>()
+  #mostPlaces = Number.POSITIVE_INFINITY
+  #states = ''
+  #survey: 'due' | 'made' = 'made'
+  #surveyAfter = 0
+  #retryMs = RETRY_MS
+  #life: 'open' | 'closed' = 'open'
+  #work: 'idle' | 'busy' | 'busy, and more to do' = 'idle'
+  #timer: ReturnType<typeof setInterval> | undefined
+  #later: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: HoldAgainOptions) {
+    this.#options = options
+    for (const path of options.held) {
+      const [dir, name] = split(path)
+      this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
+    }
+    this.#watch = new DirectoryWatch({
+      appeared: (dir, name) => this.#appeared(dir, name),
+      doubt: () => this.#lookAtAll(),
+    })
+  }
+
+  /** Lists nothing yet: a run may be over in a moment. */
+  start(): void {
+    const { denied } = this.#options
+    denied.begin()
+    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    this.#timer = setInterval(() => this.#lookWhenChanged(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  /** When every process of the sandbox is gone. */
+  async stop(): Promise<void> {
+    this.#life = 'closed'
+    clearInterval(this.#timer)
+    clearTimeout(this.#later)
+    this.#options.mounts.close()
+    await this.#watch.close()
+  }
+
+  #appeared(dir: string, name: string): void {
+    const judged = this.#options.denied.judge(dir, name)
+    if (judged === 'survey') this.#survey = 'due'
+    else if (judged !== 'nothing') this.#places.add(judged.place)
+    if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
+  }
+
+  #lookAtAll(): void {
+    this.#survey = 'due'
+    this.#hold()
+  }
+
+  #lookWhenChanged(): void {
+    if (this.#states !== this.#stateOfAll()) this.#survey = 'due'
+    this.#hold()
+  }
+
+  /** The directories' change times. One that changed a moment ago may change again under the same time stamp. */
+  #stateOfAll(settledBefore = Number.POSITIVE_INFINITY): string {
+    const state = (dir: string): string => {
+      const stats = lstatOrUndefined(dir)
+      if (stats === undefined) return '-'
+      if (Number(stats.ctimeNs / 1_000_000n) >= settledBefore) return 'unsettled'
+      return `${stats.ino}:${stats.ctimeNs}:${stats.mtimeNs}`
+    }
+    return [...this.#options.denied.directories.keys()].map(state).join(' ')
+  }
+
+  #makeSurvey(): void {
+    const { denied } = this.#options
+    const began = performance.now()
+    const settledBefore = Date.now() - LOOK_MS
+    this.#survey = 'made'
+    this.#places = new Set(denied.survey())
+    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    this.#states = this.#stateOfAll(settledBefore)
+    this.#surveyAfter = performance.now() + SURVEY_SHARE * (performance.now() - began)
+    this.#mostPlaces = Math.min(this.#mostPlaces, this.#places.size + MAX_NEW)
+  }
+
+  /** One batch at a time; what comes meanwhile is in the next. */
+  #hold(): void {
+    if (this.#life === 'closed' || this.#later !== undefined) return
+    if (this.#work !== 'idle') {
+      this.#work = 'busy, and more to do'
+      return
+    }
+    if (!this.#options.mounts.ready()) {
+      this.#holdLater(RETRY_MS)
+      return
+    }
+    const wait = this.#surveyAfter - performance.now()
+    if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
+    const requests = this.#exposed()
+    if (requests.length > 0) void this.#holdThese(requests)
+    else if (this.#survey === 'due') this.#holdLater(wait)
+  }
+
+  async #holdThese(requests: readonly Exposed[]): Promise<void> {
+    this.#work = 'busy'
+    const results = await this.#options.mounts.hold(requests)
+    const more = this.#work !== ('busy' as string)
+    this.#work = 'idle'
+    if (this.#isClosed()) return
+    for (const [i, request] of requests.entries()) this.#settle(request, results[i] ?? 'changed')
+    if (this.#places.size > this.#mostPlaces) this.#options.onFlood()
+    const done = results.includes('held')
+    // Files that come and go make us start a process each time for nothing: less and less often.
+    this.#retryMs = done ? RETRY_MS : Math.min(MAX_RETRY_MS, this.#retryMs * 2)
+    if (!done) this.#holdLater(this.#retryMs)
+    else if (more || this.#survey === 'due') this.#hold()
+  }
+
+  #isClosed = (): boolean => this.#life === 'closed'
+
+  #holdLater(ms: number): void {
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined
+      this.#hold()
+    }, ms)
+  }
+
+  /** What the sandbox meets at a denied place is what the host has there, or a protected one is no mount. */
+  #exposed(): Exposed[] {
+    const out: Exposed[] = []
+    const ask = (how: Exposed['how'], path: string): void => {
+      const host = lstatOrUndefined(path)
+      if (host === undefined || host.isSymbolicLink()) return
+      const inside = this.#options.mounts.look(path)
+      if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return
+      if (how === 'cover' || !inside.mountPoint) out.push({ how, path, dev: host.dev, ino: host.ino })
+    }
+    const hope = (path: string): boolean => (this.#failures.get(path) ?? 0) < MAX_TRIES
+    for (const path of this.#places) if (hope(path)) ask('cover', path)
+    for (const path of this.#options.held) if (hope(path)) ask('protect', path)
+    return out
+  }
+
+  #settle({ how, path }: Exposed, result: HoldResult): void {
+    if (result === 'changed') return
+    if (result !== 'held') this.#failures.set(path, (this.#failures.get(path) ?? 0) + 1)
+    this.#options.onEvent({ how, path, result })
+  }
+}
+
+const split = (path: string): [string, string] => {
+  const slash = path.lastIndexOf('/')
+  return [path.slice(0, slash), path.slice(slash + 1)]
+}
