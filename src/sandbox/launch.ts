@@ -12,6 +12,7 @@ import { openLimits } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
+import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
 import { findCommand } from './find-command.ts'
 import { Keeper } from './keeper.ts'
@@ -149,6 +150,7 @@ function removeIfEmpty(path: string): void {
 
 /** The command leads a session on its own terminal, so that job control, Ctrl-C and Ctrl-Z mean what they always do. */
 function onTerminal(plan: Plan): Plan {
-  const setsid = findTool('setsid')
+  // Where the policy lists its tools, it stands apart from them.
+  const setsid = plan.steps.some(step => step.at === SETSID_PLACE) ? SETSID_PLACE : findTool('setsid')
   return setsid === undefined ? plan : { ...plan, argv: [setsid, '--ctty', '--wait', ...plan.argv] }
 }
