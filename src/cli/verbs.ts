@@ -10,6 +10,9 @@ export const VERBS: VerbTable = {
   'policy explain': () => import('./policy-explain.ts'),
   logs: () => import('./logs.ts'),
   'proxy logs': () => import('./proxy-logs.ts'),
+  allow: () => import('./allow.ts'),
+  deny: () => import('./deny.ts'),
+  forget: () => import('./forget.ts'),
   help: () => import('./help.ts'),
   version: () => import('./version.ts'),
 }

@@ -1,0 +1,24 @@
+/** Hosts and addresses as people type them for `pen allow`, `pen deny` and `pen forget`. */
+import { PenError } from '../base/error.ts'
+import { publicSuffixTest } from '../config/public-suffix.ts'
+import { parseAllowRule, parseDenyRule } from '../policy/endpoint.ts'
+import type { AllowRule, DenyRule } from '../policy/net-rule.ts'
+import type { Parsed } from '../policy/source.ts'
+
+export async function allowRules(texts: readonly string[]): Promise<AllowRule[]> {
+  const isPublicSuffix = await publicSuffixTest(texts)
+  return texts.map(text => checked(text, parseAllowRule(text, isPublicSuffix)))
+}
+
+export async function denyRules(texts: readonly string[]): Promise<DenyRule[]> {
+  const isPublicSuffix = await publicSuffixTest(texts)
+  return texts.map(text => checked(text, parseDenyRule(text, isPublicSuffix)))
+}
+
+function checked<T>(text: string, rule: Parsed<T>): T {
+  if (rule.ok) return rule.value
+  throw new PenError('HOST_SYNTAX', {
+    what: `"${text}": ${rule.why}`,
+    hint: rule.cure ?? 'write it as registry.example.com:443',
+  })
+}

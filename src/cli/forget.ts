@@ -1,0 +1,39 @@
+import { EXIT } from '../base/error.ts'
+import { editLiveConfig, editNetworkList } from '../config/edit.ts'
+import { findProject } from '../config/project.ts'
+import { printRule } from '../policy/net-rule.ts'
+import { denyRules } from './endpoints.ts'
+import { jsonFlag } from './flag-spec.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'forget',
+  summary: 'Take back what pen allow or pen deny said of a host',
+  details:
+    'Removes the entry from the live config of the project, exactly as it stands there. Exit code 1 when there was none.',
+  flags: jsonFlag,
+  positionals: { target: { arity: 'many', about: 'as it was given to pen allow or pen deny' } },
+  examples: [
+    { line: 'pen forget registry.example.com:443', does: 'neither allowed nor denied by name any more' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
+    for (const rule of await denyRules(positionals.target)) spelled.add(printRule(rule))
+    const project = findProject()
+    const forgotten: string[] = []
+    await editLiveConfig(project, config =>
+      ['http', 'tcp', 'deny'].reduce(
+        (edited, key) =>
+          editNetworkList(edited, key, list => {
+            const gone = list.filter(text => spelled.has(text))
+            forgotten.push(...gone)
+            return gone.length === 0 ? list : list.filter(text => !spelled.has(text))
+          }),
+        config,
+      ),
+    )
+    if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
+    else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
+    return forgotten.length === 0 ? EXIT.failed : EXIT.ok
+  },
+})

@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { HostPath } from '../policy/path.ts'
+import { editLiveConfig, editNetworkList } from './edit.ts'
+import { locate } from './locate.ts'
+import { withLock } from './lock.ts'
+import type { Project } from './project.ts'
+
+let dir: string
+let project: Project
+let file: string
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pen-edit-'))
+  mkdirSync(`${dir}/home/work`, { recursive: true })
+  const home = `${dir}/home` as HostPath
+  const state = `${home}/.pen` as HostPath
+  project = {
+    id: 'work-1',
+    cwd: `${home}/work` as HostPath,
+    stateDir: `${state}/sandboxes/work-1` as HostPath,
+    world: { workspace: `${home}/work` as HostPath, home, state, locate },
+  }
+  file = `${project.stateDir}/config.json`
+})
+
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+const add = (text: string) =>
+  editLiveConfig(project, config => editNetworkList(config, 'http', list => [...list, text]))
+
+describe('an edit of the live config', () => {
+  test('makes a config that only the user can read', async () => {
+    expect(await add('a.example.com:443')).toBe(true)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      version: 1,
+      network: { http: ['a.example.com:443'] },
+    })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(statSync(project.stateDir).mode & 0o777).toBe(0o700)
+  })
+
+  test('keeps the config before it', async () => {
+    await add('a.example.com:443')
+    const before = readFileSync(file, 'utf8')
+    await add('b.example.com:443')
+    expect(readFileSync(`${file}.before`, 'utf8')).toBe(before)
+  })
+
+  test('that would not validate leaves the file as it was', async () => {
+    await add('a.example.com:443')
+    const before = readFileSync(file, 'utf8')
+    expect(add('https://b.example.com/')).rejects.toThrow('not a URL')
+    expect(readFileSync(file, 'utf8')).toBe(before)
+    expect(existsSync(`${file}.lock`)).toBe(false)
+  })
+
+  test('of a broken file is refused, and the file is left as it was', async () => {
+    mkdirSync(project.stateDir, { recursive: true, mode: 0o700 })
+    writeFileSync(file, '{ "version": 1, }', { mode: 0o600 })
+    expect(add('a.example.com:443')).rejects.toThrow()
+    expect(readFileSync(file, 'utf8')).toBe('{ "version": 1, }')
+  })
+
+  test('that changes nothing writes nothing', async () => {
+    await add('a.example.com:443')
+    expect(await editLiveConfig(project, config => config)).toBe(false)
+    expect(existsSync(`${file}.before`)).toBe(false)
+  })
+
+  test('leaves an emptied list out, because [] would remove what the profile grants', async () => {
+    await add('a.example.com:443')
+    await editLiveConfig(project, config => editNetworkList(config, 'http', () => []))
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, network: {} })
+  })
+
+  test('loses nothing when twenty come at once', async () => {
+    const hosts = Array.from({ length: 20 }, (_, i) => `h${i}.example.com:443`)
+    await Promise.all(hosts.map(add))
+    expect(JSON.parse(readFileSync(file, 'utf8')).network.http.toSorted()).toEqual(hosts.toSorted())
+  })
+})
+
+describe('the lock', () => {
+  test('of a pen that is gone is taken over', async () => {
+    const gone = Bun.spawnSync(['/bin/true']).pid
+    writeFileSync(`${dir}/x.lock`, String(gone))
+    expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
+    expect(existsSync(`${dir}/x.lock`)).toBe(false)
+  })
+
+  test('of a living pen is waited for', async () => {
+    writeFileSync(`${dir}/x.lock`, String(process.pid))
+    setTimeout(() => rmSync(`${dir}/x.lock`), 60)
+    const began = performance.now()
+    await withLock(`${dir}/x`, () => undefined)
+    expect(performance.now() - began).toBeGreaterThan(50)
+  })
+})
