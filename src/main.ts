@@ -28,5 +28,7 @@ const HIDDEN = new Map([
   ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')
+// The build makes the compiler wait, for the sake of `pen run`, which ends that when its command has started.
+if (argv[0] !== 'run' && hidden === undefined) Bun.unsafe.setJITPolicy(1)
 const work = hidden === undefined ? dispatch(argv, surroundings) : hidden()
 work.then(exit, end)

@@ -1,5 +1,4 @@
-import { realpathSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { realpathSync, type Stats, statSync } from 'node:fs'
 
 export interface TrustedDirectory {
   readonly path: string
@@ -27,7 +26,7 @@ export function findTool(
 ): string | undefined {
   if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(name)) return undefined
   for (const { path, owner } of directories) {
-    const program = trustedProgram(join(path, name), owner)
+    const program = trustedProgram(`${path}/${name}`, owner)
     if (program !== undefined) return program
   }
   return undefined
@@ -35,10 +34,12 @@ export function findTool(
 
 function trustedProgram(candidate: string, owner: TrustedDirectory['owner']): string | undefined {
   try {
-    const program = realpathSync(candidate)
+    // Asked first, because most directories do not have it, and an error takes longer to make than all the rest.
+    if (statSync(candidate, { throwIfNoEntry: false }) === undefined) return undefined
+    const program = realpathSync.native(candidate)
     const stats = statSync(program)
     if (!stats.isFile() || (stats.mode & 0o111) === 0) return undefined
-    return isKept(program, owner) ? program : undefined
+    return isKept(program, stats, owner) ? program : undefined
   } catch {
     // Absent, dangling or unreadable: not a tool for us.
     return undefined
@@ -46,13 +47,15 @@ function trustedProgram(candidate: string, owner: TrustedDirectory['owner']): st
 }
 
 /** Nobody but its owner can change the file, or swap it by renaming a directory above it. */
-function isKept(program: string, owner: TrustedDirectory['owner']): boolean {
+function isKept(program: string, stats: Stats, owner: TrustedDirectory['owner']): boolean {
   const self = process.getuid?.()
-  for (let path = program; ; path = dirname(path)) {
-    const { uid, mode } = statSync(path)
-    if (uid !== 0 && !(owner === 'root-or-self' && uid === self)) return false
-    const sticky = path !== program && (mode & 0o1000) !== 0
-    if ((mode & 0o002) !== 0 && !sticky) return false
-    if (path === '/') return true
+  const fits = ({ uid, mode }: Stats, sticky: boolean): boolean =>
+    (uid === 0 || (owner === 'root-or-self' && uid === self)) && ((mode & 0o002) === 0 || sticky)
+  if (!fits(stats, false)) return false
+  for (let path = program; path !== '/'; ) {
+    path = path.slice(0, path.lastIndexOf('/')) || '/'
+    const directory = statSync(path)
+    if (!fits(directory, (directory.mode & 0o1000) !== 0)) return false
   }
+  return true
 }

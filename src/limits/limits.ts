@@ -7,7 +7,7 @@ import { openV1 } from './cgroup-v1.ts'
 import { openV2 } from './cgroup-v2.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { ALL, boundsProcessesByNamespace, type Found, findMeans } from './probe.ts'
+import { ALL, boundsProcessesByNamespace, type Found, meansHere } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeArguments, scopeOf } from './systemd-scope.ts'
@@ -226,7 +226,7 @@ function placesOf({ means }: Found): Iterable<string> {
 
 /** Made before the sandbox: what cannot be bounded stops the run here. */
 export const openLimits = (options: LimitOptions): LimitHandle =>
-  new LimitHandle(options, options.found ?? findMeans())
+  new LimitHandle(options, options.found ?? meansHere())
 
 /** For commands that start nothing, such as a listing: what dead pens left goes away all the same. */
 export function sweepStaleCgroups(placesFile: string): void {

@@ -59,4 +59,9 @@ export function planOf(found: Found, kernel = release()): LimitPlan {
   }
 }
 
-export const probeLimits = (): LimitPlan => planOf(findMeans())
+let known: Found | undefined
+
+/** Asked once: it is the same for the plan and for the run that follows. */
+export const meansHere = (): Found => (known ??= findMeans())
+
+export const probeLimits = (): LimitPlan => planOf(meansHere())

@@ -36,8 +36,9 @@ const DEFAULT_PROFILE: Profile = { value: 'coding', source: { layer: 'default', 
 export function mergeLayers(input: MergeInput): Merged {
   const { trusted, untrusted } = input
   const said = fold(trusted).profile ?? DEFAULT_PROFILE
-  const own = { ...fold([input.base(said.value), ...trusted]), profile: said }
-  const { settings, bases } = input.allowUserExpansion ? expand(input, said) : restrict(input, said)
+  const base = input.base(said.value)
+  const own = { ...fold([base, ...trusted]), profile: said }
+  const { settings, bases } = decide(input, said, { settings: own, bases: [base] })
   const [first, ...stricter] = bases
   return {
     settings,
@@ -54,6 +55,12 @@ export function mergeLayers(input: MergeInput): Merged {
 }
 
 type Decided = { readonly settings: Settings; readonly bases: readonly Layer[] }
+
+/** Where nobody but the user said anything, there is nothing to decide. */
+function decide(input: MergeInput, said: Profile, own: Decided): Decided {
+  if (input.untrusted.length === 0) return own
+  return input.allowUserExpansion ? expand(input, said) : restrict(input, said)
+}
 
 /**
  * A stricter profile is a limit like any other: what is left is granted by the user's layers on the user's profile and

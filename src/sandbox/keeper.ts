@@ -58,6 +58,8 @@ export class Keeper {
       if (init !== undefined && limits.nproc === undefined) limits.attach(init)
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
+      // What comes now may be hours of traffic: worth compiling, unlike everything before.
+      Bun.unsafe.setJITPolicy(1)
       const ending = await running.ended.finally(() => places.finish())
       await network.finish()
       if (stopping.failure !== undefined) throw stopping.failure

@@ -11,7 +11,10 @@ export function capabilities(): Capabilities {
     kernelFiles: true,
     networkNamespace: true,
     gateway: true,
-    recordsRefusals: findTool('nft') !== undefined,
+    // Asked only when the policy wants a gateway.
+    get recordsRefusals() {
+      return findTool('nft') !== undefined
+    },
     bridge: false,
     seccomp: true,
     // Asked only when a policy wants it. The inner mode is pen's own binary: a pen that runs from source has none.
