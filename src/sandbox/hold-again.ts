@@ -21,6 +21,8 @@ export interface HoldEvent {
 export interface HoldAgainOptions {
   readonly mounts: LiveMounts
   readonly denied: DeniedPlaces
+  /** How many denied places were covered at the start. */
+  readonly covered: number
   /** Protected places that were mounted at the start. */
   readonly held: readonly string[]
   readonly onEvent: (event: HoldEvent) => void
@@ -34,6 +36,8 @@ const RETRY_MS = 5
 const MAX_RETRY_MS = 320
 /** More denied files than this were made during one run: no program does that in good faith. */
 const MAX_NEW = 1000
+/** Nor this many times, under whatever names. */
+const MAX_COVERS = 20_000
 const MAX_TRIES = 5
 /** A survey that takes long is made less often: one twentieth of the time at most. */
 const SURVEY_SHARE = 20
@@ -44,7 +48,9 @@ export class HoldAgain {
   readonly #heldIn = new Map<string, Set<string>>()
   readonly #failures = new Map<string, number>()
   #places = new Set<string>()
-  #mostPlaces = Number.POSITIVE_INFINITY
+  /** Those that may have changed since they were looked at. */
+  #doubtful = new Set<string>()
+  #covers = 0
   #states = ''
   #survey: 'due' | 'made' = 'made'
   #surveyAfter = 0
@@ -87,7 +93,10 @@ export class HoldAgain {
   #appeared(dir: string, name: string): void {
     const judged = this.#options.denied.judge(dir, name)
     if (judged === 'survey') this.#survey = 'due'
-    else if (judged !== 'nothing') this.#places.add(judged.place)
+    else if (judged !== 'nothing') {
+      this.#places.add(judged.place)
+      this.#doubtful.add(judged.place)
+    }
     if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
   }
 
@@ -114,14 +123,12 @@ export class HoldAgain {
 
   #makeSurvey(): void {
     const { denied } = this.#options
-    const began = performance.now()
     const settledBefore = Date.now() - LOOK_MS
     this.#survey = 'made'
     this.#places = new Set(denied.survey())
+    this.#doubtful = new Set(this.#places)
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
     this.#states = this.#stateOfAll(settledBefore)
-    this.#surveyAfter = performance.now() + SURVEY_SHARE * (performance.now() - began)
-    this.#mostPlaces = Math.min(this.#mostPlaces, this.#places.size + MAX_NEW)
   }
 
   /** One batch at a time; what comes meanwhile is in the next. */
@@ -135,9 +142,11 @@ export class HoldAgain {
       this.#holdLater(RETRY_MS)
       return
     }
-    const wait = this.#surveyAfter - performance.now()
+    const began = performance.now()
+    const wait = this.#surveyAfter - began
     if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
     const requests = this.#exposed()
+    this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
     if (requests.length > 0) void this.#holdThese(requests)
     else if (this.#survey === 'due') this.#holdLater(wait)
   }
@@ -149,7 +158,8 @@ export class HoldAgain {
     this.#work = 'idle'
     if (this.#isClosed()) return
     for (const [i, request] of requests.entries()) this.#settle(request, results[i] ?? 'changed')
-    if (this.#places.size > this.#mostPlaces) this.#options.onFlood()
+    if (this.#places.size > this.#options.covered + MAX_NEW || this.#covers > MAX_COVERS)
+      this.#options.onFlood()
     const done = results.includes('held')
     // Files that come and go make us start a process each time for nothing: less and less often.
     this.#retryMs = done ? RETRY_MS : Math.min(MAX_RETRY_MS, this.#retryMs * 2)
@@ -168,23 +178,25 @@ export class HoldAgain {
 
   /** What the sandbox meets at a denied place is what the host has there, or a protected one is no mount. */
   #exposed(): Exposed[] {
-    const out: Exposed[] = []
-    const ask = (how: Exposed['how'], path: string): void => {
-      const host = lstatOrUndefined(path)
-      if (host === undefined || host.isSymbolicLink()) return
-      const inside = this.#options.mounts.look(path)
-      if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return
-      if (how === 'cover' || !inside.mountPoint) out.push({ how, path, dev: host.dev, ino: host.ino })
-    }
-    const hope = (path: string): boolean => (this.#failures.get(path) ?? 0) < MAX_TRIES
-    for (const path of this.#places) if (hope(path)) ask('cover', path)
-    for (const path of this.#options.held) if (hope(path)) ask('protect', path)
-    return out
+    const denied = [...this.#doubtful].flatMap(path => this.#look('cover', path))
+    this.#doubtful = new Set(denied.map(({ path }) => path))
+    return [...denied, ...this.#options.held.flatMap(path => this.#look('protect', path))]
+  }
+
+  #look(how: Exposed['how'], path: string): Exposed[] {
+    const host = lstatOrUndefined(path)
+    if (host === undefined || host.isSymbolicLink()) return []
+    const inside = this.#options.mounts.look(path)
+    if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return []
+    const isHeld = how === 'protect' && inside.mountPoint
+    const isHopeless = (this.#failures.get(path) ?? 0) >= MAX_TRIES
+    return isHeld || isHopeless ? [] : [{ how, path, dev: host.dev, ino: host.ino }]
   }
 
   #settle({ how, path }: Exposed, result: HoldResult): void {
     if (result === 'changed') return
     if (result !== 'held') this.#failures.set(path, (this.#failures.get(path) ?? 0) + 1)
+    else if (how === 'cover') this.#covers++
     this.#options.onEvent({ how, path, result })
   }
 }

@@ -103,12 +103,13 @@ export class Quarantine {
 
   /**
    * After the keeper mounted a lost place anew: what is there now is what it holds. Between the loss and the mount the
-   * sandbox could write it, so content that can be judged is judged once more.
+   * sandbox could write or open it, so what can be judged by content is judged, now and from now on.
    */
   hold(path: string): void {
     const found = this.#places.find(p => p.path === path)
     if (found === undefined) return
-    const event = found.rule.kind === 'nothing' ? undefined : this.#check(found)
+    found.regained = found.rule.kind !== 'nothing'
+    const event = found.regained ? this.#check(found) : undefined
     if (event !== undefined) {
       found.identity = undefined
       this.#options.tell(event)
@@ -134,9 +135,10 @@ export class Quarantine {
     return root === undefined ? undefined : withSpot(root, p.names, act)
   }
 
-  #checkHeld(p: Place): Lost | undefined {
+  #checkHeld(p: Place): QuarantineEvent | undefined {
     const now = this.#spot(p, ({ stats }) => stats)
-    if (now !== undefined && now.dev === p.identity?.dev && now.ino === p.identity.ino) return undefined
+    if (now !== undefined && now.dev === p.identity?.dev && now.ino === p.identity.ino)
+      return p.regained ? this.#check(p) : undefined
     p.identity = undefined
     p.spared = now !== undefined && p.rule.kind === 'nothing'
     return { kind: 'lost', path: p.path, gone: now === undefined }

@@ -29,13 +29,14 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
   const { project } = prepared.loaded
   const lost = new Map<string, string>()
   const held = new Tally()
+  let moved = 0
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
     dir: `${project.stateDir}/quarantine/${runId}`,
     tell: event => {
       if (event.kind === 'lost') lost.set(event.path, inWords(event))
-      else tell(inWords(event))
+      else if (moved++ < MAX_LINES) tell(inWords(event))
       if (event.kind === 'moved')
         record({
           kind: 'quarantine',
@@ -56,8 +57,10 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
     lost.delete(event.path)
     quarantine.hold(event.path)
   }
+  let flooded = false
   const onFlood = (): void => {
-    tell('denied: the sandbox made more denied files than can be covered, and was ended')
+    if (!flooded) tell('denied: the sandbox made more denied files than can be covered, and was ended')
+    flooded = true
     running.kill()
   }
   const again =
@@ -66,6 +69,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
       : new HoldAgain({
           mounts: running.mounts,
           denied: deniedPlaces(prepared),
+          covered: prepared.facts.denied.length,
           held: repository.protect.map(({ path }) => path),
           onEvent,
           onFlood,
@@ -78,6 +82,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
       await again?.stop()
       quarantine.sweep()
       quarantine.stop()
+      if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
       for (const line of [...held.lines(), ...lost.values()]) tell(line)
     },
   }
@@ -105,11 +110,13 @@ class Tally {
     const all = [...this.#counts.values()]
     const more = all.length - MAX_LINES
     const lines = all.slice(0, MAX_LINES).map(({ event, times }) => heldInWords(event, times))
-    return more <= 0 ? lines : [...lines, `… and ${more} more such places; pen logs has them all`]
+    return more <= 0 ? lines : [...lines, andMore(more, 'such places')]
   }
 }
 
 const MAX_LINES = 20
+const andMore = (count: number, what: string): string =>
+  `… and ${count} more ${what}: "pen logs --all" has them`
 
 function heldInWords({ how, path, result }: HoldEvent, times: number): string {
   const often = times === 1 ? '' : ` (${times} times)`
@@ -119,7 +126,7 @@ function heldInWords({ how, path, result }: HoldEvent, times: number): string {
       ? `denied: ${where} appeared or was replaced while the sandbox ran, and was covered${often}`
       : `denied: ${where} appeared or was replaced while the sandbox ran and could not be covered (${printable(result.failed, 200)}): the sandbox could read it`
   return result === 'held'
-    ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}`
+    ? `protected: ${where} was replaced on the host while the sandbox ran, and is held again${often}; for a moment the sandbox could write it`
     : `protected: ${where} was replaced on the host while the sandbox ran and could not be held again (${printable(result.failed, 200)}): look at it before you trust it`
 }
 

@@ -10,6 +10,8 @@ export interface Place extends Watched {
   readonly names: readonly string[]
   /** For a place that a mount holds: which file it is, until the mount is lost. */
   identity: { readonly dev: bigint; readonly ino: bigint } | undefined
+  /** Held again after it was lost: a descriptor from in between may still write it, so it stays judged by content too. */
+  regained: boolean
   /** A replaced file that the user may have written: told, not taken. */
   spared: boolean
   /** The last content that its rule allowed, for putting back. */
@@ -24,6 +26,7 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   rule: w.rule,
   names: w.path.slice(w.root.length + 1).split('/'),
   identity,
+  regained: false,
   spared: false,
   good: undefined,
   stuck: false,

@@ -30,6 +30,7 @@ const AT_EMPTY_PATH = 0x1000
 const FROM_AND_TO_DESCRIPTORS = 0x04 | 0x40
 const RDONLY_NOSUID_NODEV = 7
 const NOEXEC = 8
+const ENOENT = 2
 
 export function mountInside(): ExitCode {
   if (!isDirectory(ROOT_FD))
@@ -53,6 +54,8 @@ function carryOut(order: MountOrder): HoldResult {
       }) ?? 'changed'
     )
   } catch (error) {
+    // Removed between the look and the mount.
+    if (error instanceof SystemCallError && error.errno === ENOENT) return 'changed'
     if (error instanceof SystemCallError) return { failed: error.message }
     throw error
   }
