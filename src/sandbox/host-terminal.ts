@@ -61,11 +61,12 @@ export function makeRaw(fd: number): () => void {
 /** Modes that a full-screen program may have left on: alternate screen, mouse, paste and focus reports, hidden cursor, colours. */
 const LEFT_ON =
   '\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[0m'
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
 const TURNED_ON = /\x1b\[\?(?:1049|47|1047|1000|1002|1003|1006|1004|2004|25)[hl]/
 
 /** Remembers whether such a mode was ever touched: only then is anything sent. */
 export class ModeKeeper {
-  #touched = false
+  #touched: boolean = false
 
   saw(text: string): void {
     if (!this.#touched && TURNED_ON.test(text)) this.#touched = true

@@ -13,7 +13,7 @@ const MAX_HELD = 64
 
 export class TerminalFilter {
   #held: number[] = []
-  #dropping = false
+  #dropping: boolean = false
 
   /** Bytes in, bytes out. A sequence that is cut between two chunks is held until its kind is known. */
   push(chunk: Uint8Array): Uint8Array {
@@ -65,11 +65,11 @@ export class TerminalFilter {
 }
 
 /** `CSI 20 t` and `CSI 21 t`: the terminal types the icon label or title, which the sandbox may have set. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
 const isTitleReport = (text: string): boolean => /^\x1b\[0*2[01](?:;[0-9;]*)?t$/.test(text)
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the same
+const PARAMETERS = /^\x1b\[[0-9;]*$/
+
 const mayBecomeHarmful = (text: string): boolean =>
-  text === '\x1b' ||
-  text === '\x1b]' ||
-  text === '\x1b]5' ||
-  text === '\x1b]52' ||
-  /^\x1b\[[0-9;]*$/.test(text)
+  text === '\x1b' || text === '\x1b]' || text === '\x1b]5' || text === '\x1b]52' || PARAMETERS.test(text)
