@@ -79,7 +79,8 @@ describe('an edit of the live config', () => {
   test('loses nothing when twenty come at once', async () => {
     const hosts = Array.from({ length: 20 }, (_, i) => `h${i}.example.com:443`)
     await Promise.all(hosts.map(add))
-    expect(JSON.parse(readFileSync(file, 'utf8')).network.http.toSorted()).toEqual(hosts.toSorted())
+    const kept: string[] = JSON.parse(readFileSync(file, 'utf8')).network.http
+    expect(new Set(kept)).toEqual(new Set(hosts))
   })
 })
 
