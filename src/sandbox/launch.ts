@@ -1,5 +1,5 @@
 /** A prepared plan is run to its end. `pen run` is its own keeper: this lives exactly as long as the command. */
-import { mkdirSync, rmdirSync } from 'node:fs'
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
 import { openAudit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
 import type { AuditSink } from '../audit/event.ts'
@@ -15,7 +15,9 @@ import type { Plan } from '../plan/plan.ts'
 import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
 import { findCommand } from './find-command.ts'
+import { isTerminal } from './host-terminal.ts'
 import { Keeper } from './keeper.ts'
+import { launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
 import { openPty } from './pty.ts'
@@ -46,6 +48,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   )
   try {
     makeDirectories(plan, undo)
+    sayWhatHolds(prepared, options)
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id })
     undo.push('audit', () => audit.close())
     const limits = openLimits({
@@ -88,6 +91,13 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   } finally {
     await undo.unwind()
   }
+}
+
+function sayWhatHolds({ loaded, plan }: Prepared, options: LaunchOptions): void {
+  const { project, policy, merged } = loaded
+  const firstRun = !existsSync(auditDirectory(project.stateDir))
+  if (!mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
+  for (const line of launchLines(plan, merged, policy.acceptGaps)) options.tell(printable(line, 1024))
 }
 
 /** Nothing starts unless the gateway can. */

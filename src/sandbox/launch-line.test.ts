@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'bun:test'
+import type { Plan } from '../plan/plan.ts'
+import type { Merged } from '../policy/merge.ts'
+import { launchLines, mustBeSaid } from './launch-line.ts'
+
+const plan = {
+  backend: 'process',
+  isolation: 'process',
+  network: { kind: 'gateway' },
+  weaker: [{ name: 'limit-memory', how: 'watched' }],
+  gaps: [{ name: 'deny-any-depth', why: 'a walk' }],
+} as unknown as Plan
+const merged = (trust: 'user' | 'untrusted'): Merged =>
+  ({ layers: [{ name: 'x', trust, settings: {} }], expanded: [] }) as unknown as Merged
+
+describe('the launch line', () => {
+  test('names backend, isolation and network, and what is held in a weaker way', () => {
+    expect(launchLines(plan, merged('user'), [])).toEqual([
+      'backend process, isolation process; network by gateway; weaker: limit-memory',
+    ])
+  })
+
+  test('says when a project’s document had a say, and which gaps were accepted', () => {
+    const [line] = launchLines(plan, merged('untrusted'), ['deny-any-depth'])
+    expect(line).toContain('agent-permissions.json restricted only')
+    expect(line).toContain('accepted gaps: deny-any-depth')
+  })
+
+  test('is for a first run, a person at a terminal, and for whenever somebody else had a say', () => {
+    expect(mustBeSaid(merged('user'), [], false, false)).toBe(false)
+    expect(mustBeSaid(merged('user'), [], true, false)).toBe(true)
+    expect(mustBeSaid(merged('user'), [], false, true)).toBe(true)
+    expect(mustBeSaid(merged('untrusted'), [], false, false)).toBe(true)
+    expect(mustBeSaid(merged('user'), ['x'], false, false)).toBe(true)
+  })
+})

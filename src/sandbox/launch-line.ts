@@ -1,0 +1,33 @@
+/** One line before a run: what holds it, and who had a say. */
+
+import type { Plan } from '../plan/plan.ts'
+import { projectDocument, showExpansion } from '../plan/show.ts'
+import type { Merged } from '../policy/merge.ts'
+
+/** Texts come from the policy; names in them were checked when it was parsed. */
+export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {
+  const network =
+    plan.network.kind === 'none' ? `no network (${plan.network.why})` : `network by ${plan.network.kind}`
+  const project = {
+    absent: undefined,
+    restricted: 'agent-permissions.json restricted only',
+    expanded: 'agent-permissions.json expanded the policy',
+  }[projectDocument(merged)]
+  const gaps = plan.gaps.filter(gap => accepted.includes(gap.name)).map(gap => gap.name)
+  const parts = [
+    `backend ${plan.backend}, isolation ${plan.isolation}`,
+    network,
+    ...(project === undefined ? [] : [project]),
+    ...(plan.weaker.length === 0 ? [] : [`weaker: ${plan.weaker.map(({ name }) => name).join(', ')}`]),
+    ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),
+  ]
+  return [parts.join('; '), ...merged.expanded.map(showExpansion)]
+}
+
+/** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */
+export const mustBeSaid = (
+  merged: Merged,
+  accepted: readonly string[],
+  firstRun: boolean,
+  atTerminal: boolean,
+): boolean => firstRun || atTerminal || accepted.length > 0 || projectDocument(merged) !== 'absent'
