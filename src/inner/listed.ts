@@ -19,12 +19,12 @@ export async function runListed(words: readonly string[]): Promise<ExitCode> {
   const { call, become, restoreSignals } = await import('./kernel.ts')
   const { restrictExecution } = await import('./landlock.ts')
   awaitReady(readyFd)
-  const file = locate(order.argv[0] ?? '')
+  const file = locate(order.argv[0] ?? '', order.env.find(({ name }) => name === 'PATH')?.value ?? '')
   restrictExecution(order.executable)
   // Only 0, 1 and 2 cross: not our own descriptors, and not the one that this program was started from.
   if (call(CLOSE_RANGE, 3, 0xffff_ffff, CLOSE_RANGE_CLOEXEC) < 0)
     throw new PenError('INTERNAL', { what: 'descriptors could not be closed' })
-  const env = Object.entries(process.env).map(([name, value]) => `${name}=${value ?? ''}`)
+  const env = order.env.map(({ name, value }) => `${name}=${value}`)
   restoreSignals()
   const errno = become(file, order.argv, env)
   const what = `${order.argv[0]} could not be executed (errno ${errno}): tools.exec is "listed"`
@@ -39,9 +39,9 @@ function awaitReady(fd: number): void {
 }
 
 /** As `execvp` does. What may be executed is for the kernel to say. */
-function locate(name: string): string {
+function locate(name: string, path: string): string {
   if (name.includes('/')) return name
-  const places = (process.env['PATH'] ?? '').split(':').map(directory => `${directory}/${name}`)
+  const places = path.split(':').map(directory => `${directory}/${name}`)
   return places.find(runs) ?? name
 }
 

@@ -98,10 +98,6 @@ export const PROGRAM_DIRECTORY_NAMES = ['bin', 'games', 'sbin', 'shims']
 /** Where pen's own `setsid` stands when the policy lists the tools: it only starts another program. */
 export const SETSID_PLACE = '/run/pen/setsid'
 
-/** Whether a file of this name is a shell, whatever version or build it is. */
-export const isShellName = (name: string): boolean =>
-  SHELLS.includes(name.replace(/^static-/, '').replace(/([-.]?\d[\d.]*)?(-static)?$/, ''))
-
 /** Every name under which a shell goes; `tools.shell: false` takes them away. */
 export const SHELLS = [
   'ash',
@@ -130,3 +126,8 @@ export const SHELLS = [
   'yash',
   'zsh',
 ]
+
+const SHELL_NAME = new RegExp(`^(static-)?(${SHELLS.join('|')})([-.]?\\d[\\d.]*)?(-static)?$`)
+
+/** Whether a file of this name is a shell, whatever version or build it is. */
+export const isShellName = (name: string): boolean => SHELL_NAME.test(name)

@@ -58,4 +58,10 @@ function list(directory: string): Dirent[] {
   }
 }
 
-export const namesIn = (directory: string): string[] => list(directory).map(({ name }) => name)
+export function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}

@@ -5,6 +5,8 @@ export const LISTED_MODE = '__listed'
 
 export interface ListedOrder {
   readonly argv: readonly string[]
+  /** The command's variables. The inner mode itself starts without them: LD_PRELOAD and the like are not for it. */
+  readonly env: readonly { readonly name: string; readonly value: string }[]
   /** Files, and directories with all beneath them, that may be executed. */
   readonly executable: readonly string[]
 }

@@ -17,6 +17,8 @@ export interface Listed {
   readonly fds: readonly number[]
   /** What bubblewrap starts instead of the command, when the first of `fds` has this number there. */
   argv(firstFd: number): readonly string[]
+  /** All that the inner mode itself has in its environment. */
+  readonly env: Plan['env']
   /** Makes the mounts noexec and lets the command start. */
   release(initPid: number): Promise<void>
 }
@@ -24,7 +26,12 @@ export interface Listed {
 export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number, undo: UndoStack): Listed {
   const program = openSync(process.execPath, 'r')
   undo.push('inner program', () => closeSync(program))
-  const order: ListedOrder = { argv: plan.argv, executable: plan.executable }
+  const order: ListedOrder = {
+    argv: plan.argv,
+    // Bubblewrap would have added the last one.
+    env: [...plan.env.map(({ name, value }) => ({ name, value })), { name: 'PWD', value: plan.cwd }],
+    executable: plan.executable,
+  }
   const orderFd = temporary(Buffer.from(JSON.stringify(order)))
   const [waits, ready] = pipe()
   undo.push('inner wait', () => {
@@ -34,6 +41,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
   return {
     fds: [program, orderFd, waits],
     argv: first => [`/proc/self/fd/${first}`, LISTED_MODE, String(first + 1), String(first + 2)],
+    env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
     release: async initPid => {
       await makeNoexec(plan.steps, initPid)
       writeSync(ready, READY)

@@ -50,7 +50,14 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
     const guardOptions: GuardOptions = {
       shell,
-      argv: [...options.wrap, bwrap, '--args', String(FD.args), '--', ...(listed?.argv(listedBase) ?? plan.argv)],
+      argv: [
+        ...options.wrap,
+        bwrap,
+        '--args',
+        String(FD.args),
+        '--',
+        ...(listed?.argv(listedBase) ?? plan.argv),
+      ],
       stdio: crossing.stdio,
       argsFd,
       seccompFd,
@@ -77,16 +84,19 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
     staging?.leave()
     const numbers = new Map([...pinned.keys()].map((path, i) => [path, listedBase - pinned.size + i]))
-    const args = bwrapArguments(plan, {
-      source: path => staged?.(path) ?? path,
-      etc: staged?.(etc) ?? etc,
-      nothing: staged?.(nothing) ?? nothing,
-      seccompFd: FD.seccomp,
-      statusFd: FD.status,
-      blockFd: needsBlock ? blockFd(joins) : undefined,
-      insideDoor: options.insideDoor,
-      descriptor: path => numbers.get(path),
-    })
+    const args = bwrapArguments(
+      { ...plan, env: listed?.env ?? plan.env },
+      {
+        source: path => staged?.(path) ?? path,
+        etc: staged?.(etc) ?? etc,
+        nothing: staged?.(nothing) ?? nothing,
+        seccompFd: FD.seccomp,
+        statusFd: FD.status,
+        blockFd: needsBlock ? blockFd(joins) : undefined,
+        insideDoor: options.insideDoor,
+        descriptor: path => numbers.get(path),
+      },
+    )
     sendArguments(argsWriter, args)
 
     const status = new BwrapStatus(guard.statusFd)
@@ -127,7 +137,10 @@ function running(
     if (signal !== null) return { kind: 'killed' }
     throw new PenError('BACKEND', {
       what: `bubblewrap could not start the command in a sandbox (exit ${code}); its own words are above`,
-      hint: init === undefined ? USERNS_HINT : '`pen plan` shows what it mounts and starts; `pen run` alone opens a shell there',
+      hint:
+        init === undefined
+          ? USERNS_HINT
+          : '`pen plan` shows what it mounts and starts; `pen run` alone opens a shell there',
     })
   })
   return {
