@@ -8,13 +8,12 @@ import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
-import { printable } from '../base/printable.ts'
 import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { policyData } from '../plan/data.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { WayOut } from './network.ts'
-import { findRepositories, searchBudget } from './planted.ts'
+import { describeRepository, findRepositories, INDEX_UNREAD, searchBudget } from './planted.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
 import { type PlaceWatch, watchPlaces } from './watch-places.ts'
@@ -148,17 +147,12 @@ export class Keeper {
 
   #repositoriesFound(): string[] {
     const { workspace } = this.#kept.prepared.plan
-    const { found } = findRepositories(workspace, {
+    const { found, indexRead } = findRepositories(workspace, {
       deadlineMs: searchBudget(Date.now() - this.#began),
       since: this.#began,
     })
-    return found
-      .filter(repository => repository.planted || repository.risks.length > 0)
-      .map(({ path, planted, risks }) => {
-        const what = planted ? 'a repository was made during the run' : 'a nested repository'
-        const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
-        return `${what} at ${printable(path, 1024)}${obeyed === '' ? '' : `: git on the host would obey ${obeyed}`}`
-      })
+    const lines = found.flatMap(repository => describeRepository(repository) ?? [])
+    return indexRead ? lines : [...lines, INDEX_UNREAD]
   }
 }
 

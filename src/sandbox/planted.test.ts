@@ -82,7 +82,11 @@ describe('the budget', () => {
     expect(findRepositories(wide, { deadlineMs: 5000, since: 0, maxDirs: 10 }).complete).toBe(false)
     let clock = 0
     expect(findRepositories(wide, { deadlineMs: 5, since: 0, now: () => clock++ }).complete).toBe(false)
-    expect(findRepositories(wide, { deadlineMs: 5000, since: 0 })).toEqual({ found: [], complete: true })
+    expect(findRepositories(wide, { deadlineMs: 5000, since: 0 })).toEqual({
+      found: [],
+      complete: true,
+      indexRead: true,
+    })
   })
 
   test.each([

@@ -6,8 +6,10 @@
 import { lstatSync, readdirSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { riskySettings } from './git-config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile } from './git-dir.ts'
+import { changedGitlinks } from './gitlinks.ts'
 import { lstatOrUndefined } from './places.ts'
 
 export interface FoundRepository {
@@ -16,6 +18,8 @@ export interface FoundRepository {
   readonly form: 'directory' | 'pointer' | 'link' | 'bare'
   /** Made or replaced since the run began. */
   readonly planted: boolean
+  /** The index at the top was changed and lists it: there, a plain `git status` enters it. */
+  readonly entered: boolean
   /** Why the host's git could run something in it: settings and hooks. Empty for a plain clone. Hostile text. */
   readonly risks: readonly string[]
 }
@@ -24,6 +28,8 @@ export interface Search {
   readonly found: readonly FoundRepository[]
   /** False when time or count ran out before all directories were seen. */
   readonly complete: boolean
+  /** False when the index changed and cannot be read: it may list repositories that are not found. */
+  readonly indexRead: boolean
 }
 
 export interface SearchLimits {
@@ -44,26 +50,65 @@ export const searchBudget = (runMs: number): number => Math.min(2000, Math.max(1
 export function findRepositories(workspace: string, limits: SearchLimits): Search {
   const { deadlineMs, maxDirs = 100_000, since, now = () => performance.now() } = limits
   const end = now() + deadlineMs
-  const found: FoundRepository[] = []
+  // Whatever the time: these are the ones that a plain `git status` at the top obeys.
+  const links = enteredRepositories(workspace, since)
+  const found: FoundRepository[] = [...links.found]
+  const entered = new Set(links.found.map(({ path }) => path))
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
   for (let i = 0; i < queue.length; i++) {
     const dir: string | undefined = queue[i]
     if (dir === undefined) break
-    if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end) return { found, complete: false }
+    if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end)
+      return { found, complete: false, indexRead: links.indexRead }
     const isRoot = dir === workspace
     const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
-    if (here !== undefined) found.push(here)
+    if (here !== undefined && !entered.has(dir)) found.push(here)
     if (here?.form === 'bare') continue
     for (const child of subdirectories(dir, counted)) queue.push(`${dir}/${child}`)
   }
-  return { found, complete: true }
+  return { found, complete: true, indexRead: links.indexRead }
+}
+
+function enteredRepositories(workspace: string, since: number): Omit<Search, 'complete'> {
+  const dotGit = `${workspace}/.git`
+  const gitDir = lstatOrUndefined(dotGit)?.isFile() ? readGitFile(dotGit) : dotGit
+  if (gitDir === undefined) return { found: [], indexRead: true }
+  const { paths, complete } = changedGitlinks(gitDir, since - SLACK_MS)
+  const found = paths
+    // The names come from a file that the sandbox wrote.
+    .filter(path => resolve('/', path) === `/${path}`)
+    .flatMap(path => {
+      const here = repositoryAt(`${workspace}/${path}`, since)
+      return here === undefined ? [] : [{ ...here, entered: true }]
+    })
+  return { found, indexRead: complete }
 }
 
 // The root's own `.git` is protected and watched; only a bare repository made in plain sight is news there.
 function rootRepository(dir: string, since: number): FoundRepository | undefined {
   if (lstatOrUndefined(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
-  return { path: dir, form: 'bare', planted: isNew(`${dir}/HEAD`, since), risks: risksOf(dir) }
+  return {
+    path: dir,
+    form: 'bare',
+    planted: isNew(`${dir}/HEAD`, since),
+    entered: false,
+    risks: risksOf(dir),
+  }
+}
+
+export const INDEX_UNREAD =
+  'WARNING: the git index was changed during the run and pen cannot read it: it may list repositories that "git status" would enter. Look for nested .git before you use git'
+
+/** One line for a person; undefined when there is nothing to look at. */
+export function describeRepository({ path, planted, entered, risks }: FoundRepository): string | undefined {
+  if (!planted && risks.length === 0) return undefined
+  const what = planted ? 'a repository was made or changed during the run' : 'a nested repository'
+  const where = `${what} at ${printable(path, 1024)}`
+  if (risks.length === 0) return where
+  const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
+  if (!entered) return `${where}: git on the host would obey ${obeyed}`
+  return `WARNING: ${where} was added to the index: the next plain "git status" here would obey ${obeyed}. Remove it, or its .git, before you use git`
 }
 
 function repositoryAt(dir: string, since: number): FoundRepository | undefined {
@@ -71,21 +116,29 @@ function repositoryAt(dir: string, since: number): FoundRepository | undefined {
   const stats = lstatOrUndefined(dotGit)
   if (stats === undefined) {
     if (lstatOrUndefined(`${dir}/HEAD`) === undefined || !looksLikeGitDir(dir)) return undefined
-    return { path: dir, form: 'bare', planted: isNew(`${dir}/HEAD`, since), risks: risksOf(dir) }
+    return {
+      path: dir,
+      form: 'bare',
+      planted: isNew(`${dir}/HEAD`, since),
+      entered: false,
+      risks: risksOf(dir),
+    }
   }
   if (stats.isDirectory()) {
     const planted =
       isNew(`${dotGit}/HEAD`, since) || isNew(`${dotGit}/config`, since) || isNew(`${dotGit}/hooks`, since)
-    return { path: dir, form: 'directory', planted, risks: risksOf(dotGit) }
+    return { path: dir, form: 'directory', planted, entered: false, risks: risksOf(dotGit) }
   }
   const planted = isNew(dotGit, since)
-  if (stats.isSymbolicLink()) return { path: dir, form: 'link', planted, risks: ['its .git is a link'] }
+  if (stats.isSymbolicLink())
+    return { path: dir, form: 'link', planted, entered: false, risks: ['its .git is a link'] }
   const target = readGitFile(dotGit)
   const common = target === undefined ? undefined : commonOf(target)
   return {
     path: dir,
     form: 'pointer',
     planted,
+    entered: false,
     risks: common === undefined ? ['its .git file is unreadable'] : risksOf(common),
   }
 }
