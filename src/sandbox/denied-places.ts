@@ -5,9 +5,8 @@
 import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
-import { decideFile } from '../policy/decide-file.ts'
 import { isPattern, nameMatches } from '../policy/glob.ts'
-import { type HostPath, isWithin } from '../policy/path.ts'
+import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { matchingNames } from './expand.ts'
 import { lstatOrUndefined } from './places.ts'
@@ -28,7 +27,6 @@ const MAX_PLACES = 10_000
 const MAX_DIRECTORIES = 1000
 
 export class DeniedPlaces {
-  readonly #policy: Policy
   readonly #roots: readonly string[]
   readonly #trails: readonly Trail[]
   readonly #list: typeof matchingNames
@@ -37,7 +35,6 @@ export class DeniedPlaces {
 
   /** `roots` are the host's directories that the sandbox sees, each at its own path. */
   constructor(policy: Policy, roots: readonly string[], list = matchingNames) {
-    this.#policy = policy
     this.#roots = roots
     this.#list = list
     this.#trails = policy.files.deny.flatMap(({ rule }): Trail[] =>
@@ -78,7 +75,7 @@ export class DeniedPlaces {
         !trail.directoryOnly &&
         nameMatches(trail.names[level] ?? '', name),
     )
-    return plain && lstatOrUndefined(path)?.isFile() && this.#isDenied(path) ? { place: path } : 'survey'
+    return plain && lstatOrUndefined(path)?.isFile() ? { place: path } : 'survey'
   }
 
   #trailTo(path: string): Trail[] {
@@ -115,19 +112,13 @@ export class DeniedPlaces {
       const steps = this.#directories.get(root) ?? []
       const names = [real.slice(root.length + 1)]
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
-      if (!trail.directoryOnly || lstatOrUndefined(real)?.isDirectory()) this.#add(real, true)
+      if (!trail.directoryOnly || lstatOrUndefined(real)?.isDirectory()) this.#add(real)
     } catch (error) {
       if (errnoOf(error) === undefined) throw error
     }
   }
 
-  #add(path: string, throughLink = false): void {
-    if (this.#places.size < MAX_PLACES && (throughLink || this.#isDenied(path))) this.#places.add(path)
-  }
-
-  /** A grant that is more specific than the denial stays one. */
-  #isDenied(path: string): boolean {
-    const verdict = decideFile(this.#policy, path as HostPath, 'read')
-    return !verdict.ok && verdict.reason === 'denied-by-rule'
+  #add(path: string): void {
+    if (this.#places.size < MAX_PLACES) this.#places.add(path)
   }
 }
