@@ -1,0 +1,42 @@
+/** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
+import { readFileSync } from 'node:fs'
+
+/**
+ * The process group of the command: on a terminal of its own it leads another group than the init's. Undefined when
+ * there is no command, or a kernel that does not tell: then the init's group is the best there is.
+ */
+export function commandGroup(init: number): number | undefined {
+  const [command] = read(`/proc/${init}/task/${init}/children`)?.split(' ') ?? []
+  if (command === undefined || command === '') return undefined
+  // The name stands in brackets and is the sandbox's own to choose; what follows the last one is the kernel's.
+  const stat = read(`/proc/${command}/stat`)
+  const group = Number(stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[2])
+  return Number.isInteger(group) && group > 1 ? group : undefined
+}
+
+/** Far longer than the kernel needs; a process that hangs in a dead disk must not keep pen from ending. */
+const PATIENCE_MS = 5000
+
+/**
+ * bubblewrap ends as soon as the command does, and the kernel takes the rest of the sandbox with it a moment later. An
+ * init is gone only when every process of its namespace is: from then on nothing can write a file any more.
+ */
+export async function untilGone(init: number): Promise<void> {
+  const began = performance.now()
+  for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began)
+    await (spent < 2 ? new Promise(resolve => setImmediate(resolve)) : Bun.sleep(1))
+}
+
+/** Alive, and the first of a pid namespace: a number that was given to another process since is not. */
+function isInit(pid: number): boolean {
+  const status = read(`/proc/${pid}/status`)
+  return status !== undefined && !/^State:\t[ZX]/m.test(status) && /^NSpid:(\t\d+)+\t1$/m.test(status)
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Only bytes cross the boundary. A descriptor of a file is more than its bytes: through `/proc/self/fd` the sandbox
+ * could open the same file again, for writing too, and from a directory it could walk the host's whole tree. So files are
+ * read and written by a `cat` on the host, and the sandbox holds one end of a pipe.
+ */
+import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { findTool } from '../../base/find-tool.ts'
+import type { StartOptions } from '../backend.ts'
+import { pipe } from './libc.ts'
+import type { Identity } from './staging.ts'
+
+type Stdio = StartOptions['stdio']
+
+export interface Crossing {
+  readonly stdio: Stdio
+  /** Gives up our copies of what the sandbox now holds; without it no pipe would ever end. */
+  handedOver(): void
+  /** Resolves when everything that was written has arrived. */
+  drained(): Promise<void>
+}
+
+/** A disk that hangs must not keep pen from ending. */
+const PATIENCE_MS = 2000
+
+export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossing {
+  const given: number[] = []
+  const readers: Bun.Subprocess[] = []
+  const writers = new Map<string, { readonly fd: number; readonly cat: Bun.Subprocess }>()
+  const cross = (entry: number | 'inherit', index: number): number | 'inherit' => {
+    const fd = entry === 'inherit' ? index : entry
+    const stat = statOf(fd)
+    if (stat === undefined) return entry
+    if (stat.isDirectory())
+      throw new PenError('USAGE', {
+        what: `descriptor ${index} is a directory`,
+        hint: 'redirect from or to a file, a pipe or /dev/null; grant a directory with --read',
+      })
+    if (stat.isFIFO() || stat.isSocket() || stat.isCharacterDevice()) {
+      if (identity !== undefined && (entry !== 'inherit' || isPipe(fd))) give(fd, stat, identity)
+      return entry
+    }
+    // Both to one file: through one pipe, so that the order of what is written stays.
+    const file = `${stat.dev}:${stat.ino}`
+    const known = index === 0 ? undefined : writers.get(file)
+    if (known !== undefined) return known.fd
+    const [read, write] = pipe()
+    if (identity !== undefined) give(write, fstatSync(write), identity)
+    if (index === 0) {
+      readers.push(cat(fd, write))
+      closeSync(write)
+      given.push(read)
+      return read
+    }
+    writers.set(file, { fd: write, cat: cat(read, fd) })
+    closeSync(read)
+    given.push(write)
+    return write
+  }
+  const crossed = stdio.map(cross) as unknown as Stdio
+  return {
+    stdio: crossed,
+    handedOver: () => {
+      for (const fd of given.splice(0)) closeSync(fd)
+    },
+    drained: async () => {
+      for (const reader of readers) reader.kill('SIGKILL')
+      const all = [...writers.values()].map(writer => writer.cat)
+      if (all.length === 0) return
+      await Promise.race([Promise.all(all.map(writer => writer.exited)), Bun.sleep(PATIENCE_MS)])
+      for (const writer of all) writer.kill('SIGKILL')
+    },
+  }
+}
+
+/** In a session of its own: what is typed at pen's terminal ends the command, not the way of its last words. */
+function cat(from: number, to: number): Bun.Subprocess {
+  const tool = findTool('cat')
+  if (tool === undefined)
+    throw new PenError('MISSING_TOOL', { what: 'cat is not installed', hint: 'install coreutils' })
+  return Bun.spawn([tool], {
+    stdio: [from, to, 'ignore'],
+    detached: true,
+    env: {},
+    cwd: '/',
+  } as Parameters<typeof Bun.spawn>[1])
+}
+
+function statOf(fd: number): Stats | undefined {
+  try {
+    return fstatSync(fd)
+  } catch {
+    return undefined // closed: the guard's descriptor is closed too
+  }
+}
+
+/** A nameless pipe. A named one is a file of the host, whose owner is not ours to change. */
+const isPipe = (fd: number): boolean => readlinkSync(`/proc/self/fd/${fd}`).startsWith('pipe:')
+
+/** Root's pipe or pseudo-terminal becomes the sandbox's: else `/dev/stdout` could not be opened inside. */
+function give(fd: number, stat: Stats, { uid, gid }: Identity): void {
+  if (stat.uid !== 0) return
+  try {
+    fchownSync(fd, uid, gid)
+  } catch {
+    // Writing to the descriptor itself works all the same.
+  }
+}
