@@ -18,7 +18,7 @@ export function readRegularFile(path: string, limits: ReadLimits): Buffer | unde
   try {
     const stats = fstatSync(fd)
     check(path, stats, limits)
-    return readAtMost(fd, path, limits.maxBytes)
+    return readAtMost(fd, path, limits.maxBytes, stats.size)
   } catch (error) {
     if (error instanceof PenError) throw error
     throw refused(
@@ -68,11 +68,13 @@ function check(path: string, stats: Stats, { maxBytes, owner }: ReadLimits): voi
 }
 
 /** The size may lie (growing files, /proc): one byte more than the limit is asked for, and must not come. */
-function readAtMost(fd: number, path: string, maxBytes: number): Buffer {
+function readAtMost(fd: number, path: string, maxBytes: number, size: number): Buffer {
   const chunks: Buffer[] = []
   let total = 0
   for (;;) {
-    const chunk = Buffer.allocUnsafe(Math.min(65_536, maxBytes + 1 - total))
+    // A small file needs no large buffer, which costs more than the reading; what grows or lies gets one.
+    const room = total === 0 && size > 0 ? size + 1 : 65_536
+    const chunk = Buffer.allocUnsafe(Math.min(room, 65_536, maxBytes + 1 - total))
     const n = readSync(fd, chunk, 0, chunk.length, null)
     if (n === 0) return Buffer.concat(chunks, total)
     chunks.push(chunk.subarray(0, n))

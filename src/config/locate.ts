@@ -1,5 +1,4 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
-import { homedir, userInfo } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { HostPath, Located, PathKind } from '../policy/path.ts'
@@ -67,7 +66,8 @@ function kindOf(real: string): PathKind {
 
 /** The user's home. A relative or missing one would put pen's state where the project can write. */
 export function findHome(): HostPath {
-  const home = process.env['HOME'] ?? homedir() ?? userInfo().homedir
+  // node:os takes longer to load than the question is worth: only whoever has no HOME pays for it.
+  const home = process.env['HOME'] ?? process.getBuiltinModule('node:os').userInfo().homedir
   if (!home.startsWith('/') || home.includes('\0') || home.includes('\n'))
     throw new PenError('STATE', {
       what: 'HOME is not an absolute path',

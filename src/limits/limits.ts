@@ -1,5 +1,4 @@
 /** Everything that bounds a sandbox's use of the machine, behind one handle: opened before the start, read after the end. */
-import { availableParallelism } from 'node:os'
 import type { Limits } from '../policy/policy.ts'
 import { type Cgroup, type CgroupLimit, removeCgroups } from './cgroup.ts'
 import { cgroupName, startTimeOf } from './cgroup-name.ts'
@@ -12,6 +11,9 @@ import { cpuMsOf, listTree } from './process-tree.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeArguments, scopeOf } from './systemd-scope.ts'
 import { Watchdog } from './watchdog.ts'
+
+/** Those that pen may use itself; node:os knows no more, and takes longer to load than all of this. */
+const CORES = navigator.hardwareConcurrency
 
 const FIRST_LOOK_MS = 100
 const COUNTERS_MS = 200
@@ -79,8 +81,7 @@ export class LimitHandle {
 
   #open(): Cgroup | undefined {
     const { means } = this.#found
-    if (means.how === 'cgroup-v1')
-      return openV1(this.#limits, this.#name, means.parents, availableParallelism())
+    if (means.how === 'cgroup-v1') return openV1(this.#limits, this.#name, means.parents, CORES)
     return means.how === 'cgroup-v2' ? openV2(this.#limits, this.#name, means.parent) : undefined
   }
 
@@ -90,9 +91,9 @@ export class LimitHandle {
     setImmediate(() => this.#sweepOnce())
     const unheld = ALL.filter(limit => !this.#found.held.has(limit))
     const watch = new Set<CgroupLimit>(unheld)
-    if (this.#limits.cpus >= availableParallelism()) watch.delete('cpus')
+    if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
-      const cores = availableParallelism()
+      const cores = CORES
       const tell = (hit: LimitHit): void => this.#hit(hit)
       this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, tell })
       const watchdog = this.#watchdog

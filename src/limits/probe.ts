@@ -1,5 +1,5 @@
 /** What this user can bound on this machine, and by what. Looks only; `openLimits` tries. */
-import { release } from 'node:os'
+import { kernelRelease } from '../base/kernel-release.ts'
 import type { Capabilities, Hold } from '../plan/gaps.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'
@@ -38,12 +38,12 @@ export function findMeans(view: CgroupView = kernelView(), uid = process.getuid?
 }
 
 /** Before 5.14 RLIMIT_NPROC counts every process of the user, in and out of the sandbox: of no use. */
-export function boundsProcessesByNamespace(kernel = release()): boolean {
+export function boundsProcessesByNamespace(kernel = kernelRelease()): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number)
   return major > 5 || (major === 5 && minor >= 14)
 }
 
-export function planOf(found: Found, kernel = release()): LimitPlan {
+export function planOf(found: Found, kernel = kernelRelease()): LimitPlan {
   const hold = (limit: CgroupLimit): Hold => (found.held.has(limit) ? 'kernel' : 'watchdog')
   return {
     how: found.means.how,

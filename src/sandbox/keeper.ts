@@ -2,12 +2,12 @@
  * The host-side owner of one running sandbox: its limits, its wall clock, its protected places and its audit. Nothing
  * inside can reach it; when it dies, the guard ends the sandbox.
  */
-import { release } from 'node:os'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
+import { kernelRelease } from '../base/kernel-release.ts'
 import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { policyData } from '../plan/data.ts'
@@ -128,7 +128,7 @@ export class Keeper {
       backend: prepared.plan.backend,
       pen: version,
       bun: process.versions.bun ?? '',
-      kernel: release(),
+      kernel: kernelRelease(),
       os: process.platform,
     })
   }
