@@ -9,6 +9,7 @@ const plan = {
   network: { kind: 'gateway' },
   weaker: [{ name: 'limit-memory', how: 'watched' }],
   gaps: [{ name: 'deny-any-depth', why: 'a walk' }],
+  notes: [],
 } as unknown as Plan
 const merged = (trust: 'user' | 'untrusted'): Merged =>
   ({ layers: [{ name: 'x', trust, settings: {} }], expanded: [] }) as unknown as Merged
@@ -24,6 +25,11 @@ describe('the launch line', () => {
     const [line] = launchLines(plan, merged('untrusted'), ['deny-any-depth'])
     expect(line).toContain('agent-permissions.json restricted only')
     expect(line).toContain('accepted gaps: deny-any-depth')
+  })
+
+  test('is followed by what the plan noted', () => {
+    const noted = { ...plan, notes: ['npm needs node: list it too'] }
+    expect(launchLines(noted, merged('user'), []).slice(1)).toEqual(['note: npm needs node: list it too'])
   })
 
   test('is for a first run, a person at a terminal, and for whenever somebody else had a say', () => {

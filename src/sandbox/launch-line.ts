@@ -21,7 +21,7 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
     ...(plan.weaker.length === 0 ? [] : [`weaker: ${plan.weaker.map(({ name }) => name).join(', ')}`]),
     ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),
   ]
-  return [parts.join('; '), ...merged.expanded.map(showExpansion)]
+  return [parts.join('; '), ...merged.expanded.map(showExpansion), ...plan.notes.map(note => `note: ${note}`)]
 }
 
 /** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */
