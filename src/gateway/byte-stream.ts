@@ -4,6 +4,7 @@
  * falls between two readers.
  */
 import type { Socket } from 'node:net'
+import { BULK, moveBulk } from './bulk.ts'
 
 /** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
 const HOLD = 131_072
@@ -136,12 +137,22 @@ export class ByteStream {
     return this.socket.write(bytes)
   }
 
+  /** More is waiting in the kernel, most likely. */
+  #passMore(sink: ByteStream): void {
+    const { bytes, rest, isReset } = moveBulk(this.socket, sink.socket)
+    this.received += bytes
+    sink.sent += bytes - (rest?.length ?? 0)
+    if (rest !== undefined && !sink.#pass(rest)) this.socket.pause()
+    if (isReset) this.socket.destroy(new Error('reset by its peer'))
+  }
+
   #take(chunk: Buffer): void {
     this.received += chunk.length
     this.lastActive = performance.now()
     if (this.#sink !== undefined) {
       this.#sink.lastActive = this.lastActive
       if (!this.#sink.#pass(chunk)) this.socket.pause()
+      else if (chunk.length >= BULK) this.#passMore(this.#sink)
       return
     }
     if (this.#discards) return

@@ -44,7 +44,8 @@ function ask(fd: number, level: number, family: number): Destination | undefined
   return { address: printAddress([...bytes]), port: port.value }
 }
 
-function descriptorOf(socket: Socket): number | undefined {
+/** undefined once it is closed. The socket stays its owner. */
+export function descriptorOf(socket: Socket): number | undefined {
   const handle: unknown = Reflect.get(socket, '_handle')
   if (typeof handle !== 'object' || handle === null) return undefined
   const fd: unknown = Reflect.get(handle, 'fd')
