@@ -16,7 +16,8 @@ export class RefusalTally implements AuditSink {
   record(event: AuditEventInput): void {
     this.#sink.record(event)
     if (event.kind !== 'connection-denied') return
-    const target = `${event.name ?? event.address ?? '?'}:${event.port}`
+    const place = event.name ?? event.address ?? '?'
+    const target = `${place.includes(':') ? `[${place}]` : place}:${event.port}`
     const known = this.#targets.get(target)
     if (known !== undefined) known.count++
     else if (this.#targets.size < MAX_TARGETS) this.#targets.set(target, { count: 1, cure: event.cure })

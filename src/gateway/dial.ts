@@ -9,10 +9,12 @@ import { errnoOf } from '../base/error.ts'
 import { type Address, parseAddress } from '../policy/address.ts'
 import { checkDial, type Dial } from '../policy/decide-connection.ts'
 import type { Denied } from '../policy/denial.ts'
+import type { NetworkIndex } from '../policy/network.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Port } from '../policy/port.ts'
 import { type DialFailure, type DialResult, failed, type Interest } from './dial-result.ts'
 import type { GatewayLimits } from './limits.ts'
+import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { Turnstile } from './turnstile.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
@@ -33,6 +35,7 @@ export interface DialerOptions {
 export class Dialer {
   readonly #options: DialerOptions
   readonly #turnstile: Turnstile
+  readonly #own = new OwnAddresses()
 
   constructor(options: DialerOptions) {
     this.#options = options
@@ -76,7 +79,7 @@ export class Dialer {
     const good: Address[] = []
     let refusal: { readonly denied: Denied; readonly address: Address } | undefined
     for (const address of addresses) {
-      const check = checkDial(index, address, dial)
+      const check = this.#check(index, address, dial)
       if (check.ok) good.push(address)
       else refusal ??= { denied: check, address }
     }
@@ -84,6 +87,12 @@ export class Dialer {
     return Promise.resolve(
       refusal === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', ...refusal },
     )
+  }
+
+  #check(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
+    const check = checkDial(index, address, dial)
+    if (!check.ok || dial.kind !== 'name' || !this.#own.has(address)) return check
+    return index.addresses.get(address)?.allow.has(dial.port) ? check : denyOwn(address, dial.port)
   }
 
   /** Tries the addresses in order, the next one beside a slow one; the first that answers wins. */

@@ -21,6 +21,7 @@ export interface Zone {
 
 export class DnsServer {
   readonly questions: string[] = []
+  onQuestion: (name: string) => void = () => undefined
   readonly #socket: Socket
   readonly #zones: Readonly<Record<string, Zone>>
 
@@ -34,9 +35,12 @@ export class DnsServer {
     })
   }
 
-  static start(zones: Readonly<Record<string, Zone>>): Promise<DnsServer> {
+  static start(
+    zones: Readonly<Record<string, Zone>>,
+    { port = 0, address = '127.0.0.1' }: { readonly port?: number; readonly address?: string } = {},
+  ): Promise<DnsServer> {
     const server = new DnsServer(zones)
-    return new Promise(resolve => server.#socket.bind(0, '127.0.0.1', () => resolve(server)))
+    return new Promise(resolve => server.#socket.bind(port, address, () => resolve(server)))
   }
 
   get address(): string {
@@ -51,6 +55,7 @@ export class DnsServer {
     const { name, end } = readName(query)
     const type = query.readUInt16BE(end)
     this.questions.push(name)
+    this.onQuestion(name)
     const zone = this.#zones[name]
     const question = query.subarray(12, end + 4)
     if (zone?.lie === 'silent') return undefined

@@ -1,0 +1,175 @@
+/** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { lstatSync, readFileSync } from 'node:fs'
+import { type Answer, EVERYBODY, LateProject, type LateRun } from './late-run.ts'
+
+const isRefused = ({ said, code }: Answer): boolean => code !== 0 && said.includes('Permission denied')
+const isReadOnly = ({ said, code }: Answer): boolean => code !== 0 && /Read-only|Permission denied/.test(said)
+
+describe.each(EVERYBODY.map(who => [who.name, who] as const))('as %s', (_name, who) => {
+  let project: LateProject
+  let run: LateRun | undefined
+  beforeEach(() => {
+    project = new LateProject(who)
+    run = undefined
+  })
+  afterEach(async () => {
+    run?.child.kill('SIGKILL')
+    await run?.end()
+    project.remove()
+  })
+
+  const start = async (...flags: string[]): Promise<LateRun> => {
+    run = project.start(...flags)
+    await run.inside('true')
+    return run
+  }
+
+  test('P3 a denied file that the host makes during a run cannot be read; an ordinary one can', async () => {
+    const sandbox = await start()
+    project.host('echo SECRET > .env.local; echo text > notes')
+    await sandbox.within1s('cat .env.local', isRefused)
+    expect(await sandbox.inside('cat notes')).toEqual({ said: 'text\n', code: 0 })
+    for (const line of ['echo x > .env.local', 'rm -f .env.local', 'mv .env.local y', 'ln .env.local y'])
+      expect((await sandbox.inside(line)).code).not.toBe(0)
+    const { told } = await sandbox.end()
+    expect(told).toContain('.env.local appeared or was replaced while the sandbox ran, and was covered')
+    expect(project.host('cat .env.local; ls -A')).toBe('SECRET\n.env.local\n.git\nnotes\n')
+  })
+
+  test('P3 a denied file that is replaced stays denied, by rename and by removal, again and again', async () => {
+    project.host('echo OLD > .env')
+    const sandbox = await start()
+    expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
+    for (let i = 0; i < 10; i++) {
+      project.host(i % 2 === 0 ? `echo NEW${i} > draft; mv draft .env` : `rm .env; echo NEW${i} > .env`)
+      await sandbox.within1s('cat .env', isRefused)
+    }
+    expect(project.host('cat .env')).toBe('NEW9\n')
+    expect((await sandbox.end()).told).toContain('and was covered')
+  })
+
+  test('P3 a denied directory and a denied path deep down are covered when they appear; their neighbours are not', async () => {
+    const sandbox = await start('--deny', 'secrets/', '--deny', 'config/*/key')
+    project.host(
+      'mkdir -p secrets config/prod; echo S > secrets/a; echo K > config/prod/key; echo p > config/prod/port',
+    )
+    await sandbox.within1s('cat secrets/a', isRefused)
+    await sandbox.within1s('cat config/prod/key', isRefused)
+    expect(isRefused(await sandbox.inside('ls secrets'))).toBe(true)
+    expect((await sandbox.inside('echo x > secrets/b')).code).not.toBe(0)
+    expect(await sandbox.inside('cat config/prod/port')).toEqual({ said: 'p\n', code: 0 })
+    // The directory above is not held: what was covered stays so under its new name.
+    await sandbox.inside('mv config moved')
+    expect(isRefused(await sandbox.inside('cat moved/prod/key'))).toBe(true)
+    await sandbox.end()
+    expect(project.host('ls secrets; cat moved/prod/key')).toBe('a\nK\n')
+  })
+
+  test('P3 a link that the host makes at a denied place covers what it leads to', async () => {
+    project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
+    const sandbox = await start()
+    project.host('ln -s conf/prod .env')
+    await sandbox.within1s('cat conf/prod', isRefused)
+    expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
+    expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
+  })
+
+  test('P3 git settings that the host changes stay read-only inside; the rest of .git stays writable', async () => {
+    const sandbox = await start()
+    for (let i = 0; i < 5; i++) {
+      // Twice: the second new file often has the inode of the first old one.
+      project.host(`git config user.name a${i}; git config user.name b${i}`)
+      await sandbox.within1s('echo >> .git/config', isReadOnly)
+    }
+    expect((await sandbox.inside('echo x > .git/COMMIT_EDITMSG')).code).toBe(0)
+    expect((await sandbox.inside('cat .git/config')).said).toContain('b4')
+    const { told } = await sandbox.end()
+    expect(told).toContain('.git/config was replaced on the host while the sandbox ran, and is held again')
+    expect(project.host('git config user.name')).toBe('b4\n')
+  })
+
+  test('P3 a descriptor from between the replacement and the new mount plants no setting that runs a program', async () => {
+    const sandbox = await start()
+    const evil = String.raw`printf "[core]\n\tfsmonitor=./evil\n"`
+    // The shell opens the file as soon as it may, keeps it open, and writes when pen has long held it again.
+    const planted = sandbox.inside(
+      `n=0; until command exec 3>>.git/config || [ $n -gt 2000000 ]; do n=$((n+1)); done 2>/dev/null; sleep 1; ${evil} >&3; grep -c evil .git/config`,
+    )
+    await Bun.sleep(300)
+    project.host('git config user.name mine')
+    // It did get through: what is shown here is that it does not last.
+    expect((await planted).said).toBe('1\n')
+    await sandbox.end()
+    expect(project.host('git config --get core.fsmonitor || true')).toBe('')
+    expect(project.host('git config core.bare')).toBe('false\n')
+  }, 20_000)
+
+  test('P3 two hundred denied files at once are covered, and the host keeps every one', async () => {
+    const sandbox = await start()
+    project.host('for i in $(seq 200); do echo S$i > .env.$i; done')
+    await sandbox.within1s('cat .env.* | head -c 100', ({ said }) => !/S\d/.test(said))
+    await sandbox.end()
+    expect(project.host('cat .env.* | wc -l').trim()).toBe('200')
+    expect(lstatSync(`${project.workspace}/.env.7`).mode & 0o777).toBe(0o644)
+  })
+
+  test('P3 a sandbox that swaps files and links at denied places neither reaches outside nor uncovers a file', async () => {
+    project.host('echo S > .env; echo precious > ../outside')
+    const sandbox = await start()
+    const swap =
+      'ln -s ../outside a; mv -fT a .env.x; ln -s /etc/passwd a; mv -fT a .env.x; echo q > b; mv -fT b .env.x; mkdir c; rm -f .env.x; mv -fT c .env.x; rmdir .env.x'
+    const racing = sandbox.inside(
+      `n=0; while [ $n -lt 300 ]; do { ${swap}; } 2>/dev/null; n=$((n+1)); done`,
+      20_000,
+    )
+    await Bun.sleep(100)
+    project.host('echo SECRET > .env.user')
+    await racing
+    await sandbox.within1s('cat .env.user', isRefused)
+    expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
+    expect((await sandbox.inside('head -c 5 /etc/passwd')).said).toBe('root:')
+    await sandbox.end()
+    expect(project.host('cat ../outside .env .env.user')).toBe('precious\nS\nSECRET\n')
+  }, 40_000)
+
+  test('P3 a flood of denied files, meant to tire the watch, ends the run', async () => {
+    const sandbox = await start()
+    const flood = sandbox.inside(
+      'n=0; while [ $n -lt 3000 ]; do echo > .env.$n; n=$((n+1)); done; sleep 20',
+      15_000,
+    )
+    flood.catch(() => {})
+    await new Promise(resolve => sandbox.child.once('exit', resolve))
+    const { told, code } = await sandbox.end()
+    expect(told).toContain('more denied files than can be covered')
+    expect(code).toBe(137)
+  }, 20_000)
+
+  test('P3 every cover is in the audit, and nothing of it is left on the host', async () => {
+    const sandbox = await start()
+    project.host('echo S > .env; mkdir -p .envdir')
+    await sandbox.within1s('cat .env', isRefused)
+    await sandbox.within1s('ls .envdir', isRefused)
+    expect((await sandbox.end()).code).toBe(0)
+    const records = project.host('cat "$HOME"/.pen/sandboxes/*/audit/*')
+    for (const path of ['.env', '.envdir'])
+      expect(records).toContain(
+        `"kind":"place-held","path":"${project.workspace}/${path}","how":"cover","held":true`,
+      )
+    expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(project.base)
+    expect(project.host('ls -A')).toBe('.env\n.envdir\n.git\n')
+  })
+
+  test('P3 a repository that was added to the index with a setting that runs a program is warned of', async () => {
+    const sandbox = await start()
+    const made = await sandbox.inside(
+      'git init -q lib/dep && cd lib/dep && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git config core.fsmonitor ./watch && cd ../.. && git add lib/dep',
+    )
+    expect(made.code).toBe(0)
+    const { told } = await sandbox.end()
+    expect(told).toContain('WARNING')
+    expect(told).toContain('lib/dep was added to the index')
+    expect(told).toContain('core.fsmonitor=./watch')
+  })
+})

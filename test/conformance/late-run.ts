@@ -1,0 +1,117 @@
+/** A sandbox that is asked questions while it runs, and the project that it runs in. As root, also for an ordinary user. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const PEN = join(import.meta.dir, '../../dist/pen')
+/** Nobody's: no account is needed. */
+const ORDINARY = 64_301
+
+export interface Who {
+  readonly name: string
+  readonly id: number | undefined
+}
+
+const isRoot = process.getuid?.() === 0
+export const EVERYBODY: readonly Who[] = isRoot
+  ? [
+      { name: 'root', id: undefined },
+      { name: 'an ordinary user', id: ORDINARY },
+    ]
+  : [{ name: 'this user', id: undefined }]
+
+const become = ({ id }: Who): readonly string[] =>
+  id === undefined ? [] : ['setpriv', `--reuid=${id}`, `--regid=${id}`, '--clear-groups']
+
+export class LateProject {
+  readonly who: Who
+  readonly base: string
+  readonly workspace: string
+  readonly #env: Readonly<Record<string, string>>
+
+  constructor(who: Who) {
+    this.who = who
+    this.base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-late-')))
+    chmodSync(this.base, 0o755)
+    this.workspace = `${this.base}/home/project`
+    mkdirSync(this.workspace, { recursive: true })
+    for (const dir of [`${this.base}/home`, this.workspace])
+      if (who.id !== undefined) chownSync(dir, who.id, who.id)
+    this.#env = { PATH: '/usr/bin:/bin', HOME: `${this.base}/home`, GIT_CONFIG_NOSYSTEM: '1' }
+    this.host('git init -q .')
+  }
+
+  /** On the host, as the user, in the project. */
+  host(script: string): string {
+    const [program = '', ...args] = [...become(this.who), '/bin/sh', '-ec', script]
+    const ran = spawnSync(program, args, { cwd: this.workspace, env: this.#env })
+    if (ran.status !== 0) throw new Error(`${script}: ${ran.stderr}`)
+    return ran.stdout.toString()
+  }
+
+  start(...flags: readonly string[]): LateRun {
+    const loop = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
+    const argv = [...become(this.who), PEN, 'run', '--offline', ...flags, '--', '/bin/sh', '-c', loop]
+    const [program = '', ...args] = argv
+    return new LateRun(spawn(program, args, { cwd: this.workspace, env: this.#env }))
+  }
+
+  remove(): void {
+    rmSync(this.base, { recursive: true, force: true })
+  }
+}
+
+export interface Answer {
+  readonly said: string
+  readonly code: number
+}
+
+export class LateRun {
+  readonly child: ChildProcess
+  readonly #ended: Promise<number | null>
+  #out = ''
+  #told = ''
+
+  constructor(child: ChildProcess) {
+    this.child = child
+    child.stdout?.on('data', (data: Buffer) => {
+      this.#out += data.toString()
+    })
+    child.stderr?.on('data', (data: Buffer) => {
+      this.#told += data.toString()
+    })
+    child.stdin?.on('error', () => {})
+    this.#ended = new Promise(resolve => child.once('close', resolve))
+  }
+
+  /** One line of shell inside the sandbox. */
+  async inside(line: string, timeoutMs = 10_000): Promise<Answer> {
+    this.#out = ''
+    this.child.stdin?.write(`${line}\n`)
+    const end = performance.now() + timeoutMs
+    for (;;) {
+      const found = /^([\s\S]*)<(\d+)>\n$/.exec(this.#out)
+      if (found !== null) return { said: found[1] ?? '', code: Number(found[2]) }
+      if (performance.now() > end) throw new Error(`no answer to ${line}: ${this.#out}${this.#told}`)
+      await Bun.sleep(1)
+    }
+  }
+
+  /** Until the sandbox answers so, and no longer than a second. Returns the milliseconds it took. */
+  async within1s(line: string, isSo: (answer: Answer) => boolean): Promise<number> {
+    const began = performance.now()
+    for (;;) {
+      const answer = await this.inside(line)
+      const ms = performance.now() - began
+      if (isSo(answer)) return ms
+      if (ms > 1000) throw new Error(`after a second still: ${line}: ${answer.said}`)
+    }
+  }
+
+  /** Closes its input; what pen told at the end. */
+  async end(): Promise<{ readonly code: number | null; readonly told: string }> {
+    this.child.stdin?.end()
+    return { code: await this.#ended, told: this.#told }
+  }
+}

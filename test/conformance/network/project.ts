@@ -1,0 +1,183 @@
+/** A project with a home of its own on the test's machine, and runs of pen in it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import { sandboxId } from '../../../src/config/project.ts'
+import type { World } from './world.ts'
+
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+  readonly ms: number
+  readonly audit: readonly AuditLine[]
+}
+
+export interface AuditLine {
+  readonly seq: number
+  readonly kind: string
+  readonly name?: string
+  readonly address?: string
+  readonly port?: number
+  readonly reason?: string
+  readonly cure?: string
+  readonly raw?: string
+  readonly rule?: string
+  readonly connection?: number
+  readonly [field: string]: unknown
+}
+
+export interface RunOptions {
+  readonly allow?: readonly string[]
+  readonly flags?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Words before pen: `prlimit`, … */
+  readonly wrap?: readonly string[]
+  readonly timeoutMs?: number
+}
+
+export class Project {
+  readonly root: string
+  readonly home: string
+  readonly workspace: string
+  readonly stateDir: string
+  readonly #world: World
+  readonly #user: string
+  readonly #owner: readonly [number, number]
+
+  constructor(world: World, user: string) {
+    this.#world = world
+    this.#user = user
+    this.#owner = user === 'root' ? [0, 0] : idsOf(user)
+    this.root = mkdtempSync(join(tmpdir(), 'pen-net-'))
+    chmodSync(this.root, 0o755)
+    this.home = join(this.root, 'home')
+    this.workspace = join(this.home, 'project')
+    this.stateDir = join(this.home, '.pen/sandboxes', sandboxId(this.workspace))
+    for (const dir of [this.home, this.workspace]) this.#own(mkdirSync(dir, { recursive: true }) ?? dir, dir)
+  }
+
+  write(path: string, text: string): void {
+    const full = join(this.workspace, path)
+    const made = mkdirSync(dirname(full), { recursive: true })
+    if (made !== undefined) this.#own(made)
+    writeFileSync(full, text)
+    this.#own(full)
+  }
+
+  /** A file that somebody else put there becomes the user's, and nobody else can read it. */
+  adopt(path: string): void {
+    this.#own(join(this.workspace, path))
+    chmodSync(join(this.workspace, path), 0o600)
+  }
+
+  /** As an editor does: the new text takes the old one's place at once. */
+  writeLive(name: string, text: string): void {
+    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
+      mkdirSync(dir, { recursive: true })
+    }
+    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
+      chmodSync(dir, 0o700)
+      this.#own(dir)
+    }
+    const draft = join(this.stateDir, `.${name}.draft`)
+    writeFileSync(draft, text, { mode: 0o600 })
+    this.#own(draft)
+    renameSync(draft, join(this.stateDir, name))
+  }
+
+  /** A shell script in the sandbox, to its end. */
+  async run(script: string, options: RunOptions = {}): Promise<Ran> {
+    const began = performance.now()
+    const { child, ended } = this.start(script, options)
+    const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 30_000)
+    const { code, out, err } = await ended
+    clearTimeout(timer)
+    return { code, out, err, ms: performance.now() - began, audit: this.audit() }
+  }
+
+  start(script: string, options: RunOptions = {}): Started {
+    const { allow = [], flags = [], env = {}, wrap = [] } = options
+    const pen = [this.#world.pen, 'run', ...allow.flatMap(rule => ['--allow', rule]), ...flags]
+    const [program = '', ...rest] = [
+      ...this.#world.on('host', this.#user),
+      'env',
+      '-C',
+      this.workspace,
+      ...wrap,
+      ...pen,
+      '--',
+      '/bin/sh',
+      '-c',
+      script,
+    ]
+    const child = spawn(program, rest, {
+      cwd: this.workspace,
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: this.home, TERM: 'dumb', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const text = { out: '', err: '' }
+    child.stdout?.on('data', (data: Buffer) => {
+      text.out += data.toString('latin1')
+    })
+    child.stderr?.on('data', (data: Buffer) => {
+      text.err += data.toString('latin1')
+    })
+    const ended = new Promise<{ code: number | null; out: string; err: string }>(resolve =>
+      child.once('close', code => resolve({ code, ...text })),
+    )
+    return { child, text, ended }
+  }
+
+  /** All records of all runs, in order. */
+  audit(): AuditLine[] {
+    const dir = join(this.stateDir, 'audit')
+    let files: string[] = []
+    try {
+      files = readdirSync(dir).sort()
+    } catch {
+      return []
+    }
+    return files.flatMap(file =>
+      readFileSync(join(dir, file), 'utf8')
+        .split('\n')
+        .filter(line => line !== '')
+        .map(line => JSON.parse(line) as AuditLine),
+    )
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.root, { recursive: true, force: true })
+  }
+
+  #own(...paths: string[]): void {
+    for (const path of paths) chownSync(path, ...this.#owner)
+  }
+}
+
+export interface Started {
+  readonly child: ChildProcess
+  readonly text: { readonly out: string; readonly err: string }
+  readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>
+}
+
+function idsOf(user: string): [number, number] {
+  if (user === userInfo().username) return [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
+  const [, , uid, gid] =
+    readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .find(line => line.startsWith(`${user}:`))
+      ?.split(':') ?? []
+  return [Number(uid), Number(gid)]
+}

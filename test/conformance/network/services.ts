@@ -1,0 +1,120 @@
+/** Real servers outside: OpenSSH and PostgreSQL, a git repository and an npm registry made of files. */
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import type { World } from './world.ts'
+import { UP } from './zones.ts'
+
+function must(argv: readonly string[], cwd: string): void {
+  const [program = '', ...rest] = argv
+  const { status, stderr } = spawnSync(program, rest, { cwd, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${argv.join(' ')}: ${stderr}`)
+}
+
+/** `www/git/repo.git`, for plain HTTP and for SSH. */
+export function makeRepository(dir: string): string {
+  const work = join(dir, 'repository')
+  const bare = join(dir, 'www/git/repo.git')
+  const git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'init.defaultBranch=main']
+  must([...git, 'init', '-q', work], dir)
+  writeFileSync(join(work, 'README'), 'from the repository\n')
+  must([...git, 'add', 'README'], work)
+  must([...git, 'commit', '-qm', 'one'], work)
+  must([...git, 'clone', '-q', '--bare', work, bare], dir)
+  must([...git, 'update-server-info'], bare)
+  return bare
+}
+
+/** One package, `tiny`, that npm can install. */
+export function makeRegistry(dir: string, origin: string): void {
+  const source = join(dir, 'tiny/package')
+  mkdirSync(source, { recursive: true })
+  mkdirSync(join(dir, 'www/npm'), { recursive: true })
+  writeFileSync(
+    join(source, 'package.json'),
+    JSON.stringify({ name: 'tiny', version: '1.0.0', main: 'index.js' }),
+  )
+  writeFileSync(join(source, 'index.js'), "module.exports = 'tiny works'\n")
+  const tarball = join(dir, 'www/npm/tiny-1.0.0.tgz')
+  must(['tar', '-czf', tarball, '-C', join(dir, 'tiny'), 'package'], dir)
+  const integrity = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`
+  const dist = { tarball: `${origin}/files/npm/tiny-1.0.0.tgz`, integrity }
+  const version = { name: 'tiny', version: '1.0.0', main: 'index.js', dist }
+  const document = { name: 'tiny', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }
+  writeFileSync(join(dir, 'www/npm/tiny'), JSON.stringify(document))
+}
+
+/** Where a key for `root` lies, or undefined when there is no sshd here. */
+export async function startSshd(world: World): Promise<string | undefined> {
+  const sshd = ['/usr/sbin/sshd', '/usr/bin/sshd'].find(existsSync)
+  if (sshd === undefined) return undefined
+  const { dir } = world
+  for (const key of ['host-key', 'user-key'])
+    must(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', join(dir, key)], dir)
+  mkdirSync('/run/sshd', { recursive: true })
+  const options = [
+    ...['Port=22', `ListenAddress=${UP}`, `HostKey=${join(dir, 'host-key')}`, 'UsePAM=no', 'PidFile=none'],
+    ...[
+      'StrictModes=no',
+      `AuthorizedKeysFile=${join(dir, 'user-key.pub')}`,
+      'PermitRootLogin=prohibit-password',
+    ],
+  ].flatMap(option => ['-o', option])
+  background(world, ['timeout', '600', sshd, '-D', '-e', '-f', '/dev/null', ...options])
+  await untilOpen(world, 22)
+  return join(dir, 'user-key')
+}
+
+/** False when there is no PostgreSQL here. Anybody may log in as `pentest`. */
+export async function startPostgres(world: World): Promise<boolean> {
+  const [initdb] = globSync('/usr/lib/postgresql/*/bin/initdb')
+  if (initdb === undefined) return false
+  const data = join(world.dir, 'postgres')
+  mkdirSync(data)
+  must(['chown', 'pentest', data], '/')
+  chmodSync(data, 0o700)
+  const asUser = ['setpriv', '--reuid=pentest', '--regid=pentest', '--init-groups']
+  must([...asUser, initdb, '-D', data, '--no-sync', '--auth=trust', '--no-instructions', '--no-locale'], data)
+  appendFileSync(join(data, 'pg_hba.conf'), 'host all all all trust\n')
+  const settings = [
+    `listen_addresses=${UP}`,
+    `unix_socket_directories=${data}`,
+    'fsync=off',
+    'shared_buffers=4MB',
+  ]
+  const postgres = [
+    initdb.replace(/initdb$/, 'postgres'),
+    '-D',
+    data,
+    ...settings.flatMap(text => ['-c', text]),
+  ]
+  background(world, [...asUser, 'timeout', '600', ...postgres])
+  await untilOpen(world, 5432)
+  return true
+}
+
+function background(world: World, argv: readonly string[]): void {
+  const [program = '', ...rest] = [...world.on('outside'), ...argv]
+  const child = spawn(program, rest, { stdio: 'ignore', cwd: '/' })
+  child.unref()
+  process.once('exit', () => child.kill('SIGTERM'))
+}
+
+async function untilOpen(world: World, port: number): Promise<void> {
+  const probe = [...world.on('outside'), 'bash', '-c', `exec 3<>/dev/tcp/${UP}/${port}`]
+  const [program = '', ...rest] = probe
+  for (let tries = 0; tries < 200; tries++) {
+    if (spawnSync(program, rest).status === 0) return
+    await Bun.sleep(25)
+  }
+  throw new Error(`nothing listens at port ${port}`)
+}

@@ -1,0 +1,181 @@
+/**
+ * A machine of the test's own, made of namespaces: what pen runs on, and an outside that answers at every address and
+ * writes down what it hears. Tests judge by these logs and by the audit, never by what a client was told.
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type DefineTest, skipUnless } from '../../skip.ts'
+import { makeCertificates } from './certificates.ts'
+import { Project } from './project.ts'
+import { NAME_SERVER } from './zones.ts'
+
+const PEN = join(import.meta.dir, '../../../dist/pen')
+const isRoot = process.getuid?.() === 0
+const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
+
+export const isReady =
+  process.platform === 'linux' &&
+  isRoot &&
+  existsSync(PEN) &&
+  works('unshare', '--net', '--mount', 'ip', 'link', 'add', 'h0', 'type', 'veth', 'peer', 'name', 'o0')
+
+export const inWorld: DefineTest = skipUnless(
+  isReady,
+  'a machine of namespaces needs root, veth and a built pen (dist/pen)',
+)
+
+export interface Kind {
+  readonly name: string
+  readonly user: string
+}
+
+/** Everything that is promised is promised to root and to everybody else. */
+export const KINDS: readonly Kind[] = [
+  { name: 'root', user: 'root' },
+  { name: 'an ordinary user', user: 'pentest' },
+]
+
+export const forEachKind = (
+  title: string,
+  body: (world: World, project: Project) => Promise<void>,
+  timeout = 60_000,
+): void => {
+  for (const kind of KINDS)
+    inWorld(
+      `${title} (${kind.name})`,
+      async () => {
+        const world = await World.get()
+        using project = world.project(kind)
+        await body(world, project)
+      },
+      timeout,
+    )
+}
+
+type Log = 'left' | 'loopback' | 'outside' | 'host' | 'dns'
+
+export class World {
+  readonly dir: string
+  readonly pen: string
+  readonly #host: number
+  readonly #outside: number
+  static #started: Promise<World> | undefined
+
+  private constructor(dir: string, host: number, outside: number) {
+    this.dir = dir
+    this.pen = join(dir, 'pen')
+    this.#host = host
+    this.#outside = outside
+  }
+
+  /** One for all tests of a process; it ends with it. */
+  static get(): Promise<World> {
+    World.#started ??= World.#start()
+    return World.#started
+  }
+
+  static async #start(): Promise<World> {
+    const dir = mkdtempSync(join(tmpdir(), 'pen-world-'))
+    chmodSync(dir, 0o755)
+    process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
+    copyFileSync(PEN, join(dir, 'pen'))
+    chmodSync(join(dir, 'pen'), 0o755)
+    mkdirSync(join(dir, 'www'))
+    makeCertificates(dir)
+    writeFileSync(join(dir, 'hosts'), '127.0.0.1 localhost\n127.0.0.1 by-hosts-file.test\n')
+    writeFileSync(join(dir, 'resolv.conf'), `nameserver ${NAME_SERVER}\nsearch test\noptions timeout:1\n`)
+    for (const log of ['outside', 'host', 'dns']) writeFileSync(join(dir, `${log}.log`), '')
+    const script = join(import.meta.dir, 'world.sh')
+    const argv = ['--net', '--mount', 'sh', script, dir, process.execPath]
+    const started = spawn('unshare', argv, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const pids = await new Promise<string>((resolve, reject) => {
+      started.stdout.once('data', data => resolve(String(data)))
+      started.once('exit', code => reject(new Error(`the world ended with ${code}`)))
+    })
+    started.unref()
+    const [host = 0, outside = 0] = pids.trim().split(' ').map(Number)
+    return new World(dir, host, outside)
+  }
+
+  project(kind: Kind): Project {
+    return new Project(this, kind.user)
+  }
+
+  /** Words that start a program on the machine, or outside it. */
+  on(place: 'host' | 'outside', user = 'root'): string[] {
+    const pid = place === 'host' ? this.#host : this.#outside
+    const become = user === 'root' ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups']
+    return ['nsenter', '-t', String(pid), '-n', '-m', '--', ...become]
+  }
+
+  read(log: Log): string[] {
+    return readFileSync(join(this.dir, `${log}.log`), 'utf8')
+      .split('\n')
+      .filter(line => line !== '')
+  }
+
+  /** What comes after this moment; asked for again later, it is complete. */
+  listen(): Heard {
+    return new Heard(this)
+  }
+}
+
+export class Heard {
+  readonly #world: World
+  readonly #from: Readonly<Record<Log, number>>
+
+  constructor(world: World) {
+    const length = (log: Log) => world.read(log).length
+    this.#world = world
+    this.#from = {
+      left: length('left'),
+      loopback: length('loopback'),
+      outside: length('outside'),
+      host: length('host'),
+      dns: length('dns'),
+    }
+  }
+
+  #since(log: Log): string[] {
+    return this.#world.read(log).slice(this.#from[log])
+  }
+
+  /** Where packets went that left the machine: `tcp 198.51.100.10 80`. The name server is not among them. */
+  get left(): string[] {
+    return this.#since('left')
+      .map(line => line.split(' '))
+      .filter(
+        ([protocol, , target, port]) => !(protocol === 'udp' && target === NAME_SERVER && port === '53'),
+      )
+      .map(([protocol, , target, port = '']) => `${protocol} ${target} ${port}`.trim())
+  }
+
+  /** Connections on the machine's own loopback. */
+  get loopback(): string[] {
+    return this.#since('loopback').map(line => line.split(' ').slice(2, 4).join(' '))
+  }
+
+  get requests(): string[] {
+    return this.#since('outside')
+  }
+
+  get hostRequests(): string[] {
+    return this.#since('host')
+  }
+
+  /** Names that somebody asked the name server for. */
+  get names(): string[] {
+    return this.#since('dns')
+  }
+}
