@@ -58,26 +58,54 @@ export function makeRaw(fd: number): () => void {
   }
 }
 
-/** Modes that a full-screen program may have left on: alternate screen, mouse, paste and focus reports, hidden cursor, colours. */
-const LEFT_ON =
-  '\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[0m'
-// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
-const TURNED_ON = /\x1b\[\?(?:1049|47|1047|1000|1002|1003|1006|1004|2004|25)[hl]/
+/** Private modes that a full-screen program may leave changed, as they are at a shell's prompt. */
+const AT_THE_PROMPT: Readonly<Record<string, 'h' | 'l'>> = {
+  ...Object.fromEntries(
+    [
+      1, 5, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026, 2031, 2048,
+    ].map(mode => [mode, 'l' as const]),
+  ),
+  7: 'h',
+  25: 'h',
+}
 
-/** Remembers whether such a mode was ever touched: only then is anything sent. */
+/** Other changes, with what undoes them: attributes, keypad, character set, and the two ways to ask for more keys. */
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
+const CHANGES: readonly (readonly [RegExp, string])[] = [
+  [/\x1b\[[0-9;:]*[1-9][0-9;:]*m/, '\x1b[0m'],
+  [/\x1b=/, '\x1b>'],
+  [/\x1b\(0/, '\x1b(B'],
+  [/\x1b\[>[0-9;]*u/, '\x1b[<99u'],
+  [/\x1b\[>4;[0-9]+m/, '\x1b[>4m'],
+]
+
+/** Remembers what the sandbox's output changed, so that only that is changed back. */
 export class ModeKeeper {
-  #touched: boolean = false
+  readonly #modes = new Map<string, string>()
+  readonly #changed = new Set<string>()
 
+  /** Whole sequences only: the filter in front cuts none. */
   saw(text: string): void {
-    if (!this.#touched && TURNED_ON.test(text)) this.#touched = true
+    if (!text.includes('\x1b')) return
+    for (const [, modes = '', state = ''] of text.matchAll(/\x1b\[\?([0-9;]+)([hl])/g))
+      for (const mode of modes.split(';')) this.#modes.set(String(Number(mode)), state)
+    for (const [change, undo] of CHANGES) if (change.test(text)) this.#changed.add(undo)
+  }
+
+  /** What puts the terminal back. */
+  undo(): string {
+    const modes = [...this.#modes].filter(([mode, state]) => (AT_THE_PROMPT[mode] ?? state) !== state)
+    return [...modes.map(([mode]) => `\x1b[?${mode}${AT_THE_PROMPT[mode]}`), ...this.#changed].join('')
   }
 
   restore(fd: number): void {
-    if (!this.#touched) return
+    const undo = this.undo()
+    if (undo === '') return
     try {
-      writeSync(fd, LEFT_ON)
+      writeSync(fd, undo)
     } catch {
       // The terminal is gone.
     }
   }
 }
+// biome-ignore-end lint/suspicious/noControlCharactersInRegex: as above

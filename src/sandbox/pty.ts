@@ -52,7 +52,7 @@ export function openPty(): Pty | undefined {
       do await Bun.sleep(4)
       while (performance.now() - last < 4)
       process.off('SIGWINCH', onResize)
-      filter.end()
+      writeAll(screen, filter.end())
       modes.restore(screen)
       restore()
       terminal.close()

@@ -1,75 +1,170 @@
 /**
- * What a sandbox prints goes to the user's terminal, and a terminal obeys. Ordinary output passes untouched: text,
- * colours, cursor, titles, links, pictures. What would act on the user beyond the screen is taken out: writing or
- * reading the clipboard (OSC 52), and making the terminal type something back that the sandbox chose (title reports,
- * the answerback of ENQ).
+ * What a sandbox prints goes to the user's terminal, and a terminal obeys. Ordinary output passes: text, colours,
+ * cursor, titles, links, pictures. What acts on the user beyond the screen is taken out, by lists of what may pass:
+ * the clipboard (OSC 52 and its kin), keys that type what the sandbox chose (DECUDK, title reports, answerback), reading
+ * the screen back, printing, and commands to multiplexers, editors and terminals that take them from their output.
+ *
+ * UTF-8 is assumed, as on every terminal of today: there a control character above 0x80 is two bytes.
  */
-const ESC = 0x1b
-const BEL = 0x07
 const ENQ = 0x05
+const BEL = 0x07
+const CAN = 0x18
+const SUB = 0x1a
+const ESC = 0x1b
+/** The first byte of U+0080 to U+009F: what ESC and a letter mean, in one character. */
+const C1_LEAD = 0xc2
 
-/** Longer than any honest title or link; a picture in an OSC is longer, and passes as it comes once it is known. */
-const MAX_HELD = 64
+/** Longer than any sequence that a terminal knows, before its kind is clear. */
+const MAX_HELD = 512
+
+type State = 'text' | 'escape' | 'csi' | 'string' | 'passing' | 'dropping'
 
 export class TerminalFilter {
-  #held: number[] = []
-  #dropping: boolean = false
+  #state: State = 'text'
+  /** The sequence so far, while it is not known whether it may pass. */
+  #held = ''
+  /** Bytes of a character that are still to come. */
+  #continuation: number = 0
+  #lead: boolean = false
+  #out: number[] = []
 
-  /** Bytes in, bytes out. A sequence that is cut between two chunks is held until its kind is known. */
+  /** Bytes in, bytes out. A sequence is held until its kind is known, also when it is cut between two chunks. */
   push(chunk: Uint8Array): Uint8Array {
-    if (this.#held.length === 0 && !this.#dropping && chunk.indexOf(ESC) < 0 && chunk.indexOf(ENQ) < 0)
+    if (this.#state === 'text' && !this.#lead && this.#continuation === 0 && chunk.every(isPlain))
       return chunk
-    const out: number[] = []
-    for (const byte of chunk) this.#take(byte, out)
-    return Uint8Array.from(out)
+    this.#out = []
+    for (const byte of chunk) this.#decode(byte)
+    return Uint8Array.from(this.#out)
   }
 
-  /** What is still held when the output ends; an unfinished sequence is harmless only if it is not sent. */
-  end(): void {
-    this.#held = []
-    this.#dropping = false
+  /** What ends an unfinished string: without it the terminal would swallow what the user's shell prints next. */
+  end(): Uint8Array {
+    const open = this.#state === 'passing'
+    this.#state = 'text'
+    this.#held = ''
+    this.#lead = false
+    this.#continuation = 0
+    return open ? Uint8Array.of(ESC, 0x5c) : new Uint8Array()
   }
 
-  #take(byte: number, out: number[]): void {
-    if (this.#dropping) {
-      const previous = this.#held.at(-1)
-      this.#held = [byte]
-      if (byte === BEL || (previous === ESC && byte === 0x5c)) {
-        this.#dropping = false
-        this.#held = []
+  /** Finds control characters of two bytes, and bytes that are neither text nor control. */
+  #decode(byte: number): void {
+    if (this.#lead) {
+      this.#lead = false
+      if (byte >= 0x80 && byte <= 0x9f) {
+        this.#take(ESC)
+        this.#take(byte - 0x40)
+        return
       }
-      return
+      this.#continuation = 1
+      this.#take(C1_LEAD)
     }
-    if (this.#held.length === 0) {
-      if (byte === ESC) this.#held.push(byte)
-      else if (byte !== ENQ) out.push(byte)
+    if (byte < 0x80) this.#continuation = 0
+    else if (byte === C1_LEAD) {
+      this.#lead = true
       return
-    }
-    // A new escape ends whatever was begun.
+    } else if (byte >= 0xc0) this.#continuation = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1
+    else if (this.#continuation > 0) this.#continuation--
+    else if (byte <= 0x9f) return
+    this.#take(byte)
+  }
+
+  #take(byte: number): void {
+    if (byte === ENQ) return
     if (byte === ESC) {
-      out.push(...this.#held)
-      this.#held = [byte]
-      return
+      // It ends whatever was begun; of what was held nothing has been shown.
+      if (this.#state === 'string' && mayPass(`${this.#held}\x07`) === true) this.#release('escape')
+      this.#state = 'escape'
+      this.#held = '\x1b'
+    } else if (this.#state === 'text') this.#out.push(byte)
+    else if (byte === CAN || byte === SUB) {
+      if (this.#state === 'passing') this.#out.push(byte)
+      this.#state = 'text'
+    } else this.#within(byte)
+  }
+
+  #within(byte: number): void {
+    const char = String.fromCharCode(byte)
+    switch (this.#state) {
+      case 'escape':
+        this.#held += char
+        if (char === '[') this.#state = 'csi'
+        else if (']P_^X'.includes(char)) this.#state = 'string'
+        else this.#release('text')
+        return
+      case 'csi':
+        // A terminal carries out a line feed in the midst of a sequence, and goes on with the sequence.
+        if (byte < 0x20) this.#out.push(byte)
+        else {
+          if (this.#held.length < MAX_HELD) this.#held += char
+          if (byte >= 0x40) this.#finish()
+        }
+        return
+      case 'string':
+        this.#held += char
+        this.#judge(byte)
+        return
+      case 'passing':
+        this.#out.push(byte)
+        if (byte === BEL) this.#state = 'text'
+        return
+      default:
+        if (byte === BEL) this.#state = 'text'
     }
-    this.#held.push(byte)
-    const begun = String.fromCharCode(...this.#held)
-    if (begun.startsWith('\x1b]52;') || begun === '\x1b]52\x07') {
-      this.#dropping = byte !== BEL
-      this.#held = []
-    } else if (isTitleReport(begun)) this.#held = []
-    else if (!mayBecomeHarmful(begun) || this.#held.length > MAX_HELD) {
-      out.push(...this.#held)
-      this.#held = []
-    }
+  }
+
+  #finish(): void {
+    if (this.#held.length < MAX_HELD && !isHarmful(this.#held)) this.#release('text')
+    else this.#state = 'text'
+  }
+
+  #judge(byte: number): void {
+    const verdict = this.#held.length < MAX_HELD ? mayPass(this.#held) : false
+    const ended = byte === BEL
+    if (verdict === true) this.#release(ended ? 'text' : 'passing')
+    else if (verdict === false || ended) this.#state = ended ? 'text' : 'dropping'
+  }
+
+  #release(next: State): void {
+    for (let i = 0; i < this.#held.length; i++) this.#out.push(this.#held.charCodeAt(i))
+    this.#state = next
   }
 }
 
-/** `CSI 20 t` and `CSI 21 t`: the terminal types the icon label or title, which the sandbox may have set. */
+const isPlain = (byte: number): boolean => byte < 0x80 && byte !== ESC && byte !== ENQ
+
+/** Title reports (the terminal types a title that the sandbox set), printing, and checksums of what is on the screen. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
-const isTitleReport = (text: string): boolean => /^\x1b\[0*2[01](?:;[0-9;]*)?t$/.test(text)
+const HARMFUL = /^\x1b\[(?:0*2[01](?:[;:][0-9;:]*)?t|[^@-~]*i|[^@-~]*\*y)$/
+const isHarmful = (sequence: string): boolean => HARMFUL.test(sequence)
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the same
-const PARAMETERS = /^\x1b\[[0-9;]*$/
+/** Titles, colours, links, progress, pointer shape, prompt marks. */
+const OSC = /^(?:[0-2458]|1[0-9]|22|10[45]|11[0-9]|133)$/
+/** Pictures (sixel), what a program asks of settings and capabilities, and screens that are drawn at once. */
+const DCS = /^(?:[0-9;]*q|\$q|\+q|=[0-9]s)$/
 
-const mayBecomeHarmful = (text: string): boolean =>
-  text === '\x1b' || text === '\x1b]' || text === '\x1b]5' || text === '\x1b]52' || PARAMETERS.test(text)
+const PICTURE = /^1337;File=(?:[^:]*;)?inline=1[;:]/
+
+/** Whether a string may go to the terminal: undefined as long as it has not said what it is. */
+function mayPass(held: string): boolean | undefined {
+  const body = held.slice(2)
+  switch (held[1]) {
+    case ']':
+      return mayPassOsc(body)
+    case 'P':
+      return /[@-~]/.test(body) ? DCS.test(body) : undefined
+    case '_':
+      return body === 'G'
+    default:
+      return false
+  }
+}
+
+function mayPassOsc(body: string): boolean | undefined {
+  const [, number = '', after] = /^([0-9]*)(.?)/s.exec(body) ?? []
+  if (after === '') return undefined
+  // A picture is shown; every other file, clipboard or setting of this family acts on the user's machine.
+  if (number === '1337' && after === ';') return body.endsWith(':') ? PICTURE.test(body) : undefined
+  if (number === '9' && after === ';') return body.length < 4 ? undefined : body === '9;4;'
+  return (after === ';' || after === '\x07') && OSC.test(number)
+}
