@@ -2,6 +2,9 @@
  * A shell of twenty words that starts bubblewrap and outlives nothing. It waits for one line, which says that the plan
  * is complete; then it joins the cgroups, and leaves a twin that ends the whole process group when pen is gone.
  * bubblewrap's own `--die-with-parent` comes too late: a pen killed within its first milliseconds left a sandbox behind.
+ *
+ * The shell stays bubblewrap's parent, so that bubblewrap outlives pen for as long as the twin needs to find its child: for
+ * a moment of every start that child has already left the group, and has not yet asked to die with its parent.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { pipe } from './libc.ts'
@@ -31,7 +34,7 @@ export interface GuardOptions {
 }
 
 export interface Guard {
-  /** The process that becomes bubblewrap, and leads the group that the twin ends. */
+  /** The shell that waits for bubblewrap, and leads the group that the twin ends. */
   readonly pid: number
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
   /** What bubblewrap says of itself: JSON documents, then the end. */
@@ -44,6 +47,10 @@ export interface Guard {
   close(): void
 }
 
+/** The children of this shell are the twin, which has none, and bubblewrap, whose child is the sandbox's init. */
+const KILL_ALL =
+  'read kids </proc/$$/task/$$/children; for kid in $kids; do read inits </proc/$kid/task/$kid/children; [ -z "$inits" ] || kill -9 $inits; done; kill -9 0'
+
 export function startGuard(options: GuardOptions): Guard {
   const [lifeRead, lifeWrite] = pipe()
   const [statusRead, statusWrite] = pipe()
@@ -51,12 +58,12 @@ export function startGuard(options: GuardOptions): Guard {
   const joins = options.joinFds.map((_, i) => FD.firstJoin + i)
   const script = [
     `read _ <&${FD.life} || exit 125`,
-    `{ read _; kill -9 0; } <&${FD.life} >/dev/null 2>&1 ${[FD.args, FD.seccomp, FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
+    `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.args, FD.seccomp, FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
     `exec ${FD.life}<&-`,
     ...joins.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
     `ulimit -c 0; ulimit -n ${options.limits.files} || ulimit -n "$(ulimit -H -n)"`,
     'unset PWD OLDPWD',
-    'exec "$@"',
+    '"$@"',
   ].join('\n')
   const exit = Promise.withResolvers<{ code: number | null; signal: NodeJS.Signals | null }>()
   const child = Bun.spawn([options.shell, '-c', script, 'pen', ...options.argv], {
