@@ -6,6 +6,7 @@ import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin, normalize } from '../policy/path.ts'
+import { readProgramHead } from './program-head.ts'
 
 export type Found =
   | { readonly ok: true }
@@ -24,14 +25,13 @@ export function findCommand(plan: Plan, hostPath: string): Found {
     const away = takenAway(candidate, plan)
     taken ??= away
     if (away !== undefined) continue
-    const state = look(toHost(candidate, plan))
-    if (state === 'runs') return { ok: true }
+    const state = lookInside(candidate, plan)
+    if (state === 'runs') return withInterpreter(name, candidate, plan)
+    if (state === 'unknown') return { ok: true }
     if (state === 'refused') refused = true
   }
   if (taken !== undefined && !refused) return { ok: false, exitCode: EXIT.notFound, ...inWords(name, taken) }
-  // A file inside a private directory cannot be seen from here: let the engine look.
-  if (name.includes('/') && toHost(candidates[0] ?? '', plan) === undefined) return { ok: true }
-  if (refused)
+  if (refused && name !== '')
     return {
       ok: false,
       exitCode: EXIT.notExecutable,
@@ -51,6 +51,32 @@ export function findCommand(plan: Plan, hostPath: string): Found {
         ? 'check the spelling; `pen plan` shows what the sandbox sees'
         : `the host has it at ${elsewhere}, which this policy does not show: use --profile dev, or --read its directory and --env PATH`,
   }
+}
+
+/** The kernel says "no such file" of a script whose interpreter is missing; we say which file. */
+function withInterpreter(name: string, path: string, plan: Plan): Found {
+  const host = toHost(path, plan)
+  const head = host === undefined ? undefined : readProgramHead(host)
+  if (head?.kind !== 'script') return { ok: true }
+  const state = lookInside(normalize(head.interpreter), plan)
+  if (state === 'runs' || state === 'unknown') return { ok: true }
+  return {
+    ok: false,
+    exitCode: EXIT.notExecutable,
+    what: `${name} cannot be executed: its interpreter ${head.interpreter} is ${state === 'absent' ? 'not found' : 'not executable'} in the sandbox`,
+    hint: 'correct the first line of the script, or run its interpreter by name',
+  }
+}
+
+type Look = 'runs' | 'refused' | 'absent'
+
+/** Private directories are empty at the start; what the engine itself puts into `/dev` and `/proc` is not known here. */
+function lookInside(path: string, plan: Plan): Look | 'unknown' {
+  const host = toHost(path, plan)
+  if (host !== undefined) return look(host)
+  if (plan.steps.some(({ op, at }) => (op === 'devices' || op === 'processes') && isWithin(path, at)))
+    return 'unknown'
+  return plan.steps.some(({ at }) => isWithin(at, path)) ? 'refused' : 'absent'
 }
 
 type Taken = 'no shell' | 'not listed'
@@ -90,8 +116,7 @@ function realOf(path: string): string | undefined {
   }
 }
 
-function look(path: string | undefined): 'runs' | 'refused' | 'absent' {
-  if (path === undefined) return 'absent'
+function look(path: string): Look {
   try {
     if (!statSync(path).isFile()) return 'refused'
   } catch {

@@ -2,18 +2,20 @@
 import type { Running } from '../backend/backend.ts'
 
 /** From the first request until everything is killed: with bubblewrap's own end this stays within two seconds. */
-const GRACE_MS = 1200
+export const GRACE_MS = 1200
 
 export type StopReason = 'wall' | 'signal' | 'limit'
 
 export class Stopping {
   readonly #running: Running
+  readonly #graceMs: number
   #reason: StopReason | undefined
   #failure: Error | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(running: Running) {
+  constructor(running: Running, graceMs: number = GRACE_MS) {
     this.#running = running
+    this.#graceMs = graceMs
   }
 
   /** A part of the keeper that the sandbox must not run without is gone: it ends at once, and the run has failed. */
@@ -34,7 +36,7 @@ export class Stopping {
   ask(reason: StopReason, signal: NodeJS.Signals = 'SIGTERM'): void {
     this.#reason ??= reason
     this.#running.signal(signal)
-    this.#timer ??= setTimeout(() => this.#running.kill(), GRACE_MS)
+    this.#timer ??= setTimeout(() => this.#running.kill(), this.#graceMs)
   }
 
   /** At once: for a bound that is being overrun. */
