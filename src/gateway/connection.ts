@@ -81,13 +81,13 @@ async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes
 /** Dials for a silent client. False when there is nothing left to do. */
 async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boolean> {
   const { client } = session
-  const route = session.route ?? session.openRoute(endpoint, 'opaque')
+  const route = session.route ?? session.openRoute(endpoint)
   if (route === undefined) return false
   if (client.closed) {
     session.end('client')
     return false
   }
-  const upstream = route.upstream ?? (await session.dial(route, 'opaque'))
+  const upstream = route.upstream ?? (await session.dial(route))
   if (upstream === undefined) return false
   upstream.onClose = () => {
     if (upstream.broken) session.end('upstream')

@@ -279,3 +279,25 @@ describe('the policy in force', () => {
     expect(world.up.requests.length).toBe(1)
   })
 })
+
+describe('P11 a client that was silent while its upstream was dialled', () => {
+  const slowly = async (zone: readonly string[], bytes: string | Uint8Array) => {
+    world.zone['allowed.test'] = zone
+    const client = await world.byName('allowed.test', 80)
+    await Bun.sleep(60)
+    return await client.send(bytes).over()
+  }
+
+  test('hears in its own protocol that the name leads to a local place', async () => {
+    const client = await slowly(['127.0.0.1'], GET)
+    expect(client.text).toStartWith('HTTP/1.1 403 ')
+    expect(world.kinds()).toEqual(['connection-allowed', 'connection-denied local-name'])
+  })
+
+  test('hears in its own protocol that the server cannot be reached', async () => {
+    const client = await slowly(['203.0.113.99'], GET)
+    expect(client.text).toStartWith('HTTP/1.1 502 ')
+    expect((await slowly(['203.0.113.99'], clientHello())).text).toBe(ALERT_ERROR)
+    expect((await slowly(['203.0.113.99'], '\x00\x01\x02')).wasReset).toBe(true)
+  })
+})

@@ -71,13 +71,16 @@ export class Session {
     return this.route
   }
 
-  /** Undefined when the client has been told what went wrong. */
-  async dial(route: Route, tongue: Tongue): Promise<ByteStream | undefined> {
+  /** Undefined when the client has been told what went wrong; without a tongue, in that of the bytes that came meanwhile. */
+  async dial(route: Route, tongue?: Tongue): Promise<ByteStream | undefined> {
     const result = await route.dial()
     if (result instanceof ByteStream) return result
-    if (result.kind === 'denied')
+    if (result.kind === 'denied') {
       await this.refuse(result.refusal, route.endpoint, tongue, { number: route.number })
-    else this.#say(tongue, failurePage(result, tongue !== 'http-head'), INTERNAL_ERROR)
+      return undefined
+    }
+    const said = tongue ?? (await this.#hearTongue())
+    this.#say(said, failurePage(result, said !== 'http-head'), INTERNAL_ERROR)
     return undefined
   }
 

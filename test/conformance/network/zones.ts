@@ -55,6 +55,7 @@ export const BROKEN: Readonly<Record<string, Zone>> = {
   'absent.test': { lie: 'nxdomain' },
 }
 
+/** Two questions for each look-up: one for each family of addresses. */
 let turn = 0
 
 export const ZONES: Readonly<Record<string, Zone>> = {
@@ -66,7 +67,7 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   'both.test': { a: [UP], aaaa: [UP6] },
   'evil.test': { a: [EVIL] },
   // A good address first, then the host's own, with nothing that may be remembered.
-  'rebind.test': { a: () => [turn++ % 2 === 0 ? UP : '127.0.0.1'], ttl: 0 },
+  'rebind.test': { a: () => [(turn++ >> 1) % 2 === 0 ? UP : '127.0.0.1'], ttl: 0 },
   'mixed.test': { a: ['127.0.0.1', '169.254.169.254', UP, '10.0.0.1'] },
   'many.test': { a: [...Array.from({ length: 60 }, (_, i) => `10.0.0.${i}`), UP] },
   'alias-out.test': { cname: 'evil.test' },
