@@ -20,7 +20,10 @@ export interface Wiring {
 }
 
 export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
-  return [
+  const args = [
+    // First: if pen is killed while it writes the list, bubblewrap may read a part of it, and have a moment to obey.
+    '--seccomp',
+    String(wiring.seccompFd),
     ...namespaces(plan, wiring),
     '--clearenv',
     ...plan.env.flatMap(({ name, value }) => ['--setenv', name, value]),
@@ -33,6 +36,9 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     String(wiring.statusFd),
     ...(wiring.blockFd === undefined ? [] : ['--block-fd', String(wiring.blockFd)]),
   ]
+  // Arguments are parted by NUL on their way: one in a value would begin an argument of its own.
+  if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')
+  return args
 }
 
 function namespaces(plan: Plan, wiring: Wiring): string[] {

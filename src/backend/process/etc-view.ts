@@ -14,6 +14,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
@@ -37,9 +38,11 @@ export function isEtcStep(step: Step): step is EtcStep {
 export function etcView(steps: readonly EtcStep[], cacheDir: string): string {
   const signature = [NOTHING, ...steps.map(sign)].join('\n')
   const view = `${cacheDir}/etc/${sha256(signature).slice(0, 32)}`
-  if (lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return view
   try {
-    return makeView(steps, view)
+    if (!lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return makeView(steps, view)
+    // In use from now: see LONGER_THAN_ANY_RUN.
+    utimesSync(view, new Date(), new Date())
+    return view
   } catch (error) {
     throw new PenError('STATE', {
       what: `pen could not prepare its copy of /etc (${errnoOf(error) ?? 'unknown error'})`,
@@ -97,15 +100,16 @@ function copyReadable(from: string, to: string, budget: { entries: number }): vo
   }
 }
 
-/** No run lasts this long, so nothing can have such an old view mounted. */
+/** No run lasts this long, so nothing can have such an old view mounted; and no copy takes a minute to make. */
 const LONGER_THAN_ANY_RUN = 30 * 24 * 3_600_000
+const LONGER_THAN_ANY_COPY = 60_000
 
 function forgetOthers(view: string): void {
   const dir = dirname(view)
   for (const name of readdirSync(dir)) {
     const path = `${dir}/${name}`
-    const made = lstatSync(path, { throwIfNoEntry: false })?.ctimeMs ?? Date.now()
-    if (path !== view && Date.now() - made > LONGER_THAN_ANY_RUN)
-      rmSync(path, { recursive: true, force: true })
+    const made = lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+    const life = name.startsWith('draft-') ? LONGER_THAN_ANY_COPY : LONGER_THAN_ANY_RUN
+    if (path !== view && Date.now() - made > life) rmSync(path, { recursive: true, force: true })
   }
 }

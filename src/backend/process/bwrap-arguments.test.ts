@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'bun:test'
+import type { Plan, Step } from '../../plan/plan.ts'
+import type { GuestPath, HostPath } from '../../policy/path.ts'
+import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
+
+const at = (path: string) => path as GuestPath
+const bind = (from: string, mode: 'ro' | 'rw', why = 'granted', to = from): Step => ({
+  op: 'bind',
+  from: from as HostPath,
+  at: at(to),
+  mode,
+  why,
+})
+const WIRING: Wiring = {
+  source: path => `/staged${path}`,
+  etc: '/cache/etc',
+  nothing: '/cache/nothing',
+  seccompFd: 4,
+  statusFd: 6,
+  blockFd: undefined,
+  insideDoor: false,
+  descriptor: () => undefined,
+}
+const PLAN = {
+  steps: [],
+  env: [{ name: 'LANG', value: 'C.UTF-8', secret: false }],
+  cwd: '/w',
+  user: { uid: 1000, gid: 1001 },
+  hostname: 'pen',
+} as unknown as Plan
+const args = (steps: readonly Step[] = [], wiring: Partial<Wiring> = {}) =>
+  bwrapArguments({ ...PLAN, steps }, { ...WIRING, ...wiring })
+/** The arguments as one line, so that what belongs together is seen together. */
+const line = (...given: Parameters<typeof args>) => ` ${args(...given).join(' ')} `
+
+describe('every sandbox', () => {
+  test('has namespaces, a session and an environment of its own, no capability, and a filter', () => {
+    for (const part of [
+      '--unshare-user',
+      '--unshare-ipc',
+      '--unshare-pid',
+      '--unshare-net',
+      '--unshare-uts',
+      '--unshare-cgroup',
+      '--die-with-parent',
+      '--new-session',
+      '--cap-drop ALL',
+      '--uid 1000',
+      '--gid 1001',
+      '--clearenv --setenv LANG C.UTF-8',
+      '--seccomp 4',
+      '--json-status-fd 6',
+      '--chdir /w',
+    ])
+      expect(line()).toContain(` ${part} `)
+    expect(line()).not.toContain('--share')
+  })
+  test('has its filter before anything else, so that a list that was cut off cannot lack it', () => {
+    expect(args().slice(0, 2)).toEqual(['--seccomp', '4'])
+  })
+  test('keeps the network namespace that it was started in when that has a door, and only then', () => {
+    expect(line([], { insideDoor: true })).not.toContain('--unshare-net')
+  })
+  test('waits only where there is something to wait for', () => {
+    expect(line()).not.toContain('--block-fd')
+    expect(line([], { blockFd: 9 })).toContain(' --block-fd 9 ')
+  })
+})
+
+describe('steps', () => {
+  test('binds come from where they were staged, in their mode', () => {
+    expect(line([bind('/a', 'ro'), bind('/b', 'rw', 'granted', '/c')])).toContain(
+      ' --ro-bind /staged/a /a --bind /staged/b /c ',
+    )
+  })
+  test('binds that are held by a descriptor are made from it', () => {
+    const descriptor = (path: string) => (path === '/a' ? 12 : undefined)
+    expect(line([bind('/a', 'ro'), bind('/b', 'rw')], { descriptor })).toContain(
+      ' --ro-bind-fd 12 /a --bind /staged/b /b ',
+    )
+  })
+  test('all of the system’s /etc is one read-only mount; a grant in it stays its own', () => {
+    const steps: Step[] = [
+      bind('/etc/ssl', 'ro', 'system'),
+      { op: 'file', at: at('/etc/hosts'), text: 'x' },
+      { op: 'link', at: at('/etc/mtab'), to: '/proc/mounts' },
+      bind('/etc/mine', 'rw'),
+    ]
+    expect(line(steps)).toContain(' --ro-bind /cache/etc /etc --bind /staged/etc/mine /etc/mine ')
+    expect(line(steps).match(/\/cache\/etc/g)).toHaveLength(1)
+  })
+  test('what is denied is covered: a file by one that nobody may open, a directory by an empty one', () => {
+    expect(
+      line([
+        { op: 'cover', at: at('/w/.env'), kind: 'file', why: '' },
+        { op: 'cover', at: at('/w/s'), kind: 'directory', why: '' },
+      ]),
+    ).toContain(' --ro-bind /cache/nothing /w/.env --perms 0000 --size 4096 --tmpfs /w/s --remount-ro /w/s ')
+  })
+  test('scratch is bounded', () => {
+    expect(line([{ op: 'tmpfs', at: at('/tmp'), size: 65536 as never, mode: 0o1777 }])).toContain(
+      ' --perms 1777 --size 65536 --tmpfs /tmp ',
+    )
+  })
+  test('come in the order of the plan', () => {
+    const out = args([bind('/w', 'rw'), bind('/w/.git', 'ro'), { op: 'seal', at: at('/') }])
+    expect(out.indexOf('/w')).toBeLessThan(out.indexOf('/w/.git'))
+    expect(out.lastIndexOf('--remount-ro')).toBeGreaterThan(out.indexOf('/w/.git'))
+  })
+  test('a value with a NUL cannot become an argument of its own', () => {
+    const plan = { ...PLAN, env: [{ name: 'X', value: 'a\0--bind\0/\0/', secret: true }] } as Plan
+    expect(() => bwrapArguments(plan, WIRING)).toThrow('NUL')
+    expect(() => args([bind('/a\0--bind', 'ro')])).toThrow('NUL')
+  })
+})

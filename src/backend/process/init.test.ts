@@ -1,0 +1,49 @@
+import { describe, expect } from 'bun:test'
+import { skipUnless } from '../../../test/skip.ts'
+import { commandGroup, untilGone } from './init.ts'
+
+const works = Bun.which('unshare') !== null && Bun.spawnSync(['unshare', '-Urpf', 'true']).exitCode === 0
+const inNamespace = skipUnless(works, 'user namespaces are not available')
+
+/** The init of a pid namespace and its children: a shell in front, as bubblewrap's would be. */
+async function start(script: string) {
+  const outside = Bun.spawn(['unshare', '-Urpf', 'sh', '-c', script], { stdout: 'pipe', stderr: 'inherit' })
+  const reader = outside.stdout.getReader()
+  await reader.read()
+  const children = await Bun.file(`/proc/${outside.pid}/task/${outside.pid}/children`).text()
+  return { outside, init: Number(children.trim()) }
+}
+const groupOf = (pid: number) =>
+  Number(Bun.spawnSync(['ps', '-o', 'pgid=', '-p', String(pid)]).stdout.toString())
+
+describe('an init', () => {
+  inNamespace('is gone only with the last of its processes', async () => {
+    const { outside, init } = await start('(trap "" TERM; echo up; exec sleep 30) & exec sleep 30')
+    let gone = false
+    const waited = untilGone(init).then(() => {
+      gone = true
+    })
+    await Bun.sleep(30)
+    expect(gone).toBe(false)
+    process.kill(init, 'SIGKILL')
+    await waited
+    await outside.exited
+  })
+  inNamespace('a number that was never an init is not waited for', async () => {
+    const began = performance.now()
+    await untilGone(process.pid)
+    await untilGone(0x3fffff)
+    expect(performance.now() - began).toBeLessThan(500)
+  })
+  inNamespace('its command is signalled in the group that the command leads', async () => {
+    const own = await start('setsid sh -c "echo up; sleep 30; :" & wait')
+    const same = await start('sh -c "echo up; sleep 30; :" & wait')
+    expect(commandGroup(own.init)).not.toBe(groupOf(own.init))
+    expect(commandGroup(same.init)).toBe(groupOf(same.init))
+    for (const { init, outside } of [own, same]) {
+      process.kill(init, 'SIGKILL')
+      await outside.exited
+    }
+    expect(commandGroup(own.init)).toBeUndefined()
+  })
+})
