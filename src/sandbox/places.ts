@@ -3,9 +3,10 @@
  * don't). Runs on the host before the sandbox starts; an earlier run may have planted links, so none is ever followed
  * by the kernel: each component is asked for with lstat, and a link's text is resolved here, inside the root only.
  */
-import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { type ListedNames, listNames } from './listed-names.ts'
 
 /** When may something stand at a watched place? */
 export type PlaceRule =
@@ -44,8 +45,6 @@ export interface PlacesFound {
 
 export const NOTHING: PlaceRule = { kind: 'nothing' }
 const MAX_LINKS = 8
-/** Bytes of a directory; about 2,000 names. */
-const MAX_LISTED = 65_536n
 
 export class Places {
   readonly #held = new Map<string, Held>()
@@ -53,7 +52,7 @@ export class Places {
   readonly #watch = new Map<string, Watched>()
   readonly #open = new Set<string>()
   readonly #seen = new Map<string, BigIntStats | undefined>()
-  #listed: { readonly prefix: string; readonly names: ReadonlySet<string> } | undefined
+  #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
 
   /** A directory below a protected one that is mounted writable again. */
   reopen(path: string): void {
@@ -91,20 +90,14 @@ export class Places {
 
   /** The names in a small directory, listed once: most protected places are absent, and need no question each. */
   list(dir: string): void {
-    const stats = this.look(dir)
-    if (stats === undefined || stats.size > MAX_LISTED) return
-    try {
-      this.#listed = { prefix: `${dir}/`, names: new Set(readdirSync(dir).map(name => name.toLowerCase())) }
-    } catch {
-      // Not readable: each place is asked for, and answers for itself.
-    }
+    const names = listNames(dir)
+    if (names !== undefined) this.#listed = { prefix: `${dir}/`, names }
   }
 
   look(path: string): BigIntStats | undefined {
     if (this.#listed !== undefined && path.startsWith(this.#listed.prefix)) {
       const [first = ''] = path.slice(this.#listed.prefix.length).split('/', 1)
-      // On a file system that folds case, another spelling is the same place.
-      if (!this.#listed.names.has(first.toLowerCase())) return undefined
+      if (!this.#listed.names.mayHave(first)) return undefined
     }
     if (this.#seen.has(path)) return this.#seen.get(path)
     const stats = lstatOrUndefined(path)

@@ -5,7 +5,8 @@
 import { appendFileSync, closeSync, mkdirSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { openDirectory, type Spot, withSpot } from './beneath.ts'
+import { itself, openDirectory, type Spot, withSpot } from './beneath.ts'
+import { listNames } from './listed-names.ts'
 import { isAllowed } from './place-rule.ts'
 import type { Held, Watched } from './places.ts'
 import { takeAway } from './take-away.ts'
@@ -78,7 +79,13 @@ export class Quarantine {
   /** One look at every place. Call it a last time when no process of the sandbox is left: then nothing can race it. */
   sweep(): readonly QuarantineEvent[] {
     const events: QuarantineEvent[] = []
+    const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
+      // Most places are absent, before as after: one listing answers for all of them.
+      if (p.identity === undefined && listed.get(p.root)?.mayHave(p.names[0] ?? '') === false) {
+        p.spared = false
+        continue
+      }
       const event = p.identity === undefined ? this.#check(p) : this.#checkHeld(p)
       if (event === undefined) continue
       events.push(event)
