@@ -30,8 +30,6 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     ...tree(plan.steps, wiring),
     '--chdir',
     plan.cwd,
-    '--seccomp',
-    String(wiring.seccompFd),
     '--json-status-fd',
     String(wiring.statusFd),
     ...(wiring.blockFd === undefined ? [] : ['--block-fd', String(wiring.blockFd)]),
