@@ -76,6 +76,8 @@ export interface StartOptions {
 
 export interface Backend {
   readonly name: BackendName
+  /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
+  warm?(): void
   /** Found by trying, not by looking for a file. */
   probe(): Promise<Capabilities>
   start(plan: Plan, options: StartOptions): Promise<Running>

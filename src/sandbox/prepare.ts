@@ -42,6 +42,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const { network } = loaded.policy
   const door = options.toRun && network.mode === 'gateway' && !network.offline ? beginDoor() : undefined
   const backend = await chooseBackend(loaded.policy)
+  if (options.toRun) backend.warm?.()
   const capabilities = await backend.probe()
   const facts = surveyHost(loaded.policy, project, options.env)
   const { workspace } = project.world

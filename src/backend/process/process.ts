@@ -26,11 +26,17 @@ import { commandGroup, untilGone } from './init.ts'
 import { pipe } from './libc.ts'
 import { startListed } from './listed.ts'
 import { ProcessMounts } from './live-mounts.ts'
-import { Staging, USERNS_HINT } from './staging.ts'
+import { holdMapping, Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 import { type Crossing, crossStdio } from './stdio.ts'
 
-export const processBackend: Backend = { name: 'process', probe: async () => capabilities(), start }
+export const processBackend: Backend = {
+  name: 'process',
+  // Only root maps itself away. By the time it is needed, it is there, and out of the guard's way.
+  warm: () => (process.getuid?.() === 0 ? holdMapping() : undefined),
+  probe: async () => capabilities(),
+  start,
+}
 
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')

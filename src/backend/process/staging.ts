@@ -152,19 +152,8 @@ class Mapping {
 
   constructor(identity: Identity) {
     this.#identity = identity
-    const unshare = findTool('unshare')
-    const cat = findTool('cat')
-    if (unshare === undefined || cat === undefined)
-      throw new PenError('MISSING_TOOL', {
-        what: 'unshare and cat are needed to run as root',
-        hint: 'install util-linux and coreutils',
-      })
-    // It ends when its input does: also when pen is killed.
-    this.#holder = Bun.spawn([unshare, '--user', cat], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-      env: {},
-      cwd: '/',
-    })
+    this.#holder = held ?? startHolder()
+    held = undefined
   }
 
   /** Its descriptor, waited for when it is first needed. */
@@ -196,6 +185,25 @@ class Mapping {
     this.#fd = undefined
     this.#holder.kill('SIGKILL')
   }
+}
+
+let held: Bun.Subprocess | undefined
+
+/** Starts what the next `Staging` will need: a program takes a millisecond or two to be there. */
+export function holdMapping(): void {
+  held ??= startHolder()
+}
+
+/** It ends when its input does: also when pen is killed. */
+function startHolder(): Bun.Subprocess {
+  const unshare = findTool('unshare')
+  const cat = findTool('cat')
+  if (unshare === undefined || cat === undefined)
+    throw new PenError('MISSING_TOOL', {
+      what: 'unshare and cat are needed to run as root',
+      hint: 'install util-linux and coreutils',
+    })
+  return Bun.spawn([unshare, '--user', cat], { stdio: ['pipe', 'ignore', 'ignore'], env: {}, cwd: '/' })
 }
 
 const mapOfRoot = (id: number): string => `0 ${id} 1${id > 1 ? `\n1 1 ${id - 1}` : ''}\n`
