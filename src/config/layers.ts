@@ -29,10 +29,20 @@ export interface Layers {
   readonly untrusted: readonly Layer[]
 }
 
-/** `flags` is what the command line says, in the shape of a config document. */
+export interface ReadOptions {
+  /** What the command line says, in the shape of a config document. */
+  readonly flags: object
+  readonly offline: boolean
+  /**
+   * What a sandbox that runs was started with. The agent may have written its document since: it is not read again,
+   * so that it can neither ride on an edit of the user's nor stand in its way.
+   */
+  readonly untrusted?: readonly Layer[]
+}
+
 export async function readLayers(
   project: Project,
-  { flags, offline }: { readonly flags: object; readonly offline: boolean },
+  { flags, offline, untrusted }: ReadOptions,
 ): Promise<Layers> {
   const { world, stateDir } = project
   const live = readDocument(`${stateDir}/config.json`, 'live config', 'user')
@@ -46,11 +56,10 @@ export async function readLayers(
           trust: 'user',
           document: { value: flags, placeOf: nowhere, keyPlaceOf: nowhere },
         }
-  const asked = readDocument(
-    `${world.workspace}/agent-permissions.json`,
-    'agent-permissions.json',
-    'untrusted',
-  )
+  const asked =
+    untrusted === undefined
+      ? readDocument(`${world.workspace}/agent-permissions.json`, 'agent-permissions.json', 'untrusted')
+      : undefined
 
   const documents = [live, said, asked].filter(read => read !== undefined)
   const isPublicSuffix = await publicSuffixTest([
@@ -71,7 +80,7 @@ export async function readLayers(
       ...parse(said),
       ...(offline ? [OFFLINE] : []),
     ],
-    untrusted: parse(asked),
+    untrusted: untrusted ?? parse(asked),
   }
 }
 

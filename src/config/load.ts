@@ -5,7 +5,7 @@ import { isGroupName } from '../policy/groups.ts'
 import { type Merged, mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
 import { profileLayer } from '../policy/profile.ts'
-import type { Settings } from '../policy/settings.ts'
+import type { Layer, Settings } from '../policy/settings.ts'
 import type { ResolvedGroup } from './groups.ts'
 import { readLayers } from './layers.ts'
 import type { Project } from './project.ts'
@@ -16,12 +16,16 @@ export interface LoadOptions {
   /** Overrules every grant of network. Not in `flags`: the commonest of all needs no parser. */
   readonly offline: boolean
   readonly allowUserExpansion: boolean
+  /** For a sandbox that runs: its untrusted documents as they were before it started. */
+  readonly untrusted?: readonly Layer[]
 }
 
 export interface Loaded {
   readonly project: Project
   readonly policy: Policy
   readonly merged: Merged
+  /** What `agent-permissions.json` said when it was read. */
+  readonly untrusted: readonly Layer[]
 }
 
 export async function loadPolicy(project: Project, options: LoadOptions): Promise<Loaded> {
@@ -32,7 +36,12 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
     workspace: project.world.workspace,
     allowUserExpansion: options.allowUserExpansion,
   })
-  return { project, policy: await compileFor(project, merged.settings), merged }
+  return {
+    project,
+    policy: await compileFor(project, merged.settings),
+    merged,
+    untrusted: layers.untrusted,
+  }
 }
 
 /** What the user's own layers alone would allow: to tell what a project's document took away. */

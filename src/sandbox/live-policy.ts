@@ -70,7 +70,7 @@ export class LivePolicy {
   async #reload(): Promise<void> {
     const { loaded, load, audit, change, tell } = this.#options
     try {
-      const { policy } = await loadPolicy(loaded.project, load)
+      const { policy } = await loadPolicy(loaded.project, { ...load, untrusted: loaded.untrusted })
       const before = new Set(this.#network.allow.map(({ rule }) => printRule(rule)))
       const after = new Set(policy.network.allow.map(({ rule }) => printRule(rule)))
       audit.record({
