@@ -1,0 +1,233 @@
+/* A small bounded load generator and the server it talks to. Compiled by bench/egress.ts when it runs.
+ *
+ *   load serve ADDRESS                                    source on 9001, sink on 9002, echo on 9003
+ *   load get|put HOST SECONDS STREAMS [PROXY_PORT]        bytes down or up through one port
+ *   load connections HOST COUNT THREADS [PROXY_PORT]      connect, four bytes there, four back, close; as many before to warm up
+ *   load trips HOST COUNT [PROXY_PORT]                    four bytes there and back on one connection
+ *   load hold HOST COUNT SECONDS [PROXY_PORT]             many open at once, each asked twice
+ *
+ * Each prints one line of JSON. PROXY_PORT is an HTTP proxy on 127.0.0.1; without, HOST is dialled.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SOURCE = 9001, SINK = 9002, ECHO = 9003, MOST_FDS = 65536, BLOCK = 262144 };
+static struct sockaddr_in target;
+static const char *host;
+static int proxy_port;
+static char kind[MOST_FDS];
+static char block[BLOCK];
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void fail(const char *what) {
+  fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+static int listener(const char *address, int port) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+  int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  inet_pton(AF_INET, address, &at.sin_addr);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, 4096)) fail("listen");
+  return fd;
+}
+
+static void serve_one(int fd, unsigned events) {
+  if (kind[fd] == 's' && (events & EPOLLOUT)) {
+    for (int i = 0; i < 16; i++) {
+      ssize_t n = send(fd, block, sizeof block, 0);
+      if (n < 0 && errno == EAGAIN) return;
+      if (n < 0) break;
+    }
+    if (!(events & (EPOLLERR | EPOLLHUP))) return;
+  }
+  static char got[BLOCK];
+  for (int i = 0; i < 16; i++) {
+    ssize_t n = recv(fd, got, kind[fd] == 'e' ? 4096 : sizeof got, 0);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0 || (kind[fd] == 'e' && send(fd, got, n, 0) < 0)) {
+      close(fd);
+      return;
+    }
+    if (kind[fd] != 'k') return;
+  }
+}
+
+static void serve(const char *address) {
+  int loop = epoll_create1(0), on = 1;
+  int ports[] = {listener(address, SOURCE), listener(address, SINK), listener(address, ECHO)};
+  for (int i = 0; i < 3; i++)
+    epoll_ctl(loop, EPOLL_CTL_ADD, ports[i], &(struct epoll_event){.events = EPOLLIN, .data.fd = ports[i]});
+  puts("ready");
+  fflush(stdout);
+  for (;;) {
+    struct epoll_event events[256];
+    int count = epoll_wait(loop, events, 256, 30000);
+    for (int i = 0; i < count; i++) {
+      int fd = events[i].data.fd, which = fd == ports[0] ? 's' : fd == ports[1] ? 'k' : fd == ports[2] ? 'e' : 0;
+      if (!which) {
+        serve_one(fd, events[i].events);
+        continue;
+      }
+      for (int got; (got = accept4(fd, NULL, NULL, SOCK_NONBLOCK)) >= 0;) {
+        setsockopt(got, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        kind[got] = which;
+        struct epoll_event add = {.events = which == 's' ? EPOLLOUT : EPOLLIN, .data.fd = got};
+        epoll_ctl(loop, EPOLL_CTL_ADD, got, &add);
+      }
+    }
+  }
+}
+
+/* The proxy's whole answer, read byte by byte so that nothing of the tunnel is taken with it. */
+static int ask_proxy(int fd, int port) {
+  char text[512];
+  int size = snprintf(text, sizeof text, "CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n\r\n", host, port, host, port);
+  if (send(fd, text, size, 0) != size) return -1;
+  for (size = 0; size < 500; size++) {
+    if (recv(fd, text + size, 1, 0) != 1) return -1;
+    if (size >= 3 && !memcmp(text + size - 3, "\r\n\r\n", 4)) return memcmp(text + 9, "200", 3) ? -1 : 0;
+  }
+  return -1;
+}
+
+static int dial(int port) {
+  struct sockaddr_in to = target;
+  struct timeval limit = {.tv_sec = 20};
+  int on = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+  to.sin_port = htons(proxy_port ? proxy_port : port);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) || (proxy_port && ask_proxy(fd, port))) {
+    if (fd >= 0) close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+/* These bytes begin neither a request nor TLS: a tunnel for everybody. Four, because some wait for more than one. */
+static int trip(int fd) {
+  char bytes[4] = {1, 2, 3, 4};
+  return send(fd, bytes, 4, 0) == 4 && recv(fd, bytes, 4, MSG_WAITALL) == 4 ? 0 : -1;
+}
+
+static double seconds;
+static int is_put, count, done, failed;
+static double *times;
+
+static void *stream(void *bytes) {
+  int fd = dial(is_put ? SINK : SOURCE);
+  double end = now() + seconds;
+  static __thread char got[BLOCK];
+  if (fd < 0 || send(fd, "\1\2\3\4", 4, 0) != 4) fail("stream");
+  while (now() < end) {
+    ssize_t n = is_put ? send(fd, block, sizeof block, 0) : recv(fd, got, sizeof got, 0);
+    if (n <= 0) fail("stream ended");
+    *(double *)bytes += n;
+  }
+  close(fd);
+  return NULL;
+}
+
+static void *connections(void *unused) {
+  for (int i; (i = __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED)) < count;) {
+    double begin = now();
+    int fd = dial(ECHO);
+    if (fd < 0 || trip(fd)) __atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
+    times[i] = now() - begin;
+    if (fd >= 0) close(fd);
+  }
+  return unused;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void print_times(double took) {
+  qsort(times, count, sizeof *times, ascending);
+  printf("{\"count\":%d,\"failed\":%d,\"seconds\":%.4f,\"p50\":%.1f,\"p99\":%.1f}\n", count, failed, took,
+         times[count / 2] * 1e6, times[(int)(count * 0.99)] * 1e6);
+}
+
+static void hold(void) {
+  int *fds = calloc(count, sizeof *fds), alive = 0, again = 0;
+  for (int i = 0; i < count; i++) alive += (fds[i] = dial(ECHO)) >= 0 && !trip(fds[i]);
+  printf("{\"opened\":%d}\n", alive);
+  fflush(stdout);
+  usleep(seconds * 1e6);
+  for (int i = 0; i < count; i++) again += fds[i] >= 0 && !trip(fds[i]);
+  printf("{\"held\":%d}\n", again);
+}
+
+static void together(int threads, void *(*work)(void *), double *each) {
+  pthread_t ids[256];
+  for (int i = 0; i < threads; i++) pthread_create(&ids[i], NULL, work, each ? each + i : NULL);
+  for (int i = 0; i < threads; i++) pthread_join(ids[i], NULL);
+}
+
+int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN);
+  if (argc == 3 && !strcmp(argv[1], "serve")) serve(argv[2]);
+  if (argc < 4) return 2;
+  const char *mode = argv[1];
+  int last = !strcmp(mode, "trips") ? 4 : 5, number = argc > 4 ? atoi(argv[4]) : 0;
+  host = argv[2];
+  count = atoi(argv[3]);
+  proxy_port = argc > last ? atoi(argv[last]) : 0;
+  struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
+  if (getaddrinfo(proxy_port ? "127.0.0.1" : host, NULL, &hints, &found)) return fputs("load: no address\n", stderr), 1;
+  target = *(struct sockaddr_in *)found->ai_addr;
+  double begin = now(), bytes[256] = {0}, sum = 0;
+  if (!strcmp(mode, "get") || !strcmp(mode, "put")) {
+    is_put = mode[0] == 'p';
+    seconds = atof(argv[3]);
+    together(number, stream, bytes);
+    for (int i = 0; i < number; i++) sum += bytes[i];
+    printf("{\"bytes\":%.0f,\"seconds\":%.4f}\n", sum, now() - begin);
+    return 0;
+  }
+  times = calloc(count, sizeof *times);
+  if (!strcmp(mode, "connections")) {
+    together(number, connections, NULL);
+    printf("{\"warm\":%d}\n", count);
+    fflush(stdout);
+    done = failed = 0;
+    begin = now();
+    together(number, connections, NULL);
+    print_times(now() - begin);
+  } else if (!strcmp(mode, "hold")) {
+    seconds = number;
+    hold();
+  } else {
+    int fd = dial(ECHO);
+    if (fd < 0 || trip(fd)) fail("trips");
+    for (int i = 0; i < count; i++) {
+      double start = now();
+      if (trip(fd)) fail("trip");
+      times[i] = now() - start;
+    }
+    print_times(now() - begin);
+  }
+  return 0;
+}

@@ -1,0 +1,159 @@
+/**
+ * Other proxies, each set up in its own favour: no access log, no cache, every host allowed, tunnels passed through
+ * unread. A peer that cannot be had is named with the reason.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface Peer {
+  readonly name: string
+  readonly port: number
+  readonly pid: number
+  stop(): void
+}
+
+export interface Absent {
+  readonly name: string
+  readonly why: string
+}
+
+const SANDBOX_RUNTIME = '@anthropic-ai/sandbox-runtime'
+const READY_MS = 15_000
+
+/** Before the namespace is entered: packages come from outside. */
+export function installPeers(directory: string): void {
+  if (process.env['PEN_NO_INSTALL'] === '1') return
+  const missing = Object.entries({
+    squid: 'squid',
+    tinyproxy: 'tinyproxy',
+    mitmdump: 'mitmproxy',
+    socat: 'socat',
+    rg: 'ripgrep',
+  })
+    .filter(([command]) => which(command) === undefined)
+    .map(([, name]) => name)
+  if (missing.length > 0 && process.getuid?.() === 0 && which('apt-get') !== undefined)
+    Bun.spawnSync(['apt-get', 'install', '-y', '--no-install-recommends', ...missing], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+  mkdirSync(join(directory, 'npm'), { recursive: true })
+  Bun.spawnSync(
+    [
+      'npm',
+      'install',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--prefix',
+      join(directory, 'npm'),
+      SANDBOX_RUNTIME,
+    ],
+    { stdio: ['ignore', 'ignore', 'ignore'], cwd: directory },
+  )
+}
+
+export interface SandboxRuntime {
+  readonly version: string
+  readonly cli: string
+  readonly proxy: string
+}
+
+export function findSandboxRuntime(directory: string): SandboxRuntime | undefined {
+  const root = join(directory, 'npm/node_modules', SANDBOX_RUNTIME)
+  const proxy = join(root, 'dist/sandbox/http-proxy.js')
+  if (!existsSync(proxy)) return undefined
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  return { version, cli: join(root, 'dist/cli.js'), proxy }
+}
+
+export const which = (command: string): string | undefined =>
+  Bun.which(command, { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` }) ?? undefined
+
+export async function startPeers(directory: string): Promise<(Peer | Absent)[]> {
+  const runtime = findSandboxRuntime(directory)
+  const proxy = join(directory, 'proxy.mjs')
+  if (runtime !== undefined)
+    writeFileSync(
+      proxy,
+      `import { createHttpProxyServer } from ${JSON.stringify(runtime.proxy)}
+       createHttpProxyServer({ filter: () => true }).listen(9104, '127.0.0.1')`,
+    )
+  return await Promise.all([
+    start('squid', 9101, 'apt-get install squid', which('squid'), ['-N', '-f', squidConfig(directory, 9101)]),
+    start('tinyproxy', 9102, 'apt-get install tinyproxy', which('tinyproxy'), [
+      '-d',
+      '-c',
+      tinyproxyConfig(directory, 9102),
+    ]),
+    start('mitmproxy', 9103, 'apt-get install mitmproxy', which('mitmdump'), [
+      ...['--quiet', '--listen-host', '127.0.0.1', '--listen-port', '9103'],
+      ...['--ignore-hosts', '.*', '--set', `confdir=${directory}`],
+    ]),
+    start(
+      `sandbox-runtime ${runtime?.version ?? ''}`.trim(),
+      9104,
+      `npm install ${SANDBOX_RUNTIME}`,
+      runtime === undefined ? undefined : which('node'),
+      [proxy],
+    ),
+  ])
+}
+
+async function start(
+  name: string,
+  port: number,
+  cure: string,
+  program: string | undefined,
+  args: readonly string[],
+): Promise<Peer | Absent> {
+  if (program === undefined) return { name, why: `it is not here (${cure})` }
+  const child = Bun.spawn([program, ...args], { stdio: ['ignore', 'ignore', 'ignore'] })
+  const stop = (): void => child.kill('SIGKILL')
+  for (const end = performance.now() + READY_MS; performance.now() < end; await Bun.sleep(50)) {
+    if (child.exitCode !== null) return { name, why: `it ended with code ${child.exitCode}` }
+    if (await isListening(port)) return { name, port, pid: child.pid, stop }
+  }
+  stop()
+  return { name, why: `it did not listen within ${READY_MS / 1000} s` }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).then(
+    socket => {
+      socket.end()
+      return true
+    },
+    () => false,
+  )
+}
+
+function squidConfig(directory: string, port: number): string {
+  return config(directory, 'squid.conf', [
+    `http_port 127.0.0.1:${port}`,
+    'http_access allow all',
+    'access_log none',
+    'cache_log /dev/null',
+    'cache deny all',
+    'pid_filename none',
+    'max_filedescriptors 16384',
+    'shutdown_lifetime 0 seconds',
+    'pinger_enable off',
+  ])
+}
+
+function tinyproxyConfig(directory: string, port: number): string {
+  return config(directory, 'tinyproxy.conf', [
+    `Port ${port}`,
+    'Listen 127.0.0.1',
+    'MaxClients 6000',
+    'Timeout 600',
+    'LogLevel Critical',
+    'Allow 127.0.0.1',
+  ])
+}
+
+function config(directory: string, name: string, lines: readonly string[]): string {
+  const path = join(directory, name)
+  writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o644 })
+  return path
+}
