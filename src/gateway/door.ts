@@ -32,8 +32,11 @@ export interface Arrivals {
   readonly queryStream: (socket: Socket) => void
   /** Called once for each socket on which DNS queries arrive, before it receives. */
   readonly queries: (socket: DatagramSocket) => void
-  /** A connection that was reset at once because too many are open. Bounded by nothing: count, do not log. */
-  readonly turnedAway?: () => void
+  /**
+   * A connection that was closed at once: too many are open, or it hung up so long ago that the kernel has forgotten whom it
+   * dialled. Bounded by nothing: count, do not log.
+   */
+  readonly turnedAway?: (why: 'connections' | 'hung-up') => void
 }
 
 export interface Door {
@@ -111,14 +114,17 @@ class OpenDoor implements Door {
     const dialled = (socket: Socket): void => {
       const to = whereTo(socket)
       // It hung up before we looked, or dialled the door itself: there is nowhere to take it.
-      if (to === undefined) socket.destroy()
-      else arrivals.dialled(socket, to)
+      if (to !== undefined) arrivals.dialled(socket, to)
+      else {
+        socket.destroy()
+        arrivals.turnedAway?.('hung-up')
+      }
     }
     const accept = (handle: (socket: Socket) => void) => (socket: Socket) => {
       if (this.#open >= limits.connections) {
         socket.on('error', () => {})
         socket.resetAndDestroy()
-        arrivals.turnedAway?.()
+        arrivals.turnedAway?.('connections')
         return
       }
       this.#open += 1

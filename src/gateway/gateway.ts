@@ -64,6 +64,11 @@ export class Gateway {
     serveConnection(session, accepted).catch(() => session.end('error'))
   }
 
+  /** The door closed a connection before anybody heard it: it is counted here, and told with the others. */
+  turnedAway(why: string): void {
+    this.#shared.countUnheard(why)
+  }
+
   /** Ends what the policy in force no longer allows; tells how many that were. */
   policyChanged(): number {
     this.#resolver.forget?.()

@@ -43,6 +43,7 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
           }),
         queryStream: socket => dns.serveTcp(socket),
         queries: socket => dns.serveUdp(socket),
+        turnedAway: why => gateway.turnedAway(why),
       }),
     recordRefused: async () => {
       for (const { address, port } of await door.refusedDatagrams()) {

@@ -1,5 +1,5 @@
 /** A project with a home of its own on the test's machine, and runs of pen in it. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -68,6 +68,18 @@ export class Project {
     for (const dir of [this.home, this.workspace]) this.#own(mkdirSync(dir, { recursive: true }) ?? dir, dir)
   }
 
+  get uid(): number {
+    return this.#owner[0]
+  }
+
+  /** Directories of pen's own state that a test has made for it. */
+  ownState(): void {
+    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
+      chmodSync(dir, 0o700)
+      this.#own(dir)
+    }
+  }
+
   write(path: string, text: string): void {
     const full = join(this.workspace, path)
     const made = mkdirSync(dirname(full), { recursive: true })
@@ -84,13 +96,8 @@ export class Project {
 
   /** As an editor does: the new text takes the old one's place at once. */
   writeLive(name: string, text: string): void {
-    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
-      mkdirSync(dir, { recursive: true })
-    }
-    for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
-      chmodSync(dir, 0o700)
-      this.#own(dir)
-    }
+    mkdirSync(this.stateDir, { recursive: true })
+    this.ownState()
     const draft = join(this.stateDir, `.${name}.draft`)
     writeFileSync(draft, text, { mode: 0o600 })
     this.#own(draft)
@@ -138,6 +145,13 @@ export class Project {
       child.once('close', code => resolve({ code, ...text })),
     )
     return { child, text, ended }
+  }
+
+  /** What `pen logs` shows the user. */
+  logs(...flags: string[]): string {
+    const words = [...this.#world.on('host', this.#user), 'env', '-C', this.workspace, `HOME=${this.home}`]
+    const [program = '', ...rest] = [...words, this.#world.pen, 'logs', ...flags]
+    return spawnSync(program, rest, { encoding: 'utf8' }).stdout
   }
 
   /** All records of all runs, in order. */

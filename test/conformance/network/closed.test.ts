@@ -1,0 +1,164 @@
+/** When pen hangs, dies, has no room for its audit or no descriptor left, the way out is closed, not open. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { runSteps } from './steps.ts'
+import { forEachKind, type World } from './world.ts'
+import { UP } from './zones.ts'
+
+/** The pen that keeps the sandbox: `setpriv` and `env` have become it. */
+function keeperOf(world: World, workspace: string): number {
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      if (readlinkSync(`/proc/${name}/cwd`) === workspace && readlinkSync(`/proc/${name}/exe`) === world.pen)
+        if (readFileSync(`/proc/${name}/cmdline`, 'latin1').split('\0')[1] === 'run') return Number(name)
+    } catch {}
+  }
+  throw new Error('no pen runs there')
+}
+
+async function until(holds: () => boolean, ms = 5000): Promise<number> {
+  const began = performance.now()
+  while (!holds()) {
+    if (performance.now() - began > ms) throw new Error(`never came true: ${holds}`)
+    await Bun.sleep(5)
+  }
+  return performance.now() - began
+}
+
+/** Its processes are those that stand in its project. */
+function alive(workspace: string): number[] {
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .filter(name => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, 'latin1').includes(workspace)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+const ASKING = `while :; do curl -s -m1 -o /dev/null -w '%{http_code}\\n' http://allowed.test/; curl -s -m1 -o /dev/null http://evil.test/; curl -s -m1 -o /dev/null http://${UP}:8080/; done`
+
+forEachKind(
+  'P17 while pen is stopped nothing leaves, and when it goes on so does the sandbox',
+  async (world, project) => {
+    const running = project.start(`echo ${project.workspace} >/dev/null; ${ASKING}`, {
+      allow: ['allowed.test:80'],
+    })
+    await until(() => running.text.out.includes('200'))
+    const keeper = keeperOf(world, project.workspace)
+    process.kill(keeper, 'SIGSTOP')
+    await Bun.sleep(300)
+    const heard = world.listen()
+    await Bun.sleep(1500)
+    expect([heard.left, heard.names]).toEqual([[], []])
+    const before = running.text.out.length
+    process.kill(keeper, 'SIGCONT')
+    await until(() => running.text.out.slice(before).includes('200'))
+    running.child.kill('SIGTERM')
+    await running.ended
+  },
+)
+
+forEachKind(
+  'P17 when pen is killed nothing leaves any more, and the sandbox is gone within two seconds',
+  async (world, project) => {
+    const running = project.start(
+      `trap '' HUP TERM INT; (setsid bash -c "exec -a ${project.workspace} sleep 60" &) ; ${ASKING}`,
+      {
+        allow: ['allowed.test:80'],
+      },
+    )
+    await until(() => running.text.out.includes('200'))
+    const keeper = keeperOf(world, project.workspace)
+    process.kill(keeper, 'SIGKILL')
+    await Bun.sleep(50)
+    const heard = world.listen()
+    const ms = await until(() => alive(project.workspace).length === 0, 5000)
+    expect(ms).toBeLessThan(2000)
+    await Bun.sleep(200)
+    expect([heard.left, heard.names]).toEqual([[], []])
+    await running.ended
+  },
+)
+
+forEachKind('P17 a gateway that cannot start lets nothing start', async (world, project) => {
+  const heard = world.listen()
+  // No descriptors for a door at all.
+  const ran = await project.run('curl -s -m2 http://allowed.test/; echo ran', {
+    allow: ['allowed.test:80'],
+    wrap: ['prlimit', '--nofile=20:20'],
+  })
+  expect(ran.code).not.toBe(0)
+  expect(ran.out).not.toContain('ran')
+  expect(heard.left).toEqual([])
+})
+
+forEachKind(
+  'P17 with few descriptors connections are turned away, and pen serves again afterwards',
+  async (_world, project) => {
+    const { steps } = await runSteps(
+      project,
+      {
+        before: 'curl -s http://allowed.test/',
+        flood: `/usr/bin/python3 -c "
+import socket
+held = []
+for i in range(600):
+    try: held.append(socket.create_connection(('allowed.test', 7), 2))
+    except OSError: pass
+alive = 0
+for s in held:
+    try: alive += s.recv(99) != b''
+    except OSError: pass
+print(alive)"`,
+        after: 'curl -s --retry 5 --retry-delay 1 --retry-all-errors http://allowed.test/',
+      },
+      { allow: ['allowed.test:80', 'allowed.test:7'], wrap: ['prlimit', '--nofile=256:256'] },
+    )
+    expect(steps.before.said).toBe(`hello from ${UP} 80\n`)
+    expect(steps.after.said).toBe(`hello from ${UP} 80\n`)
+    const served = Number(steps.flood.said)
+    expect(served).toBeGreaterThan(0)
+    expect(served).toBeLessThan(256)
+  },
+)
+
+forEachKind(
+  'P18 with no room for a record there is no connection, and the run says why',
+  async (world, project) => {
+    const dir = `${project.stateDir}/audit`
+    const [program = '', ...rest] = [
+      ...world.on('host'),
+      'sh',
+      '-c',
+      'mkdir -p "$1" && mount -t tmpfs -o size=32k,mode=0700,uid=$2 none "$1"',
+      '-',
+      dir,
+      String(project.uid),
+    ]
+    expect(spawnSync(program, rest).status).toBe(0)
+    project.ownState()
+    const heard = world.listen()
+    const { steps, err, code } = await runSteps(
+      project,
+      {
+        before: 'curl -s http://allowed.test/',
+        fill: `for i in $(seq 150); do curl -s -o /dev/null http://evil.test/; done`,
+        after: `for i in $(seq 5); do curl -s -m2 http://allowed.test/; done; echo $?`,
+      },
+      { allow: ['allowed.test:80'] },
+    )
+    expect(steps.before.said).toBe(`hello from ${UP} 80\n`)
+    expect(steps.after.said).not.toContain('hello from')
+    expect(steps.after.ms).toBeLessThan(2000)
+    expect(heard.left).toEqual([`tcp ${UP} 80`])
+    expect(code).toBe(125)
+    expect(err).toContain('could not write the audit')
+    expect(err).toContain('free space on that file system; until then no connection is made')
+  },
+)
