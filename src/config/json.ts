@@ -45,7 +45,10 @@ export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {
 function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
   let node = root
   for (const step of path) {
-    const next = node.parts?.get(step)
+    const { parts } = node
+    const next = Array.isArray(parts)
+      ? (parts as readonly JsonNode[])[step as number]
+      : (parts as ReadonlyMap<string, JsonNode> | undefined)?.get(step as string)
     if (next === undefined) break
     node = next
   }

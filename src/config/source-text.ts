@@ -3,6 +3,7 @@
  * agent can write, so a byte that is not UTF-8 is refused, never replaced: two byte strings that decode to one
  * text could name one host to the person who reads the file and another to the program.
  */
+import { isUtf8 } from 'node:buffer'
 import { PenError, type Place } from '../base/error.ts'
 
 export const MAX_BYTES = 65536
@@ -25,8 +26,9 @@ export function decodeText(bytes: Uint8Array, file: string, maxBytes: number = M
   if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff) || (bytes.length > 1 && (a === 0 || b === 0)))
     throw start.refusal(0, 'the file looks like UTF-16 or UTF-32', 'save it as UTF-8')
 
-  const bad = firstInvalid(bytes)
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  // A loop over every byte is most of what reading a large document costs: only a refusal needs to know the place.
+  const bad = isUtf8(bytes) ? undefined : firstInvalid(bytes)
   if (bad === undefined) {
     const source = locate(file, utf8.decode(bytes))
     const bare = source.text.search(/\r(?!\n)/)
@@ -74,7 +76,8 @@ function locate(file: string, text: string): SourceText {
     index ??= indexOf(text)
     const line = countUpTo(index.lines, offset)
     const start = index.lines[line - 1] ?? 0
-    const pairs = countUpTo(index.astral, offset - 1) - countUpTo(index.astral, start - 1)
+    const pairs =
+      index.astral.length === 0 ? 0 : countUpTo(index.astral, offset - 1) - countUpTo(index.astral, start - 1)
     return { file, line, column: offset - start - pairs + 1 }
   }
   const refusal = (offset: number, what: string, hint: string) =>
@@ -85,13 +88,8 @@ function locate(file: string, text: string): SourceText {
 /** The offsets at which lines start, and those of characters that take two UTF-16 units. */
 function indexOf(text: string): { lines: number[]; astral: number[] } {
   const lines = [0]
-  const astral: number[] = []
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit === 0x0a) lines.push(i + 1)
-    else if (unit >= 0xd800 && unit <= 0xdbff) astral.push(i)
-  }
-  return { lines, astral }
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines.push(at + 1)
+  return { lines, astral: Array.from(text.matchAll(/[\ud800-\udbff]/g), match => match.index) }
 }
 
 /** How many members of an ascending list are at most `limit`. */
