@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import {
   everySuffixIsPublic,
   parseAllowRule,
@@ -233,4 +234,32 @@ test('a grant belongs to the list that parses it', () => {
     if (!parsed.ok) throw new Error(parsed.why)
     expect(parsers[listOf(parsed.value)](text)).toEqual(parsed)
   }
+})
+
+test('the short way of reading a plain name comes to the same as the long way', () => {
+  const part = fc.constantFrom(
+    'a',
+    '0',
+    'a-b',
+    '-a',
+    'xn--a',
+    'localhost',
+    'pen',
+    'internal',
+    'A',
+    '',
+    '1',
+    'co',
+  )
+  const port = fc.constantFrom('443', '1', '0', '65536', '65535', '9999', '0443', '', '22:1')
+  fc.assert(
+    fc.property(fc.array(part, { minLength: 1, maxLength: 4 }), port, (parts, port) => {
+      const text = `${parts.join('.')}:${port}`
+      const long = parseAllowRule(text, isPublicSuffix)
+      const short = parseHttpRule(text, isPublicSuffix)
+      if (!long.ok || listOf(long.value) === 'http') expect(short).toEqual(long)
+      else expect(short.ok).toBe(false)
+    }),
+    { numRuns: 3000 },
+  )
 })

@@ -1,17 +1,30 @@
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress } from './address-class.ts'
-import { HOST_SERVICE } from './host.ts'
+import { HOST_SERVICE, type Host } from './host.ts'
 import { type AllowRule, type DenyRule, listOf, printEndpoint, printRule } from './net-rule.ts'
 import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget, refuse } from './net-target.ts'
-import { HTTPS_PORT, parsePort } from './port.ts'
+import { HTTPS_PORT, type Port, parsePort } from './port.ts'
 import type { Parsed } from './source.ts'
 
 export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
 
 /** An entry of `network.http`: a name or wildcard, at port 443 unless it says another. */
 export function parseHttpRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
+  const plain = plainName(text)
+  if (plain !== undefined) return { ok: true, value: plain }
   return parseEntry(text, entry => place(parseGrant(entry, isPublicSuffix), 'http'))
 }
+
+/** Most entries, and only such as every step of the long way would take as they are: a cold start reads a thousand in time. */
+function plainName(text: string): AllowRule | undefined {
+  const match = PLAIN_ENTRY.exec(text)
+  if (match === null || text.length > 253 || text.includes('xn--')) return undefined
+  return { kind: 'name', host: match[1] as Host, port: Number(match[2]) as Port }
+}
+
+/** Names of this machine and of the local network, ports of five digits and all oddities are for the long way. */
+const PLAIN_ENTRY =
+  /^((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost:|localdomain:|internal:)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?):([1-9][0-9]{0,3})$/
 
 /** An entry of `network.tcp`: an address or `host.pen.internal`, always with its port. */
 export function parseTcpRule(text: string): Parsed<AllowRule> {

@@ -2,10 +2,10 @@
 import { denialDepth } from './decide-file.ts'
 import { FIELDS } from './fields.ts'
 import type { Expansion } from './merge.ts'
-import { type AllowRule, covers } from './net-rule.ts'
+import { type AllowRule, covers, meeting } from './net-rule.ts'
 import { depth, isWithin } from './path.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
-import type { Setting, Source, Sourced } from './source.ts'
+import type { Setting, Source } from './source.ts'
 
 const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.deny']
 
@@ -13,8 +13,6 @@ const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.
 export function expansions(own: Settings, merged: Settings, untrusted: readonly string[]): Expansion[] {
   const out: Expansion[] = []
   const by = ({ layer }: Source) => (untrusted.includes(layer) ? layer : untrusted.join(', '))
-  const isUsersOwn = (before: Sourced<unknown>, now: Sourced<unknown>) =>
-    !untrusted.includes(now.source.layer) && JSON.stringify(before.rule) === JSON.stringify(now.rule)
   for (const key of Object.keys(merged) as SettingKey[]) {
     const now = merged[key]
     const before = own[key]
@@ -22,10 +20,14 @@ export function expansions(own: Settings, merged: Settings, untrusted: readonly 
     if ('items' in now) {
       // Without a list of tools every program that is shown may run: the first list takes away.
       if (key === 'tools.allow' && before === undefined) continue
-      const had = (before as List<unknown> | undefined)?.items ?? []
-      for (const { rule, source } of (now as List<unknown>).items)
-        if (!had.some(item => isUsersOwn(item, { rule, source }) || isGranted(key, item.rule, rule, own)))
+      const had = ((before as List<unknown> | undefined)?.items ?? []).map(item => item.rule)
+      const texts = new Set(had.map(rule => JSON.stringify(rule)))
+      const near = isNetGrant(key) ? meeting(had as AllowRule[]) : () => had
+      for (const { rule, source } of (now as List<unknown>).items) {
+        const isUsersOwn = !untrusted.includes(source.layer) && texts.has(JSON.stringify(rule))
+        if (!isUsersOwn && !near(rule as AllowRule).some(known => isGranted(key, known, rule, own)))
           out.push({ key, layer: by(source), item: rule })
+      }
     } else if ('value' in now) {
       if (!isTighter(key, before as Setting<unknown> | undefined, now))
         out.push({ key, layer: by(now.source), item: now.value })
@@ -64,6 +66,8 @@ export function beneathDenials(added: Settings, denials: Settings, workspace: st
   }
 }
 
+const isNetGrant = (key: SettingKey): boolean => key === 'network.http' || key === 'network.tcp'
+
 function isTighter(key: SettingKey, before: Setting<unknown> | undefined, now: Setting<unknown>): boolean {
   if (before === undefined) return false
   if (before.value === now.value) return true
@@ -81,6 +85,6 @@ function isGranted(key: SettingKey, before: unknown, now: unknown, own: Settings
     )
     return isWithin(path, grant.path) && !(key === 'files.write' && isReadOnly)
   }
-  if (key === 'network.http' || key === 'network.tcp') return covers(before as AllowRule, now as AllowRule)
+  if (isNetGrant(key)) return covers(before as AllowRule, now as AllowRule)
   return JSON.stringify(before) === JSON.stringify(now)
 }

@@ -9,7 +9,7 @@
  *
  * Property tests hold all of this: `merge.property.test.ts`.
  */
-import { type AllowRule, meet } from './net-rule.ts'
+import { type AllowRule, meet, meeting } from './net-rule.ts'
 import { isWithin } from './path.ts'
 import type {
   EnvValue,
@@ -56,17 +56,21 @@ const usersOnly = <T>(): Field<Setting<T>> => ({ grow: laterWins, narrow: grante
 const addUp = <T>(earlier: List<T>, later: List<T>): List<T> =>
   later.clear ? later : { clear: earlier.clear, items: [...earlier.items, ...later.items] }
 
-/** A list of grants: what both layers grant. */
-function grants<T>(both: (granted: T, limit: T) => T | undefined): Field<List<T>> {
+/** A list of grants: what both layers grant. `near` saves comparing each with each, where lists are long. */
+function grants<T>(
+  both: (granted: T, limit: T) => T | undefined,
+  near: (limits: readonly T[]) => (granted: T) => readonly T[] = limits => () => limits,
+): Field<List<T>> {
   return {
     grow: addUp,
     narrow: (granted, limit) => {
       if (granted === undefined) return undefined
       // Once each: an untrusted document that repeats itself must not multiply the lists.
       const items = new Map<string, Sourced<T>>()
+      const limitsOf = near(limit.items.map(item => item.rule))
       for (const { rule, source } of granted.items)
-        for (const other of limit.items) {
-          const kept = both(rule, other.rule)
+        for (const other of limitsOf(rule)) {
+          const kept = both(rule, other)
           const key = kept === undefined ? undefined : JSON.stringify(kept)
           if (kept !== undefined && key !== undefined && !items.has(key))
             items.set(key, { rule: kept, source })
@@ -117,7 +121,7 @@ const tools: Field<List<string>> = {
   narrow: (granted, limit) => (granted === undefined ? limit : grants<string>(same).narrow(granted, limit)),
 }
 
-const netGrants = grants<AllowRule>(meet)
+const netGrants = grants<AllowRule>(meet, meeting)
 
 /** Weakest first. "auto" is never less than "process", and may be more: see `backend/probe.ts`. */
 const STRENGTH: readonly Isolation[] = ['soft', 'process', 'auto', 'container', 'gvisor', 'vm']

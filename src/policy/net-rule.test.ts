@@ -4,7 +4,7 @@ import { type Address, parseAddress } from './address.ts'
 import { type Destination, decideConnection } from './decide-connection.ts'
 import { parseAllowRule, parseDenyRule } from './endpoint.ts'
 import { HOST_SERVICE, type Host } from './host.ts'
-import { type AllowRule, covers, type DenyRule, meet, printRule } from './net-rule.ts'
+import { type AllowRule, covers, type DenyRule, meet, meeting, printRule } from './net-rule.ts'
 import { compileNetwork } from './network.ts'
 import type { Port } from './port.ts'
 
@@ -95,6 +95,22 @@ test('the meet of grants does not depend on their order or number', () => {
       expect(and(and(a, b), c)).toEqual(and(a, and(b, c)))
     }),
     { numRuns: 1000 },
+  )
+})
+
+test('looking up what a grant meets finds the same as comparing it with each', () => {
+  const meets = (rule: AllowRule, list: readonly AllowRule[]) =>
+    new Set(
+      list
+        .map(other => meet(rule, other))
+        .filter(both => both !== undefined)
+        .map(printRule),
+    )
+  fc.assert(
+    fc.property(allowRule, fc.array(allowRule, { maxLength: 8 }), (rule, list) => {
+      expect(meets(rule, meeting(list)(rule))).toEqual(meets(rule, list))
+    }),
+    { numRuns: 2000 },
   )
 })
 

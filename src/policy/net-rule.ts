@@ -72,3 +72,20 @@ export function meet(a: AllowRule, b: AllowRule): AllowRule | undefined {
   if (covers(a, b)) return b
   return covers(b, a) ? a : undefined
 }
+
+/**
+ * For each grant, those of a list that it may meet. Names and addresses are looked up, so that two long lists, one of them
+ * hostile, do not multiply; a wildcard is compared with all.
+ */
+export function meeting(list: readonly AllowRule[]): (rule: AllowRule) => readonly AllowRule[] {
+  const texts = new Set(list.map(printRule))
+  return rule => {
+    if (rule.kind === 'wildcard') return list
+    if (texts.has(printRule(rule))) return [rule]
+    if (rule.kind !== 'name') return []
+    const { host, port } = rule
+    for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1))
+      if (texts.has(`*${host.slice(dot)}:${port}`)) return [rule]
+    return []
+  }
+}

@@ -23,9 +23,18 @@ export interface NetworkInput {
 
 /** All that the rules say about one target. */
 export interface TargetRules {
-  readonly allow: Map<Port, Sourced<AllowRule>>
-  readonly deny: Map<Port | 'any', Sourced<DenyRule>>
+  readonly allow: ReadonlyMap<Port, Sourced<AllowRule>>
+  readonly deny: ReadonlyMap<Port | 'any', Sourced<DenyRule>>
 }
+
+/** The same while it is filled; most targets have rules of one kind only. */
+interface Gathered {
+  allow: Map<Port, Sourced<AllowRule>>
+  deny: Map<Port | 'any', Sourced<DenyRule>>
+}
+
+const NO_ALLOW: Gathered['allow'] = new Map()
+const NO_DENY: Gathered['deny'] = new Map()
 
 /** The compiled rules: one look-up for a name or address, one per dot for wildcards, however many rules there are. */
 export interface NetworkIndex {
@@ -40,12 +49,12 @@ export interface NetworkIndex {
 
 /** Where two layers say the same, the one that came first is named as the reason. */
 export function compileNetwork(input: NetworkInput): NetworkIndex {
-  const names = new Map<Host, TargetRules>()
-  const suffixes = new Map<string, TargetRules>()
-  const addresses = new Map<Address, TargetRules>()
+  const names = new Map<Host, Gathered>()
+  const suffixes = new Map<string, Gathered>()
+  const addresses = new Map<Address, Gathered>()
   const hostService = noRules()
 
-  const rulesFor = (target: NetTarget): TargetRules => {
+  const rulesFor = (target: NetTarget): Gathered => {
     switch (target.kind) {
       case 'name':
         return entry(names, target.host)
@@ -58,12 +67,14 @@ export function compileNetwork(input: NetworkInput): NetworkIndex {
     }
   }
   for (const sourced of input.allow) {
-    const { allow } = rulesFor(sourced.rule)
-    if (!allow.has(sourced.rule.port)) allow.set(sourced.rule.port, sourced)
+    const rules = rulesFor(sourced.rule)
+    if (rules.allow === NO_ALLOW) rules.allow = new Map()
+    if (!rules.allow.has(sourced.rule.port)) rules.allow.set(sourced.rule.port, sourced)
   }
   for (const sourced of input.deny) {
-    const { deny } = rulesFor(sourced.rule)
-    if (!deny.has(sourced.rule.port)) deny.set(sourced.rule.port, sourced)
+    const rules = rulesFor(sourced.rule)
+    if (rules.deny === NO_DENY) rules.deny = new Map()
+    if (!rules.deny.has(sourced.rule.port)) rules.deny.set(sourced.rule.port, sourced)
   }
   const { mode, offline } = input
   return { mode, offline, names, suffixes, addresses, hostService, mirrors: new Set(input.mirrors ?? []) }
@@ -77,7 +88,7 @@ export function nearestAllowed(index: NetworkIndex, host: Host): string | undefi
   return nearest(host, allowed)
 }
 
-function entry<K>(map: Map<K, TargetRules>, key: K): TargetRules {
+function entry<K>(map: Map<K, Gathered>, key: K): Gathered {
   const known = map.get(key)
   if (known !== undefined) return known
   const fresh = noRules()
@@ -85,4 +96,4 @@ function entry<K>(map: Map<K, TargetRules>, key: K): TargetRules {
   return fresh
 }
 
-const noRules = (): TargetRules => ({ allow: new Map(), deny: new Map() })
+const noRules = (): Gathered => ({ allow: NO_ALLOW, deny: NO_DENY })

@@ -58,6 +58,22 @@ export function parseLayer(document: PositionedDocument, context: LayerContext):
   return new LayerParser(document, context).layer(validateDocument(document, context.name))
 }
 
+class LazySource implements Source {
+  readonly layer: string
+  readonly #document: PositionedDocument
+  readonly #path: DocumentPath
+
+  constructor(layer: string, document: PositionedDocument, path: DocumentPath) {
+    this.layer = layer
+    this.#document = document
+    this.#path = path
+  }
+
+  get place(): Place | undefined {
+    return this.#document.placeOf(this.#path)
+  }
+}
+
 class LayerParser {
   readonly #document: PositionedDocument
   readonly #context: LayerContext
@@ -116,8 +132,9 @@ class LayerParser {
     return { name: this.#context.name, trust: this.#context.trust, settings }
   }
 
+  /** Few of a thousand rules are ever asked for their line: it is looked up then. */
   #source(path: DocumentPath): Source {
-    return { layer: this.#context.name, place: this.#document.placeOf(path) }
+    return new LazySource(this.#context.name, this.#document, path)
   }
 
   #refuse(path: DocumentPath, said: unknown, parsed: { why: string; cure?: string }, at = path): never {
