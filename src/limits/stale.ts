@@ -2,7 +2,7 @@
  * A pen that was ended by SIGKILL leaves empty cgroups behind; the next one takes them away. It may stand in another
  * cgroup than the first (another login, another service), so the places where pen ever made one are kept in a small file.
  */
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
 import { removed } from './cgroup.ts'
@@ -16,13 +16,17 @@ export function sweepPlaces(places: Iterable<string>): { readonly gone: readonly
   for (const place of places) {
     let names: string[]
     try {
+      const stats = statSync(place, { throwIfNoEntry: false })
+      if (stats === undefined) gone.push(place)
+      // Two links are a cgroup's own: it has no children, and needs no listing.
+      if (stats === undefined || stats.nlink === 2) continue
       names = readdirSync(place)
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') gone.push(place)
       continue
     }
     for (const name of names) {
-      const owner = ownerOf(name)
+      const owner = name.startsWith('pen-') ? ownerOf(name) : undefined
       // One that still has processes refuses: its sandbox is just being ended, and the next sweep finds it empty.
       if (owner !== undefined && !isAlive(owner)) removed(`${place}/${name}`)
     }
