@@ -1,0 +1,135 @@
+/**
+ * How the promises are tried: every claim is written once, against a launcher, and runs for each backend and each
+ * kind of user. What is judged is what the host shows afterwards, not what the command says.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+
+export const PEN = process.env['PEN_UNDER_TEST'] ?? join(import.meta.dir, '../../dist/pen')
+const TEST_USER = 'pentest'
+
+export interface Who {
+  readonly name: string
+  readonly uid: number
+  readonly gid: number
+  /** Words that make a command this user's. */
+  readonly become: readonly string[]
+}
+
+export interface RunOptions {
+  readonly flags?: readonly string[]
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly stdin?: string | Uint8Array
+  /** A shell line in which "$@" is pen: for redirections and descriptors. */
+  readonly through?: string
+  readonly timeoutMs?: number
+}
+
+export interface Ran {
+  /** Undefined when a signal ended pen itself. */
+  readonly code: number | undefined
+  readonly stdout: string
+  readonly stderr: string
+  readonly ms: number
+}
+
+export interface Started {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ran>
+  /** Until the sandbox has printed this. */
+  printed(text: string): Promise<void>
+}
+
+/** Where a run takes place. */
+export interface Place {
+  readonly project: string
+  env(more?: RunOptions['env']): Record<string, string>
+}
+
+export interface Launcher {
+  readonly name: string
+  readonly who: Who
+  start(place: Place, command: readonly string[], options?: RunOptions): Started
+}
+
+const BACKENDS = [{ name: 'process', flags: ['--backend', 'process', '--offline'] }] as const
+
+export const isRoot = process.getuid?.() === 0
+const me: Who = {
+  name: isRoot ? 'root' : 'this user',
+  uid: process.getuid?.() ?? 0,
+  gid: process.getgid?.() ?? 0,
+  become: [],
+}
+
+/** As root, an ordinary user is tried too; scripts/prepare.sh makes the account. */
+export const ordinary: Who | undefined = isRoot ? accountOf(TEST_USER) : undefined
+export const EVERYBODY: readonly Who[] = ordinary === undefined ? [me] : [me, ordinary]
+
+function accountOf(user: string): Who | undefined {
+  const number = (flag: string) => Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout)
+  const uid = number('-u')
+  const gid = number('-g')
+  if (!(uid > 0 && gid > 0)) return undefined
+  return {
+    name: 'an ordinary user',
+    uid,
+    gid,
+    become: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--init-groups'],
+  }
+}
+
+export const LAUNCHERS: readonly Launcher[] = BACKENDS.flatMap(backend =>
+  EVERYBODY.map(
+    (who): Launcher => ({
+      name: `${backend.name}, as ${who.name}`,
+      who,
+      start: (place, command, options = {}) => {
+        const { flags = [], through = '"$@"' } = options
+        const pen = [PEN, 'run', ...backend.flags, ...flags, '--', ...command]
+        const [program = '', ...rest] = [...who.become, '/bin/sh', '-c', through, 'sh', ...pen]
+        return watch(
+          spawn(program, rest, { cwd: options.cwd ?? place.project, env: place.env(options.env) }),
+          options,
+        )
+      },
+    }),
+  ),
+)
+
+function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): Started {
+  const began = performance.now()
+  const out: Buffer[] = []
+  const err: Buffer[] = []
+  child.stdout?.on('data', (data: Buffer) => out.push(data))
+  child.stderr?.on('data', (data: Buffer) => err.push(data))
+  child.stdin?.on('error', () => {})
+  child.stdin?.end(stdin ?? '')
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+  const text = (parts: readonly Buffer[]) => Buffer.concat(parts).toString()
+  const ended = new Promise<Ran>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', code => {
+      clearTimeout(timer)
+      resolve({
+        code: code ?? undefined,
+        stdout: text(out),
+        stderr: text(err),
+        ms: performance.now() - began,
+      })
+    })
+  })
+  return {
+    child,
+    ended,
+    printed: async wanted => {
+      const late = performance.now() + 10_000
+      while (!text(out).includes(wanted)) {
+        if (performance.now() > late || child.exitCode !== null)
+          throw new Error(`not printed: ${wanted}\n${text(out)}${text(err)}`)
+        await Bun.sleep(2)
+      }
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { expect } from 'bun:test'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+
+const PLACES = [
+  '.git/hooks/pre-commit',
+  '.git/config',
+  '.envrc',
+  '.vscode/tasks.json',
+  '.claude/settings.json',
+  '.mcp.json',
+  '.pen/config.json',
+  '.npmrc',
+  '.githooks/x',
+]
+
+conformance(
+  'P3 a protected path that is there cannot be written, renamed, linked or removed; its neighbour can',
+  async box => {
+    box.host(
+      'git init -q .; mkdir .vscode .claude; echo {} > .vscode/tasks.json; echo {} > .claude/settings.json; echo a > .npmrc; echo b > beside',
+    )
+    const before = box.listing(box.project)
+    const { stdout } = await box.sh(`
+    for p in .git/hooks/pre-commit .git/hooks/new .git/config .npmrc .vscode/tasks.json .vscode/new .claude/settings.json .git/../.npmrc ./.git/./config .git//config "$PWD/.npmrc" /proc/self/cwd/.npmrc; do echo evil > $p && echo "wrote $p"; done
+    mv .git .git2; mv .git/hooks .git/h2; mv .vscode v2; mv .claude c2; mv .npmrc e2; rm -rf .git/hooks .vscode .npmrc; rmdir .git
+    rm .claude/settings.json; mv .git/config .git/c; ln .npmrc e3; ln .git/config c3; ln -f beside .npmrc; mv beside .npmrc
+    chmod 777 .npmrc .git/hooks; touch .npmrc; truncate -s 0 .npmrc
+    echo beside > beside; mkdir -p .claude/notes .git/refs/x; rmdir .claude/notes .git/refs/x; cat .npmrc; truncate -s 2 beside`)
+    expect(stdout).toBe('a\n')
+    expect(box.listing(box.project)).toEqual(before)
+    expect(readFileSync(join(box.project, '.npmrc'), 'utf8')).toBe('a\n')
+  },
+)
+
+conformance(
+  'P3 a protected path that is absent at the start is gone after the run, however it was made; its neighbour stays',
+  async box => {
+    box.host('git init -q .; rm -rf .git/hooks; git config user.name x')
+    const config = readFileSync(join(box.project, '.git/config'), 'utf8')
+    const { stderr } = await box.sh(`
+    for p in ${PLACES.join(' ')}; do mkdir -p $(dirname $p); echo '#!/bin/sh' > $p; chmod +x $p; done
+    mkdir x; echo evil > x/f; mv x .idea; ln -s /bin/sh .gdbinit; ln -s x .cursor; echo ok > note; sleep 0.1`)
+    for (const place of [...PLACES.filter(place => place !== '.git/config'), '.idea', '.gdbinit', '.cursor'])
+      expect([place, lstatSync(join(box.project, place), { throwIfNoEntry: false })]).toEqual([
+        place,
+        undefined,
+      ])
+    expect(readFileSync(join(box.project, '.git/config'), 'utf8')).toBe(config)
+    expect(readFileSync(join(box.project, 'note'), 'utf8')).toBe('ok\n')
+    expect(stderr).toContain('.envrc')
+  },
+)
+
+conformance('P3 a process that outlives the command cannot plant anything after the last look', async box => {
+  // Many writers, until the very end: whoever is still alive after the last look would win.
+  const script = `for i in 1 2 3 4 5 6 7 8; do (while :; do echo evil > .envrc; echo evil > .mcp.json; done) 2>/dev/null & done; sleep 0.15`
+  for (let i = 0; i < 3; i++) {
+    await box.sh(script)
+    await Bun.sleep(30)
+    expect(existsSync(join(box.project, '.envrc'))).toBe(false)
+    expect(existsSync(join(box.project, '.mcp.json'))).toBe(false)
+  }
+})
+
+conformance(
+  'P3 a denied path cannot be read, listed, renamed, linked or covered; its neighbour can',
+  async box => {
+    box.file('.env', 'SECRET')
+    box.file('.env.local', 'SECRET')
+    box.file('secrets/deep/key', 'SECRET')
+    box.file('a/b/key', 'SECRET')
+    box.file('a/b/other', 'open')
+    box.host('ln -s .env link; ln -s secrets/deep dirlink')
+    const before = box.listing(box.project)
+    const { stdout } = await box.sh(
+      `cat .env ./.env .env.local link secrets/deep/key dirlink/key a/b/key a/../a/b/key /proc/self/cwd/.env "$PWD/.env" .ENV
+     ls secrets; mv .env x && cat x; ln .env y && cat y; cp .env z; mv a a2; mv a/b a/b2; rm -f .env; rm -rf secrets; echo new > .env
+     mv secrets s2; cat < .env; dd if=.env; grep -r SECRET .; tar c .env 2>/dev/null | grep -a SECRET; cat a/b/other`,
+      { flags: ['--deny', 'secrets/', '--deny', 'a/b/key'] },
+    )
+    expect(stdout).toBe('open')
+    expect(box.listing(box.project)).toEqual(before)
+    expect(box.host('cat .env secrets/deep/key')).toBe('SECRETSECRET')
+  },
+)
+
+conformance(
+  'P3 nested and planted repositories are told at the end, ordinary directories are not',
+  async box => {
+    box.host('git init -q .')
+    const { stderr } = await box.sh(
+      'git init -q sub; git -C sub config core.fsmonitor /bin/evil; mkdir plain; mkdir bare; git init -q --bare bare/x; printf "[core]\\nfsmonitor=evil\\n" >> bare/x/config',
+    )
+    expect(stderr).toContain(`${box.project}/sub`)
+    expect(stderr).toContain('core.fsmonitor')
+    expect(stderr).toContain(`${box.project}/bare/x`)
+    expect(stderr).not.toContain(`${box.project}/plain`)
+  },
+)
