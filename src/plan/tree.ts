@@ -133,8 +133,11 @@ const SCRATCH: readonly (readonly [string, number, number])[] = [
 ]
 
 /** Scratch lives in memory: it may take half of the memory that the sandbox has, and no more than its disk. */
-const scratchSize = (policy: Policy, share: number): Bytes =>
-  Math.max(65_536, Math.floor(Math.min(policy.limits.disk, policy.limits.memory / 2) * share)) as Bytes
+function scratchSize(policy: Policy, share: number): Bytes {
+  const size = Math.min(policy.limits.disk, policy.limits.memory / 2) * share
+  const unit = size < 1024 ** 2 ? 1024 : 1024 ** 2
+  return Math.max(65_536, Math.floor(size / unit) * unit) as Bytes
+}
 
 function systemSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
   const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
