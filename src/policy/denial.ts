@@ -1,5 +1,5 @@
-import type { Address } from './address.ts'
-import type { AddressClass } from './address-class.ts'
+import { type Address, isIPv6 } from './address.ts'
+import { type AddressClass, classifyAddress, embeddedIPv4 } from './address-class.ts'
 import { HOST_SERVICE, type Host, isLocalName } from './host.ts'
 import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule } from './net-rule.ts'
 import type { TargetRules } from './network.ts'
@@ -55,7 +55,21 @@ export function denyAddress(address: Address, kind: AddressClass, port: Port): D
   if (kind === 'public')
     return deny('literal-not-allowed', `no rule names the address ${address}`, allowCommand(target, port))
   const why = `${address} is ${inWords(kind)} address, and no rule names it`
-  return deny('address-not-allowed', why, allowCommand(target, port))
+  return deny('address-not-allowed', why, cureFor(address, kind, port))
+}
+
+const NONE = 'none'
+
+/** Only what the grammar of rules takes is offered: see `endpoint.ts`. */
+function cureFor(address: Address, kind: AddressClass, port: Port): string {
+  const inner = embeddedIPv4(address)
+  if (inner !== undefined) {
+    const { cure } = denyAddress(inner, classifyAddress(inner), port)
+    return cure.startsWith(NONE) ? cure : `${cure}, and dial that instead`
+  }
+  if (kind === 'multicast' || kind === 'broadcast') return `${NONE}: such an address takes no connection`
+  if (kind === 'link-local' && isIPv6(address)) return `${NONE}: it needs a zone id, which no rule can hold`
+  return allowCommand({ kind: 'address', address }, port)
 }
 
 /** `near` are the rules that would have matched at another port. */
