@@ -5,7 +5,7 @@ import { type Loaded, loadPolicy, ownPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import type { FileAccess } from '../policy/decide-file.ts'
 import { type Explanation, explainConnection, explainFile, explanationText } from '../policy/explain.ts'
-import { absolute, type HostPath } from '../policy/path.ts'
+import { absolute, type HostPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
@@ -23,7 +23,7 @@ export const verb = defineVerb({
   name: 'policy explain',
   summary: 'Say whether a connection or a file is allowed, and which rule decided',
   details:
-    'A subject that starts with ".", "/" or "~" is a file; anything else is a host with a port (443 if absent), or an address with a port. Exit code 0 means allowed, 1 denied.',
+    'A subject that starts with "/", "./", "../" or "~", a name such as .env, and every subject with --read or --write is a file; anything else is a host with a port (443 if absent), or an address with a port. Exit code 0 means allowed, 1 denied.',
   flags: { ...otherFlags, ...askFlags, ...jsonFlag },
   positionals: { subject: { arity: 'one', about: 'host:port, ip:port or a path' } },
   examples: [
@@ -42,15 +42,18 @@ export const verb = defineVerb({
     })
     const access = flags.write ? 'write' : 'read'
     const explain = (policy: Policy) =>
-      /^[./~]/.test(positionals.subject)
+      flags.read || flags.write || FILE.test(positionals.subject)
         ? file(policy, positionals.subject, access, project)
         : connection(policy, positionals.subject)
-    const explanation = await whoTookIt(explain, loaded)
+    const explanation = await ofSystem(await whoTookIt(explain, loaded), access, loaded)
     if (flags.json) terminal.printJson(explanation)
     else terminal.print(printableLines(explanationText(explanation)))
     return explanation.verdict === 'allowed' ? EXIT.ok : EXIT.failed
   },
 })
+
+/** No host looks like one of these; a host with a dot in front or a path behind is a mistake, and is told as one. */
+const FILE = /^(?:[/~]|\.{1,2}(?:\/|$)|\.[^./:]+(?:\/|$))/
 
 const printableLines = (text: string): string =>
   text
@@ -71,6 +74,28 @@ async function whoTookIt(explain: (policy: Policy) => Explanation, loaded: Loade
     rule: null,
     source: { layer: limit.name, file: `${loaded.project.world.workspace}/${limit.name}`, line: null },
     cure: `change ${limit.name} in the project: it can only take away`,
+  }
+}
+
+/** What no rule grants may still be there: the system's own programs, of which the policy says only which may run. */
+async function ofSystem(found: Explanation, access: FileAccess, loaded: Loaded): Promise<Explanation> {
+  if (found.reason !== 'not-granted') return found
+  const { policy, project } = loaded
+  const path = found.subject.slice(access.length + 1)
+  const { systemEntries } = await import('../sandbox/survey.ts')
+  const entry = systemEntries(policy, project.world.home).find(
+    ({ kind, path: top }) => kind === 'tree' && isWithin(path, top),
+  )
+  const isListed = policy.tools.allow !== 'shown' || !policy.tools.shell
+  if (entry === undefined || (isListed && access === 'read')) return found
+  return {
+    ...found,
+    verdict: access === 'read' ? 'allowed' : 'denied',
+    reason: access === 'read' ? null : 'read-only',
+    why: "the system's programs are shown, for reading",
+    rule: entry.path,
+    source: { layer: `profile ${policy.profile}`, file: null, line: null },
+    cure: access === 'read' ? null : 'change it yourself, outside the sandbox',
   }
 }
 
@@ -106,7 +131,7 @@ function connection(policy: Policy, text: string): Explanation {
   if (!explained.ok)
     throw new PenError('USAGE', {
       what: `"${text}": ${explained.why}`,
-      hint: explained.cure ?? 'write it as registry.example.com:443',
+      hint: explained.cure ?? 'write a host as registry.example.com:443, and a file as ./src/x.ts',
     })
   return explained.value
 }

@@ -75,7 +75,8 @@ function insteadOfRoot(workspace: string, id: string): HostFacts['insteadOfRoot'
   return { uid, gid: uid, owner: false }
 }
 
-function systemEntries(policy: Policy, home: string): SystemEntry[] {
+/** What of the host's system stands in every sandbox of this policy, read-only. */
+export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): SystemEntry[] {
   const wanted = [
     ...SYSTEM_ROOTS,
     ...SYSTEM_CONFIG,
