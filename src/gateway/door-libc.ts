@@ -19,6 +19,7 @@ const SIGNATURES = {
   recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
   sendmsg: { args: ['i32', 'ptr', 'i32'], returns: 'i64' },
   recvmsg: { args: ['i32', 'ptr', 'i32'], returns: 'i64' },
+  unshare: { args: ['i32'], returns: 'i32' },
   setns: { args: ['i32', 'i32'], returns: 'i32' },
   open: { args: ['ptr', 'i32'], returns: 'i32' },
   close: { args: ['i32'], returns: 'i32' },

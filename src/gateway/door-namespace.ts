@@ -73,9 +73,21 @@ const CLONE_NEWNET = 0x40000000
  * being meanwhile would stay there too.
  */
 export function startWithin<T>(network: number, start: () => T): T {
+  return awayFromHome(
+    () => succeeded('enter the network namespace', libc().setns(network, CLONE_NEWNET)),
+    start,
+  )
+}
+
+/** The same in a namespace that did not exist before. It lasts as long as something holds it. */
+export function inNewNetwork<T>(start: () => T): T {
+  return awayFromHome(() => succeeded('make a network namespace', libc().unshare(CLONE_NEWNET)), start)
+}
+
+function awayFromHome<T>(leave: () => void, start: () => T): T {
   const home = openPath('/proc/thread-self/ns/net')
   try {
-    succeeded('enter the network namespace', libc().setns(network, CLONE_NEWNET))
+    leave()
     try {
       return start()
     } finally {

@@ -1,8 +1,10 @@
-/** Starts the process that furnishes a place, and takes the descriptors that it hands out. */
+/** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
 import { errnoOf, PenError } from '../base/error.ts'
 import { type Delivery, descriptorPair, receiveDescriptors } from './door-descriptors.ts'
-import { DOOR_MODE, type Role, RULES_REFUSED } from './door-inside.ts'
-import { libc } from './door-libc.ts'
+import { furnishMapped, furnishPorts } from './door-here.ts'
+import { DOOR_MODE, RULES_REFUSED } from './door-inside.ts'
+import { CallFailed, libc } from './door-libc.ts'
+import type { Role } from './door-listeners.ts'
 import { type Entrance, entranceOf, type Place } from './door-namespace.ts'
 import { DNS_PORT, PROXY_PORT, RULES } from './door-rules.ts'
 
@@ -31,6 +33,8 @@ export async function furnish(
   nft: string | undefined,
 ): Promise<Furnished> {
   const entrance = entranceOf(place)
+  if (place.kind === 'new' && entrance.userNamespace === 'none')
+    return await furnishHere(entrance, ports, nft)
   if (nft !== undefined) {
     const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...self(), DOOR_MODE, 'mapped']
     const descriptors = await run([...entrance.words, ...argv])
@@ -40,6 +44,21 @@ export async function furnish(
   const descriptors = await run([...entrance.words, ...argv])
   if (descriptors === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return { entrance, mapped: false, descriptors }
+}
+
+async function furnishHere(
+  entrance: Entrance,
+  ports: readonly number[],
+  nft: string | undefined,
+): Promise<Furnished> {
+  try {
+    const descriptors = nft === undefined ? undefined : await furnishMapped(nft)
+    if (descriptors !== undefined) return { entrance, mapped: true, descriptors }
+    return { entrance, mapped: false, descriptors: furnishPorts(listenable(ports)) }
+  } catch (error) {
+    if (error instanceof CallFailed) throw failure(-1, error.message)
+    throw error
+  }
 }
 
 function listenable(ports: readonly number[]): readonly number[] {

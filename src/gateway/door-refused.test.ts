@@ -1,38 +1,61 @@
 import { describe, expect, test } from 'bun:test'
-import { readRefused } from './door-refused.ts'
+import { attribute, readMessages } from './door-refused.ts'
 
-const listing = (...items: object[]) =>
-  JSON.stringify({ nftables: [{ metainfo: { version: '1' } }, ...items] })
-const set = (name: string, ...elements: unknown[]) => ({ set: { family: 'inet', name, elem: elements } })
-const pair = (address: unknown, port: unknown) => ({ concat: [address, port] })
+const NESTED = 0x8000
+const NEW_ELEMENTS = 0x0a0c
+const u32 = (value: number): number[] => [value & 255, (value >> 8) & 255, (value >> 16) & 255, value >>> 24]
 
-describe('what nft says it refused', () => {
-  test('is read from both sets, each address in its one spelling', () => {
-    const text = listing(
-      set('refused4', pair('192.0.2.1', 443), pair('192.0.2.1', 123)),
-      set('refused6', pair('2001:0db8::0:1', 443)),
+const message = (type: number, body: readonly number[], flags = 2): number[] => {
+  const size = 16 + body.length
+  return [...u32(size), type & 255, type >> 8, flags, 0, ...u32(0), ...u32(0), ...body]
+}
+const nest = (type: number, inside: readonly number[]): number[] =>
+  attribute(NESTED | type, Uint8Array.from(inside))
+const element = (key: readonly number[]): number[] => nest(1, nest(1, attribute(1, Uint8Array.from(key))))
+const elements = (...keys: (readonly number[])[]): number[] => [
+  ...[1, 0, 0, 0],
+  ...attribute(1, new TextEncoder().encode('pen\0')),
+  ...nest(3, keys.flatMap(element)),
+]
+const done = message(3, u32(0))
+const read = (...messages: (readonly number[])[]) => readMessages(Uint8Array.from(messages.flat()))
+
+const V4 = [192, 0, 2, 1, 1, 187, 0, 0]
+const V6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 123, 0, 0]
+
+describe('what the kernel says it refused', () => {
+  test('is read from every message, addresses of both families', () => {
+    const { refused, isLast } = read(
+      message(NEW_ELEMENTS, elements(V4, V6)),
+      message(NEW_ELEMENTS, elements(V4)),
+      done,
     )
-    expect(readRefused(text).map(({ address, port }) => `${address} ${port}`)).toEqual([
+    expect(refused.map(({ address, port }) => `${address} ${port}`)).toEqual([
       '192.0.2.1 443',
-      '192.0.2.1 123',
-      '2001:db8::1 443',
+      '2001:db8::1 123',
+      '192.0.2.1 443',
     ])
+    expect(isLast).toBe(true)
   })
 
-  test('is nothing when the sets are empty, or are not ours', () => {
-    expect(readRefused(listing({ set: { name: 'refused4' } }, { chain: { name: 'dialled' } }))).toEqual([])
-    expect(readRefused(listing(set('other', pair('192.0.2.1', 443))))).toEqual([])
+  test('is nothing when the set is empty, or the message is about something else', () => {
+    expect(read(done).refused).toEqual([])
+    expect(read(message(NEW_ELEMENTS, elements()), done).refused).toEqual([])
+    expect(read(message(0x0a00, elements(V4)), done).refused).toEqual([])
+  })
+
+  test('is asked for again when it changed meanwhile, and goes on until its last message', () => {
+    expect(read(message(NEW_ELEMENTS, elements(V4), 0x12))).toMatchObject({
+      isInterrupted: true,
+      isLast: false,
+    })
   })
 
   test('is an error when it cannot be read: it must not pass for nothing', () => {
-    for (const text of ['', '[]', '{}', '{"nftables":{}}']) expect(() => readRefused(text)).toThrow()
-    for (const element of [
-      7,
-      pair('192.0.2.1', 0),
-      pair('192.0.2.1', 'https'),
-      pair('nowhere', 443),
-      { concat: 1 },
-    ])
-      expect(() => readRefused(listing(set('refused4', element)))).toThrow()
+    expect(() => read(message(2, u32(-1)))).toThrow('EPERM')
+    expect(() => read(message(NEW_ELEMENTS, elements(V4)).slice(0, -4))).toThrow()
+    expect(() => read(u32(4).concat(Array<number>(20).fill(0)))).toThrow()
+    for (const key of [[], V4.slice(1), [...V4, 0], [192, 0, 2, 1, 0, 0, 0, 0], V6.slice(4)])
+      expect(() => read(message(NEW_ELEMENTS, elements(key)), done)).toThrow()
   })
 })

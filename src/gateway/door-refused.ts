@@ -1,35 +1,132 @@
-/** Reads the UDP destinations that the rules refused, from what `nft -j list table` prints. */
-import { type Address, parseAddress } from '../policy/address.ts'
+/**
+ * Asks the kernel which UDP destinations the rules refused, by its own messages (nfnetlink): a program to ask for us
+ * would take longer than a short sandbox lives. The sandbox chose the elements, the kernel wrote the messages.
+ */
+import { ptr } from 'bun:ffi'
+import { type Address, printAddress } from '../policy/address.ts'
 import { type Port, parsePort } from '../policy/port.ts'
-import { REFUSED_SETS } from './door-rules.ts'
+import { AF, CallFailed, libc, SOCK, succeeded } from './door-libc.ts'
+import { REFUSED_SETS, TABLE } from './door-rules.ts'
 
 export interface RefusedDatagram {
   readonly address: Address
   readonly port: Port
 }
 
-/** Throws when the text is not nft's: a record that cannot be read is not an empty one. */
-export function readRefused(json: string): readonly RefusedDatagram[] {
-  const root = field(JSON.parse(json), 'nftables')
-  if (!Array.isArray(root)) throw new TypeError('nft printed no list')
-  return root.flatMap((item: unknown) => {
-    const set = field(item, 'set')
-    const name = field(set, 'name')
-    if (!REFUSED_SETS.some(known => known === name)) return []
-    const elements = field(set, 'elem') ?? []
-    if (!Array.isArray(elements)) throw new TypeError('nft printed a set without a list')
-    return elements.map(readElement)
-  })
+const NETLINK_NETFILTER = 12
+const GET_ELEMENTS = (10 << 8) | 13
+const NEW_ELEMENTS = (10 << 8) | 12
+const NLM_F_REQUEST = 0x1
+const NLM_F_DUMP = 0x300
+const NLM_F_DUMP_INTERRUPTED = 0x10
+const NLMSG_ERROR = 2
+const NLMSG_DONE = 3
+const NFPROTO_INET = 1
+const MSG_DONTWAIT = 0x40
+const HEADER = 16
+/** What follows the header of a message about nftables: family, version, number of the table's generation. */
+const FAMILY = 4
+const ATTRIBUTE = { table: 1, set: 2, elements: 3, element: 1, key: 1, value: 1 } as const
+/** Lowest bits of an attribute's type; the others say how it is stored. */
+const TYPE_MASK = 0x3fff
+const MOST_TRIES = 4
+
+/** To be opened inside the namespace; whoever holds it asks about that namespace. */
+export const openRulesSocket = (): number =>
+  succeeded('open nfnetlink', libc().socket(AF.netlink, SOCK.raw | SOCK.cloexec, NETLINK_NETFILTER))
+
+/** Throws when the kernel does not answer: a record that cannot be read is not an empty one. */
+export function listRefused(socket: number): readonly RefusedDatagram[] {
+  const found = new Map<string, RefusedDatagram>()
+  for (const set of REFUSED_SETS)
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const { refused, isWhole } = ask(socket, set)
+      for (const one of refused) found.set(`${one.address} ${one.port}`, one)
+      if (isWhole) break
+    }
+  return [...found.values()]
 }
 
-function readElement(element: unknown): RefusedDatagram {
-  const pair = field(element, 'concat')
-  const [address, port]: readonly unknown[] = Array.isArray(pair) ? pair : []
-  const parsed = parseAddress(String(address))
-  const number = parsePort(String(port))
-  if (!parsed.ok || !number.ok) throw new TypeError('nft printed an element that is no address and port')
-  return { address: parsed.value, port: number.value }
+function ask(socket: number, set: string): { refused: RefusedDatagram[]; isWhole: boolean } {
+  const request = requestFor(set)
+  succeeded('ask for the refused', libc().send(socket, ptr(request), request.length, 0))
+  const refused: RefusedDatagram[] = []
+  let isWhole: boolean = true
+  const buffer = new Uint8Array(65_536)
+  for (;;) {
+    const size = succeeded('hear the refused', libc().recv(socket, ptr(buffer), buffer.length, MSG_DONTWAIT))
+    const read = readMessages(buffer.subarray(0, size))
+    refused.push(...read.refused)
+    if (read.isInterrupted) isWhole = false
+    if (read.isLast) return { refused, isWhole }
+  }
 }
 
-const field = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && name in value ? Reflect.get(value, name) : undefined
+export interface Messages {
+  readonly refused: readonly RefusedDatagram[]
+  readonly isLast: boolean
+  /** The set changed while it was read. */
+  readonly isInterrupted: boolean
+}
+
+export function readMessages(bytes: Uint8Array): Messages {
+  const refused: RefusedDatagram[] = []
+  let isLast: boolean = false
+  let isInterrupted: boolean = false
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (let at = 0; at + HEADER <= bytes.length; ) {
+    const size = view.getUint32(at, true)
+    if (size < HEADER || at + size > bytes.length) throw new TypeError('a message of the kernel is cut off')
+    const type = view.getUint16(at + 4, true)
+    if ((view.getUint16(at + 6, true) & NLM_F_DUMP_INTERRUPTED) !== 0) isInterrupted = true
+    if (type === NLMSG_ERROR) throw new CallFailed('list the refused', -view.getInt32(at + HEADER, true))
+    if (type === NLMSG_DONE) isLast = true
+    if (type === NEW_ELEMENTS)
+      for (const list of inner(bytes.subarray(at + HEADER + FAMILY, at + size), ATTRIBUTE.elements))
+        for (const element of inner(list, ATTRIBUTE.element)) refused.push(readElement(element))
+    at += (size + 3) & ~3
+  }
+  return { refused, isLast, isInterrupted }
+}
+
+function readElement(element: Uint8Array): RefusedDatagram {
+  const value = [...inner(element, ATTRIBUTE.key)].flatMap(key => [...inner(key, ATTRIBUTE.value)])[0]
+  // Each part of a key is padded to four bytes.
+  const addressSize = value?.length === 8 ? 4 : 16
+  const port = parsePort(String(((value?.[addressSize] ?? 0) << 8) | (value?.[addressSize + 1] ?? 0)))
+  if (value?.length !== addressSize + 4 || !port.ok)
+    throw new TypeError('the kernel named an element that is no address and port')
+  return { address: printAddress([...value.subarray(0, addressSize)]), port: port.value }
+}
+
+/** The contents of each attribute of that type. */
+function* inner(bytes: Uint8Array, type: number): Generator<Uint8Array> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const size = view.getUint16(at, true)
+    if (size < 4 || at + size > bytes.length) throw new TypeError('an attribute of the kernel is cut off')
+    if ((view.getUint16(at + 2, true) & TYPE_MASK) === type) yield bytes.subarray(at + 4, at + size)
+    at += (size + 3) & ~3
+  }
+}
+
+function requestFor(set: string): Uint8Array {
+  const attributes = [
+    ...attribute(ATTRIBUTE.table, new TextEncoder().encode(`${TABLE}\0`)),
+    ...attribute(ATTRIBUTE.set, new TextEncoder().encode(`${set}\0`)),
+  ]
+  const message = new Uint8Array(HEADER + FAMILY + attributes.length)
+  const view = new DataView(message.buffer)
+  view.setUint32(0, message.length, true)
+  view.setUint16(4, GET_ELEMENTS, true)
+  view.setUint16(6, NLM_F_REQUEST | NLM_F_DUMP, true)
+  message[HEADER] = NFPROTO_INET
+  message.set(attributes, HEADER + FAMILY)
+  return message
+}
+
+export function attribute(type: number, value: Uint8Array): number[] {
+  const size = 4 + value.length
+  const padding = ((size + 3) & ~3) - size
+  return [size & 255, size >> 8, type & 255, type >> 8, ...value, ...Array<number>(padding).fill(0)]
+}

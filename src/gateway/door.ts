@@ -7,13 +7,12 @@ import type { Socket as DatagramSocket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { findTool } from '../base/find-tool.ts'
-import { capture } from '../base/spawn.ts'
-import type { Role } from './door-inside.ts'
 import { libc } from './door-libc.ts'
+import type { Role } from './door-listeners.ts'
 import { entranceBy, type Place, startWithin } from './door-namespace.ts'
 import { type Furnished, furnish } from './door-open.ts'
-import { type RefusedDatagram, readRefused } from './door-refused.ts'
-import { PROXY_PORT, TABLE } from './door-rules.ts'
+import { listRefused, type RefusedDatagram } from './door-refused.ts'
+import { PROXY_PORT } from './door-rules.ts'
 import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
 
 export interface DoorOptions {
@@ -56,7 +55,7 @@ export interface Door {
   enter(argv: readonly string[]): string[]
   /** Begins to accept. Until then connections wait in the kernel. Once only. */
   serve(arrivals: Arrivals, limits?: { readonly connections: number }): Promise<void>
-  /** Every UDP destination refused so far, each once. Takes some milliseconds: for the end, and now and then. */
+  /** Every UDP destination refused so far, each once. */
   refusedDatagrams(): Promise<readonly RefusedDatagram[]>
   /** Gives everything back. Connections that were accepted belong to whoever got them. */
   close(): void
@@ -72,7 +71,7 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
   const furnishing = furnish(place, options.ports, nft)
   // Loaded while we wait for the other process anyway.
   const [furnished] = await Promise.all([furnishing, import('node:net'), import('node:dgram')])
-  return new OpenDoor(furnished, nft)
+  return new OpenDoor(furnished)
 }
 
 class OpenDoor implements Door {
@@ -82,15 +81,13 @@ class OpenDoor implements Door {
   readonly wrap: readonly string[]
   readonly #network: number
   readonly #words: readonly string[]
-  readonly #nft: string | undefined
   /** Still bare descriptors; a listener leaves when it becomes a server. */
   readonly #bare: Map<number, Role>
   readonly #close: (() => void)[] = []
   #open = 0
 
-  constructor(furnished: Furnished, nft: string | undefined) {
+  constructor(furnished: Furnished) {
     this.#bare = new Map(furnished.descriptors.map(([role, fd]) => [fd, role]))
-    this.#nft = nft
     this.recordsRefusals = furnished.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
     const { userNamespace } = furnished.entrance
@@ -168,11 +165,7 @@ class OpenDoor implements Door {
   }
 
   async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
-    if (!this.recordsRefusals || this.#nft === undefined) return []
-    const argv = this.enter([this.#nft, '-j', 'list', 'table', 'inet', TABLE])
-    const { code, stdout, stderr } = await capture(argv, { env: {}, timeoutMs: 5_000 })
-    if (code !== 0) throw new Error(`nft did not list what it refused: ${stderr.trim()}`)
-    return readRefused(stdout)
+    return this.#withRole('rules').flatMap(listRefused)
   }
 
   close(): void {
