@@ -32,6 +32,12 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** The settings of the user's own file, if it names a directory of hooks at all: most do not, and need no parser. */
+export function readHooksConfig(file: string): readonly GitSetting[] {
+  const text = readText(file, MAX_GIT_CONFIG)
+  return text === undefined || !/hookspath/i.test(text) ? [] : (parseGitConfig(text) ?? [])
+}
+
 /** HEAD, objects and refs are what git itself looks for. */
 export function looksLikeGitDir(dir: string): boolean {
   const head = lstatOrUndefined(`${dir}/HEAD`)

@@ -16,7 +16,6 @@ import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
 import { findCommand } from './find-command.ts'
 import { isTerminal } from './host-terminal.ts'
-import { Keeper } from './keeper.ts'
 import { launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
@@ -82,6 +81,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
             },
       insideDoor: wayOut !== undefined,
     })
+    // Loaded while bubblewrap works: nothing of it is needed before.
+    const { Keeper } = await import('./keeper.ts')
     const keeper = new Keeper({ prepared, running, limits, audit, refusals, wayOut })
     const { exitCode, told } = await keeper.untilEnd()
     // The user's terminal is given back before anything is printed on it.

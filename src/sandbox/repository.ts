@@ -3,7 +3,7 @@
  * git: the user's git would obey the very files that are in question.
  */
 import { dirname } from 'node:path'
-import { looksLikeGitDir, readGitConfig, resolveGitFile } from './git-dir.ts'
+import { looksLikeGitDir, readHooksConfig, resolveGitFile } from './git-dir.ts'
 import { GitSurvey } from './git-survey.ts'
 import type { PlacesFound } from './places.ts'
 
@@ -46,7 +46,7 @@ class Survey {
   run({ home, userConfigs = [], protect = [] }: SurveyOptions): RepositoryFacts {
     this.#git.places.list(this.workspace)
     const kind = this.#repository(home)
-    for (const file of userConfigs) this.#git.hooksPath(readGitConfig(file) ?? [])
+    for (const file of userConfigs) this.#git.hooksPath(readHooksConfig(file))
     for (const path of protect) this.#git.places.add(path, this.workspace)
     const mounts = this.#mounts.map(path => ({ path, mode: 'rw' as const }))
     return { kind, mounts, ...this.#git.places.found(), warnings: this.#git.warnings }
