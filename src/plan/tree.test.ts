@@ -96,6 +96,39 @@ describe('the file tree', () => {
     expect(at({ mounts: [{ host: '/data', at: '/m' }] }, '/m')).toHaveLength(1)
   })
 
+  test.each([
+    ['the workspace, which has denied places', ['.env*'], { host: '.', at: '/m' }],
+    ['a directory with a denied file, also when it is absent', ['a/b'], { host: './a', at: '/m' }],
+    ['what a pattern may match', ['*/key'], { host: './a', at: '/m' }],
+    ['a denied directory itself', ['/data'], { host: '/data', at: '/m' }],
+    ['a denied directory itself, at its own path', ['/data'], { host: '/data', at: '/data' }],
+    ['a directory elsewhere with a denied place', ['/data/secret'], { host: '/data', at: '/m' }],
+    ['a protected place, to be written', [], { host: './.git', at: '/m', mode: 'rw' }],
+  ])('no mount shows by another name %s', (_what, deny, mount) => {
+    const located = new Map(
+      [WS, `${WS}/a`, `${WS}/.git`, '/data'].map(path => [path, { real: path, kind: 'directory' as const }]),
+    )
+    expect(() => tree({ files: { deny }, mounts: [mount] }, { located })).toThrow('by another name')
+  })
+
+  test.each([
+    ['a directory without any', ['b/c'], { host: './a', at: '/m', mode: 'rw' }],
+    ['a protected place, to be read', [], { host: './.git', at: '/m' }],
+    ['a place inside a denied one, which is more specific', ['/data'], { host: '/data/open', at: '/m' }],
+    ['a directory at its own path, where denials hold', ['/data/secret'], { host: '/data', at: '/data' }],
+  ])('a mount shows %s', (_what, deny, mount) => {
+    const located = new Map(
+      [`${WS}/a`, `${WS}/.git`, '/data', '/data/open'].map(path => [
+        path,
+        { real: path, kind: 'directory' as const },
+      ]),
+    )
+    const denied = [{ path: '/data/secret', kind: 'file' as const, why: 'told' }]
+    const { steps } = tree({ files: { deny }, mounts: [mount] }, { located, denied })
+    expect(steps.filter(step => step.op === 'bind' && (step.at as string) === mount.at)).toHaveLength(1)
+    if (mount.at === '/data') expect(accessOf(steps, '/data/secret').read).toBe(false)
+  })
+
   test('mounts a host path and a volume where the policy says', () => {
     const located = new Map([['/data', { real: '/data', kind: 'directory' as const }]])
     const mounts = [

@@ -11,6 +11,7 @@ import { SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import { USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
+import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
 import type { Step } from './plan.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
@@ -88,6 +89,7 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
           at: source.place ?? source.layer,
           hint: 'create it, or drop the mount',
         })
+      checkMountHolds(policy, { rule, source })
       bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)
     }
   }
@@ -185,6 +187,7 @@ function inOrder(placed: readonly Placed[]): Step[] {
 const roots = (policy: Policy, facts: HostFacts): string[] => [
   ...policy.files.read.map(({ rule }) => rule.path),
   ...facts.repository.mounts.map(mount => mount.path),
+  ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && isAtItsOwnPath(rule) ? [rule.host] : [])),
 ]
 
 const reachable = (policy: Policy, facts: HostFacts, path: string): boolean =>

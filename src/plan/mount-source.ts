@@ -1,0 +1,46 @@
+/**
+ * A mount shows a part of the host by another name, and there a denial or a protected place does not hold: both are held at
+ * their own paths. So the source of a mount may be neither of them, and may hold none, whether it exists by now or not.
+ */
+import { PenError } from '../base/error.ts'
+import { showDeny } from '../policy/decide-file.ts'
+import { nameMatches } from '../policy/glob.ts'
+import { type HostPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { FileDenyRule, Mount } from '../policy/settings.ts'
+import type { Sourced } from '../policy/source.ts'
+
+export type HostMount = Extract<Mount, { kind: 'host' }>
+
+/** Denials are held there too, as in every granted directory. */
+export const isAtItsOwnPath = ({ host, at }: HostMount): boolean => (host as string) === at
+
+export function checkMountHolds(policy: Policy, { rule: mount, source }: Sourced<HostMount>): void {
+  const denial = policy.files.deny.find(({ rule }) => mayMeet(rule, mount.host, policy.workspace))
+  const guard =
+    mount.mode === 'rw' && policy.files.protect.find(({ rule }) => isWithin(rule.path, mount.host))
+  const refuse = (held: string, hint: string) =>
+    new PenError('MOUNT_SOURCE', {
+      what: `the mount at ${mount.at} would show ${mount.host} by another name, where ${held} does not hold`,
+      at: source.place ?? source.layer,
+      hint,
+    })
+  if (denial !== undefined && !(isAtItsOwnPath(mount) && !isSame(denial.rule, mount.host)))
+    throw refuse(`files.deny ${showDeny(denial.rule)}`, 'mount what is needed inside it, or beside it')
+  if (guard && !isAtItsOwnPath(mount))
+    throw refuse(`the protection of ${guard.rule.path}`, 'mount it read-only, or what is needed inside it')
+}
+
+const isSame = (rule: FileDenyRule, host: HostPath): boolean => rule.kind === 'path' && rule.path === host
+
+/** Whether what the rule denies is the directory, or may lie in it. What is denied further up is less specific. */
+function mayMeet(rule: FileDenyRule, host: HostPath, workspace: HostPath): boolean {
+  if (rule.kind === 'path') return isWithin(rule.path, host)
+  if (!isWithin(host, workspace)) return false
+  const names = host === workspace ? [] : host.slice(workspace.length + 1).split('/')
+  const { components, anyDepth } = rule.glob
+  return (
+    anyDepth ||
+    (components.length >= names.length && names.every((name, i) => nameMatches(components[i] ?? '', name)))
+  )
+}
