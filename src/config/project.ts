@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PenError } from '../base/error.ts'
 import { sha256 } from '../base/sha256.ts'
-import { type HostPath, isWithin, type PathWorld } from '../policy/path.ts'
+import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/path.ts'
 import { findHome, locate } from './locate.ts'
 
 export interface Project {
@@ -68,30 +68,6 @@ function currentDirectory(directory: string | undefined): HostPath {
   }
 }
 
-/** Directories that are a whole system or a whole person: granting one would grant everything. */
-const NEVER = [
-  '/',
-  '/bin',
-  '/boot',
-  '/dev',
-  '/etc',
-  '/home',
-  '/lib',
-  '/media',
-  '/mnt',
-  '/opt',
-  '/proc',
-  '/root',
-  '/run',
-  '/sbin',
-  '/srv',
-  '/sys',
-  '/tmp',
-  '/usr',
-  '/var',
-  '/var/tmp',
-]
-
 function checkWorkspace(workspace: HostPath, home: HostPath, state: HostPath): void {
   const why =
     workspace === home
@@ -100,7 +76,7 @@ function checkWorkspace(workspace: HostPath, home: HostPath, state: HostPath): v
         ? 'this directory holds your home'
         : isWithin(workspace, state)
           ? "this is pen's own state"
-          : NEVER.includes(workspace) || ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
+          : WHOLE.includes(workspace) || ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
             ? 'this is a directory of the system'
             : undefined
   if (why !== undefined)

@@ -212,6 +212,11 @@ describe('a mount source', () => {
     },
   )
 
+  test('a whole part of the system is refused, and a directory in it is not', () => {
+    for (const path of ['/home', '/Users', '/root', '/etc', '/usr', '/var', '/tmp', '/mnt'])
+      expect([path, check(path), check(`${path}/x`)]).toEqual([path, false, true])
+  })
+
   test('an ancestor of the workspace is refused also where home is elsewhere', () => {
     const far = { ...world, workspace: '/srv/code/ws' as HostPath }
     expect(checkMountSource('/srv/code' as HostPath, far).ok).toBe(false)

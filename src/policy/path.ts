@@ -111,6 +111,31 @@ export function locateOrSay(path: string, world: PathWorld): Parsed<Located> {
 /** Directories whose contents are the running system itself: sockets, devices, other processes. */
 const SYSTEM_LIVE = ['/proc', '/sys', '/dev', '/run']
 
+/** Directories that are a whole system or a whole person: granting one would grant everything. */
+export const WHOLE: readonly string[] = [
+  '/',
+  '/bin',
+  '/boot',
+  '/dev',
+  '/etc',
+  '/home',
+  '/lib',
+  '/media',
+  '/mnt',
+  '/opt',
+  '/proc',
+  '/root',
+  '/run',
+  '/sbin',
+  '/srv',
+  '/sys',
+  '/tmp',
+  '/usr',
+  '/Users',
+  '/var',
+  '/var/tmp',
+]
+
 /** Refuses a mount source that would show more than any project needs, or pen's own state. */
 export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostPath> {
   const refuse = (why: string) => ({
@@ -123,6 +148,7 @@ export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostP
   for (const live of SYSTEM_LIVE)
     if (isWithin(path, live)) return { ok: false, why: `${live} is the running system and is never mounted` }
   if (path === world.workspace) return { ok: true, value: path }
+  if (WHOLE.includes(path)) return refuse(`${path} is a whole part of the system, and cannot be granted`)
   if (isWithin(world.workspace, path)) return refuse('the path is an ancestor of the workspace')
   if (isWithin(world.home, path)) return refuse('the path is an ancestor of your home directory')
   if (isWithin(world.state, path)) return refuse("the path is an ancestor of pen's own state")
