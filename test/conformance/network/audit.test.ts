@@ -138,21 +138,18 @@ print('accepted', n)"
   },
 )
 
-forEachKind(
-  'P7 a proxy of the host is used only when the config says so',
-  async (world, project) => {
-    const heard = world.listen()
-    const env = {
-      HTTPS_PROXY: `http://${EVIL}:8080`,
-      http_proxy: `http://${EVIL}:8080`,
-      ALL_PROXY: `http://${EVIL}:8080`,
-      NO_PROXY: '.nothing',
-    }
-    const { out } = await project.run('curl -s http://allowed.test/; env | grep -i proxy', {
-      allow: ['allowed.test:80'],
-      env,
-    })
-    expect(out).toBe(`hello from ${UP} 80\nPEN_PROXY=http://127.0.0.1:1023\n`)
-    expect(heard.left).toEqual([`tcp ${UP} 80`])
-  },
-)
+forEachKind('P7 a proxy of the host is used only when the config says so', async (world, project) => {
+  const heard = world.listen()
+  const env = {
+    HTTPS_PROXY: `http://${EVIL}:8080`,
+    http_proxy: `http://${EVIL}:8080`,
+    ALL_PROXY: `http://${EVIL}:8080`,
+    NO_PROXY: '.nothing',
+  }
+  const { out } = await project.run('curl -s http://allowed.test/; env | grep -i proxy', {
+    allow: ['allowed.test:80'],
+    env,
+  })
+  expect(out).toBe(`hello from ${UP} 80\nPEN_PROXY=http://127.0.0.1:1023\n`)
+  expect(heard.left).toEqual([`tcp ${UP} 80`])
+})

@@ -1,31 +1,11 @@
 /** When pen hangs, dies, has no room for its audit or no descriptor left, the way out is closed, not open. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { keeperOf, until } from './keeper.ts'
 import { runSteps } from './steps.ts'
-import { forEachKind, type World } from './world.ts'
+import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
-
-/** The pen that keeps the sandbox: `setpriv` and `env` have become it. */
-function keeperOf(world: World, workspace: string): number {
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue
-    try {
-      if (readlinkSync(`/proc/${name}/cwd`) === workspace && readlinkSync(`/proc/${name}/exe`) === world.pen)
-        if (readFileSync(`/proc/${name}/cmdline`, 'latin1').split('\0')[1] === 'run') return Number(name)
-    } catch {}
-  }
-  throw new Error('no pen runs there')
-}
-
-async function until(holds: () => boolean, ms = 5000): Promise<number> {
-  const began = performance.now()
-  while (!holds()) {
-    if (performance.now() - began > ms) throw new Error(`never came true: ${holds}`)
-    await Bun.sleep(5)
-  }
-  return performance.now() - began
-}
 
 /** Its processes are those that stand in its project. */
 function alive(workspace: string): number[] {

@@ -1,19 +1,11 @@
 /** The policy while a sandbox runs: an edit of the user's holds at once and as a whole, and nobody else's does. */
 import { expect } from 'bun:test'
+import { until } from './keeper.ts'
 import type { Project, Started } from './project.ts'
 import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
 
 const config = (...http: string[]) => JSON.stringify({ version: 1, network: { http } })
-
-async function until(holds: () => boolean, ms = 5000): Promise<number> {
-  const began = performance.now()
-  while (!holds()) {
-    if (performance.now() - began > ms) throw new Error(`never came true: ${holds}`)
-    await Bun.sleep(5)
-  }
-  return performance.now() - began
-}
 
 /** Asks again and again, one line an answer. */
 const asking = (url: string, more = '') =>
