@@ -1,5 +1,5 @@
 /** A prepared plan is run to its end. `pen run` is its own keeper: this lives exactly as long as the command. */
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
+import { existsSync, lchownSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { openAudit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
 import type { AuditSink } from '../audit/event.ts'
@@ -31,11 +31,6 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   const { loaded, plan, backend } = prepared
   const { project, policy } = loaded
   refuseOpenGaps(plan, policy.acceptGaps)
-  const found = findCommand(plan, options.env['PATH'] ?? '')
-  if (!found.ok) {
-    options.tell(`${printable(found.what)}\n  cure: ${printable(found.hint)}`)
-    return found.exitCode
-  }
   const undo = new UndoStack()
   undo.push(
     'unused door',
@@ -47,7 +42,6 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   )
   try {
     makeDirectories(plan, undo)
-    sayWhatHolds(prepared, options)
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id })
     undo.push('audit', () => audit.close())
     const limits = openLimits({
@@ -71,6 +65,10 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       wrap: [...limits.wrap, ...(wayOut?.door.wrap ?? [])],
       within: spawn => (wayOut === undefined ? spawn() : wayOut.door.within(spawn)),
       env: limits.wrapEnv,
+      meanwhile: () => {
+        requireCommand(plan, options)
+        sayWhatHolds(prepared, options)
+      },
       // Where no cgroup holds them, the limits must be in place before the command's first instruction.
       beforeCommand:
         nproc === undefined
@@ -89,9 +87,29 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     await undo.unwind()
     for (const line of told) options.tell(line)
     return exitCode
+  } catch (error) {
+    if (!(error instanceof NoCommand)) throw error
+    await undo.unwind()
+    options.tell(error.message)
+    return error.exitCode
   } finally {
     await undo.unwind()
   }
+}
+
+/** Not pen's failure but the command line's: it ends as a shell would end it. */
+class NoCommand extends Error {
+  readonly exitCode: ExitCode
+  constructor(message: string, exitCode: ExitCode) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+function requireCommand(plan: Plan, options: LaunchOptions): void {
+  const found = findCommand(plan, options.env['PATH'] ?? '')
+  if (!found.ok)
+    throw new NoCommand(`${printable(found.what)}\n  cure: ${printable(found.hint)}`, found.exitCode)
 }
 
 function sayWhatHolds({ loaded, plan }: Prepared, options: LaunchOptions): void {
@@ -135,11 +153,16 @@ function refuseOpenGaps(plan: Plan, accepted: readonly string[]): void {
 
 /** Directories that must exist to be mounted. Those in the project that stay empty are taken away again. */
 function makeDirectories(plan: Plan, undo: UndoStack): void {
+  if (plan.makeDirectories.length === 0) return
+  const owner = lstatSync(plan.workspace)
   for (const path of plan.makeDirectories) {
     try {
       const inProject = isWithin(path, plan.workspace)
       const made = mkdirSync(path, { recursive: true, mode: inProject ? 0o755 : 0o700 })
-      if (made !== undefined && inProject) undo.push('empty directory', () => removeIfEmpty(path))
+      if (made === undefined || !inProject) continue
+      undo.push('empty directory', () => removeIfEmpty(path))
+      // What root makes in somebody's project is theirs, as all that the sandbox will put there.
+      if (plan.runAs !== 'self' && owner.uid !== 0) lchownSync(path, owner.uid, owner.gid)
     } catch (error) {
       throw new PenError('STATE', {
         what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,
