@@ -22,6 +22,7 @@ export class ByteStream {
   /** Closed by an error or a reset, not by two goodbyes. */
   broken: boolean = false
   onClose: (() => void) | undefined
+  onEnd: (() => void) | undefined
 
   #held: Buffer = EMPTY
   /** Own memory in which `#held` may grow; undefined while `#held` is the chunk that came. */
@@ -36,7 +37,6 @@ export class ByteStream {
   constructor(socket: Socket) {
     this.socket = socket
     socket.allowHalfOpen = true
-    socket.setNoDelay(true)
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.on('end', () => this.#takeEnd())
     socket.on('drain', () => {
@@ -97,7 +97,7 @@ export class ByteStream {
     sink.#source = this
     let flows: boolean = true
     if (this.#held.length > 0) flows = sink.#pass(this.consume(this.#held.length))
-    if (this.ended || this.closed) sink.socket.end()
+    if (this.ended || this.closed) sink.#endAfter(this)
     else if (flows) this.socket.resume()
     else this.socket.pause()
   }
@@ -135,6 +135,13 @@ export class ByteStream {
     if (!this.isWritable) return true
     this.sent += bytes.length
     return this.socket.write(bytes)
+  }
+
+  /** The source has said all. When this side's peer has, too, there is nobody left to be half open for. */
+  #endAfter(source: ByteStream): void {
+    const isOver = this.ended && source.ended && source.#sink === this && this.#sink === source
+    if (isOver && this.socket.writableLength === 0) this.socket.destroy()
+    else this.socket.end()
   }
 
   /** More is waiting in the kernel, most likely. */
@@ -179,7 +186,8 @@ export class ByteStream {
 
   #takeEnd(): void {
     this.ended = true
-    if (this.#sink !== undefined) this.#sink.socket.end()
+    this.onEnd?.()
+    if (this.#sink !== undefined) this.#sink.#endAfter(this)
     else if (this.#discards) this.socket.end()
     this.#wake(false)
   }

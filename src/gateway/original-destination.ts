@@ -19,7 +19,8 @@ const SO_ORIGINAL_DST = 80
 export function originalDestination(socket: Socket): Destination | undefined {
   const fd = descriptorOf(socket)
   if (fd === undefined) return undefined
-  return socket.localFamily === 'IPv6' ? ask(fd, SOL.ipv6, AF.inet6) : ask(fd, SOL.ip, AF.inet)
+  // Cheaper than asking for the socket's family: one that has the other does not know this question.
+  return ask(fd, SOL.ip, AF.inet) ?? ask(fd, SOL.ipv6, AF.inet6)
 }
 
 /** What was dialled is what the socket is bound to: for a door that listens on the ports themselves. */

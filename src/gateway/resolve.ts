@@ -44,7 +44,7 @@ export class HostResolver implements Resolver {
   readonly #options: ResolverOptions
   readonly #known = new Map<Host, { readonly until: number; readonly resolution: Resolution }>()
   readonly #asking = new Map<Host, Promise<Resolution>>()
-  #hosts: { readonly since: number; readonly text: string } | undefined
+  #hosts: { readonly since: number; readonly text: string; readonly found: Map<Host, Address[]> } | undefined
 
   constructor(options: ResolverOptions = {}) {
     this.#options = options
@@ -125,9 +125,18 @@ export class HostResolver implements Resolver {
     const now = performance.now()
     if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS) {
       const text = await readFile(hostsFile, 'utf8').catch(() => '')
-      this.#hosts = { since: now, text: text.length > MAX_HOSTS_FILE ? '' : text.toLowerCase() }
+      this.#hosts = {
+        since: now,
+        text: text.length > MAX_HOSTS_FILE ? '' : text.toLowerCase(),
+        found: new Map(),
+      }
     }
-    return hostsEntries(this.#hosts.text, name)
+    const { text, found } = this.#hosts
+    const known = found.get(name)
+    if (known !== undefined) return known
+    const entries = hostsEntries(text, name)
+    if (entries.length > 0) found.set(name, entries)
+    return entries
   }
 }
 

@@ -14,12 +14,12 @@ export function joinStreams(client: ByteStream, upstream: ByteStream): Promise<E
       }
     client.onClose = whenClosed(client, upstream, 'client', client.onClose)
     upstream.onClose = whenClosed(upstream, client, 'upstream', upstream.onClose)
-    client.socket.once('end', () => {
+    client.onEnd = () => {
       first ??= 'client'
-    })
-    upstream.socket.once('end', () => {
+    }
+    upstream.onEnd = () => {
       first ??= 'upstream'
-    })
+    }
     if (client.ended) first = 'client'
     client.pipeTo(upstream)
     upstream.pipeTo(client)
