@@ -1,0 +1,152 @@
+import { beforeAll, expect } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+import { adoptOrphans, descendants, mountsAbout, namespacesOf, stillUsed, untilAlone } from './descendants.ts'
+import { PEN } from './launcher.ts'
+
+beforeAll(() => {
+  if (process.platform === 'linux') adoptOrphans()
+})
+
+const pids = () => new Set(descendants().map(({ pid }) => pid))
+
+/** Directories of pens that are no more, in every cgroup hierarchy. The name begins with the owner's pid. */
+const cgroups = (): string[] => {
+  const out: string[] = []
+  const walk = (dir: string, depth: number) => {
+    for (const entry of existsSync(dir) ? readdirSync(dir, { withFileTypes: true }) : []) {
+      if (!entry.isDirectory()) continue
+      const owner = /^pen-(\d+)-/.exec(entry.name)?.[1]
+      if (owner !== undefined && !existsSync(`/proc/${owner}`)) out.push(join(dir, entry.name))
+      else if (owner === undefined && depth < 3) walk(join(dir, entry.name), depth + 1)
+    }
+  }
+  walk('/sys/fs/cgroup', 0)
+  return out
+}
+
+/** Something is there of everything that could be left: held and absent places, background processes, scratch. */
+function prepare(box: Box): void {
+  box.host('git init -q .; mkdir .vscode; echo {} > .vscode/tasks.json')
+  box.file('.env', 'SECRET')
+  box.file('src/main.c', 'int main(void) { return 0; }')
+  box.file(join(box.home, '.bashrc'), '# mine')
+}
+
+conformance('P4 a run that ends leaves no process, mount, namespace or file, and changes none', async box => {
+  prepare(box)
+  const before = box.listing()
+  const known = pids()
+  const { ended, printed } = box.start([
+    '/bin/sh',
+    '-c',
+    'sleep 60 & setsid sleep 61 & echo up; sleep 0.2; exit 3',
+  ])
+  await printed('up')
+  const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid)))
+  expect(spaces.size).toBeGreaterThanOrEqual(6)
+  expect((await ended).code).toBe(3)
+  expect(await untilAlone(known, 200)).toEqual([])
+  expect(stillUsed(spaces)).toEqual([])
+  expect(mountsAbout(box.root)).toEqual([])
+  expect(box.listing()).toEqual(before)
+})
+
+for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGKILL'] as const)
+  conformance(`P4 a run that is ended by ${signal} leaves as little`, async box => {
+    prepare(box)
+    const before = box.listing()
+    const known = pids()
+    const run = box.start(['/bin/sh', '-c', '(trap "" TERM; setsid sleep 62) & sleep 63 & echo up; wait'], {
+      through: 'exec "$@"',
+    })
+    await run.printed('up')
+    const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid)))
+    run.child.kill(signal)
+    await run.ended
+    expect(await untilAlone(known, 2000)).toEqual([])
+    expect(stillUsed(spaces)).toEqual([])
+    expect(mountsAbout(box.root)).toEqual([])
+    expect(box.listing()).toEqual(before)
+  })
+
+conformance(
+  'P4 SIGKILL of pen at fifty moments leaves nothing within two seconds, and cgroups until the next run at most',
+  async box => {
+    prepare(box)
+    await box.sh('true')
+    const before = box.listing()
+    const groups = cgroups()
+    const known = pids()
+    const marks: string[] = []
+    for (let i = 0; i < 50; i++) {
+      // Most of them while it starts, the others while it runs or ends.
+      const wait = i < 40 ? i + Math.random() : 40 + Math.random() * 120
+      const run = box.start(['/bin/sh', '-c', 'sleep 64 & sleep 0.1; sleep 65 & wait'], {
+        through: 'exec "$@"',
+      })
+      await Bun.sleep(wait)
+      run.child.kill('SIGKILL')
+      const left = await untilAlone(known, 2000)
+      if (left.length > 0)
+        marks.push(`after ${wait.toFixed(2)} ms: ${left.map(({ command }) => command).join(' | ')}`)
+      await run.ended
+    }
+    expect(marks).toEqual([])
+    expect(mountsAbout(box.root)).toEqual([])
+    expect(box.listing()).toEqual(before)
+    await box.sh('true')
+    expect(cgroups().filter(path => !groups.includes(path) && existsSync(path))).toEqual([])
+  },
+  { timeout: 120_000 },
+)
+
+conformance(
+  'P4 SIGKILL of any helper of pen ends the sandbox or harms it not, and leaves nothing',
+  async box => {
+    const known = pids()
+    for (const nth of [0, 1, 2, 3, 4]) {
+      const run = box.start(['/bin/sh', '-c', 'echo up; sleep 1.5; echo end'], { through: 'exec "$@"' })
+      await run.printed('up')
+      const mine = descendants().filter(({ pid }) => !known.has(pid))
+      const victim = mine[nth]
+      if (victim !== undefined) process.kill(victim.pid, 'SIGKILL')
+      const { code } = await run.ended
+      expect([victim?.command, typeof code]).toEqual([victim?.command, nth === 0 ? 'undefined' : 'number'])
+      expect(await untilAlone(known, 2000)).toEqual([])
+    }
+  },
+)
+
+conformance(
+  'P4 nor does it in the moment in which the sandbox has left pen’s group and does not yet die with its parent',
+  async box => {
+    const known = pids()
+    // The moment lasts microseconds; here every new session is held for 0.4 s, the guard's and then the sandbox's.
+    const slow = 'exec strace -f -qq -o /dev/null -e trace=setsid -e inject=setsid:delay_exit=400000 "$@"'
+    for (const wait of [300, 400, 500, 600, 700]) {
+      const run = box.start(['/bin/sh', '-c', 'echo alive > alive; sleep 66'], { through: slow })
+      let pen: number | undefined
+      while (pen === undefined) {
+        await Bun.sleep(5)
+        pen = descendants().find(({ pid, command }) => !known.has(pid) && command.startsWith(PEN))?.pid
+      }
+      await Bun.sleep(wait)
+      process.kill(pen, 'SIGKILL')
+      expect([wait, await untilAlone(known, 2000)]).toEqual([wait, []])
+      await run.ended
+      expect([wait, existsSync(join(box.project, 'alive'))]).toEqual([wait, false])
+    }
+  },
+  { timeout: 60_000, only: ({ who }) => who.become.length === 0 },
+)
+
+conformance('P4 no stub stands at an absent place while the sandbox runs', async box => {
+  const before = box.listing(box.project)
+  const run = box.start(['/bin/sh', '-c', 'echo up; sleep 0.3'])
+  await run.printed('up')
+  expect(box.listing(box.project)).toEqual(before)
+  await run.ended
+})

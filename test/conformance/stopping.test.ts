@@ -1,0 +1,156 @@
+import { beforeAll, expect } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
+
+beforeAll(() => {
+  if (process.platform === 'linux') adoptOrphans()
+})
+const pids = () => new Set(descendants().map(({ pid }) => pid))
+
+/** Ways to stay: each as a shell line that never ends by itself. */
+const STUBBORN: Readonly<Record<string, string>> = {
+  'ignores every signal': 'trap "" TERM INT HUP QUIT USR1; echo up; while :; do sleep 1; done',
+  'forks into a new session': 'setsid sh -c "trap \\"\\" TERM; echo up; sleep 70" & wait',
+  'forks twice and loses its parent':
+    '(setsid sh -c "(trap \\"\\" TERM HUP; echo up; exec sleep 71) & exit" &) ; sleep 72',
+  'daemonizes and holds stdout': 'nohup setsid sh -c "echo up; exec sleep 73" 2>/dev/null & sleep 74',
+  'stops itself': 'sh -c "echo up; kill -STOP \\$\\$" & wait; sleep 75',
+  'waits for a pipe that nobody opens': 'mkfifo p; echo up; cat < p',
+  'forks without an end, a few at a time': 'echo up; while :; do sleep 0.1 & sleep 0.1 & wait; done',
+}
+
+conformance('P14 two seconds after SIGTERM nothing is left of a program that will not go', async box => {
+  const known = pids()
+  const codes = Object.entries(STUBBORN).map(async ([what, script], i) => {
+    const cwd = box.directory(join(box.home, `stubborn-${i}`))
+    const run = box.start(['/bin/sh', '-c', script], { through: 'exec "$@"', cwd })
+    await run.printed('up')
+    const began = performance.now()
+    run.child.kill('SIGTERM')
+    const { code = 0 } = await run.ended
+    expect([what, performance.now() - began < 2000, code > 128]).toEqual([what, true, true])
+  })
+  expect((await Promise.all(codes)).length).toBe(7)
+  expect(await untilAlone(known, 100)).toEqual([])
+})
+
+conformance('P14 the wall time ends everything with 124, and says so', async box => {
+  const known = pids()
+  const run = await box.sh('trap "" TERM; (setsid sleep 76 &); echo up; sleep 77', {
+    flags: ['--wall', '300ms'],
+  })
+  expect([run.code, run.stdout]).toEqual([124, 'up\n'])
+  expect(run.ms).toBeLessThan(2600)
+  expect(run.stderr).toMatch(/limit: .*limits\.wall is 0\.3 s/)
+  expect(await untilAlone(known, 100)).toEqual([])
+  expect((await box.sh('exit 5', { flags: ['--wall', '20s'] })).code).toBe(5)
+})
+
+conformance('P14 a command that is asked to end has time to, and its own exit code', async box => {
+  const run = box.start(
+    [
+      '/bin/sh',
+      '-c',
+      'trap "sleep 0.3; echo saved > file; exit 7" TERM; echo up; while :; do sleep 0.02; done',
+    ],
+    {
+      through: 'exec "$@"',
+    },
+  )
+  await run.printed('up')
+  run.child.kill('SIGTERM')
+  expect((await run.ended).code).toBe(7)
+  expect(readFileSync(join(box.project, 'file'), 'utf8')).toBe('saved\n')
+})
+
+conformance('P14 what was left in the background ends with the command, at once', async box => {
+  const run = await box.sh(
+    '(while :; do date > tick; sleep 0.02; done) & setsid sleep 78 & sleep 0.1; exit 4',
+  )
+  expect(run.code).toBe(4)
+  expect(run.ms).toBeLessThan(2000)
+  const last = existsSync(join(box.project, 'tick')) ? readFileSync(join(box.project, 'tick'), 'utf8') : ''
+  await Bun.sleep(100)
+  expect(readFileSync(join(box.project, 'tick'), 'utf8')).toBe(last)
+})
+
+conformance(
+  'P14 signals to pen reach the command, and signals from inside reach nothing outside',
+  async box => {
+    const run = box.start(
+      [
+        '/bin/sh',
+        '-c',
+        'trap "echo int" INT; trap "echo usr1" USR1; trap "exit 9" HUP; echo up; while :; do sleep 0.02; done',
+      ],
+      {
+        through: 'exec "$@"',
+      },
+    )
+    await run.printed('up')
+    run.child.kill('SIGUSR1')
+    await run.printed('usr1')
+    run.child.kill('SIGINT')
+    await run.printed('int')
+    run.child.kill('SIGHUP')
+    expect((await run.ended).code).toBe(9)
+    const { code, stdout } = await box.sh(
+      '(kill -9 -1; kill -STOP -1; kill -9 $PPID; kill -9 1; kill -9 0) 2>/dev/null; echo here',
+    )
+    expect([137, 0]).toContain(code ?? -1)
+    expect(['here\n', '']).toContain(stdout)
+  },
+)
+
+conformance('P14 exit codes tell the truth', async box => {
+  box.file('plain', 'x')
+  box.file('broken', '#!/nowhere/sh\n', 0o755)
+  box.file('script', '#!/bin/sh\nexit 6\n', 0o755)
+  box.file('bare', 'exit 8\n', 0o755)
+  const cases: readonly (readonly [number, readonly string[]])[] = [
+    [0, ['true']],
+    [1, ['false']],
+    [3, ['/bin/sh', '-c', 'exit 3']],
+    [255, ['/bin/sh', '-c', 'exit 255']],
+    [6, ['./script']],
+    [8, ['./bare']],
+    [126, ['./plain']],
+    [126, ['.']],
+    [126, ['./broken']],
+    [127, ['no-such-program']],
+    [127, ['./absent']],
+    [127, ['/tmp/absent']],
+    [127, ['']],
+    ...[1, 2, 6, 9, 11, 15].map(n => [128 + n, ['/bin/sh', '-c', `ulimit -c 0; kill -${n} $$`]] as const),
+  ]
+  for (const [code, command] of cases)
+    expect([command, (await box.run(command)).code]).toEqual([command, code])
+})
+
+conformance('P14 a reader that has gone ends the writer at once, and tells nothing', async box => {
+  const { stdout, stderr, ms } = await box.run(['yes'], {
+    through: '{ "$@"; echo "code $?" >&2; } | head -1',
+  })
+  expect(stdout).toBe('y\n')
+  expect(stderr.replace(/^pen: backend.*\n/m, '')).toBe('code 141\n')
+  expect(ms).toBeLessThan(3000)
+})
+
+conformance('P14 thousands of orphans are reaped', async box => {
+  const { stdout } = await box.run([
+    '/usr/bin/python3',
+    '-c',
+    `
+import os
+for i in range(1000):
+    if os.fork() == 0:
+        if os.fork() == 0: os._exit(0)
+        os._exit(0)
+    os.wait()
+import time; time.sleep(0.3)
+print(sum(1 for p in os.listdir('/proc') if p.isdigit() and ') Z ' in open('/proc/%s/stat' % p).read()) < 50)`,
+  ])
+  expect(stdout).toBe('True\n')
+})
