@@ -12,6 +12,8 @@ export interface Suite {
   readonly folder: string
   /** For one test, in milliseconds. */
   readonly testTimeout: number
+  /** How many files run at once, for suites of small files that do not share a thing; otherwise one after the other. */
+  readonly files?: number
   /** For the whole suite, in seconds; then it is ended and counts as failed. */
   readonly wall: number
 }
@@ -26,10 +28,11 @@ export const SUITES: readonly (Check | Suite)[] = [
     argv: ['node_modules/.bin/biome', 'ci', '--error-on-warnings', '--colors=off', '.'],
   },
   { kind: 'check', name: 'build', argv: [BUN, 'scripts/build.ts'] },
-  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 5_000, wall: 60 },
+  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 5_000, files: 4, wall: 60 },
   { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },
+  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
   { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 420 },
   { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300 },
 ]

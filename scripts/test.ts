@@ -56,6 +56,7 @@ async function runSuite(suite: Suite): Promise<Tally> {
       'test',
       '--only-failures',
       `--timeout=${suite.testTimeout}`,
+      ...(suite.files === undefined ? [] : [`--parallel=${suite.files}`]),
       '--reporter=junit',
       `--reporter-outfile=${report}`,
       suite.folder,

@@ -68,6 +68,8 @@ export interface StartOptions {
   readonly within: <T>(spawn: () => T) => T
   /** What that program needs in its environment; the sandbox does not see it. */
   readonly env: Readonly<Record<string, string>>
+  /** Called while the engine is being started and has not been told what to run: a throw ends it. */
+  readonly meanwhile: () => void
   /** Called while the command waits to start. */
   readonly beforeCommand: ((initPid: number) => void) | undefined
   /** True when `wrap` or `within` enters a network namespace that has a door. */

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
+import { hasCapabilities } from '../base/host-root.ts'
 import { libc, openPath, succeeded } from './door-libc.ts'
 
 export type Place =
@@ -40,7 +41,7 @@ export function entranceOf(place: Place): Entrance {
     case 'new': {
       // With the powers of the host's root the namespace belongs to the host. Without, it belongs to a user namespace
       // around the sandbox's own. In neither case is the sandbox's root its owner.
-      const userNamespace = mayMakeNamespaces() ? 'none' : 'own-id'
+      const userNamespace = hasCapabilities(CAP_NET_ADMIN, CAP_SYS_ADMIN) ? 'none' : 'own-id'
       const user = userNamespace === 'none' ? [] : ['--user', '--map-root-user']
       return { words: [tool('unshare'), ...user, '--net', '--'], userNamespace }
     }
@@ -97,12 +98,6 @@ function awayFromHome<T>(leave: () => void, start: () => T): T {
   } finally {
     libc().close(home)
   }
-}
-
-function mayMakeNamespaces(): boolean {
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
-  const capabilities = BigInt(`0x${effective ?? '0'}`)
-  return [CAP_NET_ADMIN, CAP_SYS_ADMIN].every(bit => ((capabilities >> BigInt(bit)) & 1n) === 1n)
 }
 
 function tool(name: 'unshare' | 'nsenter'): string {

@@ -63,6 +63,8 @@ describe('a plan', () => {
       { uid: 1234, gid: 99 },
       { uid: 1234, gid: 99 },
     ])
+    const contained = plan({}, { ...root, insteadOfRoot: undefined })
+    expect([contained.user.uid, contained.runAs]).toEqual([1000, 'self'])
     expect(plan({}).runAs).toBe('self')
   })
 

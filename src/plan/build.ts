@@ -20,6 +20,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
   const user = userInside(policy, facts)
   const tree = buildTree(policy, facts, user)
   const network = planNetwork(policy, caps)
+  const instead = facts.insteadOfRoot
   return {
     backend: caps.backend,
     isolation: caps.isolation,
@@ -30,7 +31,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     env: buildEnvironment(policy, facts),
     hostname: 'pen',
     user,
-    runAs: facts.identity.uid === 0 ? { uid: facts.insteadOfRoot.uid, gid: facts.insteadOfRoot.gid } : 'self',
+    runAs: instead === undefined ? 'self' : { uid: instead.uid, gid: instead.gid },
     network,
     limits: policy.limits,
     listedExec: policy.tools.exec === 'listed' && caps.listedExec,
@@ -50,8 +51,8 @@ function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: numbe
     return { uid, gid }
   }
   if (facts.identity.uid !== 0) return facts.identity
-  const { uid, gid, owner } = facts.insteadOfRoot
-  return owner ? { uid, gid } : INSIDE_ROOT
+  const instead = facts.insteadOfRoot
+  return instead?.owner === true ? { uid: instead.uid, gid: instead.gid } : INSIDE_ROOT
 }
 
 function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {

@@ -59,8 +59,11 @@ export interface HostFacts {
   readonly env: ReadonlyMap<string, string>
   /** The caller's own ids. */
   readonly identity: { readonly uid: number; readonly gid: number }
-  /** Whom root becomes on the host: the project's owner, or for root's own project a uid that nobody has. */
-  readonly insteadOfRoot: { readonly uid: number; readonly gid: number; readonly owner: boolean }
+  /**
+   * Whom root becomes on the host: the project's owner, or for root's own project a uid that nobody has. Undefined when
+   * the caller is not the host's root and can become nobody else.
+   */
+  readonly insteadOfRoot: { readonly uid: number; readonly gid: number; readonly owner: boolean } | undefined
   readonly shell: GuestPath
   /** Directories of the host user's PATH that lie in what the sandbox sees. */
   readonly path: readonly string[]

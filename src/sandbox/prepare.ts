@@ -1,12 +1,14 @@
 /** From a place and a command to a plan: everything before anything acts. */
 import type { Backend } from '../backend/backend.ts'
 import { chooseBackend } from '../backend/probe.ts'
+import { PenError } from '../base/error.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import type { Door } from '../gateway/door.ts'
 import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
 
 export interface PrepareOptions {
@@ -40,7 +42,8 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   }
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
-  const door = options.toRun && network.mode === 'gateway' && !network.offline ? beginDoor() : undefined
+  const door =
+    options.toRun && network.mode === 'gateway' && !network.offline ? beginDoor(loaded.policy) : undefined
   const backend = await chooseBackend(loaded.policy)
   if (options.toRun) backend.warm?.()
   const capabilities = await backend.probe()
@@ -58,9 +61,24 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
 }
 
 /** Its own modules are loaded only here: a sandbox without network does not pay for them. */
-function beginDoor(): Promise<Door> {
-  const door = import('../gateway/door.ts').then(({ openDoor }) => openDoor({ ports: [] }))
+function beginDoor({ network, acceptGaps }: Policy): Promise<Door> {
+  const ports = network.allow.map(({ rule }) => rule.port)
+  const door = import('../gateway/door.ts')
+    .then(({ openDoor }) => openDoor({ ports }))
+    .then(opened => requireRecords(opened, acceptGaps))
   // Whoever awaits it hears of a failure; until then it must not count as unheard.
   door.catch(() => undefined)
   return door
 }
+
+/** nft may be there and the kernel refuse its rules all the same: that shows only when the door is open. */
+function requireRecords(door: Door, accepted: readonly string[]): Door {
+  if (door.recordsRefusals || accepted.includes(UNRECORDED)) return door
+  door.close()
+  throw new PenError('GAP', {
+    what: `this machine cannot keep all of the policy: ${UNRECORDED} (the kernel did not take the rules of nftables, so ports that no rule names are refused without a record)`,
+    hint: `accept by name with --accept-gap ${UNRECORDED}, or use a kernel with nf_tables`,
+  })
+}
+
+const UNRECORDED = 'refusals-unrecorded'

@@ -5,6 +5,7 @@
 import { existsSync, lstatSync, mkdirSync, readlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { writeFileAtomically } from '../base/atomic-file.ts'
+import { isHostRoot } from '../base/host-root.ts'
 import type { Project } from '../config/project.ts'
 import { PASSED_ON } from '../plan/environment.ts'
 import type { HostFacts, SystemEntry } from '../plan/facts.ts'
@@ -49,7 +50,7 @@ export function surveyHost(
     }),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
-    insteadOfRoot: insteadOfRoot(policy.workspace, project.id),
+    insteadOfRoot: isHostRoot() ? insteadOfRoot(policy.workspace, project.id) : undefined,
     shell: chooseShell(policy),
     path,
     volumes: `${project.stateDir}/volumes` as HostPath,
@@ -68,7 +69,7 @@ function chooseShell({ tools }: Policy): GuestPath {
 /** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */
 const UNUSED_UIDS = 0x70000000
 
-function insteadOfRoot(workspace: string, id: string): HostFacts['insteadOfRoot'] {
+function insteadOfRoot(workspace: string, id: string): NonNullable<HostFacts['insteadOfRoot']> {
   const owner = lstatSync(workspace)
   if (owner.uid !== 0) return { uid: owner.uid, gid: owner.gid, owner: true }
   const uid = UNUSED_UIDS + Number.parseInt(id.slice(-6), 16)

@@ -47,7 +47,7 @@ export function factsFor(
     },
     env: new Map(),
     identity: { uid: 1000, gid: 1000 },
-    insteadOfRoot: { uid: 1000, gid: 1000, owner: false },
+    insteadOfRoot: undefined,
     shell: '/bin/sh' as GuestPath,
     path: [],
     volumes: '/h/u/.pen/volumes' as HostPath,

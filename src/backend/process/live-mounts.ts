@@ -6,6 +6,7 @@
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { isHostRoot } from '../../base/host-root.ts'
 import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
 import { findBeneath, O_PATH } from './beneath-root.ts'
 import { SystemCallError, systemCall } from './libc.ts'
@@ -71,7 +72,7 @@ export class ProcessMounts implements LiveMounts {
     if (nsenter === undefined) return all({ failed: 'nsenter is not installed' })
     if (!this.ready() || this.#entrance === undefined) return all({ failed: 'the sandbox cannot be entered' })
     const { mounts, owner, root } = this.#entrance
-    const user = process.getuid?.() === 0 ? [] : ['--user=/proc/self/fd/4', '--preserve-credentials']
+    const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', '--preserve-credentials']
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
     const start = () =>
       Bun.spawn([...words, ...self(), MOUNT_MODE], {

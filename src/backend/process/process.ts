@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { isHostRoot } from '../../base/host-root.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
@@ -32,8 +33,8 @@ import { type Crossing, crossStdio } from './stdio.ts'
 
 export const processBackend: Backend = {
   name: 'process',
-  // Only root maps itself away. By the time it is needed, it is there, and out of the guard's way.
-  warm: () => (process.getuid?.() === 0 ? holdMapping() : undefined),
+  // Only the host's root maps itself away. By the time it is needed, it is there, and out of the guard's way.
+  warm: () => (isHostRoot() ? holdMapping() : undefined),
   probe: async () => capabilities(),
   start,
 }
@@ -42,6 +43,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
   const undo = new UndoStack()
+  let abandon = (): void => undefined
   try {
     const needsBlock = options.beforeCommand !== undefined
     const joins = options.joinFds.length
@@ -84,6 +86,8 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     )
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
+    abandon = () => kill(-guard.pid, 'SIGKILL')
+    options.meanwhile()
 
     const etc = etcView(plan.steps.filter(isEtcStep), options.cacheDir)
     const nothing = emptyFile(options.cacheDir)
@@ -115,8 +119,18 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     if (init !== undefined) await listed?.release(init)
     return running(guard, status, crossing, undo)
   } catch (error) {
+    // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
+    abandon()
     await undo.unwind()
     throw error
+  }
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // Already gone.
   }
 }
 
@@ -126,13 +140,6 @@ function running(
   crossing: Crossing,
   undo: UndoStack,
 ): Running {
-  const kill = (pid: number, signal: NodeJS.Signals) => {
-    try {
-      process.kill(pid, signal)
-    } catch {
-      // Already gone.
-    }
-  }
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const told = status.exitCode()
     const init = status.initPid()
@@ -195,7 +202,7 @@ function requireTool(name: string, what: string): string {
   const tool = findTool(name)
   if (tool !== undefined) return tool
   throw new PenError('MISSING_TOOL', {
-    what: `${name} is not installed`,
+    what: `${name} is not installed, or not where only root could have put it`,
     hint: `install ${what}: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap`,
   })
 }

@@ -5,7 +5,7 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import type { UndoStack } from '../../base/undo.ts'
@@ -174,9 +174,9 @@ class Mapping {
       try {
         if (readlinkSync(`/proc/${this.#holder.pid}/ns/user`) !== own) return
       } catch {
-        // Not started yet, or already gone: the deadline tells.
+        // Not started yet, or already gone.
       }
-    } while (performance.now() < deadline)
+    } while (!hasEnded(this.#holder.pid) && performance.now() < deadline)
     throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
   }
 
@@ -186,6 +186,9 @@ class Mapping {
     this.#holder.kill('SIGKILL')
   }
 }
+
+/** Asked of the kernel: the runtime would tell only after this turn of its loop. */
+const hasEnded = (pid: number): boolean => / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
 
 let held: Bun.Subprocess | undefined
 

@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { keeperOf, until } from './keeper.ts'
 import { runSteps } from './steps.ts'
-import { forEachKind } from './world.ts'
-import { UP } from './zones.ts'
+import { forEachKind, inWorld, World } from './world.ts'
+import { EVIL, UP } from './zones.ts'
 
 /** Its processes are those that stand in its project. */
 function alive(workspace: string): number[] {
@@ -140,5 +140,39 @@ forEachKind(
     expect(code).toBe(125)
     expect(err).toContain('could not write the audit')
     expect(err).toContain('free space on that file system; until then no connection is made')
+  },
+)
+
+inWorld(
+  'P20 where the kernel takes no rules, pen asks first, and then serves the allowed ports',
+  async () => {
+    const world = await World.get()
+    using project = world.project({ name: 'root', user: 'root' })
+    const heard = world.listen()
+    // Here nft is a program that always fails.
+    const wrap = [
+      'unshare',
+      '--mount',
+      'sh',
+      '-c',
+      'mount --bind /bin/false "$(readlink -f /usr/sbin/nft)"; exec "$@"',
+      '-',
+    ]
+    const allow = ['allowed.test:80', 'allowed.test:8080', `${UP}:7`]
+    const script = `curl -s http://allowed.test/; curl -s http://allowed.test:8080/; curl -s -o /dev/null -w '%{http_code}\\n' http://evil.test/
+    curl -s -m2 http://evil.test:9999/; echo $?; dig +short +time=1 +tries=1 @${EVIL} x.evil.test; timeout 2 bash -c 'head -1 </dev/tcp/${UP}/7'`
+    const refused = await project.run(script, { allow, wrap })
+    expect(refused.code).toBe(125)
+    expect(refused.err).toContain('--accept-gap refusals-unrecorded')
+    expect(refused.out).toBe('')
+    const { out, audit } = await project.run(script, {
+      allow,
+      wrap,
+      flags: ['--accept-gap', 'refusals-unrecorded'],
+    })
+    expect(out).toContain(`hello from ${UP} 80\nhello from ${UP} 8080\n403\n7\n`)
+    expect(out).toEndWith(`welcome to ${UP} 7\n`)
+    expect(new Set(heard.left)).toEqual(new Set([`tcp ${UP} 80`, `tcp ${UP} 8080`, `tcp ${UP} 7`]))
+    expect(audit.filter(({ kind }) => kind === 'connection-denied').length).toBe(1)
   },
 )

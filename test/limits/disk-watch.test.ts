@@ -11,10 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { startRaw } from '../../test/limits/raw-sandbox.ts'
-import { DiskWatch } from './disk-watch.ts'
-import { measureGrowth } from './growth.ts'
-import type { LimitHit } from './limit-hit.ts'
+import { DiskWatch } from '../../src/limits/disk-watch.ts'
+import { measureGrowth } from '../../src/limits/growth.ts'
+import type { LimitHit } from '../../src/limits/limit-hit.ts'
+import { startRaw } from './raw-sandbox.ts'
 
 const MIB = 2 ** 20
 const BOUND = 64 * MIB

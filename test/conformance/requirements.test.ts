@@ -1,0 +1,195 @@
+import { expect } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, rmdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Box, quote } from './box.ts'
+import { conformance } from './conformance.ts'
+import { isRoot } from './launcher.ts'
+
+/** The command leaves a mark: whatever pen says, this is how we know that it did not run. */
+const MARK = 'echo ran > mark'
+const ran = (box: Box, cwd = box.project) => existsSync(join(cwd, 'mark'))
+
+/** pen in a mount namespace of the test's own, in which something of the machine is missing. */
+const without = (box: Box, change: string) => {
+  const { uid, gid, become } = box.launcher.who
+  const again = become.length === 0 && uid === 0 ? '' : `setpriv --reuid=${uid} --regid=${gid} --clear-groups`
+  return `exec unshare -m sh -c ${quote(`${change}; exec ${again} "$@"`)} sh "$@"`
+}
+const onlyRootLauncher = { only: ({ who }: { who: { uid: number } }) => isRoot && who.uid === 0 }
+
+conformance(
+  'P20 without bubblewrap nothing runs, and pen says what to install; PATH has no say in it',
+  async box => {
+    box.file('node_modules/.bin/bwrap', '#!/bin/sh\necho ran > mark\n', 0o755)
+    const missing = await box.sh(MARK, {
+      through: without(
+        box,
+        'mount --bind /dev/null "$(readlink -f /usr/bin/bwrap)"; mount --bind /dev/null /usr/bin/bwrap',
+      ),
+      env: { PATH: `${box.project}/node_modules/.bin:/usr/bin:/bin` },
+    })
+    expect([missing.code, ran(box)]).toEqual([125, false])
+    expect(missing.stderr).toContain('MISSING_TOOL: bwrap is not installed')
+    expect(missing.stderr).toContain('apt-get install bubblewrap')
+    expect((await box.sh(MARK, { env: { PATH: `${box.project}/node_modules/.bin` } })).code).toBe(0)
+    expect(ran(box)).toBe(true)
+  },
+  onlyRootLauncher,
+)
+
+conformance(
+  'P20 root that cannot give itself away runs nothing',
+  async box => {
+    for (const through of [
+      'exec unshare -Ur "$@"',
+      'exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin "$@"',
+    ]) {
+      const refused = await box.sh(MARK, { through })
+      expect([through, refused.code, ran(box)]).toEqual([through, 125, false])
+      expect(refused.stderr).toContain('cure: run pen as an ordinary user')
+    }
+  },
+  onlyRootLauncher,
+)
+
+conformance(
+  'P20 where user namespaces are blocked nothing runs, and pen says how to allow them',
+  async box => {
+    // A namespace in which every id is what it was, so that nothing but the limit differs.
+    const blocked = await box.sh(MARK, {
+      through: `mkfifo ../go
+        unshare -U sh -c 'read x <../go; exec "$@"' sh \
+          sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"' sh "$@" &
+        until [ "$(readlink /proc/$!/ns/user)" != "$(readlink /proc/self/ns/user)" ]; do sleep 0.01; done
+        for map in uid_map gid_map; do echo 0 0 4294967295 > /proc/$!/$map; done
+        echo > ../go; wait $!`,
+    })
+    expect([blocked.code, ran(box)]).toEqual([125, false])
+    expect(blocked.stderr).toContain('user namespaces are blocked here')
+    expect(blocked.stderr).toMatch(/apparmor_restrict_unprivileged_userns=0|unprivileged_userns_clone=1/)
+  },
+  onlyRootLauncher,
+)
+
+conformance('P20 what cannot be asked for stops before anything runs, with a cure', async box => {
+  const cases: readonly (readonly [number, readonly string[]])[] = [
+    [125, ['--isolation', 'vm']],
+    [2, ['--read', '/']],
+    [2, ['--write', box.home]],
+    [2, ['--write', '/proc']],
+    [2, ['--read', '~root/x']],
+    [2, ['--limit', 'memory=4G']],
+    [2, ['--wall', '0s']],
+    [2, ['--env', '=x']],
+    [2, ['--no-such-flag']],
+    [2, ['--profile', 'loose']],
+    [125, ['--deny', '**/secret']],
+  ]
+  for (const [code, flags] of cases) {
+    const { code: actual, stderr } = await box.sh(MARK, { flags })
+    expect([flags, actual, ran(box)]).toEqual([flags, code, false])
+    expect([flags, /^ {2}cure: \S/m.test(stderr)]).toEqual([flags, true])
+  }
+  expect(
+    (await box.sh(MARK, { flags: ['--deny', '**/secret', '--accept-gap', 'deny-any-depth'] })).code,
+  ).toBe(0)
+  expect(ran(box)).toBe(true)
+})
+
+conformance(
+  'P20 a home that cannot be used stops the run with what is wrong; a good one does not',
+  async box => {
+    const locked = box.directory(join(box.root, 'locked'))
+    const file = box.file(join(box.root, 'file'), '')
+    chmodSync(locked, 0o555)
+    for (const HOME of [
+      'relative',
+      './x',
+      '',
+      '/nonexistent/home',
+      file,
+      `${box.root}/new\nline`,
+      ...(isRoot && box.launcher.who.uid === 0 ? [] : [locked]),
+    ]) {
+      const { code, stderr } = await box.sh(MARK, { env: { HOME } })
+      expect([HOME, code, ran(box)]).toEqual([HOME, 125, false])
+      expect([HOME, /cure: /.test(stderr)]).toEqual([HOME, true])
+    }
+    const deep = box.directory(join(box.root, 'd'.repeat(120)))
+    expect((await box.sh(MARK, { env: { HOME: deep, XDG_RUNTIME_DIR: `/${'x'.repeat(150)}` } })).code).toBe(0)
+  },
+)
+
+conformance('P20 HOME unset is the one of the account', async box => {
+  const { code } = await box.sh(MARK, { env: { HOME: undefined } })
+  expect([code, ran(box)]).toEqual([0, true])
+})
+
+conformance('P20 every name of a project works literally', async box => {
+  for (const name of [
+    'with space',
+    'ünï–日本',
+    '-dash',
+    'quo\'te"s',
+    '$(echo x)`y`',
+    'back\\slash',
+    '[WIP]*?',
+    'a:b,c=d',
+    'new\nline',
+    'x'.repeat(200),
+    '%s',
+    '.hidden',
+    '~',
+  ]) {
+    const cwd = box.directory(join(box.home, 'names', name))
+    const { code, stdout, stderr } = await box.sh(`${MARK}; pwd`, { cwd })
+    expect([name, code, code === 0 ? '' : stderr]).toEqual([name, 0, ''])
+    expect([stdout, ran(box, cwd)]).toEqual([`${cwd}\n`, true])
+  }
+})
+
+conformance(
+  'P20 the directory decides, not what PWD says: through a link, from below, or gone',
+  async box => {
+    symlinkSync(box.project, join(box.home, 'link'))
+    const linked = await box.sh('pwd -P; echo x > by-link', {
+      cwd: join(box.home, 'link'),
+      env: { PWD: '/etc' },
+    })
+    expect(linked.stdout).toBe(`${box.project}\n`)
+    expect(existsSync(join(box.project, 'by-link'))).toBe(true)
+    const gone = join(box.home, 'gone')
+    mkdirSync(gone)
+    const { code, stderr } = await box.sh(MARK, {
+      through: `cd ${quote(gone)} && rmdir ${quote(gone)} && exec "$@"`,
+    })
+    expect([code, ran(box)]).toEqual([1, false])
+    expect(stderr).toContain('directory was deleted')
+    if (existsSync(gone)) rmdirSync(gone)
+  },
+)
+
+conformance(
+  'P20 a project that is read-only, or on another file system, can be worked in as far as that goes',
+  async box => {
+    box.file('source', 'S')
+    chmodSync(box.project, 0o555)
+    if (!(isRoot && box.launcher.who.uid === 0))
+      expect((await box.sh('cat source; echo x > new')).stdout).toBe('S')
+    chmodSync(box.project, 0o755)
+    if (!isRoot) return
+    const memory = without(
+      box,
+      `mount -t tmpfs -o mode=777 none ${quote(box.project)}; cd ${quote(box.project)}; chown ${box.launcher.who.uid} .`,
+    )
+    if (box.launcher.who.uid !== 0) return
+    const { stdout, stderr } = await box.sh('echo x > new && cat new && id -u', { through: memory })
+    expect([stdout, stdout === '' ? stderr : '']).toEqual(['x\n1000\n', ''])
+  },
+)
+
+conformance('P20 pen in pen says no', async box => {
+  const { code, stderr } = await box.sh(MARK, { env: { AGENT_IN_SANDBOX: '1' } })
+  expect([code, ran(box)]).toEqual([125, false])
+  expect(stderr).toContain('INSIDE_SANDBOX')
+})
