@@ -5,7 +5,15 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import type { UndoStack } from '../../base/undo.ts'
