@@ -71,7 +71,7 @@ export interface StartOptions {
   /** Called while the engine is being started and has not been told what to run: a throw ends it. */
   readonly meanwhile: () => void
   /** Called while the command waits to start. */
-  readonly beforeCommand: ((initPid: number) => void) | undefined
+  readonly beforeCommand: ((initPid: number) => Promise<void>) | undefined
   /** True when `wrap` or `within` enters a network namespace that has a door. */
   readonly insideDoor: boolean
 }

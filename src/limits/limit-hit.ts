@@ -30,9 +30,16 @@ const size = (bytes: number): string =>
 
 const seconds = (ms: number): string => `${+(ms / 1000).toFixed(1)} s`
 
+/** Less than this of waiting for a CPU is how a share works, and no event. */
+const SLOWED_MS = 300
+
+export const isWorthTelling = (hit: LimitHit): boolean => hit.limit !== 'cpus' || hit.amount >= SLOWED_MS
+
 /** One line for a person. It holds no text from the sandbox. */
 export function describeHit(hit: LimitHit): string {
   const note = hit.note === undefined ? '' : ` (${hit.note})`
+  if (hit.what === 'refused' && (hit.limit === 'memory' || hit.limit === 'disk'))
+    return `limits.${hit.limit} bounds scratch to ${size(hit.bound)}: writes were refused${note}`
   switch (hit.limit) {
     case 'memory':
       return `the sandbox was stopped: it used ${size(hit.used)} of memory, limits.memory is ${size(hit.bound)}${note}`
@@ -48,6 +55,6 @@ export function describeHit(hit: LimitHit): string {
     case 'wall':
       return `the sandbox was stopped after ${seconds(hit.used)}, limits.wall is ${seconds(hit.bound)}${note}`
     case 'files':
-      return `limits.files (${hit.bound}) was reached${note}`
+      return `limits.files (${hit.bound}) was reached: a process could open no more${note}`
   }
 }

@@ -8,6 +8,7 @@ import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { ALL, boundsProcessesByNamespace, type Found, meansHere } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
+import { RoomWatch } from './room-watch.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeArguments, scopeOf } from './systemd-scope.ts'
 import { Watchdog } from './watchdog.ts'
@@ -54,6 +55,7 @@ export class LimitHandle {
   readonly #found: Found
   #cgroup: Cgroup | undefined
   readonly #disk: DiskWatch
+  readonly #room: RoomWatch
   #watchdog: Watchdog | undefined
   #init: { readonly pid: number; readonly startTime: string | undefined } | undefined
   readonly #timers = new Set<NodeJS.Timeout>()
@@ -77,6 +79,7 @@ export class LimitHandle {
     // The init counts too.
     this.nproc = !found.held.has('pids') && boundsProcessesByNamespace() ? options.limits.pids + 1 : undefined
     this.#disk = new DiskWatch(budgets(options), hit => this.#hit(hit))
+    this.#room = new RoomWatch(options.limits, hit => this.#hit(hit))
   }
 
   #open(): Cgroup | undefined {
@@ -101,6 +104,7 @@ export class LimitHandle {
     }
     if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
     this.#repeat(() => this.#disk.look(init))
+    this.#repeat(() => this.#room.look(init))
   }
 
   /** Heard once for each limit that is reached, while the sandbox runs. One that is `killed` has been ended already. */
@@ -126,6 +130,7 @@ export class LimitHandle {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#watchdog?.stop()
     this.#disk.stop()
+    this.#room.finish()
     this.#readCounters(true)
     for (const hit of this.#watchdog?.hits() ?? []) this.#note(hit)
     this.#cgroup?.close()
@@ -180,7 +185,7 @@ export class LimitHandle {
       this.#hit({ limit: 'memory', what: 'killed', used: memory, bound: memory, amount: oomKills })
     if (refusedForks > 0)
       this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: refusedForks })
-    // Being slowed down is how a share of the CPU works, no event to interrupt anybody for.
+    // Being slowed down a little is how a share of the CPU works, no event to interrupt anybody for.
     if (last && throttledMs > 0)
       this.#note({
         limit: 'cpus',

@@ -1,6 +1,9 @@
 /** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
+import { readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import { findTool } from '../base/find-tool.ts'
+import { capture } from '../base/spawn.ts'
 
 const RLIMIT_NPROC = 6
 
@@ -31,13 +34,32 @@ function libc(): ReturnType<typeof open> {
  * For the init of a sandbox before its command starts. In a user namespace of its own only the sandbox's processes
  * count, from Linux 5.14 on. It does not bind when the sandbox's uid is 0 on the host.
  */
-export function setProcessLimit(pid: number, limits: { readonly nproc: number }): void {
+export async function setProcessLimit(pid: number, limits: { readonly nproc: number }): Promise<void> {
   const pair = new BigUint64Array([BigInt(limits.nproc), BigInt(limits.nproc)])
-  if (libc().prlimit64(pid, RLIMIT_NPROC, ptr(pair), null) !== 0)
-    throw new PenError('LIMIT', {
-      what: `the number of processes could not be limited to ${limits.nproc}`,
-      hint: 'it may not be more than the hard limit that pen itself runs under (ulimit -Hu)',
-    })
+  if (libc().prlimit64(pid, RLIMIT_NPROC, ptr(pair), null) === 0) return
+  if (await asItsOwner(pid, `--nproc=${limits.nproc}:${limits.nproc}`)) return
+  throw new PenError('LIMIT', {
+    what: `the number of processes could not be limited to ${limits.nproc}`,
+    hint: 'it may not be more than the hard limit that pen itself runs under (ulimit -Hu)',
+  })
+}
+
+/** Root without CAP_SYS_RESOURCE, as in many containers, may not do what the sandbox's own user may: lower a bound. */
+async function asItsOwner(pid: number, bound: string): Promise<boolean> {
+  const [setpriv, prlimit] = [findTool('setpriv'), findTool('prlimit')]
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  const [uid, gid] = ['Uid', 'Gid'].map(key => new RegExp(`^${key}:\\s*(\\d+)`, 'm').exec(status)?.[1])
+  if (process.getuid?.() !== 0 || uid === '0' || setpriv === undefined || prlimit === undefined) return false
+  const words = [
+    setpriv,
+    `--reuid=${uid}`,
+    `--regid=${gid}`,
+    '--clear-groups',
+    prlimit,
+    `--pid=${pid}`,
+    bound,
+  ]
+  return (await capture(words, { env: {}, timeoutMs: 2000 })).code === 0
 }
 
 const MASK_BYTES = 128

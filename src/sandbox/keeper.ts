@@ -8,7 +8,7 @@ import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
-import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
+import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { policyData } from '../plan/data.ts'
 import { LivePolicy } from './live-policy.ts'
@@ -17,6 +17,9 @@ import { describeRepository, findRepositories, INDEX_UNREAD, searchBudget } from
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
 import { type PlaceWatch, watchPlaces } from './watch-places.ts'
+
+/** A run that is over before costs more in compiling than it gains: its end took five milliseconds instead of two. */
+const WORTH_COMPILING_MS = 100
 
 export interface Kept {
   readonly prepared: Prepared
@@ -38,6 +41,7 @@ export class Keeper {
   readonly #kept: Kept
   readonly #began = Date.now()
   readonly #told: string[] = []
+  readonly #recorded = new Set<string>()
 
   constructor(kept: Kept) {
     this.#kept = kept
@@ -50,20 +54,30 @@ export class Keeper {
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
     const wall = setTimeout(() => stopping.ask('wall'), plan.limits.wall)
+    let compiling: NodeJS.Timeout | undefined
     try {
       this.#recordStart()
-      limits.onHit(hit => audit.record({ kind: 'limit-hit', ...recordOf(hit) }))
+      limits.onHit(hit => {
+        try {
+          this.#recordHit(hit)
+        } catch (error) {
+          stopping.failed(error)
+        }
+      })
       const init = running.initPid()
       if (init !== undefined && limits.nproc === undefined) limits.attach(init)
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
-      // What comes now may be hours of traffic: worth compiling, unlike everything before.
-      Bun.unsafe.setJITPolicy(1)
+      // What outlives this may be hours of traffic: worth compiling, unlike everything before.
+      compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
       await network.finish()
       if (stopping.failure !== undefined) throw stopping.failure
-      const hits = await limits.finish()
-      for (const hit of hits) if (hit.limit !== 'cpus') this.#told.push(`limit: ${describeHit(hit)}`)
+      const hits = (await limits.finish()).filter(isWorthTelling)
+      for (const hit of hits) {
+        this.#recordHit(hit)
+        this.#told.push(`limit: ${describeHit(hit)}`)
+      }
       this.#told.push(...refusals.lines())
       const exitCode = this.#exitCode(ending, stopping, hits)
       this.#told.push(...this.#repositoriesFound())
@@ -74,6 +88,7 @@ export class Keeper {
       throw error
     } finally {
       clearTimeout(wall)
+      clearTimeout(compiling)
       stopping.done()
       forget()
     }
@@ -133,11 +148,19 @@ export class Keeper {
     })
   }
 
+  /** Once for each: most are heard of while the sandbox runs, the last word of a counter only at the end. */
+  #recordHit(hit: LimitHit): void {
+    const event = `${hit.limit} ${hit.what}`
+    if (this.#recorded.has(event)) return
+    this.#kept.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
+    this.#recorded.add(event)
+  }
+
   #exitCode(ending: Ending, stopping: Stopping, hits: readonly LimitHit[]): ExitCode {
     if (stopping.reason === 'wall') {
       const { wall } = this.#kept.prepared.plan.limits
       const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
-      this.#kept.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
+      this.#recordHit(hit)
       this.#told.push(`limit: ${describeHit(hit)}`)
       return EXIT.timeout
     }

@@ -73,8 +73,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       beforeCommand:
         nproc === undefined
           ? undefined
-          : init => {
-              setProcessLimit(init, { nproc })
+          : async init => {
+              await setProcessLimit(init, { nproc })
               limits.attach(init)
             },
       insideDoor: wayOut !== undefined,

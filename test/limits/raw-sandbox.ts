@@ -64,7 +64,7 @@ export async function startRaw(argv: readonly string[], options: RawOptions = {}
   )
   closeSync(status)
   const init = await initOf(`${dir}/status`, child)
-  if (options.nproc !== undefined) setProcessLimit(init, { nproc: options.nproc })
+  if (options.nproc !== undefined) await setProcessLimit(init, { nproc: options.nproc })
   options.attach?.(init)
   child.stdin.write('x')
   await child.stdin.end()

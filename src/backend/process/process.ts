@@ -112,7 +112,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const status = new BwrapStatus(guard.statusFd)
     if (options.beforeCommand !== undefined) {
       const init = status.initPid()
-      if (init !== undefined) options.beforeCommand(init)
+      if (init !== undefined) await options.beforeCommand(init)
       guard.unblock()
     }
     const init = listed === undefined ? undefined : status.initPid()
