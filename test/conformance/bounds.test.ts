@@ -1,0 +1,155 @@
+import { expect } from 'bun:test'
+import { join } from 'node:path'
+import { quote } from './box.ts'
+import { conformance } from './conformance.ts'
+import { isRoot, PEN } from './launcher.ts'
+import { events, limited, told } from './limit-events.ts'
+
+/** Holds so many MiB for a second, in a way that the bound must see. */
+const hold = (mib: number, how: string): string[] => [
+  '/usr/bin/python3',
+  '-c',
+  `import os, time
+size = ${mib} << 20
+${how}
+time.sleep(1); print('survived')`,
+]
+const IN_ONE = 'kept = bytearray(b"x") * size'
+const WAYS: Readonly<Record<string, string>> = {
+  'in one process': IN_ONE,
+  'in many processes':
+    'for i in range(8):\n  if os.fork() == 0: kept = bytearray(b"x") * (size // 8); time.sleep(1); os._exit(0)',
+  'in a file without a name': 'fd = os.memfd_create("x"); os.posix_fallocate(fd, 0, size)',
+  'in files of /tmp and /dev/shm':
+    'kept = bytearray(b"x") * (size - (56 << 20))\nfor d in ["/tmp", "/dev/shm"]:\n  open(d + "/x", "wb").write(bytes(28 << 20))',
+}
+
+conformance('P13 memory beyond the bound ends the sandbox, wherever it is held; less does not', async box => {
+  const tries = Object.entries(WAYS).map(async ([way, how], i) => {
+    const cwd = box.directory(join(box.home, `way${i}`))
+    const over = await box.run(hold(160, how), limited('memory=128MiB', { cwd }))
+    expect([way, over.code, over.stdout]).toEqual([way, 137, ''])
+    expect([way, told(over)]).toEqual([
+      way,
+      [expect.stringMatching(/^the sandbox was stopped: .* limits\.memory is 128 MiB/)],
+    ])
+    expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
+    const under = await box.run(hold(64, how), limited('memory=256MiB', { cwd }))
+    expect([way, under.code, under.stdout.trim().split('\n').at(-1), told(under)]).toEqual([
+      way,
+      0,
+      'survived',
+      [],
+    ])
+    expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
+  })
+  await Promise.all(tries)
+})
+
+/** Starts so many children or threads, prints how many came to be, and holds them for a while. */
+const many = (count: number, how: 'fork' | 'thread') => [
+  '/usr/bin/python3',
+  '-c',
+  `import os, threading, time
+n = 0
+try:
+  for i in range(${count}):
+    if '${how}' == 'thread': threading.Thread(target=time.sleep, args=(0.7,), daemon=True).start()
+    elif os.fork() == 0: time.sleep(0.7); os._exit(0)
+    n += 1
+except (OSError, RuntimeError): pass
+time.sleep(0.6); print(n)`,
+]
+
+conformance('P13 processes and threads beyond the bound are refused, and the sandbox goes on', async box => {
+  const tries = (['fork', 'thread'] as const).map(async how => {
+    const cwd = box.directory(join(box.home, how))
+    const over = await box.run(many(200, how), limited('pids=30', { cwd }))
+    expect([how, over.code]).toEqual([how, 0])
+    expect(Number(over.stdout)).toBeWithin(20, 31)
+    expect([how, told(over)]).toEqual([how, [expect.stringMatching(/^limits\.pids \(30\) was reached/)]])
+    expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
+    const under = await box.run(many(20, how), limited('pids=30', { cwd }))
+    expect([how, under.code, under.stdout, told(under)]).toEqual([how, 0, '20\n', []])
+    expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
+  })
+  await Promise.all(tries)
+})
+
+const SPIN = 'for i in 1 2 3; do timeout 2 sh -c "while :; do :; done" & done; wait; times'
+
+conformance(
+  'P13 a share of the processors is no more than that, and priority cannot be raised',
+  async box => {
+    const spun = await box.sh(SPIN, limited('cpus=0.5'))
+    const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
+    expect(Number(seconds)).toBeWithin(0.2, 1.6)
+    expect([spun.code, told(spun)]).toEqual([
+      0,
+      [expect.stringMatching(/^limits\.cpus \(0\.5\) slowed the sandbox down for/)],
+    ])
+    expect(events(box)).toEqual(['cpus throttled'])
+    const calm = await box.sh(
+      'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
+      limited('cpus=2'),
+    )
+    expect([calm.stdout, told(calm)]).toEqual(['0\n7\n', []])
+    expect(events(box)).toEqual(['cpus throttled'])
+  },
+)
+
+const openMany = (count: number) => [
+  '/usr/bin/python3',
+  '-c',
+  `import os, time
+n = 3
+try:
+  while n < ${count}: os.open('/dev/null', 0); n += 1
+except OSError as error: print(error.errno)
+print(n); time.sleep(0.7)`,
+]
+
+conformance('P13 open files beyond the bound are refused, in every process alike', async box => {
+  const over = await box.run(openMany(500), limited('files=100'))
+  expect([over.code, over.stdout]).toEqual([0, '24\n100\n'])
+  expect(told(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
+  expect(events(box)).toEqual(['files refused'])
+  const under = await box.run(openMany(90), limited('files=100'))
+  expect([under.code, under.stdout, told(under)]).toEqual([0, '90\n', []])
+  const child = await box.sh(
+    `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`,
+    limited('files=100'),
+  )
+  expect(child.stdout).toBe('no\n24\n100\n')
+})
+
+conformance('P13 wall time is an event too', async box => {
+  const { code, ...rest } = await box.sh('sleep 60', { flags: ['--wall', '200ms'] })
+  expect([code, told({ code, ...rest })]).toEqual([
+    124,
+    ['the sandbox was stopped after 0.2 s, limits.wall is 0.2 s'],
+  ])
+  expect(events(box)).toEqual(['wall killed'])
+  expect((await box.sh('exit 6', { flags: ['--wall', '30s'] })).code).toBe(6)
+})
+
+conformance(
+  'P13 without a cgroup that it may use, pen says that it is weaker, and the bounds hold',
+  async box => {
+    const through = `exec unshare -m sh -c ${quote('umount -Rl /sys/fs/cgroup; exec "$@"')} sh "$@"`
+    const memory = await box.run(hold(300, IN_ONE), limited('memory=128MiB', { through }))
+    expect([memory.code, memory.stdout]).toEqual([137, ''])
+    expect(memory.stderr).toMatch(/weaker: limit-memory, limit-cpus, limit-disk/)
+    const pids = await box.run(many(200, 'fork'), limited('pids=30', { through }))
+    expect(Number(pids.stdout)).toBeWithin(20, 31)
+    const cpus = await box.sh(SPIN, limited('cpus=0.5', { through }))
+    expect(Number(/\n0m([\d.]+)s/.exec(cpus.stdout)?.[1])).toBeWithin(0.2, 1.6)
+    expect(events(box)).toEqual(['memory killed', 'pids refused', 'cpus throttled'])
+    const { stdout } = Bun.spawnSync(
+      ['sh', '-c', `${through.replace('exec', '')}`, 'sh', PEN, 'plan', '--offline'],
+      { cwd: box.project, env: box.env() },
+    )
+    expect(stdout.toString()).toMatch(/^weaker: limit-memory: /m)
+  },
+  { only: ({ who }) => isRoot && who.uid === 0 },
+)

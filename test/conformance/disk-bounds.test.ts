@@ -1,0 +1,175 @@
+import { expect } from 'bun:test'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Box, quote } from './box.ts'
+import { conformance } from './conformance.ts'
+import { PEN, type Ran, type RunOptions } from './launcher.ts'
+import { events, limited, told } from './limit-events.ts'
+
+const MIB = 2 ** 20
+const GIB = 2 ** 30
+
+/** Bytes that a file takes, and when it was first seen beyond the bound. */
+async function grow(
+  box: Box,
+  file: string,
+  bound: number,
+  options: RunOptions,
+): Promise<Ran & { over: number; late: number }> {
+  const run = box.start(
+    [
+      '/bin/sh',
+      '-c',
+      `mkdir -p "$(dirname ${quote(file)})"; head -c 5G /dev/zero > ${quote(file)}; echo survived`,
+    ],
+    options,
+  )
+  let passed: number | undefined
+  const size = () => (statSync(file, { throwIfNoEntry: false })?.blocks ?? 0) * 512
+  const timer = setInterval(() => {
+    if (size() > bound) passed ??= performance.now()
+  }, 10)
+  const ran = await run.ended
+  clearInterval(timer)
+  return { ...ran, over: size() / bound, late: passed === undefined ? 0 : performance.now() - passed }
+}
+
+conformance(
+  'P13 5 GiB written under a disk of 1 GiB are stopped within two seconds, or 10 % beyond it',
+  async box => {
+    const { code, stdout, over, late, ...rest } = await grow(
+      box,
+      join(box.project, 'big'),
+      GIB,
+      limited('disk=1GiB'),
+    )
+    expect([code, stdout]).toEqual([137, ''])
+    expect(over).toBeGreaterThanOrEqual(1)
+    expect(late < 2000 || over <= 1.1).toBe(true)
+    expect(told({ code, stdout, ...rest })).toEqual([
+      expect.stringMatching(/^the sandbox was stopped: it wrote 1[.\d]* GiB, limits\.disk is 1 GiB$/),
+    ])
+    expect(events(box)).toEqual(['disk killed'])
+  },
+  { timeout: 60_000 },
+)
+
+conformance('P13 so it is in ./output and in a granted place; less is left alone', async box => {
+  const granted = box.directory(join(box.home, 'granted'))
+  const cases = [
+    ['output', join(box.project, 'output/big'), ['--limit', 'output=64MiB']],
+    ['disk', join(granted, 'big'), ['--limit', 'disk=64MiB', '--write', granted]],
+  ] as const
+  for (const [limit, file, flags] of cases) {
+    const { code, stdout, over, late, ...rest } = await grow(box, file, 64 * MIB, { flags })
+    expect([limit, code, stdout]).toEqual([limit, 137, ''])
+    expect([limit, late < 2000 || over <= 1.1]).toEqual([limit, true])
+    expect(told({ code, stdout, ...rest })).toEqual([expect.stringContaining(`limits.${limit} is 64 MiB`)])
+    expect(events(box).at(-1)).toBe(`${limit} killed`)
+    const under = await box.sh(`head -c 40m /dev/zero > ${quote(`${file}2`)}; sleep 0.6; echo survived`, {
+      flags,
+    })
+    expect([limit, under.code, under.stdout, told(under)]).toEqual([limit, 0, 'survived\n', []])
+  }
+  expect(events(box)).toEqual(['output killed', 'disk killed'])
+})
+
+conformance(
+  'P13 scratch is full when it is full, and that is told even when the program went at once',
+  async box => {
+    const tries = ['/tmp', '/home/agent', '/dev/shm', '/var/tmp'].map(async (place, i) => {
+      const cwd = box.directory(join(box.home, `place${i}`))
+      const over = await box.sh(
+        `sleep 0.3; exec head -c 200m /dev/zero > ${place}/big`,
+        limited('disk=32MiB', { cwd }),
+      )
+      expect([place, over.code]).toEqual([place, 1])
+      expect(over.stderr).toContain('No space left on device')
+      expect(told(over)).toEqual([
+        expect.stringMatching(new RegExp(`^limits\\.disk bounds scratch to .*\\(${place} is full\\)$`)),
+      ])
+      expect([place, events(box, cwd)]).toEqual([place, ['disk refused']])
+    })
+    await Promise.all(tries)
+    const under = await box.sh(
+      'head -c 4m /dev/zero > /tmp/x; head -c 4m /dev/zero > ~/x; sleep 0.5; echo survived',
+      limited('disk=32MiB'),
+    )
+    expect([under.stdout, told(under), events(box)]).toEqual(['survived\n', [], []])
+  },
+)
+
+/** Everything at once, as long as it may: children that fork, spin, allocate, open and write. Bounded by the sandbox and by time. */
+const STORM = `import os, time
+print('up', flush=True)
+start = time.time()
+def child():
+  time.sleep(0.3)
+  while time.time() < start + 4: pass
+  os._exit(0)
+kept = []
+while time.time() < start + 4:
+  try:
+    if os.fork() == 0: child()
+  except OSError: pass
+  try: kept.append(os.open('/dev/null', 0))
+  except OSError: pass
+  try: open('f%d' % (len(kept) % 50), 'wb').write(bytes(100000))
+  except OSError: pass
+  if len(kept) % 10 == 0: os.write(1, b'x' * 60000)`
+
+conformance(
+  'P13 while a sandbox storms, its keeper is small and heeds, and another sandbox works',
+  async box => {
+    const other = box.directory(join(box.home, 'other'))
+    const flags = [
+      '--limit',
+      'pids=40',
+      '--limit',
+      'cpus=0.5',
+      '--limit',
+      'memory=256MiB',
+      '--limit',
+      'files=64',
+    ]
+    const storm = box.start(['/usr/bin/python3', '-c', STORM], { through: 'exec "$@"', flags })
+    await storm.printed('up')
+    await Bun.sleep(700)
+    const beside = await box.sh('echo well', { cwd: other })
+    expect([beside.code, beside.stdout, told(beside)]).toEqual([0, 'well\n', []])
+    expect(beside.ms).toBeLessThan(2000)
+    const status = readFileSync(`/proc/${storm.child.pid}/status`, 'utf8')
+    expect(Number(/VmHWM:\s*(\d+)/.exec(status)?.[1]) * 1024).toBeLessThan(150 * MIB)
+    const asked = performance.now()
+    storm.child.kill('SIGTERM')
+    const { code } = await storm.ended
+    expect([code, performance.now() - asked < 2000]).toEqual([143, true])
+    expect(events(box)).toContain('pids refused')
+  },
+)
+
+conformance('P13 a reader that does not read makes the writer wait, not pen grow', async box => {
+  const run = box.start(['/bin/sh', '-c', 'head -c 1G /dev/zero'], {
+    through: `${quote(PEN)} version >/dev/null; "$@" & echo $! >&2; wait`,
+  })
+  run.child.stdout?.pause()
+  await Bun.sleep(800)
+  const pens = readdirSync('/proc').filter(
+    pid => /^\d+$/.test(pid) && cmdline(pid).includes('head -c 1G') && cmdline(pid).startsWith(PEN),
+  )
+  expect(pens.length).toBeGreaterThan(0)
+  for (const pid of pens)
+    expect(
+      Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024,
+    ).toBeLessThan(150 * MIB)
+  run.child.stdout?.destroy()
+  await run.ended
+})
+
+function cmdline(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
+}

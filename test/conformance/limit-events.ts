@@ -1,0 +1,33 @@
+/** What a run says of its limits: on stderr, and in the audit. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import type { Ran, RunOptions } from './launcher.ts'
+
+/** What the audit of a project says of its limits, as `limit consequence`, in order. */
+export function events(box: Box, project = box.project): string[] {
+  const sandboxes = join(box.home, '.pen/sandboxes')
+  const name = project.split('/').at(-1) ?? ''
+  return readdirSync(sandboxes)
+    .filter(sandbox => sandbox.startsWith(`${name}-`))
+    .flatMap(sandbox => {
+      const dir = join(sandboxes, sandbox, 'audit')
+      return readdirSync(dir)
+        .sort()
+        .map(file => readFileSync(join(dir, file), 'utf8'))
+    })
+    .flatMap(text => text.trim().split('\n'))
+    .map(line => JSON.parse(line) as Record<string, string>)
+    .filter(({ kind }) => kind === 'limit-hit')
+    .sort((a, b) => ((a['time'] ?? '') < (b['time'] ?? '') ? -1 : 1))
+    .map(({ limit, reason }) => `${limit} ${reason}`)
+}
+
+/** What pen said of limits, without its name. */
+export const told = ({ stderr }: Ran): string[] =>
+  [...stderr.matchAll(/^pen: limit: (.*)$/gm)].map(([, line = '']) => line)
+
+export const limited = (limit: string, more: RunOptions = {}): RunOptions => ({
+  ...more,
+  flags: ['--limit', limit],
+})
