@@ -7,6 +7,7 @@ import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
+import { refuseSecondName } from './second-name.ts'
 
 /** When may something stand at a watched place? */
 export type PlaceRule =
@@ -125,6 +126,7 @@ export class Places {
   }
 
   #hold(path: string, root: string, rule: PlaceRule, stats: BigIntStats): void {
+    refuseSecondName(path, stats, 'protected')
     const type = stats.isDirectory() ? 'dir' : 'file'
     this.#held.set(path, { path, root, rule, type, dev: stats.dev, ino: stats.ino })
     for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)

@@ -17,6 +17,7 @@ import { showSource } from '../policy/source.ts'
 import { expandGlob } from './expand.ts'
 import { ListingCache } from './listing-cache.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
+import { refuseSecondName } from './second-name.ts'
 import { surveyTools } from './tool-survey.ts'
 
 export interface Surveyed extends HostFacts {
@@ -118,6 +119,7 @@ function deniedNow(policy: Policy, project: Project): HostFacts['denied'] {
     for (const path of matches) {
       const { real, kind } = project.world.locate(path)
       if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
+      if (kind === 'file') refuseSecondName(real, lstatSync(real, { bigint: true }), 'denied')
       out.set(real, {
         path: real,
         kind: kind === 'directory' ? 'directory' : 'file',

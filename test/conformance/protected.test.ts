@@ -53,6 +53,25 @@ conformance(
   },
 )
 
+conformance(
+  'P3 a file that an earlier run gave a second name is not held by the first alone: the next run is refused, and runs once it stands alone',
+  async box => {
+    await box.sh('git init -q .; ln .git/config kept; echo mine > other; ln other .env')
+    const write = 'echo "[core] fsmonitor = evil" >> kept; cat other; echo ran'
+    box.host('echo SECRET >> .env')
+    const env = await box.sh(write)
+    expect([env.code, env.stdout]).toEqual([2, ''])
+    expect(env.stderr).toContain('.env')
+    box.host('cp -p .env e; mv e .env; echo mine > other')
+    const config = await box.sh(write)
+    expect([config.code, config.stdout]).toEqual([2, ''])
+    expect(config.stderr).toContain('.git/config')
+    box.host('cp -p .git/config c; mv c .git/config')
+    expect((await box.sh(write)).stdout).toBe('mine\nran\n')
+    expect(readFileSync(join(box.project, '.git/config'), 'utf8')).not.toContain('evil')
+  },
+)
+
 conformance('P3 a process that outlives the command cannot plant anything after the last look', async box => {
   // Many writers, until the very end: whoever is still alive after the last look would win.
   const script = `for i in 1 2 3 4 5 6 7 8; do (while :; do echo evil > .envrc; echo evil > .mcp.json; done) 2>/dev/null & done; sleep 0.15`
