@@ -1,5 +1,6 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { quote } from './box.ts'
 import { conformance } from './conformance.ts'
@@ -47,6 +48,37 @@ conformance('P15 a directory does not cross: pen refuses it as stdin', async box
   expect([ran.code, ran.stdout]).toEqual([2, ''])
   expect(ran.stderr).toContain('descriptor 0 is a directory')
 })
+
+conformance(
+  'P15 a TCP connection as stdin and stdout carries bytes both ways, and leads to no other service of the host',
+  async box => {
+    let victim = 0
+    const service = createServer(() => victim++).listen(0, '127.0.0.1')
+    let heard = ''
+    const peer = createServer(socket => {
+      socket.on('data', data => {
+        heard += data
+      })
+      socket.end('hello\n')
+    }).listen(0, '127.0.0.1')
+    try {
+      // Parted from its peer and connected anew: that would be in the network that the socket was made in.
+      const script = `import ctypes, struct, sys
+print(sys.stdin.readline().strip(), flush=True)
+call = ctypes.CDLL(None).connect
+for fd in (0, 1):
+    call(fd, struct.pack('H14x', 0), 16)
+    call(fd, struct.pack('=H', 2) + struct.pack('>H', ${portOf(service)}) + bytes([127, 0, 0, 1]) + bytes(8), 16)`
+      const { code } = await box.run(['python3', '-c', script], {
+        through: `exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/${portOf(peer)}; exec "$@" <&3 >&3' bash "$@"`,
+      })
+      expect([code, heard, victim]).toEqual([0, 'hello\n', 0])
+    } finally {
+      service.close()
+      peer.close()
+    }
+  },
+)
 
 conformance('P15 closed descriptors stay harmless', async box => {
   const file = join(box.project, 'seen')
@@ -130,3 +162,5 @@ conformance('P15 no variable of the host crosses but terminal and locale, and wh
   expect(stdout).toContain('HOME=/home/agent\n')
   expect(stdout).toContain('PASSED=yes\n')
 })
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port

@@ -1,13 +1,14 @@
 /**
  * Only bytes cross the boundary. A descriptor of a file is more than its bytes: through `/proc/self/fd` the sandbox
- * could open the same file again, for writing too, and from a directory it could walk the host's whole tree. So files are
- * read and written by a `cat` on the host, and the sandbox holds one end of a pipe.
+ * could open the same file again, for writing too, and from a directory it could walk the host's whole tree; through a
+ * socket it could reach the host's network. So those are read and written by a `cat` on the host, and the sandbox
+ * holds one end of a pipe.
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import type { StartOptions } from '../backend.ts'
-import { pipe } from './libc.ts'
+import { pipe, systemCall } from './libc.ts'
 import type { Identity } from './staging.ts'
 
 type Stdio = StartOptions['stdio']
@@ -36,7 +37,7 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
         what: `descriptor ${index} is a directory`,
         hint: 'redirect from or to a file, a pipe or /dev/null; grant a directory with --read',
       })
-    if (stat.isFIFO() || stat.isSocket() || stat.isCharacterDevice()) {
+    if (stat.isFIFO() || (stat.isSocket() && staysConnected(fd)) || stat.isCharacterDevice()) {
       if (identity !== undefined && (entry !== 'inherit' || isPipe(fd))) give(fd, stat, identity)
       return entry
     }
@@ -93,6 +94,34 @@ function statOf(fd: number): Stats | undefined {
     return undefined // closed: the guard's descriptor is closed too
   }
 }
+
+const GETSOCKOPT = process.arch === 'arm64' ? 209 : 55
+const GETPEERNAME = process.arch === 'arm64' ? 205 : 52
+const SOL_SOCKET = 1
+const SO = { type: 3, domain: 39 }
+const AF_UNIX = 1
+const SOCK_STREAM = 1
+
+/**
+ * A socket belongs to the network it was made in, and takes it along: one of TCP, or of datagrams, can be parted from its peer and
+ * connected to anything that the host reaches. A Unix stream, which is what most programs start others with, cannot.
+ */
+function staysConnected(fd: number): boolean {
+  const option = (name: number): number => {
+    const value = new Int32Array(1)
+    systemCall('getsockopt', GETSOCKOPT, fd, SOL_SOCKET, name, bytesOf(value), bytesOf(Int32Array.of(4)))
+    return value[0] ?? 0
+  }
+  try {
+    if (option(SO.domain) !== AF_UNIX || option(SO.type) !== SOCK_STREAM) return false
+    systemCall('getpeername', GETPEERNAME, fd, new Uint8Array(128), bytesOf(Int32Array.of(128)))
+    return true
+  } catch {
+    return false // not connected
+  }
+}
+
+const bytesOf = (words: Int32Array): Uint8Array => new Uint8Array(words.buffer)
 
 /** A nameless pipe. A named one is a file of the host, whose owner is not ours to change. */
 const isPipe = (fd: number): boolean => readlinkSync(`/proc/self/fd/${fd}`).startsWith('pipe:')
