@@ -67,7 +67,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       env: limits.wrapEnv,
       meanwhile: () => {
         requireCommand(plan, options)
-        sayWhatHolds(prepared, options)
+        // A terminal in raw mode goes down a line without going back to its beginning.
+        sayWhatHolds(prepared, pty?.interactive ? line => options.tell(`${line}\r`) : options.tell)
       },
       // Where no cgroup holds them, the limits must be in place before the command's first instruction.
       beforeCommand:
@@ -112,11 +113,11 @@ function requireCommand(plan: Plan, options: LaunchOptions): void {
     throw new NoCommand(`${printable(found.what)}\n  cure: ${printable(found.hint)}`, found.exitCode)
 }
 
-function sayWhatHolds({ loaded, plan }: Prepared, options: LaunchOptions): void {
+function sayWhatHolds({ loaded, plan }: Prepared, tell: LaunchOptions['tell']): void {
   const { project, policy, merged } = loaded
   const firstRun = !existsSync(auditDirectory(project.stateDir))
   if (!mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
-  for (const line of launchLines(plan, merged, policy.acceptGaps)) options.tell(printable(line, 1024))
+  for (const line of launchLines(plan, merged, policy.acceptGaps)) tell(printable(line, 1024))
 }
 
 /** Nothing starts unless the gateway can. */
