@@ -55,6 +55,8 @@ describe('ordinary output', () => {
     passes(`\x1bPq#0;2;0;0;0~~${ST}`)
     passes(`\x1bP0;1;0q~~${ST}`)
     passes(`\x1b_Gf=32,s=1,v=1;AAAA${ST}`)
+    passes(`\x1b_Ga=T,t=d,f=100,m=1;${'A'.repeat(4096)}${ST}`)
+    passes(`\x1b_Ga=d${ST}`)
     passes(`\x1b]1337;File=name=eA==;inline=1:${'A'.repeat(5000)}\x07`)
   })
   test('questions about settings and capabilities pass', () => {
@@ -63,7 +65,7 @@ describe('ordinary output', () => {
   })
   test('bytes that are no text do no harm to what follows', () => {
     expect(Buffer.from(new TerminalFilter().push(Uint8Array.of(0x61, 0xff, 0xc3, 0x62)))).toEqual(
-      Buffer.from([0x61, 0xff, 0xc3, 0x62]),
+      Buffer.from([0x61, 0xc3, 0x62]),
     )
   })
 })
@@ -100,6 +102,26 @@ describe('the clipboard', () => {
     const bytes = new TerminalFilter().push(Uint8Array.of(0x9d, 0x35, 0x32, 0x3b, 0x41, 0x07))
     expect([...bytes]).toEqual([0x35, 0x32, 0x3b, 0x41, 0x07])
   })
+  test('nor behind a byte that begins no character, or not this one', () => {
+    for (const first of [0xff, 0xf8, 0xf5, 0xc0, 0xc1, 0xe0, 0xf0])
+      expect([
+        ...new TerminalFilter().push(Uint8Array.of(first, first === 0xf0 ? 0x8d : 0x9d, 0x41)),
+      ]).toEqual(first === 0xe0 || first === 0xf0 ? [first, 0x41] : [0x41])
+    for (const text of ['\u{1d11e}', '\u0820', '\u275a', '\u015d', '\u{10fffd}']) passes(text)
+  })
+  test('nor in another encoding, where the second half of a letter is a control character', () => {
+    for (const chosen of ['%@', '%G', '%/G', ' F', ' G']) dropped(`\x1b${chosen}`)
+    expect(shown('\x1b%@\u015d52;c;ZXZpbA==\x07')).toBe('\u015d52;c;ZXZpbA==\x07')
+    for (const chosen of ['(B', '(0', ')A', '#8', '$)A', '7', '=', 'c', 'M']) passes(`\x1b${chosen}`)
+  })
+  test('nor with something between the escape and the rest that a terminal carries out or skips', () => {
+    for (const between of ['\n', '\r', '\0', '\x7f', '\x08']) {
+      expect(shown(`\x1b${between}]52;c;ZXZpbA==\x07`)).toBe(between === '\x7f' ? '' : between)
+      expect(shown(`\x1b[2${between}1t`)).toBe(between === '\x7f' ? '' : between)
+      expect(shown(`\x1b%${between}@`)).toBe(between === '\x7f' ? '' : between)
+    }
+    expect(shown('\x1bé]52;c;ZXZpbA==\x07')).toBe('é]52;c;ZXZpbA==\x07')
+  })
 })
 
 describe('what the terminal would type', () => {
@@ -114,6 +136,11 @@ describe('what the terminal would type', () => {
 })
 
 describe('what acts beyond the screen', () => {
+  test('pictures are not read from files or memory of the host', () => {
+    for (const way of ['t=f', 't=t', 't=s', 'a=q,t=f', 't=d,t=f', 't=df', 't='])
+      dropped(`\x1b_G${way};L2V0Yy9wYXNzd2Q=${ST}`, ST)
+    dropped(`\x1b_G\x01t=f;L2V0Yy9wYXNzd2Q=${ST}`, ST)
+  })
   test('files are not sent to the host', () => dropped('\x1b]1337;File=name=eA==;inline=0:AAAA\x07'))
   test('commands of terminals and multiplexers are not given', () => {
     dropped(`\x1bP@kitty-cmd{"cmd":"launch"}${ST}`, ST)

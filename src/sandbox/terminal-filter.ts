@@ -4,20 +4,22 @@
  * the clipboard (OSC 52 and its kin), keys that type what the sandbox chose (DECUDK, title reports, answerback), reading
  * the screen back, printing, and commands to multiplexers, editors and terminals that take them from their output.
  *
- * UTF-8 is assumed, as on every terminal of today: there a control character above 0x80 is two bytes.
+ * UTF-8 is assumed, as on every terminal of today: there a control character above 0x80 is two bytes. So that it stays true,
+ * the sequences that choose another encoding are taken out too: in Latin-1 the second half of a letter is a control character.
  */
 const ENQ = 0x05
 const BEL = 0x07
 const CAN = 0x18
 const SUB = 0x1a
 const ESC = 0x1b
+const DEL = 0x7f
 /** The first byte of U+0080 to U+009F: what ESC and a letter mean, in one character. */
 const C1_LEAD = 0xc2
 
 /** Longer than any sequence that a terminal knows, before its kind is clear. */
 const MAX_HELD = 512
 
-type State = 'text' | 'escape' | 'csi' | 'string' | 'passing' | 'dropping'
+type State = 'text' | 'escape' | 'designating' | 'csi' | 'string' | 'passing' | 'dropping'
 
 export class TerminalFilter {
   #state: State = 'text'
@@ -25,6 +27,8 @@ export class TerminalFilter {
   #held = ''
   /** Bytes of a character that are still to come. */
   #continuation: number = 0
+  /** The smallest that the next of them may be: below, the character is none, and the byte stands alone. */
+  #least: number = 0x80
   #lead: boolean = false
   #out: number[] = []
 
@@ -57,15 +61,26 @@ export class TerminalFilter {
         return
       }
       this.#continuation = 1
+      this.#least = 0x80
       this.#take(C1_LEAD)
     }
     if (byte < 0x80) this.#continuation = 0
     else if (byte === C1_LEAD) {
       this.#lead = true
+      this.#continuation = 0
       return
-    } else if (byte >= 0xc0) this.#continuation = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1
-    else if (this.#continuation > 0) this.#continuation--
-    else if (byte <= 0x9f) return
+    } else if (byte >= 0xc0) {
+      this.#continuation = lengthAfter(byte)
+      this.#least = leastAfter(byte)
+      // No text begins with it: what follows would be read as if it stood alone.
+      if (this.#continuation === 0) return
+    } else if (this.#continuation > 0 && byte >= this.#least) {
+      this.#continuation--
+      this.#least = 0x80
+    } else {
+      this.#continuation = 0
+      if (byte <= 0x9f) return
+    }
     this.#take(byte)
   }
 
@@ -85,20 +100,29 @@ export class TerminalFilter {
 
   #within(byte: number): void {
     const char = String.fromCharCode(byte)
+    if (this.#state === 'escape' || this.#state === 'designating' || this.#state === 'csi') {
+      // In the midst of a sequence a terminal carries out a line feed, skips a delete, and goes on with the sequence.
+      if (byte < 0x20) this.#out.push(byte)
+      if (byte < 0x20 || byte === DEL) return
+      // What a letter of another script does there differs: so there is no sequence.
+      if (byte >= 0x80) {
+        this.#state = 'text'
+        this.#out.push(byte)
+        return
+      }
+    }
     switch (this.#state) {
       case 'escape':
         this.#held += char
-        if (char === '[') this.#state = 'csi'
+        if (byte < 0x30) this.#state = 'designating'
+        else if (char === '[') this.#state = 'csi'
         else if (']P_^X'.includes(char)) this.#state = 'string'
         else this.#release('text')
         return
+      case 'designating':
       case 'csi':
-        // A terminal carries out a line feed in the midst of a sequence, and goes on with the sequence.
-        if (byte < 0x20) this.#out.push(byte)
-        else {
-          if (this.#held.length < MAX_HELD) this.#held += char
-          if (byte >= 0x40) this.#finish()
-        }
+        if (this.#held.length < MAX_HELD) this.#held += char
+        if (byte >= (this.#state === 'csi' ? 0x40 : 0x30)) this.#finish()
         return
       case 'string':
         this.#held += char
@@ -131,11 +155,19 @@ export class TerminalFilter {
   }
 }
 
+/** How many bytes of a character follow its first. */
+const lengthAfter = (byte: number): number =>
+  byte < 0xc2 || byte > 0xf4 ? 0 : byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1
+const leastAfter = (byte: number): number => (byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80)
+
 const isPlain = (byte: number): boolean => byte < 0x80 && byte !== ESC && byte !== ENQ
 
-/** Title reports (the terminal types a title that the sandbox set), printing, and checksums of what is on the screen. */
+/**
+ * Title reports (the terminal types a title that the sandbox set), printing, and checksums of what is on the screen; other
+ * encodings (`ESC %`) and other forms of the control characters (`ESC` and a blank).
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
-const HARMFUL = /^\x1b\[(?:0*2[01](?:[;:][0-9;:]*)?t|[^@-~]*i|[^@-~]*\*y)$/
+const HARMFUL = /^\x1b(?:\[(?:0*2[01](?:[;:][0-9;:]*)?t|[^@-~]*i|[^@-~]*\*y)|[% ].*)$/s
 const isHarmful = (sequence: string): boolean => HARMFUL.test(sequence)
 
 /** Titles, colours, links, progress, pointer shape, prompt marks. */
@@ -154,10 +186,18 @@ function mayPass(held: string): boolean | undefined {
     case 'P':
       return /[@-~]/.test(body) ? DCS.test(body) : undefined
     case '_':
-      return body === 'G'
+      return mayPassPicture(body)
     default:
       return false
   }
+}
+
+/** Pictures of kitty's kind, with their bytes in them. By the name of a file or of shared memory the terminal would read the host's. */
+function mayPassPicture(body: string): boolean | undefined {
+  if (!body.startsWith('G')) return false
+  const [settings = '', ...rest] = body.replace('\x07', ';').split(';')
+  if (rest.length === 0) return undefined
+  return /^G(?:[A-Za-z]=[A-Za-z0-9-]*,?)*$/.test(settings) && !/t=(?!d,|d$)/.test(settings)
 }
 
 function mayPassOsc(body: string): boolean | undefined {
