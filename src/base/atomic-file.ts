@@ -4,6 +4,7 @@ import {
   fchmodSync,
   fsyncSync,
   openSync,
+  readdirSync,
   renameSync,
   unlinkSync,
   writeSync,
@@ -11,22 +12,50 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { errnoOf, PenError } from './error.ts'
 
+export interface WriteOptions {
+  readonly mode?: number
+  /** Asked when everything is ready, in the last moment: true leaves the file as it is. */
+  readonly unless?: () => boolean
+}
+
 /**
  * Whoever reads `path`, at any moment and after any crash, sees the old bytes or the new ones, complete.
  * A symbolic link at `path` is replaced, not followed: what it points to may belong to somebody else.
+ * Returns whether it was written.
  */
-export function writeFileAtomically(path: string, bytes: Uint8Array | string, { mode = 0o600 } = {}): void {
+export function writeFileAtomically(
+  path: string,
+  bytes: Uint8Array | string,
+  { mode = 0o600, unless }: WriteOptions = {},
+): boolean {
   const directory = dirname(path)
-  const temporary = join(directory, `.${basename(path).slice(0, 128)}.${crypto.randomUUID()}.tmp`)
+  const temporary = `${temporaryPrefix(path)}${crypto.randomUUID()}.tmp`
   try {
     writeNewFile(temporary, typeof bytes === 'string' ? Buffer.from(bytes) : bytes, mode)
+    if (unless?.() === true) {
+      removeQuietly(temporary)
+      return false
+    }
     renameSync(temporary, path)
   } catch (error) {
     removeQuietly(temporary)
     throw notWritten(path, error)
   }
   syncDirectory(directory, path)
+  return true
 }
+
+const temporaryPrefix = (path: string): string => join(dirname(path), `.${basename(path).slice(0, 128)}.`)
+
+/** What a killed writer left. Only for whoever holds the lock of `path`: a living writer's file would go too. */
+export function removeLeftovers(path: string): void {
+  const prefix = basename(temporaryPrefix(path))
+  for (const name of readdirSync(dirname(path)))
+    if (name.startsWith(prefix) && LEFTOVER.test(name.slice(prefix.length)))
+      removeQuietly(join(dirname(path), name))
+}
+
+const LEFTOVER = /^[0-9a-f-]{36}\.tmp$/
 
 function writeNewFile(path: string, bytes: Uint8Array, mode: number): void {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants

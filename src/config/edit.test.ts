@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HostPath } from '../policy/path.ts'
@@ -76,6 +85,51 @@ describe('an edit of the live config', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ version: 1, network: {} })
   })
 
+  test('takes up what an editor saves in the same moment, instead of writing over it', async () => {
+    await add('a.example.com:443')
+    let saved = false
+    await editLiveConfig(project, config => {
+      if (!saved) writeFileSync(file, '{"version":1,"limits":{"pids":7}}', { mode: 0o600 })
+      saved = true
+      return editNetworkList(config, 'http', list => [...list, 'b.example.com:443'])
+    })
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+      version: 1,
+      limits: { pids: 7 },
+      network: { http: ['b.example.com:443'] },
+    })
+  })
+
+  test('gives up when the file changes all the time, and leaves it as it is', async () => {
+    await add('a.example.com:443')
+    let n = 0
+    const edit = editLiveConfig(project, config => {
+      writeFileSync(file, `{"version":1,"limits":{"pids":${++n}}}`)
+      return editNetworkList(config, 'http', list => [...list, 'b.example.com:443'])
+    })
+    expect(edit).rejects.toThrow('changes faster')
+    expect(readFileSync(file, 'utf8')).toBe('{"version":1,"limits":{"pids":10}}')
+  })
+
+  test('clears away what a killed one left, and nothing else', async () => {
+    await add('a.example.com:443')
+    const uuid = crypto.randomUUID()
+    for (const name of [
+      `.config.json.${uuid}.tmp`,
+      `.config.json.before.${uuid}.tmp`,
+      '.config.json.swp',
+      `.other.${uuid}.tmp`,
+    ])
+      writeFileSync(`${project.stateDir}/${name}`, '')
+    await add('b.example.com:443')
+    expect(readdirSync(project.stateDir).sort()).toEqual([
+      '.config.json.swp',
+      `.other.${uuid}.tmp`,
+      'config.json',
+      'config.json.before',
+    ])
+  })
+
   test('loses nothing when twenty come at once', async () => {
     const hosts = Array.from({ length: 20 }, (_, i) => `h${i}.example.com:443`)
     await Promise.all(hosts.map(add))
@@ -85,18 +139,30 @@ describe('an edit of the live config', () => {
 })
 
 describe('the lock', () => {
-  test('of a pen that is gone is taken over', async () => {
-    const gone = Bun.spawnSync(['/bin/true']).pid
-    writeFileSync(`${dir}/x.lock`, String(gone))
+  test('of a pen that is gone is nobody’s: its file is taken over, whatever is in it', async () => {
+    writeFileSync(`${dir}/x.lock`, String(process.pid))
     expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
     expect(existsSync(`${dir}/x.lock`)).toBe(false)
   })
 
   test('of a living pen is waited for', async () => {
-    writeFileSync(`${dir}/x.lock`, String(process.pid))
-    setTimeout(() => rmSync(`${dir}/x.lock`), 60)
+    const lock = join(import.meta.dir, 'lock.ts')
+    const script = `const { withLock } = await import(${JSON.stringify(lock)})
+      await withLock(${JSON.stringify(`${dir}/x`)}, () => { console.log('held'); Bun.sleepSync(150) })`
+    const other = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
+    await other.stdout.getReader().read()
     const began = performance.now()
     await withLock(`${dir}/x`, () => undefined)
-    expect(performance.now() - began).toBeGreaterThan(50)
+    expect(performance.now() - began).toBeGreaterThan(100)
+    await other.exited
+  })
+
+  test('is given back when the work throws', async () => {
+    expect(withLock(`${dir}/x`, () => JSON.parse('{'))).rejects.toThrow()
+    expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
+  })
+
+  test('that cannot be made is told with a cure', async () => {
+    expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('cannot be locked (ENOENT)')
   })
 })

@@ -1,6 +1,7 @@
 /** Changes to the user's live config: validated before they are written, whole or not at all, one backup kept. */
 import { mkdirSync } from 'node:fs'
-import { writeFileAtomically } from '../base/atomic-file.ts'
+import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { parseLayer } from '../policy/parse.ts'
 import { type JsonObject, type JsonValue, printJson, readJson } from './json.ts'
@@ -12,22 +13,52 @@ const MAX_BYTES = 65_536
 
 export type Edit = (config: JsonObject) => JsonObject
 
+/** An editor that saves again and again: at some point the person must decide. */
+const MOST_TRIES = 10
+
 /** Returns whether anything changed. */
 export async function editLiveConfig(project: Project, edit: Edit): Promise<boolean> {
   const file = `${project.stateDir}/config.json`
-  mkdirSync(project.stateDir, { recursive: true, mode: 0o700 })
+  makeStateDirectory(project.stateDir)
   const isPublicSuffix = await publicSuffixTest(['*'])
   return await withLock(file, () => {
-    const before = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
-    const document = before === undefined ? { version: 1 } : readJson(before, file).value
-    const text = printJson(edit(document as JsonObject))
-    if (before?.toString('utf8') === text) return false
-    const check = { name: 'live config', trust: 'user' as const, world: project.world, isPublicSuffix }
-    parseLayer(readJson(Buffer.from(text), file), check)
-    if (before !== undefined) writeFileAtomically(`${file}.before`, before)
-    writeFileAtomically(file, text)
-    return true
+    for (const path of [file, `${file}.before`]) removeLeftovers(path)
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const before = readLive(file)
+      const document = before === undefined ? { version: 1 } : readJson(before, file).value
+      const text = printJson(edit(document as JsonObject))
+      if (before?.toString('utf8') === text) return false
+      const check = { name: 'live config', trust: 'user' as const, world: project.world, isPublicSuffix }
+      parseLayer(readJson(Buffer.from(text), file), check)
+      if (before !== undefined) writeFileAtomically(`${file}.before`, before)
+      // An editor knows nothing of the lock: what it saved meanwhile is not to be lost, but edited in turn.
+      if (writeFileAtomically(file, text, { unless: () => !isSame(readLive(file), before) })) return true
+    }
+    throw new PenError('STATE', {
+      what: 'the configuration changes faster than it can be edited',
+      at: file,
+      hint: 'close the program that writes it, then try again',
+    })
   })
+}
+
+const readLive = (file: string): Buffer | undefined =>
+  readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
+
+const isSame = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
+  a === undefined || b === undefined ? a === b : a.equals(b)
+
+function makeStateDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new PenError('STATE', {
+      what: `the directory of the configuration could not be made (${errnoOf(error) ?? 'unknown error'})`,
+      at: dir,
+      hint: 'check that it is yours to write and that the disk is not full',
+      cause: error,
+    })
+  }
 }
 
 /** The list at `network.<key>` with `change` applied; an emptied list is left out, because `[]` would say "remove all". */

@@ -1,42 +1,53 @@
-import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+/**
+ * One pen at a time edits a file. The kernel keeps the lock (flock) and takes it back from whoever dies, so there is
+ * none to be taken for stale: a file that names its owner can be taken over by two at once, and outlives a reused number.
+ */
+import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 
 const WAIT_MS = 10
-const PATIENCE_MS = 5000
-const WRITTEN_BY_MS = 1000
+const PATIENCE_MS = 10_000
+const LOCK_EX_NB = 2 | 4
 
-/**
- * Runs `work` while no other pen does the same for this file: two edits at once lose nothing. The lock is a file that
- * names its owner, so that one left by a killed pen is recognised and taken over.
- */
+/** Runs `work` while no other pen does the same for this file: two edits at once lose nothing. */
 export async function withLock<T>(file: string, work: () => T): Promise<T> {
   const lock = `${file}.lock`
+  const flock = await loadFlock()
   const deadline = Date.now() + PATIENCE_MS
-  while (!take(lock)) {
-    if (isStale(lock)) takeAway(lock)
-    else if (Date.now() > deadline)
+  let fd = take(lock, flock)
+  while (fd === undefined) {
+    if (Date.now() > deadline)
       throw new PenError('STATE', {
         what: 'another pen is editing the configuration',
         at: lock,
         hint: 'wait for it to end, then try again',
       })
-    else await new Promise(resolve => setTimeout(resolve, WAIT_MS))
+    await new Promise(resolve => setTimeout(resolve, WAIT_MS * (0.5 + Math.random())))
+    fd = take(lock, flock)
   }
   try {
     return work()
   } finally {
+    // While it is still held: whoever opened it meanwhile sees that it has no name any more, and makes a new one.
     rmSync(lock, { force: true })
+    closeSync(fd)
   }
 }
 
-function take(lock: string): boolean {
+type Flock = (fd: number, operation: number) => number
+
+/** Undefined while somebody else has it. */
+function take(lock: string, flock: Flock): number | undefined {
+  let fd: number | undefined
   try {
-    const fd = openSync(lock, 'wx', 0o600)
-    writeSync(fd, String(process.pid))
+    const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants
+    fd = openSync(lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
+    if (flock(fd, LOCK_EX_NB) === 0 && fstatSync(fd).ino === statSync(lock, { throwIfNoEntry: false })?.ino)
+      return fd
     closeSync(fd)
-    return true
+    return undefined
   } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false
+    if (fd !== undefined) closeSync(fd)
     throw new PenError('STATE', {
       what: `the configuration cannot be locked (${errnoOf(error) ?? 'unknown error'})`,
       at: lock,
@@ -46,25 +57,16 @@ function take(lock: string): boolean {
   }
 }
 
-function isStale(lock: string): boolean {
-  try {
-    const owner = Number(readFileSync(lock, 'utf8'))
-    // Not written yet: its owner is between two calls, or was killed there.
-    if (!Number.isInteger(owner) || owner <= 0) return Date.now() - statSync(lock).mtimeMs > WRITTEN_BY_MS
-    process.kill(owner, 0)
-    return false
-  } catch (error) {
-    return errnoOf(error) === 'ESRCH'
-  }
-}
-
-/** By a rename, which only one of several can win. */
-function takeAway(lock: string): void {
-  const aside = `${lock}.${process.pid}`
-  try {
-    renameSync(lock, aside)
-    rmSync(aside, { force: true })
-  } catch {
-    // Another one was faster.
-  }
+/** glibc, musl, macOS: the first that the loader knows. Bun has no call for it. */
+async function loadFlock(): Promise<Flock> {
+  const { dlopen, FFIType } = await import('bun:ffi')
+  const musl = `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`
+  for (const library of ['libc.so.6', musl, 'libSystem.B.dylib'])
+    try {
+      return dlopen(library, { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } }).symbols
+        .flock
+    } catch {
+      // Another system's.
+    }
+  throw new PenError('STATE', { what: 'the C library could not be loaded', hint: 'report this' })
 }

@@ -48,8 +48,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 
 /** What only ever runs in the pen binary, which is Bun. */
 const KEEPER = ['backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner']
-/** Takes Bun's way where Bun is, and Node's elsewhere. */
-const ASKS_FIRST = 'src/base/sha256.ts'
+/** Takes Bun's way where Bun is, and Node's elsewhere; and what is loaded only by verbs that edit, never by the library. */
+const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
 /** The binary's own entry point: no library user imports it. */
 const ENTRY = 'src/main.ts'
 
@@ -145,7 +145,7 @@ describe('layers', () => {
   test('Bun’s own API stays where the keeper runs: the library also runs on Node', () => {
     expect(
       breaches(source => {
-        if (KEEPER.includes(layerOf(source.path)) || [ASKS_FIRST, ENTRY].includes(source.path)) return []
+        if (KEEPER.includes(layerOf(source.path)) || [...ASKS_FIRST, ENTRY].includes(source.path)) return []
         const bun = source.imports
           .filter(({ specifier }) => /^bun(:|$)/.test(specifier))
           .map(i => i.specifier)

@@ -1,0 +1,236 @@
+import { expect } from 'bun:test'
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+import { isRoot, PEN } from './launcher.ts'
+
+interface Done {
+  readonly code: number | null
+  readonly stderr: string
+}
+
+/** One command of pen in the project, as the box's user; `around` are words before it. */
+function start(box: Box, args: readonly string[], around: readonly string[] = []) {
+  const [program = '', ...rest] = [...box.launcher.who.become, ...around, PEN, ...args]
+  const child = spawn(program, rest, {
+    cwd: box.project,
+    env: box.env(),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const said: Buffer[] = []
+  child.stderr.on('data', (data: Buffer) => said.push(data))
+  const ended = new Promise<Done>(resolve =>
+    child.once('close', code => resolve({ code, stderr: Buffer.concat(said).toString() })),
+  )
+  return { child, ended }
+}
+const pen = (box: Box, ...args: string[]): Promise<Done> => start(box, args).ended
+
+const stateDir = (box: Box): string => {
+  const sandboxes = join(box.home, '.pen/sandboxes')
+  return join(sandboxes, readdirSync(sandboxes)[0] ?? '')
+}
+const configOf = (box: Box): string => join(stateDir(box), 'config.json')
+
+interface Config {
+  readonly limits?: { readonly pids: number }
+  readonly network?: { readonly http?: readonly string[]; readonly deny?: readonly string[] }
+}
+/** Throws when it is not a whole document. */
+const config = (box: Box): Config => JSON.parse(readFileSync(configOf(box), 'utf8')) as Config
+const allowed = (box: Box): readonly string[] => config(box).network?.http ?? []
+/** Whatever is beside the config and its backup. */
+const leftovers = (box: Box): string[] =>
+  readdirSync(stateDir(box)).filter(name => !['config.json', 'config.json.before', 'audit'].includes(name))
+
+const host = (name: string, i: number): string => `${name}${i}.example.com:443`
+const hosts = (name: string, count: number): string[] =>
+  Array.from({ length: count }, (_, i) => host(name, i))
+
+conformance(
+  'P19 thirty commands at once lose nothing, and whoever reads meanwhile reads a whole config',
+  async box => {
+    expect((await pen(box, 'allow', ...hosts('old', 10))).code).toBe(0)
+    const commands = [
+      ...hosts('new', 10).map(name => pen(box, 'allow', name)),
+      ...hosts('bad', 10).map(name => pen(box, 'deny', name)),
+      ...hosts('old', 10).map(name => pen(box, 'forget', name)),
+    ]
+    const readers = Array.from({ length: 5 }, () => pen(box, 'plan', '--offline'))
+    expect(new Set((await Promise.all([...commands, ...readers])).map(({ code }) => code))).toEqual(
+      new Set([0]),
+    )
+    expect(new Set(allowed(box))).toEqual(new Set(hosts('new', 10)))
+    expect(new Set(config(box).network?.deny)).toEqual(new Set(hosts('bad', 10)))
+    expect(statSync(configOf(box)).mode & 0o777).toBe(0o600)
+    expect(leftovers(box)).toEqual([])
+  },
+)
+
+conformance('P19 one that is slow to write is waited for by the next', async box => {
+  await pen(box, 'allow', host('first', 0))
+  const slow = [
+    'strace',
+    '-f',
+    '-qq',
+    '-o',
+    '/dev/null',
+    '-e',
+    'trace=fsync',
+    '-e',
+    'inject=fsync:delay_enter=200000',
+  ]
+  const first = start(box, ['allow', host('slow', 0)], slow)
+  while (!existsSync(`${configOf(box)}.lock`)) await Bun.sleep(2)
+  expect((await pen(box, 'allow', host('fast', 0))).code).toBe(0)
+  expect((await first.ended).code).toBe(0)
+  expect(allowed(box)).toEqual([host('first', 0), host('slow', 0), host('fast', 0)])
+})
+
+/** The calls of an edit, in the order in which they come: lock, backup, config, and what follows. */
+const CALLS = ['flock', 'fsync', 'rename', 'unlink', 'fchmod']
+const inject = (call: string, what: string, nth: number) => [
+  'strace',
+  '-f',
+  '-qq',
+  '-o',
+  '/dev/null',
+  '-e',
+  `trace=${call}`,
+  '-e',
+  `inject=${call}:${what}:when=${nth}`,
+]
+
+conformance(
+  'P19 SIGKILL at any call of an edit leaves the old or the new, and the next command is not held up',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    let killed = 0
+    for (const call of CALLS)
+      for (const nth of [1, 2, 3, 4]) {
+        const before = allowed(box)
+        const name = host(`${call}${nth}-`, 0)
+        const { code } = await start(box, ['allow', name], inject(call, 'signal=SIGKILL', nth)).ended
+        if (code !== 0) killed++
+        expect([[...before], [...before, name]]).toContainEqual([...allowed(box)])
+        if (code === 0) expect(allowed(box)).toContain(name)
+      }
+    expect(killed).toBeGreaterThanOrEqual(8)
+    const began = performance.now()
+    expect((await pen(box, 'allow', host('last', 0))).code).toBe(0)
+    expect(performance.now() - began).toBeLessThan(1000)
+    expect(allowed(box)).toContain(host('last', 0))
+    expect(leftovers(box)).toEqual([])
+  },
+)
+
+conformance('P19 so does SIGKILL at forty random moments of several commands at once', async box => {
+  await pen(box, 'allow', host('keep', 0))
+  for (let i = 0; i < 20; i++) {
+    const before = allowed(box)
+    const names = [host('a', i), host('b', i)]
+    const runs = names.map(name => start(box, ['allow', name]))
+    await Bun.sleep(Math.random() * 45)
+    for (const { child } of runs) child.kill('SIGKILL')
+    const codes = (await Promise.all(runs.map(({ ended }) => ended))).map(({ code }) => code)
+    const after = allowed(box)
+    expect(after.slice(0, before.length)).toEqual([...before])
+    expect(after.slice(before.length).filter(name => !names.includes(name))).toEqual([])
+    // What was said to be done is done.
+    for (const [j, name] of names.entries()) if (codes[j] === 0) expect(after).toContain(name)
+  }
+  expect((await pen(box, 'forget', host('keep', 0))).code).toBe(0)
+  expect([allowed(box).includes(host('keep', 0)), leftovers(box)]).toEqual([false, []])
+})
+
+conformance(
+  'P19 a disk that fails at any call leaves the old or the new, says so, and leaves nothing else',
+  async box => {
+    await pen(box, 'allow', host('keep', 0))
+    let failed = 0
+    for (const [call, errors] of [
+      ['fsync', ['EIO', 'ENOSPC', 'EDQUOT']],
+      ['rename', ['ENOSPC', 'EROFS']],
+      ['pwrite64,write', ['ENOSPC']],
+    ] as const)
+      for (const error of errors)
+        for (const nth of call === 'fsync' ? [1, 2, 3, 4] : [1, 2]) {
+          const before = allowed(box)
+          const name = host(
+            `${call.slice(0, 5)}-${error}${nth}-`.toLowerCase().replaceAll(/[^a-z0-9-]/g, ''),
+            0,
+          )
+          const { code, stderr } = await start(box, ['allow', name], inject(call, `error=${error}`, nth))
+            .ended
+          expect([[...before], [...before, name]]).toContainEqual([...allowed(box)])
+          if (code !== 0) failed++
+          if (code !== 0) expect(stderr).toMatch(/pen: STATE: could not write .*\(E[A-Z]+\)/)
+          if (code === 0) expect(allowed(box)).toContain(name)
+          expect(leftovers(box)).toEqual([])
+        }
+    expect(failed).toBeGreaterThanOrEqual(8)
+  },
+)
+
+conformance(
+  'P19 on a full disk the config stays as it was, and can be changed as soon as there is room',
+  async box => {
+    const { become, uid, gid } = box.launcher.who
+    const home = join(box.root, 'small')
+    const script = `
+      mkdir -p ${home} && mount -t tmpfs -o size=256k,mode=700,uid=${uid},gid=${gid} none ${home} && export HOME=${home}
+      pen() { ${become.join(' ')} ${PEN} "$@"; }
+      pen allow first.example.com; config=$(echo ${home}/.pen/sandboxes/*/config.json); before=$(cksum < "$config")
+      ${become.join(' ')} dd if=/dev/zero of=${home}/fill bs=1k 2>/dev/null
+      pen allow second.example.com 2>&1; echo "code $?"
+      [ "$before" = "$(cksum < "$config")" ] && echo same; ls -A "$(dirname "$config")" | tr '\\n' ' '; echo
+      pen forget first.example.com 2>&1; echo "code $?"; pen policy explain first.example.com:443 | head -1
+      rm ${home}/fill; pen allow second.example.com; cat "$config"`
+    const ran = Bun.spawnSync(['unshare', '-m', 'sh', '-c', script], { cwd: box.project, env: box.env() })
+    const out = ran.stdout.toString()
+    expect(out).toMatch(/\(ENOSPC\)|no space/i)
+    expect([...out.matchAll(/^code (\d+)$/gm)].map(([, code]) => code)).toEqual(['125', '125'])
+    expect(out).toContain('\nsame\nconfig.json \n')
+    expect(out).toMatch(/first\.example\.com:443.*allow|allow.*first\.example\.com:443/)
+    expect(out.slice(out.lastIndexOf('{\n  "version"'))).toContain('second.example.com:443')
+  },
+  { only: () => isRoot },
+)
+
+conformance('P19 a config that is being saved is never taken for an empty one', async box => {
+  await pen(box, 'allow', host('keep', 0))
+  for (const half of [
+    '',
+    '{',
+    '{"version":1,"network":{"http":["keep0.exam',
+    '{"version":1}{"version":1}',
+    '\0\0\0\0',
+  ]) {
+    writeFileSync(configOf(box), half)
+    const { code, stderr } = await pen(box, 'allow', host('new', 0))
+    expect([half, code]).toEqual([half, 2])
+    expect(stderr).toContain('config.json:')
+    expect(readFileSync(configOf(box), 'utf8')).toBe(half)
+    expect((await box.sh('echo ran > mark')).code).toBe(2)
+  }
+  expect([existsSync(join(box.project, 'mark')), leftovers(box)]).toEqual([false, []])
+})
+
+conformance('P19 an editor that saves all the time, and pen, leave a whole config', async box => {
+  await pen(box, 'allow', host('keep', 0))
+  const saved = new Set<number | undefined>([undefined])
+  let pids = 100
+  const editor = setInterval(() => {
+    const draft = join(stateDir(box), '.config.json.swp')
+    box.file(draft, JSON.stringify({ ...config(box), limits: { pids: ++pids } }), 0o600)
+    saved.add(pids)
+    renameSync(draft, configOf(box))
+  }, 7)
+  const done = await Promise.all(hosts('new', 8).map(name => pen(box, 'allow', name)))
+  clearInterval(editor)
+  for (const { code, stderr } of done) expect([stderr, code === 0 || code === 125]).toEqual([stderr, true])
+  expect(saved.has(config(box).limits?.pids)).toBe(true)
+  expect((await pen(box, 'plan', '--offline')).code).toBe(0)
+})
