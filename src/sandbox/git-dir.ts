@@ -32,10 +32,12 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
-/** The settings of the user's own file, if it names a directory of hooks at all: most do not, and need no parser. */
-export function readHooksConfig(file: string): readonly GitSetting[] {
-  const text = readText(file, MAX_GIT_CONFIG)
-  return text === undefined || !/hookspath/i.test(text) ? [] : (parseGitConfig(text) ?? [])
+/** The settings of the user's own file, if it may lead to other files at all: most do not, and need no parser. */
+export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {
+  const path = realPath(file) ?? file
+  const text = readText(path, MAX_GIT_CONFIG)
+  const leads = text !== undefined && /hookspath|include/i.test(text)
+  return { path, settings: leads ? (parseGitConfig(text) ?? []) : [] }
 }
 
 /** HEAD, objects and refs are what git itself looks for. */
@@ -85,7 +87,7 @@ function oddDirectory(dir: string, workspace: string, home: string): string | un
   return realPath(dir) === dir ? undefined : 'its path leads through a symbolic link'
 }
 
-function realPath(path: string): string | undefined {
+export function realPath(path: string): string | undefined {
   try {
     return realpathSync(path)
   } catch {

@@ -5,27 +5,37 @@
 import { dirname, resolve } from 'node:path'
 import { printable } from '../base/printable.ts'
 import { type GitSetting, riskySettings } from './git-config.ts'
-import { readGitConfig, readPointer } from './git-dir.ts'
+import { readGitConfig, readPointer, realPath } from './git-dir.ts'
 import { type PlaceRule, Places } from './places.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
 
 /** Mounts cost 0.2 ms each and more as they add up: past this many, the parent directory is held as a whole. */
 const MAX_HELD_APART = 16
 
+/** git itself goes ten deep. */
+const MAX_INCLUDE_DEPTH = 10
+const MAX_INCLUDED = 100
+
 export class GitSurvey {
   readonly workspace: string
   readonly places = new Places()
   readonly warnings: string[] = []
+  readonly #home: string
+  readonly #included = new Set<string>()
   #moduleCount = 0
 
-  constructor(workspace: string) {
+  constructor(workspace: string, home: string) {
     this.workspace = workspace
+    this.#home = home
   }
 
   /** `root` is the mount that the directory lies in: nothing above it can be renamed from inside. */
   gitDir(dir: string, root: string, role: 'whole' | 'common' = 'whole'): void {
     this.#settings(dir, root)
-    if (role === 'whole') this.submodules(`${dir}/modules`, root)
+    if (role === 'whole') {
+      this.submodules(`${dir}/modules`, root)
+      this.#sharedDir(dir, root)
+    }
     if (this.places.look(`${dir}/objects/info/alternates`)?.isFile())
       this.warn(
         `${dir}/objects/info/alternates borrows objects from another repository, which the sandbox does not see`,
@@ -43,35 +53,68 @@ export class GitSurvey {
   config(file: string, root: string, known?: readonly GitSetting[]): void {
     const settings = known ?? (this.places.look(file)?.isFile() ? (readGitConfig(file) ?? []) : [])
     this.places.add(file, root, { kind: 'git-config', known: riskySettings(settings) })
-    this.hooksPath(settings)
-    for (const { key, value } of settings.slice(0, 1000))
-      if ((key === 'include.path' || key === 'includeif.path') && !value.startsWith('~'))
-        this.#protectInside(resolve(dirname(file), value), root)
+    this.obeyed(settings, file, root)
   }
 
-  hooksPath(settings: readonly GitSetting[]): void {
-    const value = settings.findLast(s => s.key === 'core.hookspath')?.value
-    if (value === undefined || value === '' || value.startsWith('~')) return
-    const dir = resolve(this.workspace, value)
+  /** What a configuration leads to: a directory of hooks, and other files of configuration, which lead further. */
+  obeyed(settings: readonly GitSetting[], file: string, root: string, depth = 0): void {
+    const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
+    if (hooks !== undefined) this.#hooksPath(hooks)
+    for (const { key, value } of settings.slice(0, 1000)) {
+      if (key !== 'include.path' && key !== 'includeif.path') continue
+      const path = this.#resolve(dirname(file), value)
+      if (path === undefined || this.#included.has(path) || this.#included.size >= MAX_INCLUDED) continue
+      this.#included.add(path)
+      this.protectInside(path, root)
+      if (depth < MAX_INCLUDE_DEPTH)
+        this.obeyed(readGitConfig(realPath(path) ?? path) ?? [], path, root, depth + 1)
+    }
+  }
+
+  #hooksPath(value: string): void {
+    const dir = this.#resolve(this.workspace, value)
+    if (dir === undefined) return
     if (dir === this.workspace || this.workspace.startsWith(`${dir}/`))
       this.warn(
         `core.hooksPath is ${value}: git runs hooks from the top of the workspace, which stays writable`,
         'move the hooks into a directory of their own',
       )
-    else this.#protectInside(dir, this.workspace)
+    else this.protectInside(dir, this.workspace)
   }
 
-  #protectInside(path: string, root: string): void {
-    const home = path.startsWith(`${this.workspace}/`) ? this.workspace : root
-    this.places.add(path, home)
+  /** As git reads a path in its configuration. Homes of other users are not in any workspace. */
+  #resolve(base: string, value: string): string | undefined {
+    if (value.startsWith('~/')) return resolve(this.#home, value.slice(2))
+    return value === '' || value.startsWith('~') ? undefined : resolve(base, value)
+  }
+
+  /** By its name, and where links outside of the workspace lead into it, by that. */
+  protectInside(path: string, root: string): void {
+    for (const place of new Set([path, realPath(path) ?? path])) {
+      const home = place.startsWith(`${this.workspace}/`) ? this.workspace : root
+      this.places.add(place, home)
+    }
+  }
+
+  /** Where `commondir` says so, git takes hooks and settings from another directory, and worktrees are recorded there. */
+  #sharedDir(dir: string, root: string): void {
+    const named = this.places.look(`${dir}/commondir`)?.isFile() === true
+    const shared = named ? readPointer(`${dir}/commondir`) : undefined
+    if (shared === undefined || shared === dir) {
+      this.worktrees(dir, root)
+      return
+    }
+    const home = shared.startsWith(`${this.workspace}/`) ? this.workspace : root
+    this.#settings(shared, home)
+    this.worktrees(shared, home)
   }
 
   /** Other worktrees' records are kept whole, or `git worktree prune` inside would delete what it cannot see. */
-  worktrees(dotGit: string): void {
-    const dir = `${dotGit}/worktrees`
-    const names = listDirectory(dir)
+  worktrees(gitDir: string, root: string): void {
+    const dir = `${gitDir}/worktrees`
+    const names = this.places.look(dir) === undefined ? [] : listDirectory(dir)
     if (names.length > MAX_HELD_APART) {
-      this.places.add(dir, this.workspace)
+      this.places.add(dir, root)
       this.warn(
         `${dir} has ${names.length} entries and is read-only inside: commits in nested worktrees do not work`,
         'run "git worktree prune" on the host',
@@ -82,12 +125,12 @@ export class GitSurvey {
       const record = `${dir}/${name}`
       const pointer = readPointer(`${record}/gitdir`)
       if (pointer === undefined || !pointer.startsWith(`${this.workspace}/`)) {
-        this.places.add(record, this.workspace)
+        this.places.add(record, root)
         continue
       }
-      for (const file of ['gitdir', 'commondir']) this.places.add(`${record}/${file}`, this.workspace)
-      this.config(`${record}/config.worktree`, this.workspace)
-      this.submodules(`${record}/modules`, this.workspace)
+      for (const file of ['gitdir', 'commondir']) this.places.add(`${record}/${file}`, root)
+      this.config(`${record}/config.worktree`, root)
+      this.submodules(`${record}/modules`, root)
       this.places.add(pointer, this.workspace, { kind: 'git-pointer', to: record })
     }
   }
@@ -106,6 +149,9 @@ export class GitSurvey {
     for (const { gitDir, settings, pointer } of found) {
       const rule: PlaceRule = { kind: 'git-pointer', to: gitDir }
       if (apart) this.#settings(gitDir, root, settings)
+      // Other checkouts of a submodule: their records say where its settings are, too.
+      if (apart && this.places.look(`${gitDir}/worktrees`)?.isDirectory())
+        this.places.add(`${gitDir}/worktrees`, root)
       if (pointer === undefined || !pointer.startsWith(`${this.workspace}/`)) continue
       if (apart) this.places.add(pointer, this.workspace, rule)
       else this.places.watch(pointer, this.workspace, rule)

@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type FoundRepository, findRepositories, searchBudget } from './planted.ts'
@@ -25,6 +34,26 @@ const search = (since = 0, path = ''): readonly FoundRepository[] =>
   findRepositories(`${ws}${path}`, { deadlineMs: 5000, since }).found
 
 describe('repositories below the root', () => {
+  test('a tree too deep for a path leaves the search incomplete and goes on', () => {
+    gitDir('hidden/seen/.git')
+    // Deeper than a path can be, put together from two halves, as a sandbox would.
+    const half = Array.from({ length: 18 }, () => 'd'.repeat(200)).join('/')
+    mkdirSync(`${ws}/hidden/a/${half}`, { recursive: true })
+    mkdirSync(`${ws}/hidden/b/${half}`, { recursive: true })
+    renameSync(`${ws}/hidden/b`, `${ws}/hidden/a/${half}/b`)
+    const deep = findRepositories(`${ws}/hidden`, { deadlineMs: 5000, since: 0 })
+    expect([deep.complete, deep.found.length]).toEqual([false, 1])
+    Bun.spawnSync(['rm', '-rf', `${ws}/hidden/a`])
+    expect(findRepositories(`${ws}/hidden`, { deadlineMs: 5000, since: 0 }).complete).toBe(true)
+  })
+  test('a worktree is judged by the directory that its record names, not by the one it should', () => {
+    gitDir('lying/.git')
+    gitDir('lying/evil', '[core]\nfsmonitor = ./evil\n')
+    file('lying/.git/worktrees/w/commondir', '../../../evil\n')
+    file('lying/w/.git', 'gitdir: ../.git/worktrees/w\n')
+    const found = search(0, '/lying').find(({ path }) => path.endsWith('/w'))
+    expect(found?.risks).toEqual(['core.fsmonitor=./evil'])
+  })
   test('are found in every form, with what they could run', () => {
     gitDir('all/.git')
     gitDir('all/plain/.git')

@@ -3,12 +3,12 @@
  * whichever repository it is called in, and `git status` at the root enters nested ones that the index lists. They
  * cannot be forbidden (`git clone` works inside), so they are told.
  */
-import { lstatSync, readdirSync, statfsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { readdirSync, statfsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { riskySettings } from './git-config.ts'
-import { looksLikeGitDir, readGitConfig, readGitFile } from './git-dir.ts'
+import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from './git-dir.ts'
 import { changedGitlinks } from './gitlinks.ts'
 import { lstatOrUndefined } from './places.ts'
 
@@ -56,6 +56,7 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const entered = new Set(links.found.map(({ path }) => path))
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
+  let complete = true
   for (let i = 0; i < queue.length; i++) {
     const dir: string | undefined = queue[i]
     if (dir === undefined) break
@@ -65,9 +66,11 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
     const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
     if (here !== undefined && !entered.has(dir)) found.push(here)
     if (here?.form === 'bare') continue
-    for (const child of subdirectories(dir, counted)) queue.push(`${dir}/${child}`)
+    const below = subdirectories(dir, counted)
+    complete &&= below !== undefined
+    for (const child of below ?? []) queue.push(`${dir}/${child}`)
   }
-  return { found, complete: true, indexRead: links.indexRead }
+  return { found, complete, indexRead: links.indexRead }
 }
 
 function enteredRepositories(workspace: string, since: number): Omit<Search, 'complete'> {
@@ -143,9 +146,8 @@ function repositoryAt(dir: string, since: number): FoundRepository | undefined {
   }
 }
 
-function commonOf(gitDir: string): string {
-  return dirname(gitDir).endsWith('/worktrees') ? resolve(gitDir, '../..') : gitDir
-}
+/** Where git looks for settings and hooks: what the file says, which the sandbox may have written. */
+const commonOf = (gitDir: string): string => readPointer(`${gitDir}/commondir`) ?? gitDir
 
 function risksOf(gitDir: string): readonly string[] {
   const risks: string[] = []
@@ -168,22 +170,24 @@ function isNew(path: string, since: number): boolean {
 }
 
 /** The device, when its file system counts one link per subdirectory: ext4, xfs, tmpfs. Others (btrfs, FUSE) tell nothing. */
-function deviceThatCounts(workspace: string): number | undefined {
+function deviceThatCounts(workspace: string): bigint | undefined {
   const counts = [0xef53, 0x58465342, 0x01021994].includes(statfsSync(workspace).type)
-  return counts ? lstatSync(workspace).dev : undefined
+  return counts ? lstatOrUndefined(workspace)?.dev : undefined
 }
 
 /** Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. */
-function subdirectories(dir: string, counted: number | undefined): readonly string[] {
-  const stats = lstatSync(dir, { throwIfNoEntry: false })
-  if (stats === undefined || !stats.isDirectory() || (stats.nlink === 2 && stats.dev === counted)) return []
+function subdirectories(dir: string, counted: bigint | undefined): readonly string[] | undefined {
+  const stats = lstatOrUndefined(dir)
+  // Too deep for a path, or gone behind a directory that was closed: git at the top does not get there either, but `cd` does.
+  if (stats === undefined) return undefined
+  if (!stats.isDirectory() || (stats.nlink === 2n && stats.dev === counted)) return []
   try {
     return readdirSync(dir, { withFileTypes: true })
       .filter(entry => entry.isDirectory() && entry.name !== '.git')
       .map(entry => entry.name)
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
-    return []
+    return undefined
   }
 }
 

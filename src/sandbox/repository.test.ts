@@ -221,6 +221,52 @@ describe('other forms', () => {
     expect(facts.watch).toContain('hooked/.team-hooks nothing')
   })
 
+  test('worktrees of a repository that the pointer names, or that the workspace is, keep their records', () => {
+    const dir = fresh('hub')
+    git(dir, 'clone', '-q', '--bare', `${base}/lib`, '.bare')
+    writeFileSync(`${dir}/.git`, 'gitdir: ./.bare\n')
+    git(`${dir}/.bare`, 'worktree', 'add', '-q', '../work', '-b', 'work')
+    const record = 'hub/.bare/worktrees/work'
+    const held = [`${record}/commondir`, `${record}/gitdir`, 'hub/work/.git']
+    expect(shown(survey('hub')).protect).toEqual(expect.arrayContaining(held))
+    expect(shown(survey('hub/.bare')).protect).toContain(record)
+  })
+  test('a repository that shares the settings of another, inside the workspace, has those held', () => {
+    const dir = fresh('shared')
+    git(dir, 'init', '-q', '.')
+    git(dir, 'clone', '-q', '--bare', `${base}/lib`, 'common')
+    writeFileSync(`${dir}/.git/commondir`, '../common\n')
+    expect(shown(survey('shared')).protect).toEqual(
+      expect.arrayContaining(['shared/.git/commondir', 'shared/common/config', 'shared/common/hooks']),
+    )
+  })
+  test('what included settings include is protected too, and what they name by the home directory', () => {
+    const dir = fresh('nested')
+    git(dir, 'init', '-q', '.')
+    git(dir, 'config', 'include.path', '../conf/a')
+    mkdirSync(`${dir}/conf`)
+    writeFileSync(`${dir}/conf/a`, '[include]\npath = b\npath = a\n')
+    writeFileSync(
+      `${dir}/conf/b`,
+      '[includeIf "gitdir:/"]\npath = ~/nested/conf/c\n[core]\nhooksPath = ~/nested/h\n',
+    )
+    const facts = shown(survey('nested', { home: base }))
+    expect(facts.protect).toEqual(expect.arrayContaining(['nested/conf/a', 'nested/conf/b']))
+    expect(facts.watch).toEqual(expect.arrayContaining(['nested/conf/c nothing', 'nested/h nothing']))
+  })
+  test("the user's own settings, kept in the workspace behind a link, are held with what they lead to", () => {
+    const dir = fresh('dotfiles')
+    writeFileSync(
+      `${dir}/gitconfig`,
+      '[core]\nhooksPath = ~/dotfiles/githooks\n[include]\npath = ~/dotfiles/more\n',
+    )
+    symlinkSync('dotfiles/gitconfig', `${base}/.gitconfig`)
+    const facts = shown(survey('dotfiles', { home: base, userConfigs: [`${base}/.gitconfig`] }))
+    expect(facts.protect).toEqual(['dotfiles/gitconfig'])
+    expect(facts.watch).toEqual(
+      expect.arrayContaining(['dotfiles/githooks nothing', 'dotfiles/more nothing']),
+    )
+  })
   test('hooks at the top of the workspace cannot be held, and that is said', () => {
     git(base, 'init', '-q', 'top')
     git(`${base}/top`, 'config', 'core.hooksPath', '.')

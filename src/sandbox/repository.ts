@@ -3,7 +3,7 @@
  * git: the user's git would obey the very files that are in question.
  */
 import { dirname } from 'node:path'
-import { looksLikeGitDir, readHooksConfig, resolveGitFile } from './git-dir.ts'
+import { looksLikeGitDir, readUserConfig, resolveGitFile } from './git-dir.ts'
 import { GitSurvey } from './git-survey.ts'
 import type { PlacesFound } from './places.ts'
 
@@ -30,7 +30,7 @@ export interface SurveyOptions {
 
 /** `workspace` is canonical: absolute, no link in it. */
 export function surveyRepository(workspace: string, options: SurveyOptions): RepositoryFacts {
-  return new Survey(workspace).run(options)
+  return new Survey(workspace, options.home).run(options)
 }
 
 class Survey {
@@ -38,18 +38,25 @@ class Survey {
   readonly #git: GitSurvey
   readonly #mounts: string[] = []
 
-  constructor(workspace: string) {
+  constructor(workspace: string, home: string) {
     this.workspace = workspace
-    this.#git = new GitSurvey(workspace)
+    this.#git = new GitSurvey(workspace, home)
   }
 
   run({ home, userConfigs = [], protect = [] }: SurveyOptions): RepositoryFacts {
     this.#git.places.list(this.workspace)
     const kind = this.#repository(home)
-    for (const file of userConfigs) this.#git.hooksPath(readHooksConfig(file))
+    for (const file of userConfigs) this.#userConfig(file)
     for (const path of protect) this.#git.places.add(path, this.workspace)
     const mounts = this.#mounts.map(path => ({ path, mode: 'rw' as const }))
     return { kind, mounts, ...this.#git.places.found(), warnings: this.#git.warnings }
+  }
+
+  /** The user's own, so links are followed: people keep it in a project of its own, which may be this one. */
+  #userConfig(file: string): void {
+    const { path, settings } = readUserConfig(file)
+    this.#git.protectInside(path, this.workspace)
+    this.#git.obeyed(settings, file, this.workspace)
   }
 
   #repository(home: string): RepositoryKind {
@@ -58,7 +65,6 @@ class Survey {
     if (stats?.isDirectory()) {
       this.#git.gitDir(dotGit, this.workspace)
       this.#git.places.pin(dotGit, this.workspace)
-      this.#git.worktrees(dotGit)
       return 'directory'
     }
     if (stats?.isFile()) return this.#pointer(dotGit, home)
