@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { connect as connectTls, createServer as createTls } from 'node:tls'
 import { ByteStream } from './byte-stream.ts'
 import { joinStreams } from './tunnel.ts'
 
@@ -33,12 +35,12 @@ function listen(serve: (socket: Socket) => void): Promise<number> {
     serve(socket)
   })
   open.push(server)
-  return new Promise(resolve =>
-    server.listen(0, '127.0.0.1', () => {
-      const at = server.address()
-      resolve(typeof at === 'object' && at !== null ? at.port : 0)
-    }),
-  )
+  return new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(portOf(server))))
+}
+
+function portOf(server: Server): number {
+  const at = server.address()
+  return typeof at === 'object' && at !== null ? at.port : 0
 }
 
 /** No two places in it look alike, so that a byte lost, doubled or moved is seen. */
@@ -122,3 +124,55 @@ describe('A tunnel that moves much', () => {
     }
   })
 })
+
+describe('A tunnel to a company proxy that speaks TLS', () => {
+  test('carries what is inside TLS both ways, and none of it in the clear', async () => {
+    const { key, cert } = selfSigned()
+    const secure = createTls({ key, cert }, socket => void socket.pipe(socket))
+    open.push(secure)
+    const port = await new Promise<number>(resolve =>
+      secure.listen(0, '127.0.0.1', () => resolve(portOf(secure))),
+    )
+    let wire = Buffer.alloc(0)
+    const tap = await listen(socket => {
+      const on = connect({ port, host: '127.0.0.1' })
+      on.on('error', () => undefined)
+      socket.on('data', chunk => {
+        if (wire.length < 8_000_000) wire = Buffer.concat([wire, Buffer.from(chunk)])
+      })
+      socket.pipe(on).pipe(socket)
+    })
+    const middle = await listen(socket => {
+      const dialled = connectTls({ port: tap, host: '127.0.0.1', rejectUnauthorized: false })
+      dialled.once('secureConnect', () => void joinStreams(new ByteStream(socket), new ByteStream(dialled)))
+    })
+    const client = connect({ port: middle, host: '127.0.0.1', allowHalfOpen: true })
+    open.push(client)
+    const sent = Buffer.alloc(4_194_304, 'in the clear? ')
+    const back = createHash('sha256')
+    let got = 0
+    client.write(sent)
+    await new Promise<void>(resolve => {
+      client.on('close', () => resolve())
+      client.on('data', chunk => {
+        back.update(chunk)
+        got += chunk.length
+        if (got >= sent.length) resolve()
+      })
+    })
+    expect({ got, hash: back.digest('hex') }).toEqual({ got: sent.length, hash: digest(sent) })
+    expect(wire.length).toBeGreaterThan(sent.length)
+    expect(wire.includes('in the clear? in the clear?')).toBe(false)
+  })
+})
+
+function selfSigned(): { key: string; cert: string } {
+  const { stdout } = spawnSync('openssl', [
+    ...'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -keyout - -out -'.split(' '),
+    '-subj',
+    '/CN=proxy.test',
+  ])
+  const text = stdout.toString()
+  const at = text.indexOf('-----BEGIN CERTIFICATE')
+  return { key: text.slice(0, at), cert: text.slice(at) }
+}

@@ -5,13 +5,17 @@
  */
 import type { Socket } from 'node:net'
 import { BULK, moveBulk } from './bulk.ts'
+import type { HeldBytes, Holder } from './held-bytes.ts'
 
 /** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
 const HOLD = 131_072
 
+/** Less than this is not worth counting. */
+const WORTH_COUNTING = 4096
+
 const EMPTY = Buffer.alloc(0)
 
-export class ByteStream {
+export class ByteStream implements Holder {
   readonly socket: Socket
   received = 0
   sent = 0
@@ -23,7 +27,9 @@ export class ByteStream {
   broken: boolean = false
   onClose: (() => void) | undefined
   onEnd: (() => void) | undefined
+  onOverrun: (() => void) | undefined
 
+  readonly #counted: HeldBytes | undefined
   #held: Buffer = EMPTY
   /** Own memory in which `#held` may grow; undefined while `#held` is the chunk that came. */
   #room: Buffer | undefined
@@ -34,8 +40,9 @@ export class ByteStream {
   #readerTimer: ReturnType<typeof setTimeout> | undefined
   #writers: (() => void)[] = []
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, counted?: HeldBytes) {
     this.socket = socket
+    this.#counted = counted
     socket.allowHalfOpen = true
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.on('end', () => this.#takeEnd())
@@ -51,6 +58,17 @@ export class ByteStream {
 
   get held(): Buffer {
     return this.#held
+  }
+
+  /** In memory, not in the kernel: what came and waits, and what could not be sent yet. */
+  get holds(): number {
+    if (this.closed) return 0
+    return this.#held.length + this.socket.readableLength + this.socket.writableLength
+  }
+
+  overrun(): void {
+    this.onOverrun?.()
+    this.reset()
   }
 
   get isWritable(): boolean {
@@ -86,6 +104,7 @@ export class ByteStream {
     const buffer = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
     this.sent += buffer.length
     if (this.socket.write(buffer)) return TRUE
+    this.#counted?.note(this)
     return new Promise(resolve => {
       this.#writers.push(() => resolve(this.isWritable))
     })
@@ -99,7 +118,7 @@ export class ByteStream {
     if (this.#held.length > 0) flows = sink.#pass(this.consume(this.#held.length))
     if (this.ended || this.closed) sink.#endAfter(this)
     else if (flows) this.socket.resume()
-    else this.socket.pause()
+    else stopReading(this.socket)
   }
 
   /** Back to holding. */
@@ -134,7 +153,9 @@ export class ByteStream {
   #pass(bytes: Buffer): boolean {
     if (!this.isWritable) return true
     this.sent += bytes.length
-    return this.socket.write(bytes)
+    const flows = this.socket.write(bytes)
+    if (!flows) this.#counted?.note(this)
+    return flows
   }
 
   /** The source has said all. When this side's peer has, too, there is nobody left to be half open for. */
@@ -149,7 +170,7 @@ export class ByteStream {
     const { bytes, rest, isReset } = moveBulk(this.socket, sink.socket)
     this.received += bytes
     sink.sent += bytes - (rest?.length ?? 0)
-    if (rest !== undefined && !sink.#pass(rest)) this.socket.pause()
+    if (rest !== undefined && !sink.#pass(rest)) stopReading(this.socket)
     if (isReset) this.socket.destroy(new Error('reset by its peer'))
   }
 
@@ -158,13 +179,14 @@ export class ByteStream {
     this.lastActive = performance.now()
     if (this.#sink !== undefined) {
       this.#sink.lastActive = this.lastActive
-      if (!this.#sink.#pass(chunk)) this.socket.pause()
+      if (!this.#sink.#pass(chunk)) stopReading(this.socket)
       else if (chunk.length >= BULK) this.#passMore(this.#sink)
       return
     }
     if (this.#discards) return
     this.#hold(chunk)
-    if (this.#held.length >= HOLD) this.socket.pause()
+    if (this.#held.length >= HOLD) stopReading(this.socket)
+    if (this.#held.length >= WORTH_COUNTING) this.#counted?.note(this)
     this.#wake(true)
   }
 
@@ -177,7 +199,7 @@ export class ByteStream {
     }
     const size = had + chunk.length
     if (this.#room === undefined || this.#room.length < size) {
-      this.#room = Buffer.allocUnsafeSlow(Math.max(size * 2, 1024))
+      this.#room = Buffer.allocUnsafeSlow(size < HOLD ? Math.max(size * 2, 1024) : size)
       this.#held.copy(this.#room)
     }
     chunk.copy(this.#room, had)
@@ -215,6 +237,20 @@ export class ByteStream {
     this.#writers = []
     for (const writer of writers) writer()
   }
+}
+
+/**
+ * The runtime's own `pause` reads ahead once more, half a megabyte in one go. Without room to read ahead into, and with its
+ * poll for the descriptor stopped too, what comes next stays in the kernel; `resume` starts both again.
+ */
+function stopReading(socket: Socket): void {
+  const state: unknown = Reflect.get(socket, '_readableState')
+  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 0)
+  socket.pause()
+  const handle: unknown = Reflect.get(socket, '_handle')
+  const pause: unknown =
+    typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'pause') : undefined
+  if (typeof pause === 'function') Reflect.apply(pause, handle, [])
 }
 
 const TRUE = Promise.resolve(true)

@@ -110,6 +110,7 @@ export class Gateway {
       const bound = session.isHalfClosed ? Math.min(idle, limits.halfClosedMs) : idle
       if (now - session.lastActive > bound) session.end('idle')
     }
+    this.#shared.held.count()
     this.#shared.recordUnheard()
   }
 }

@@ -100,6 +100,26 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1_048_576)
   }, 10_000)
 
+  test('many peers that do not read cost no more than the bound: the newest go, and are told', async () => {
+    await start({ maxHeld: 2_097_152 })
+    world.up.behave = socket => void socket.write(Buffer.alloc(8_388_608))
+    const reader = await world.byName('allowed.test', 22)
+    const idle = await many(12, () => world.byName('allowed.test', 22))
+    for (const client of idle) client.send('\x01').socket.pause()
+    const held = () => idle.filter(client => !client.closed).length
+    await eventually(() => world.gateway.stats().limited >= 6, 5000)
+    await eventually(() => world.kinds().includes('connection-closed limit'))
+    expect(world.kinds().filter(kind => kind === 'connection-closed limit').length).toBe(
+      world.gateway.stats().limited,
+    )
+    expect(world.gateway.stats().open).toBeLessThanOrEqual(held() + 1)
+    world.up.behave = echo
+    await reader.send('\x01still here').heard('still here')
+    await eventually(() =>
+      world.audit.some(event => event.kind === 'limit-hit' && event.limit === 'held-bytes'),
+    )
+  }, 10_000)
+
   test('after thousands of connections everything is as it was', async () => {
     await start({})
     for (let i = 0; i < 20; i++) {

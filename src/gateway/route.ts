@@ -81,7 +81,7 @@ export class Route {
     }
     if (result.kind === 'connected') {
       this.#address = result.address
-      this.#upstream = new ByteStream(result.socket)
+      this.#upstream = new ByteStream(result.socket, this.#shared.held)
       return this.#upstream
     }
     if (result.kind === 'denied') {

@@ -25,7 +25,8 @@ export class Session {
   constructor(shared: Surroundings, { socket, to }: Pick<Accepted, 'socket' | 'to'>) {
     this.shared = shared
     this.dialled = { to: { address: to.address }, port: to.port }
-    this.client = new ByteStream(socket)
+    this.client = new ByteStream(socket, shared.held)
+    this.client.onOverrun = () => this.overrun()
     shared.stats.open++
     shared.stats.undecided++
     this.client.onClose = () => {
@@ -74,7 +75,10 @@ export class Session {
   /** Undefined when the client has been told what went wrong; without a tongue, in that of the bytes that came meanwhile. */
   async dial(route: Route, tongue?: Tongue): Promise<ByteStream | undefined> {
     const result = await route.dial()
-    if (result instanceof ByteStream) return result
+    if (result instanceof ByteStream) {
+      result.onOverrun = () => this.overrun()
+      return result
+    }
     if (result.kind === 'denied') {
       await this.refuse(result.refusal, route.endpoint, tongue, { number: route.number })
       return undefined
@@ -130,6 +134,12 @@ export class Session {
       if (first.likely === 'http') return httpTongue(client.held)
       if (client.held.length === 0 || !(await client.more(end - performance.now()))) return first.likely
     }
+  }
+
+  /** Both ends go: a peer that does not read keeps the other one waiting for nothing. */
+  overrun(): void {
+    this.shared.countUnheard('held-bytes')
+    this.end('limit')
   }
 
   end(reason: EndReason): void {

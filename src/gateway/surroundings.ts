@@ -4,6 +4,7 @@ import type { Address } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Dialer } from './dial.ts'
+import { HeldBytes } from './held-bytes.ts'
 import type { GatewayLimits } from './limits.ts'
 import { TokenBucket } from './token-bucket.ts'
 
@@ -42,6 +43,7 @@ export class Surroundings {
   readonly names: NameSource
   readonly limits: GatewayLimits
   readonly dialer: Dialer
+  readonly held: HeldBytes
   readonly #audit: AuditSink
   readonly #denials: TokenBucket
   readonly #unheard = new Map<string, number>()
@@ -58,6 +60,7 @@ export class Surroundings {
     this.names = names
     this.limits = limits
     this.dialer = dialer
+    this.held = new HeldBytes(limits.maxHeld)
     this.#audit = audit
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
   }

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'bun:test'
+import { HeldBytes, type Holder } from './held-bytes.ts'
+
+class Peer implements Holder {
+  wasTold: boolean = false
+  holds: number
+  constructor(holds: number) {
+    this.holds = holds
+  }
+  overrun(): void {
+    this.wasTold = true
+    this.holds = 0
+  }
+}
+
+describe('Bytes in memory', () => {
+  test('up to the bound are nobody’s fault', () => {
+    const held = new HeldBytes(100)
+    const peers = [new Peer(40), new Peer(60)]
+    for (const peer of peers) held.note(peer)
+    expect(held.count()).toBe(100)
+    expect(peers.map(peer => peer.wasTold)).toEqual([false, false])
+  })
+
+  test('beyond it are let go of by whoever began last', () => {
+    const held = new HeldBytes(100)
+    const peers = [new Peer(40), new Peer(60), new Peer(1)]
+    for (const peer of peers) held.note(peer)
+    expect(held.count()).toBe(100)
+    expect(peers.map(peer => peer.wasTold)).toEqual([false, false, true])
+  })
+
+  test('that were given on leave room for others', () => {
+    const held = new HeldBytes(100)
+    const [early, late] = [new Peer(90), new Peer(90)]
+    held.note(early)
+    held.count()
+    early.holds = 0
+    held.note(late)
+    expect(held.count()).toBe(90)
+    expect(late.wasTold).toBe(false)
+  })
+
+  test('are counted without being asked, and at once when many begin', async () => {
+    const held = new HeldBytes(100)
+    const peer = new Peer(101)
+    held.note(peer)
+    expect(peer.wasTold).toBe(false)
+    await Bun.sleep(30)
+    expect(peer.wasTold).toBe(true)
+    const crowd = Array.from({ length: 64 }, () => new Peer(2))
+    for (const one of crowd) held.note(one)
+    expect(crowd.filter(one => one.wasTold).length).toBe(14)
+  })
+})
