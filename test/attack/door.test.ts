@@ -27,7 +27,7 @@ beforeAll(prepareDriver)
 afterAll(removeDriver)
 
 describe('a door', () => {
-  forEachKind('P6: gets every connection to every address and port, and knows where it was going', kind => {
+  forEachKind('P6 gets every connection to every address and port, and knows where it was going', kind => {
     const targets: [string, number][] = [
       ['1.2.3.4', 443],
       ['198.18.0.7', 22],
@@ -53,7 +53,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P6: leaves loopback to the sandbox: its own servers work, and nothing else answers there',
+    'P6 leaves loopback to the sandbox: its own servers work, and nothing else answers there',
     kind => {
       const { results, events } = inside(kind, [
         ['serve', '127.0.0.1', 8080],
@@ -71,7 +71,7 @@ describe('a door', () => {
     },
   )
 
-  forEachKind('P7: refuses UDP at once and remembers where it was going', kind => {
+  forEachKind('P7 refuses UDP at once and remembers where it was going', kind => {
     const { results, slowest, event } = inside(kind, [
       ['udp', '192.0.2.53', 443],
       ['udp', '192.0.2.53', 443],
@@ -87,7 +87,7 @@ describe('a door', () => {
     )
   })
 
-  forEachKind('P7: answers DNS itself, whichever resolver a program believes in', kind => {
+  forEachKind('P7 answers DNS itself, whichever resolver a program believes in', kind => {
     const { results, event } = inside(kind, [
       ['udp', '127.0.0.1', 53],
       ['udp', '127.0.0.53', 53],
@@ -103,7 +103,7 @@ describe('a door', () => {
     expect(event('refused')?.['datagrams']).toEqual([])
   })
 
-  forEachKind('P10: its ports cannot be taken by the sandbox, higher ones can', kind => {
+  forEachKind('P10 its ports cannot be taken by the sandbox, higher ones can', kind => {
     const { results } = inside(kind, [
       ['bind', 'SOCK_STREAM', '0.0.0.0', 1],
       ['bind', 'SOCK_STREAM', '127.0.0.2', 53],
@@ -115,7 +115,7 @@ describe('a door', () => {
     expect(results).toEqual([...Array.from({ length: 5 }, () => 'EACCES'), 'bound'])
   })
 
-  forEachKind('P7: the namespace has no wire, and the sandbox no power over it', kind => {
+  forEachKind('P7 the namespace has no wire, and the sandbox no power over it', kind => {
     const { results } = inside(kind, [
       ['run', 'ip', '-brief', 'link'],
       ['run', 'ip', 'link', 'set', 'lo', 'down'],
@@ -138,7 +138,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P20: without nftables the allowed ports still work, and the kernel refuses the others',
+    'P20 without nftables the allowed ports still work, and the kernel refuses the others',
     kind => {
       const { results, slowest, events, event } = inside(
         kind,
@@ -159,7 +159,7 @@ describe('a door', () => {
   )
 
   forEachKind(
-    'P13: lets in as many at once as it may, resets the others, and is not stuck afterwards',
+    'P13 lets in as many at once as it may, resets the others, and is not stuck afterwards',
     kind => {
       const { results, event } = inside(
         kind,
@@ -176,7 +176,7 @@ describe('a door', () => {
   )
 
   onLinux(
-    'P13: serves one address more often than there are ports to dial it from',
+    'P13 serves one address more often than there are ports to dial it from',
     () => {
       const kind = kinds().at(-1) ?? { name: '', become: [] }
       const { results, event } = inside(kind, [['tcp', '192.0.2.1', 443, 30_000]], { quiet: true })
@@ -186,7 +186,7 @@ describe('a door', () => {
     60_000,
   )
 
-  onLinux('P20: when the kernel refuses the rules it opens without them, and says so', async () => {
+  onLinux('P20 when the kernel refuses the rules it opens without them, and says so', async () => {
     const refused = await furnish({ kind: 'new' }, [443], '/bin/false')
     const loaded = await furnish({ kind: 'new' }, [443], findTool('nft'))
     const roles = ({ descriptors }: typeof refused) =>
@@ -196,7 +196,7 @@ describe('a door', () => {
     for (const [, fd] of [...refused.descriptors, ...loaded.descriptors]) closeSync(fd)
   })
 
-  onLinux('P6: opens in the namespace of a container that was made but not started', async () => {
+  onLinux('P6 opens in the namespace of a container that was made but not started', async () => {
     const container = spawn('unshare', ['-Urn', 'sleep', '20'], { stdio: 'ignore' })
     const pid = container.pid ?? -1
     try {
@@ -229,7 +229,7 @@ describe('a door', () => {
     }
   })
 
-  asRoot('P17: is gone with the process that held it, even for a sandbox that outlives it', async () => {
+  asRoot('P17 is gone with the process that held it, even for a sandbox that outlives it', async () => {
     const kind = kinds()[0] ?? { name: '', become: [] }
     const [program, ...rest] = command(kind, {}, ['/bin/sleep', '20'])
     const holder = spawn(program, rest, { stdio: ['ignore', 'pipe', 'ignore'], env: SYSTEM })
@@ -268,7 +268,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P4: killed at any moment of its opening it leaves no process and no namespace behind',
+    'P4 killed at any moment of its opening it leaves no process and no namespace behind',
     async kind => {
       for (let moment = 0; moment < 20; moment++) {
         const before = namespaces()

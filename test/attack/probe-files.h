@@ -10,6 +10,30 @@ static long open_then_close(const char *path, int flags) {
 #define NO_WRITE(id, path) PROBE(id, "write-open of " path, CLOSED_FILE, PEN, open_then_close(path, O_WRONLY))
 #define NO_READ(id, path) PROBE(id, "read of " path, CLOSED_FILE, PEN, open_then_close(path, O_RDONLY))
 
+static long write_to(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  return fd < 0 ? -1 : write(fd, text, strlen(text)) > 0 ? 0 : -1;
+}
+
+static long bytes_of(const char *path) {
+  char text[4096];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? 0 : read(fd, text, sizeof text);
+}
+
+/* Pipes, sockets and events have no path; devices of the sandbox's own are below /dev. */
+static int host_files_of_init(void) {
+  char link[64], target[4096];
+  int found = 0;
+  for (int i = 0; i < 256; i++) {
+    snprintf(link, sizeof link, "/proc/1/fd/%d", i);
+    ssize_t n = readlink(link, target, sizeof target - 1);
+    if (n > 0) target[n] = 0;
+    found += n > 0 && target[0] == '/' && strncmp(target, "/dev/", 5) != 0;
+  }
+  return found;
+}
+
 static void probe_modes(void) {
   static const unsigned long modes[] = {04755, 02755, 06755, 04000, 02000, HIGH | 04755};
   char id[64], what[96];
@@ -75,7 +99,7 @@ static void probe_host_files(void) {
   NO_WRITE("C50-core-pattern", "/proc/sys/kernel/core_pattern");
   NO_WRITE("C50-modprobe", "/proc/sys/kernel/modprobe");
   NO_WRITE("C50-hostname", "/proc/sys/kernel/hostname");
-  NO_WRITE("C50-ns-last-pid", "/proc/sys/kernel/ns_last_pid");
+  PROBE("C50-ns-last-pid", "a write to /proc/sys/kernel/ns_last_pid", CLOSED_FILE, PEN, write_to("/proc/sys/kernel/ns_last_pid", "9"));
   NO_WRITE("C50-randomize", "/proc/sys/kernel/randomize_va_space");
   NO_WRITE("C50-panic", "/proc/sys/kernel/panic");
   NO_WRITE("C50-drop-caches", "/proc/sys/vm/drop_caches");
@@ -112,9 +136,11 @@ static void probe_host_files(void) {
   NO_READ("C51-sched-debug", "/proc/sched_debug");
   NO_READ("C51-shadow", "/etc/shadow");
   NO_READ("C51-gshadow", "/etc/gshadow");
-  NO_READ("C51-environ", "/proc/1/environ");
-  NO_READ("C51-mem", "/proc/1/mem");
-  NO_READ("C51-fd", "/proc/1/fd");
+  /* The init is the sandbox's own: its memory can be written, so it must have nothing that we have not. */
+  PROBE("C51-environ", "the init has no variables", "ok", PEN, HOLDS(bytes_of("/proc/1/environ") == 0));
+  PROBE("C51-init-caps", "the init has no capability", "ok", BWRAP, status_of("/proc/1/status", "CapPrm", "\t0000000000000000\n"));
+  PROBE("C51-init-seccomp", "the init is under the filter", "ok", FILTER, status_of("/proc/1/status", "Seccomp", "\t2\n"));
+  PROBE("C51-init-files", "the init holds no file of the host", "ok", PEN, HOLDS(host_files_of_init() == 0));
   NO_READ("C51-firmware", "/sys/firmware/dmi/tables/DMI");
   NO_READ("C51-debugfs", "/sys/kernel/debug");
   NO_READ("C51-docker", "/var/run/docker.sock");

@@ -7,11 +7,7 @@
 #include "probe-allowed.h"
 
 static long status_line(const char *key, const char *wanted) {
-  char line[256];
-  FILE *status = fopen("/proc/self/status", "r");
-  while (status && fgets(line, sizeof line, status))
-    if (strncmp(line, key, strlen(key)) == 0 && line[strlen(key)] == ':') return HOLDS(strstr(line, wanted) != 0);
-  return -2;
+  return status_of("/proc/self/status", key, wanted);
 }
 
 static void probe_identity(void) {

@@ -76,7 +76,7 @@ const unsafe = (probes: readonly Probe[]) =>
     .map(told)
 
 describe('the system call filter on this kernel', () => {
-  onBwrap('P12: 150 or more hostile calls get a safe answer, and their twins work', () => {
+  onBwrap('P12 150 or more hostile calls get a safe answer, and their twins work', () => {
     const probes = runProbe(program, bwrap({ filter: { exec: 'any' } }))
     expect(unsafe(probes)).toEqual([])
     expect(owed(probes).filter(probe => !isTwin(probe)).length).toBeGreaterThanOrEqual(150)
@@ -84,7 +84,7 @@ describe('the system call filter on this kernel', () => {
     expect(new Set(probes.map(({ id }) => id)).size).toBe(probes.length)
   })
 
-  onBwrap('P12: without the filter the same probes find a hundred holes, and the twins still work', () => {
+  onBwrap('P12 without the filter the same probes find a hundred holes, and the twins still work', () => {
     const probes = runProbe(program, bwrap({}))
     expect(owed(probes).filter(probe => !isSafe(probe)).length).toBeGreaterThan(100)
     expect(
@@ -95,18 +95,18 @@ describe('the system call filter on this kernel', () => {
     ).toEqual([])
   })
 
-  asRoot('P12: the probe itself is harmless on a host: with a capability it does nothing', () => {
+  asRoot('P12 the probe itself is harmless on a host: with a capability it does nothing', () => {
     const power = ['--ro-bind', program, program, '--cap-add', 'CAP_SYS_ADMIN']
     const { status, stdout } = inBwrap([program], {}, power)
     expect({ status, stdout }).toEqual({ status: 3, stdout: '' })
   })
 
-  asRoot('P12: an ordinary user gets the same answers as root', () => {
+  asRoot('P12 an ordinary user gets the same answers as root', () => {
     if (!works('id', USER)) works('useradd', '-m', USER)
     expect(unsafe(runProbe(program, bwrap({ filter: { exec: 'any' }, user: USER })))).toEqual([])
   })
 
-  onBwrap('P12: where only listed programs may run, a memfd is the one twin that is lost', () => {
+  onBwrap('P12 where only listed programs may run, a memfd is the one twin that is lost', () => {
     const probes = runProbe(program, bwrap({ filter: { exec: 'listed' } }))
     expect(
       owed(probes)
@@ -117,7 +117,7 @@ describe('the system call filter on this kernel', () => {
 })
 
 describe('a filter for another architecture', () => {
-  onBwrap('P12: is taken by the kernel, and kills at the first call', () => {
+  onBwrap('P12 is taken by the kernel, and kills at the first call', () => {
     const other = arch === 'x64' ? 'arm64' : 'x64'
     const run = (filterFor: SeccompArch) => inBwrap(['true'], { filter: { exec: 'any' }, filterFor })
     expect(run(arch).status).toBe(0)
@@ -127,7 +127,7 @@ describe('a filter for another architecture', () => {
 })
 
 describe('the table of numbers', () => {
-  onBwrap('P12: is the one in the kernel headers of this machine, with nothing left out', () => {
+  onBwrap('P12 is the one in the kernel headers of this machine, with nothing left out', () => {
     const { stdout } = spawnSync('cc', ['-E', '-dM', '-include', 'asm/unistd.h', '-x', 'c', '/dev/null'], {
       encoding: 'utf8',
     })
@@ -163,12 +163,12 @@ describe('ordinary programs under the filter', () => {
     ['copies, archives, pipes and modes', modes],
   ]
   for (const [name, script] of programs)
-    onBwrap(`P12: ${name} works`, () => {
+    onBwrap(`P12 ${name} works`, () => {
       const { status, stderr } = inBwrap(['sh', '-ec', script], { filter: { exec: 'any' } })
       expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
     })
 
-  onBwrap('P12: the same tools are refused what the filter takes away', () => {
+  onBwrap('P12 the same tools are refused what the filter takes away', () => {
     const { status, stderr } = inBwrap(['sh', '-ec', refused], { filter: { exec: 'any' } })
     expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
   })

@@ -171,7 +171,7 @@ print(json.dumps([fds, len(os.listdir("/proc/self/fd")), keep, ignored, sorted(o
     }
   })
 
-  forEachUser('P20: a pen that cannot hold it stops, unless the gap is accepted by name', project => {
+  forEachUser('P20 a pen that cannot hold it stops, unless the gap is accepted by name', project => {
     const source = [process.execPath, join(import.meta.dir, '../../src/main.ts')]
     const { code, err } = project({ exec: 'listed' })(['true'], { pen: source })
     expect([code, err.includes('--accept-gap exec-unlisted')]).toEqual([125, true])

@@ -1,6 +1,7 @@
 import { describe, expect } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { skipUnless } from '../../../test/skip.ts'
-import { commandGroup, untilGone } from './init.ts'
+import { commandGroup, endInit } from './init.ts'
 
 const works = Bun.which('unshare') !== null && Bun.spawnSync(['unshare', '-Urpf', 'true']).exitCode === 0
 const inNamespace = skipUnless(works, 'user namespaces are not available')
@@ -17,22 +18,18 @@ const groupOf = (pid: number) =>
   Number(Bun.spawnSync(['ps', '-o', 'pgid=', '-p', String(pid)]).stdout.toString())
 
 describe('an init', () => {
-  inNamespace('is gone only with the last of its processes', async () => {
-    const { outside, init } = await start('(trap "" TERM; echo up; exec sleep 30) & exec sleep 30')
-    let gone = false
-    const waited = untilGone(init).then(() => {
-      gone = true
-    })
-    await Bun.sleep(30)
-    expect(gone).toBe(false)
-    process.kill(init, 'SIGKILL')
-    await waited
+  inNamespace('is ended, and gone only with the last of its processes', async () => {
+    const { outside, init } = await start('trap "" TERM; (trap "" TERM; echo up; exec sleep 30) & wait')
+    const [sleeper = ''] = (await Bun.file(`/proc/${init}/task/${init}/children`).text()).split(' ')
+    expect(existsSync(`/proc/${sleeper}`)).toBe(true)
+    await endInit(init)
+    expect(existsSync(`/proc/${sleeper}`)).toBe(false)
     await outside.exited
   })
-  inNamespace('a number that was never an init is not waited for', async () => {
+  inNamespace('a number that was never an init is neither ended nor waited for', async () => {
     const began = performance.now()
-    await untilGone(process.pid)
-    await untilGone(0x3fffff)
+    await endInit(process.pid)
+    await endInit(0x3fffff)
     expect(performance.now() - began).toBeLessThan(500)
   })
   inNamespace('its command is signalled in the group that the command leads', async () => {

@@ -20,11 +20,22 @@ const PATIENCE_MS = 5000
 /**
  * bubblewrap ends as soon as the command does, and the kernel takes the rest of the sandbox with it a moment later. An
  * init is gone only when every process of its namespace is: from then on nothing can write a file any more.
+ * It is ended here too: the sandbox can write into its memory (/proc/1/mem), and so make it forget to die with its parent.
  */
-export async function untilGone(init: number): Promise<void> {
+export async function endInit(init: number): Promise<void> {
   const began = performance.now()
-  for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began)
+  for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began) {
+    kill(init)
     await (spent < 2 ? new Promise(resolve => setImmediate(resolve)) : Bun.sleep(1))
+  }
+}
+
+function kill(init: number): void {
+  try {
+    process.kill(init, 'SIGKILL')
+  } catch {
+    // Gone in this very moment.
+  }
 }
 
 /** Alive, and the first of a pid namespace: a number that was given to another process since is not. */

@@ -23,7 +23,7 @@ import { bwrapArguments } from './bwrap-arguments.ts'
 import { capabilities } from './capabilities.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
-import { commandGroup, untilGone } from './init.ts'
+import { commandGroup, endInit } from './init.ts'
 import { pipe } from './libc.ts'
 import { startListed } from './listed.ts'
 import { ProcessMounts } from './live-mounts.ts'
@@ -143,7 +143,7 @@ function running(
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const told = status.exitCode()
     const init = status.initPid()
-    if (init !== undefined) await untilGone(init)
+    if (init !== undefined) await endInit(init)
     await crossing.drained()
     await undo.unwind()
     if (told !== undefined) return { kind: 'exit', code: told }
