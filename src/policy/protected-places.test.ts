@@ -17,6 +17,8 @@ describe('protected by default', () => {
     '.idea/workspace.xml',
     '.devcontainer/devcontainer.json',
     '.envrc',
+    '.direnv/flake-profile.rc',
+    'lefthook-local.toml',
     '.mcp.json',
     '.claude/settings.json',
     '.claude/hooks/stop.sh',

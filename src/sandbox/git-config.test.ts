@@ -98,3 +98,38 @@ describe('what git could be made to run', () => {
     expect(risky(text)).toEqual([])
   })
 })
+
+describe('a remote', () => {
+  const url = (value: string): string => `[remote "origin"]\nurl = ${value}\n`
+  test('on another machine is harmless, and so is a branch that follows it', () => {
+    for (const value of [
+      'https://git.example.com/a.git',
+      'ssh://git@git.example.com:22/a',
+      'git@git.example.com:a/b.git',
+      'git.example.com:a/b',
+      'git://git.example.com/a',
+    ])
+      expect(risky(`${url(value)}[branch "main"]\nremote = origin\nmerge = refs/heads/main\n`)).toEqual([])
+    expect(risky('[branch "main"]\nremote = .\n')).toEqual([])
+  })
+  test('in a directory of this one is not: a push runs the hooks that are there', () => {
+    for (const value of [
+      '/srv/a',
+      './evil.git',
+      'evil',
+      'file:///srv/a',
+      'a/b:c',
+      'ext::sh -c x',
+      '-x:y',
+      'x::y',
+      'ssh://-x/y',
+    ])
+      expect(risky(url(value))).toEqual([`remote.origin.url=${value}`])
+  })
+  test('that a branch follows by a path is not either, named as a remote would be', () => {
+    expect(risky(`${url('https://git.example.com/a')}[branch "main"]\nremote = evil\n`)).toEqual([
+      'branch.main.remote=evil',
+    ])
+    expect(risky('[branch "main"]\npushRemote = ../evil\n')).toEqual(['branch.main.pushremote=../evil'])
+  })
+})

@@ -96,7 +96,8 @@ const ESCAPES = new Map([
  * to be harmless. Returned as `key=value`, so that two readings can be compared.
  */
 export function riskySettings(settings: readonly GitSetting[]): readonly string[] {
-  return settings.filter(s => !isHarmless(s)).map(showSetting)
+  const remotes = new Set(settings.flatMap(s => (s.key === 'remote.url' ? [s.subsection ?? ''] : [])))
+  return settings.filter(s => !isHarmless(s, remotes)).map(showSetting)
 }
 
 export const showSetting = ({ key, subsection, value }: GitSetting): string => {
@@ -105,13 +106,21 @@ export const showSetting = ({ key, subsection, value }: GitSetting): string => {
   return `${name}=${value}`
 }
 
-function isHarmless({ key, value }: GitSetting): boolean {
+function isHarmless({ key, value }: GitSetting, remotes: ReadonlySet<string>): boolean {
   if (key === 'core.fsmonitor') return /^(true|false|yes|no|on|off|0|1)$/i.test(value)
+  if (key === 'remote.url' || key === 'remote.pushurl') return isElsewhere(value)
   // `helper::address` runs git-remote-helper; `ext::` runs anything.
-  if (key === 'remote.url' || key === 'remote.pushurl' || key === 'submodule.url')
-    return !/^[^/]*::/.test(value)
+  if (key === 'submodule.url') return !/^[^/]*::/.test(value)
+  // A name that no remote has is the path of a repository.
+  if (key === 'branch.remote' || key === 'branch.pushremote')
+    return value === '.' || remotes.has(value) || isElsewhere(value)
   return HARMLESS.has(key) || HARMLESS_SECTIONS.has(key.slice(0, key.indexOf('.')))
 }
+
+/** On another machine, by a protocol of git's own: a push to a directory of this one runs the hooks that are in it. */
+const isElsewhere = (url: string): boolean =>
+  /^(?:https?|ssh|git|git\+ssh|ssh\+git):\/\/[^/-]/i.test(url) ||
+  /^(?:[\w.+~-]+@)?\w[\w.-]*:(?!:|\/\/)/.test(url)
 
 const HARMLESS_SECTIONS = new Set([
   'advice',

@@ -46,8 +46,19 @@ export class GitSurvey {
   #settings(dir: string, root: string, settings?: readonly GitSetting[]): void {
     this.places.add(`${dir}/hooks`, root, { kind: 'git-hooks' })
     this.places.add(`${dir}/commondir`, root)
+    this.#oldRemotes(dir, root)
     this.config(`${dir}/config`, root, settings)
     this.config(`${dir}/config.worktree`, root)
+  }
+
+  /** Where git kept remotes before it had a configuration, and still looks: a push to one runs the hooks that are there. */
+  #oldRemotes(dir: string, root: string): void {
+    this.places.add(`${dir}/remotes`, root)
+    // git makes this one, and leaves it empty.
+    const branches = `${dir}/branches`
+    const unused = this.places.look(branches) === undefined || listDirectory(branches).length === 0
+    if (unused) this.places.watch(branches, root, { kind: 'git-hooks' })
+    else this.places.add(branches, root)
   }
 
   config(file: string, root: string, known?: readonly GitSetting[]): void {

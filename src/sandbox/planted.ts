@@ -154,14 +154,16 @@ function risksOf(gitDir: string): readonly string[] {
   for (const file of ['config', 'config.worktree']) {
     if (lstatOrUndefined(`${gitDir}/${file}`) === undefined) continue
     const settings = readGitConfig(`${gitDir}/${file}`)
-    // A submodule's configuration names its working tree; that alone runs nothing.
     if (settings === undefined) risks.push(`${file} is unreadable`)
-    else risks.push(...riskySettings(settings).filter(s => !s.startsWith('core.worktree=')))
+    else risks.push(...riskySettings(settings).filter(s => !ORDINARY.test(s)))
   }
   if (lstatOrUndefined(`${gitDir}/commondir`) !== undefined) risks.push('commondir')
   for (const name of list(`${gitDir}/hooks`)) if (!name.endsWith('.sample')) risks.push(`hooks/${name}`)
   return risks.slice(0, 20)
 }
+
+/** A submodule names its working tree, and a clone of a directory names that: neither runs anything by itself. */
+const ORDINARY = /^(?:core\.worktree|remote\..*\.(?:push)?url)=(?![^/]*::)/
 
 function isNew(path: string, since: number): boolean {
   const stats = lstatOrUndefined(path)
