@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTls } from 'node:tls'
+import { selfSigned } from '../../test/gateway/self-signed.ts'
 import { ByteStream } from './byte-stream.ts'
 import { joinStreams } from './tunnel.ts'
 
@@ -165,14 +165,3 @@ describe('A tunnel to a company proxy that speaks TLS', () => {
     expect(wire.includes('in the clear? in the clear?')).toBe(false)
   })
 })
-
-function selfSigned(): { key: string; cert: string } {
-  const { stdout } = spawnSync('openssl', [
-    ...'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -keyout - -out -'.split(' '),
-    '-subj',
-    '/CN=proxy.test',
-  ])
-  const text = stdout.toString()
-  const at = text.indexOf('-----BEGIN CERTIFICATE')
-  return { key: text.slice(0, at), cert: text.slice(at) }
-}

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { type AddressInfo, connect } from 'node:net'
+import { createServer as createTls } from 'node:tls'
 import { echo, type Recorder } from '../../test/gateway/recorder.ts'
+import { selfSigned } from '../../test/gateway/self-signed.ts'
 import { policyOf, World } from '../../test/gateway/world.ts'
 
 const PROXY = '10.9.8.7'
@@ -51,6 +54,42 @@ describe('a company proxy that the policy names', () => {
       expect(client.text).toStartWith('HTTP/1.1 502')
       expect(client.text).not.toContain('cret')
       expect(world.kinds()).toEqual(['connection-allowed', 'connection-failed upstream-proxy'])
+    })
+
+  test('that hangs up without an answer is told at once', async () => {
+    proxy.behave = socket => void socket.end('HTTP/1.1 20')
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).over()
+    expect(client.text).toStartWith('HTTP/1.1 502')
+    expect(client.text).toContain('closed the connection')
+  })
+
+  test('may have a percent sign in its password', async () => {
+    world.policy = policyOf({}, { upstreamProxy: 'http://me:50%@proxy.corp.test:3128' })
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).heard('GET /')
+    expect(proxy.text).toContain(`Basic ${Buffer.from('me:50%').toString('base64')}\r\n`)
+  })
+
+  for (const [what, url] of Object.entries({ name: 'proxy.corp.test', address: PROXY }))
+    test(`with a certificate that nobody vouches for hears nothing, called by its ${what}`, async () => {
+      const heard: string[] = []
+      const secure = createTls(selfSigned(), socket => {
+        socket.on('data', data => heard.push(data.toString('latin1'))).on('error', () => undefined)
+      })
+      await new Promise<void>(resolve => secure.listen(0, '127.0.0.1', resolve))
+      const inner = connect({ port: (secure.address() as AddressInfo).port, host: '127.0.0.1' })
+      proxy.behave = (socket, _seen, text) => {
+        if (inner.listenerCount('data') === 0) inner.on('data', data => socket.write(data))
+        inner.write(text, 'latin1')
+      }
+      world.policy = policyOf({}, { upstreamProxy: `https://me:s%40cret@${url}:3128` })
+      const client = await world.byName('allowed.test', 80)
+      await client.send(GET).over()
+      inner.destroy()
+      secure.close()
+      expect(client.text).toContain('no valid certificate')
+      expect(heard).toEqual([])
     })
 
   test('a refused name does not reach it', async () => {

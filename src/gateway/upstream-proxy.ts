@@ -5,7 +5,7 @@
  */
 import type { Socket } from 'node:net'
 import type { Address } from '../policy/address.ts'
-import type { Dial } from '../policy/decide-connection.ts'
+import type { Destination, Dial } from '../policy/decide-connection.ts'
 import { type Port, parsePort } from '../policy/port.ts'
 import { type DialResult, failed } from './dial-result.ts'
 import { findHeadEnd } from './http-field.ts'
@@ -34,26 +34,41 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
-  const socket = isSecure ? await secured(result.socket, proxy.hostname) : result.socket
-  if (socket === undefined) return failed('upstream-proxy', 'the upstream proxy has no valid certificate')
+  const socket = isSecure ? await secured(result.socket, to) : result.socket
+  if (typeof socket === 'string') return failed('upstream-proxy', socket)
   const refusal = await askFor(socket, dial, credentials(proxy))
   if (refusal === undefined) return { kind: 'connected', socket, address: undefined }
   socket.destroy()
   return failed('upstream-proxy', refusal)
 }
 
-async function secured(socket: Socket, host: string): Promise<Socket | undefined> {
+/** TLS to the proxy, whose certificate has to be for the name or address by which the user called it; or why not. */
+async function secured(socket: Socket, to: Destination): Promise<Socket | string> {
   const tls = await import('node:tls')
+  // An address is no server name; it is compared with the certificate all the same.
+  const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
   return new Promise(resolve => {
-    const secure = tls.connect({ socket, servername: host, ALPNProtocols: ['http/1.1'] })
-    secure.setTimeout(ANSWER_MS, () => secure.destroy(new Error('timeout')))
-    secure.once('secureConnect', () => {
-      secure.setTimeout(0)
-      resolve(secure)
-    })
-    secure.once('error', () => resolve(undefined))
+    const secure = tls.connect({ socket, ...who, ALPNProtocols: ['http/1.1'] })
+    const timer = setTimeout(() => secure.destroy(new Error('timeout')), ANSWER_MS)
+    const settle = (result: Socket | string): void => {
+      clearTimeout(timer)
+      resolve(result)
+      if (typeof result === 'string') socket.destroy()
+    }
+    secure.once('secureConnect', () => settle(secure))
+    secure.once('close', () => settle('the upstream proxy did not complete its TLS handshake'))
+    secure.once('error', error =>
+      settle(
+        isAboutCertificate(error)
+          ? 'the upstream proxy has no valid certificate'
+          : 'the upstream proxy did not complete its TLS handshake',
+      ),
+    )
   })
 }
+
+const isAboutCertificate = (error: Error): boolean =>
+  'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
 
 /** Undefined when the tunnel stands, else what went wrong. The proxy's own words are not passed on. */
 function askFor(
@@ -71,7 +86,7 @@ function askFor(
     const settle = (refusal: string | undefined): void => {
       clearTimeout(timer)
       socket.pause()
-      socket.off('data', take).off('error', fail).off('close', fail)
+      socket.off('data', take).off('error', fail).off('end', fail).off('close', fail)
       resolve(refusal)
     }
     const fail = (): void => settle('the upstream proxy closed the connection')
@@ -86,13 +101,23 @@ function askFor(
       settle(status?.startsWith('2') ? undefined : `the upstream proxy answered ${status ?? 'with nonsense'}`)
       if (end.end < held.length) socket.unshift(held.subarray(end.end))
     }
-    socket.on('data', take).on('error', fail).on('close', fail)
+    // It may say goodbye and stay half open: that is no answer either.
+    socket.on('data', take).on('error', fail).on('end', fail).on('close', fail)
     socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
   })
 }
 
 function credentials({ username, password }: URL): string {
   if (username === '' && password === '') return ''
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  const pair = `${decoded(username)}:${decoded(password)}`
   return `Proxy-Authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`
+}
+
+/** A percent sign that encodes nothing stands for itself, as in other clients. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
