@@ -79,7 +79,7 @@ export class Dialer {
     const good: Address[] = []
     let refusal: { readonly denied: Denied; readonly address: Address } | undefined
     for (const address of addresses) {
-      const check = this.#check(index, address, dial)
+      const check = this.check(index, address, dial)
       if (check.ok) good.push(address)
       else refusal ??= { denied: check, address }
     }
@@ -89,7 +89,8 @@ export class Dialer {
     )
   }
 
-  #check(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
+  /** Whether this address may be dialled for what was allowed. */
+  check(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
     const check = checkDial(index, address, dial)
     if (!check.ok || dial.kind !== 'name' || !this.#own.has(address)) return check
     return index.addresses.get(address)?.allow.has(dial.port) ? check : denyOwn(address, dial.port)

@@ -249,6 +249,23 @@ describe('the policy in force', () => {
     expect(world.kinds()).toContain('connection-closed policy')
   })
 
+  test('a narrowing while the server is being reached ends the way to it, before a byte of the client', async () => {
+    const { port } = world.up
+    Object.defineProperty(world.up, 'port', {
+      get: () => {
+        // Checked, and about to be dialled.
+        world.policy = policyOf({ deny: [UP] })
+        world.gateway.policyChanged()
+        return port
+      },
+    })
+    const client = await world.byName('allowed.test', 80)
+    await client.send(GET).over()
+    expect(client.text).toStartWith('HTTP/1.1 403')
+    expect(world.kinds()).toEqual(['connection-allowed', 'connection-denied denied-by-rule'])
+    expect(world.up.text).toBe('')
+  })
+
   test('a widening holds for the next connection', async () => {
     world.policy = policyOf({ allow: ['evil.test:80'] })
     const client = await world.byName('evil.test', 80)

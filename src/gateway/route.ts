@@ -1,6 +1,7 @@
 /** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
 import type { Address } from '../policy/address.ts'
-import { type Allowed, checkDial, type Destination, decideConnection } from '../policy/decide-connection.ts'
+import { type Allowed, type Destination, decideConnection } from '../policy/decide-connection.ts'
+import type { Denied } from '../policy/denial.ts'
 import { printRule } from '../policy/net-rule.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Port } from '../policy/port.ts'
@@ -74,6 +75,7 @@ export class Route {
 
   /** The stream to what was dialled, or why there is none; a failure is recorded here, a denial by whoever tells the client. */
   async dial(): Promise<ByteStream | RouteFailure> {
+    const judgedBy = this.#shared.network()
     const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#interest)
     if (this.#isOver) {
       if (result.kind === 'connected') result.socket.destroy()
@@ -82,7 +84,13 @@ export class Route {
     if (result.kind === 'connected') {
       this.#address = result.address
       this.#upstream = new ByteStream(result.socket, this.#shared.held)
-      return this.#upstream
+      const inForce = this.#shared.network()
+      const denied = inForce === judgedBy ? undefined : this.#denialBy(inForce)
+      if (denied === undefined) return this.#upstream
+      // The policy became narrower while the server was being reached.
+      this.#isOver = true
+      this.#upstream.reset()
+      return { kind: 'denied', refusal: refusalOf(denied) }
     }
     if (result.kind === 'denied') {
       this.#isOver = true
@@ -129,12 +137,17 @@ export class Route {
     else this.#upstream?.reset()
   }
 
+  isAllowedBy(policy: NetworkPolicy): boolean {
+    return this.#denialBy(policy) === undefined
+  }
+
   /** Names are judged anew, and so is the address that was dialled for one. */
-  isAllowedBy({ index }: NetworkPolicy): boolean {
+  #denialBy({ index }: NetworkPolicy): Denied | undefined {
     const verdict = decideConnection(index, this.endpoint.to, this.endpoint.port)
-    if (!verdict.ok) return false
-    const isLocal = verdict.dial.kind === 'host-service'
-    return this.#address === undefined || isLocal || checkDial(index, this.#address, verdict.dial).ok
+    if (!verdict.ok) return verdict
+    if (this.#address === undefined || verdict.dial.kind === 'host-service') return undefined
+    const check = this.#shared.dialer.check(index, this.#address, verdict.dial)
+    return check.ok ? undefined : check
   }
 
   #count(): void {
