@@ -244,18 +244,29 @@ function stageAll(
   extra: readonly string[],
 ): (path: string) => string | undefined {
   const roots = new Map<string, string>()
+  const mapped = new Map<string, boolean>()
   const sources = plan.steps.flatMap(step =>
     step.op === 'bind' && step.why !== 'system' ? [step.from as string] : [],
   )
+  const own = new Map<string, string>()
   for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
-    if ([...roots.keys()].some(root => isWithin(path, root))) continue
-    const stat = lstatSync(path)
-    roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
+    const inside = [...roots.keys()].find(root => isWithin(path, root))
+    if (inside === undefined) {
+      const stat = lstatSync(path)
+      mapped.set(path, stat.uid === 0)
+      roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
+    } else if (path !== inside && !own.has(path)) {
+      // As for an ordinary user: by descriptor, and never by a name that another sandbox of this project could swap.
+      const fd = openPinned(path)
+      const kind = fstatSync(fd).isDirectory() ? 'directory' : 'file'
+      own.set(path, staging.stage(fd, kind, mapped.get(inside) === true))
+      closeSync(fd)
+    }
   }
   staging.show()
   return path => {
     const root = [...roots.keys()].find(top => isWithin(path, top))
-    return root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`
+    return own.get(path) ?? (root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`)
   }
 }
 
@@ -268,17 +279,22 @@ function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
   for (const step of plan.steps) {
     if (step.op !== 'bind' || step.from === plan.workspace || !isWithin(step.from, plan.workspace)) continue
     if (out.has(step.from)) continue
-    const fd = openSync(step.from, O_PATH | constants.O_NOFOLLOW)
+    const fd = openPinned(step.from)
     undo.push('pinned path', () => closeSync(fd))
-    if (fstatSync(fd).isSymbolicLink() || readlinkSync(`/proc/self/fd/${fd}`) !== step.from)
-      throw new PenError('PATH_REFUSED', {
-        what: 'a path in the workspace changed while pen was looking',
-        at: step.from,
-        hint: 'run it again',
-      })
     out.set(step.from, fd)
   }
   return out
+}
+
+function openPinned(path: string): number {
+  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
+  if (!fstatSync(fd).isSymbolicLink() && readlinkSync(`/proc/self/fd/${fd}`) === path) return fd
+  closeSync(fd)
+  throw new PenError('PATH_REFUSED', {
+    what: 'a path in the workspace changed while pen was looking',
+    at: path,
+    hint: 'run it again',
+  })
 }
 
 const O_PATH = 0o10000000

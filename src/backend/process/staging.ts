@@ -71,18 +71,18 @@ export class Staging {
     systemCall('mount', CALL.mount, cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
   }
 
-  /** The name under which the sandbox's uid will reach `path`, with root's files mapped to it when `map` is set. */
-  stage(path: string, kind: 'file' | 'directory', map: boolean): string {
+  /** The name under which the sandbox's uid will reach a path or descriptor, with root's files mapped to it when `map` is set. */
+  stage(source: string | number, kind: 'file' | 'directory', map: boolean): string {
     const tree = systemCall(
       'open_tree',
       CALL.openTree,
-      AT_FDCWD,
-      cString(path),
-      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW,
+      typeof source === 'string' ? AT_FDCWD : source,
+      cString(typeof source === 'string' ? source : ''),
+      OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
     )
     const at = `${this.#stage}/${this.#staged.length}`
     this.#staged.push({ tree, at, kind })
-    if (map) this.#map(tree, path)
+    if (map) this.#map(tree, String(source))
     return at
   }
 
