@@ -120,11 +120,9 @@ export interface PlaceHeld {
 
 export interface PolicyChanged {
   readonly kind: 'policy-changed'
-  /** Rules as people write them. */
+  /** Rules as people write them; those that refuse begin with `deny `. Connections that end for it have records of their own. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** Connections that were ended because nothing allows them any more. */
-  readonly ended?: number | undefined
 }
 
 export interface PolicyEditRefused {

@@ -101,6 +101,7 @@ export class Keeper {
     const serving = wayOut.serve().catch(fail)
     const live = new LivePolicy({
       loaded: prepared.loaded,
+      seen: prepared.seen,
       load: prepared.load,
       audit,
       change: network => wayOut.change(network),

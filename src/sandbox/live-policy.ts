@@ -2,18 +2,19 @@
  * The user's live config while a sandbox runs. An edit takes effect as one change, or not at all: a broken one keeps the
  * policy that was in force, and says why. Only files outside every sandbox's reach are watched.
  */
-import { statSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { printRule } from '../policy/net-rule.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
+import { liveState } from './live-files.ts'
 
-const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
 const INTERVAL_MS = 250
 
 export interface LivePolicyOptions {
   readonly loaded: Loaded
+  /** `liveState` from before it was loaded. */
+  readonly seen: string
   readonly load: LoadOptions
   readonly audit: AuditSink
   /** Puts the new network policy in force; returns how many connections that ended. */
@@ -33,7 +34,7 @@ export class LivePolicy {
   constructor(options: LivePolicyOptions) {
     this.#options = options
     this.#network = options.loaded.policy.network
-    this.#state = this.#look()
+    this.#state = options.seen
     this.#timer = setInterval(() => void this.check().catch(options.fail), INTERVAL_MS)
     this.#timer.unref()
   }
@@ -41,7 +42,7 @@ export class LivePolicy {
   /** Looks once; also called by the timer. */
   async check(): Promise<void> {
     if (this.#isLoading) return
-    const state = this.#look()
+    const state = liveState(this.#options.loaded.project.stateDir)
     if (state === this.#state) return
     this.#isLoading = true
     try {
@@ -57,22 +58,12 @@ export class LivePolicy {
     clearInterval(this.#timer)
   }
 
-  #look(): string {
-    return FILES.map(name => {
-      const stat = statSync(`${this.#options.loaded.project.stateDir}/${name}`, {
-        bigint: true,
-        throwIfNoEntry: false,
-      })
-      return stat === undefined ? '-' : `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`
-    }).join('\n')
-  }
-
   async #reload(): Promise<void> {
     const { loaded, load, audit, change, tell } = this.#options
     try {
       const { policy } = await loadPolicy(loaded.project, { ...load, untrusted: loaded.untrusted })
-      const before = new Set(this.#network.allow.map(({ rule }) => printRule(rule)))
-      const after = new Set(policy.network.allow.map(({ rule }) => printRule(rule)))
+      const before = rulesOf(this.#network)
+      const after = rulesOf(policy.network)
       audit.record({
         kind: 'policy-changed',
         added: [...after].filter(rule => !before.has(rule)),
@@ -90,3 +81,6 @@ export class LivePolicy {
     }
   }
 }
+
+const rulesOf = ({ allow, deny }: NetworkPolicy): ReadonlySet<string> =>
+  new Set([...allow.map(({ rule }) => printRule(rule)), ...deny.map(({ rule }) => `deny ${printRule(rule)}`)])

@@ -9,6 +9,7 @@ import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
+import { liveState } from './live-files.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
 
 export interface PrepareOptions {
@@ -25,6 +26,8 @@ export interface PrepareOptions {
 export interface Prepared {
   /** What the policy was loaded with, so that a live edit is read the same way. */
   readonly load: LoadOptions
+  /** The files of the live config as they were before they were read. */
+  readonly seen: string
   /** Being opened meanwhile, when the policy wants a gateway and something is to be run. */
   readonly door: Promise<Door> | undefined
   readonly loaded: Loaded
@@ -40,6 +43,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     allowUserExpansion: options.allowUserExpansion,
     offline: options.offline,
   }
+  const seen = liveState(project.stateDir)
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
   const door =
@@ -52,6 +56,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
   return {
     load,
+    seen,
     loaded,
     door,
     backend,
