@@ -1,5 +1,5 @@
 /** A protected place while a sandbox runs: how it is reached, and what stood there before. */
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { at, type Spot } from './beneath.ts'
@@ -51,9 +51,16 @@ export function putBack({ rule, good }: Place, { parent, name }: Spot): boolean 
     else if (rule.kind === 'git-config' && good !== undefined)
       writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
     else return false
+    giveToOwner(parent, name)
     return true
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return false
   }
+}
+
+/** What root puts back into somebody's project is theirs, as it was. */
+function giveToOwner(parent: number, name: string): void {
+  const { uid, gid } = fstatSync(parent)
+  if (process.getuid?.() === 0 && uid !== 0) lchownSync(at(parent, name), uid, gid)
 }

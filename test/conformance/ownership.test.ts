@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { chmodSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 import { isRoot, ordinary } from './launcher.ts'
@@ -110,11 +110,21 @@ conformance(
     writeFileSync(join(project, 'old'), 'old')
     box.file(join(project, 'roots'), 'root', 0o600)
     for (const path of [project, join(project, 'old')]) Bun.spawnSync(['chown', `${uid}:${gid}`, path])
-    const { stdout } = await box.sh('echo x > new; echo more >> old; cat roots; id -u', { cwd: project })
+    symlinkSync('elsewhere', join(project, '.envrc'))
+    Bun.spawnSync(['chown', '-h', `${uid}:${gid}`, join(project, '.envrc')])
+    // The link is taken away with what replaced it, and put back.
+    const { stdout } = await box.sh(
+      'echo x > new; echo more >> old; rm .envrc; touch .envrc; cat roots; id -u',
+      {
+        cwd: project,
+      },
+    )
+    expect(readlinkSync(join(project, '.envrc'))).toBe('elsewhere')
     expect(stdout).toBe(`${uid}\n`)
     for (const [name, owner] of [
       ['new', uid],
       ['old', uid],
+      ['.envrc', uid],
       ['roots', 0],
     ] as const)
       expect([name, lstatSync(join(project, name)).uid]).toEqual([name, owner])

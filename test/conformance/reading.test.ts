@@ -124,3 +124,34 @@ ask('/tmp/own')`,
   ])
   expect(stdout).toBe("refused\nrefused\nrefused\nb'own'\n")
 })
+
+conformance(
+  'P1 a place that another sandbox swaps for a link while this one starts shows nothing of what the link leads to',
+  async box => {
+    box.file(join(box.home, 'secret/key'), 'SECRET')
+    box.file('.vscode/key', 'own\n')
+    box.host('ln -s ../secret x')
+    const swap = `import ctypes, sys, time
+call = ctypes.CDLL(None).renameat2
+end = time.time() + 20
+while time.time() < end:
+    call(-100, b'.vscode', -100, b'x', 2)
+    time.sleep(0.0003)`
+    const [program = '', ...rest] = [...box.launcher.who.become, '/usr/bin/python3', '-c', swap]
+    const swapper = Bun.spawn([program, ...rest], { cwd: box.project, stdio: ['ignore', 'ignore', 'ignore'] })
+    let started = 0
+    try {
+      for (let i = 0; i < 25; i++) {
+        const { stdout } = await box.sh('cat .vscode/key x/key; echo ran')
+        expect(stdout).not.toContain('SECRET')
+        if (stdout.includes('ran')) started++
+        box.host(
+          '[ -d .vscode ] || [ -d x ] || { rm -f x .vscode; mkdir .vscode; ln -s ../secret x; } || true',
+        )
+      }
+    } finally {
+      swapper.kill()
+    }
+    expect(started).toBeGreaterThan(0)
+  },
+)
