@@ -58,6 +58,17 @@ export function makeRaw(fd: number): () => void {
   }
 }
 
+/** For a terminal whose output another one will show: what is written comes out as it is. Returns what undoes it, nothing. */
+export function leaveLineEnds(fd: number): () => void {
+  const modes = getModes(fd)
+  if (modes !== undefined) {
+    const words = new Uint32Array(modes.buffer, 0, 4)
+    words[1] = (words[1] ?? 0) & ~0o1 // OPOST
+    systemCall('ioctl', IOCTL, fd, TCSETS, modes)
+  }
+  return () => {}
+}
+
 /** Private modes that a full-screen program may leave changed, as they are at a shell's prompt. */
 const AT_THE_PROMPT: Readonly<Record<string, 'h' | 'l'>> = {
   ...Object.fromEntries(

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readlinkSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { isTerminal, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { isTerminal, leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
@@ -37,7 +37,8 @@ export function openPty(): Pty | undefined {
   })
   const slave = findSlave(known)
   const interactive = ours.includes(0)
-  const restore = interactive ? makeRaw(0) : () => {}
+  // Whose terminal is not raw makes its own line ends: twice would be once too often.
+  const restore = interactive ? makeRaw(0) : leaveLineEnds(slave)
   const onResize = () => {
     const { cols, rows } = windowSize(screen)
     terminal.resize(cols, rows)
@@ -55,7 +56,7 @@ export function openPty(): Pty | undefined {
       writeAll(screen, filter.end())
       modes.restore(screen)
       restore()
-      terminal.close()
+      if (!terminal.closed) terminal.close()
     },
   }
 }
@@ -67,8 +68,10 @@ async function relayKeys(terminal: Bun.Terminal): Promise<void> {
       terminal.write(keys)
     }
   } catch {
-    // The user's terminal is gone; SIGHUP tells us.
+    // As below.
   }
+  // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
+  if (!terminal.closed) terminal.close()
 }
 
 /** Bun keeps the other end to itself; it is the terminal among our descriptors that was not there before. */

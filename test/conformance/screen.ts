@@ -1,0 +1,74 @@
+/** A terminal of the test's own, with a program on it: what a person would type and see. */
+import type { Box } from './box.ts'
+import { PEN } from './launcher.ts'
+
+export class Screen {
+  readonly #terminal: Bun.Terminal
+  readonly #child: Bun.Subprocess
+  #seen = ''
+  #from = 0
+
+  /** A shell line on the terminal, in which `pen run` is a run of the box's user and backend. */
+  constructor(box: Box, line: string, size = { cols: 91, rows: 33 }) {
+    this.#terminal = new Bun.Terminal({
+      ...size,
+      data: (_terminal, bytes) => {
+        this.#seen += Buffer.from(bytes).toString()
+      },
+    })
+    const functions = `pen() { verb=$1; shift; command ${PEN} "$verb" --offline "$@"; }`
+    const argv = [
+      'setsid',
+      '--ctty',
+      '--wait',
+      ...box.launcher.who.become,
+      '/bin/bash',
+      '--norc',
+      '-c',
+      `${functions}\n${line}`,
+    ]
+    this.#child = Bun.spawn(argv, { cwd: box.project, env: box.env(), terminal: this.#terminal })
+  }
+
+  type(keys: string): void {
+    this.#terminal.write(keys)
+  }
+  resize(cols: number, rows: number): void {
+    this.#terminal.resize(cols, rows)
+  }
+  /** As when its window is closed. */
+  close(): void {
+    if (!this.#terminal.closed) this.#terminal.close()
+  }
+  [Symbol.dispose](): void {
+    this.close()
+  }
+  get seen(): string {
+    return this.#seen
+  }
+
+  /** Until this is on the screen, after what was waited for before. */
+  async shows(wanted: string | RegExp, withinMs = 5000): Promise<string> {
+    const late = performance.now() + withinMs
+    for (;;) {
+      const fresh = this.#seen.slice(this.#from)
+      const at = typeof wanted === 'string' ? fresh.indexOf(wanted) : (wanted.exec(fresh)?.index ?? -1)
+      if (at >= 0) {
+        const text = typeof wanted === 'string' ? wanted : (wanted.exec(fresh)?.[0] ?? '')
+        this.#from += at + text.length
+        return text
+      }
+      if (performance.now() > late) throw new Error(`not shown: ${wanted}\n${JSON.stringify(this.#seen)}`)
+      await Bun.sleep(3)
+    }
+  }
+
+  async ended(withinMs = 5000): Promise<number> {
+    const late = setTimeout(() => this.#child.kill('SIGKILL'), withinMs)
+    const code = await this.#child.exited
+    clearTimeout(late)
+    // What was written last may still be on its way.
+    await Bun.sleep(20)
+    return code
+  }
+}

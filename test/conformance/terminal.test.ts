@@ -1,0 +1,188 @@
+import { beforeAll, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
+import { Screen } from './screen.ts'
+
+beforeAll(() => {
+  if (process.platform === 'linux') adoptOrphans()
+})
+
+const SHELL = 'pen run -- bash --norc -i; echo "code $?"'
+/** A prompt that no echo of a line can be taken for. */
+const PROMPT = "PS1=ready'> '\r"
+
+conformance(
+  'P15 an interactive program has a terminal of its own, of the right size, also when it changes',
+  async box => {
+    using screen = new Screen(box, `tty; ${SHELL}`)
+    await screen.shows(/\/dev\/pts\/\d+/)
+    await screen.shows('$ ')
+    screen.type('test -t 0 && test -t 1 && test -t 2 && stty size && echo "own $(ps -o tpgid= -p $$)"\r')
+    await screen.shows('\n33 91\r\n')
+    await screen.shows(/own +[1-9]/)
+    screen.type(
+      `python3 -c 'import os, signal; signal.signal(28, lambda *_: print(*os.get_terminal_size())); print("listens"); signal.pause()'\r`,
+    )
+    await screen.shows('\nlistens')
+    screen.resize(120, 50)
+    await screen.shows('\n120 50')
+    await screen.shows('$ ')
+    screen.type('exit 6\r')
+    await screen.shows('code 6')
+    await screen.ended()
+  },
+)
+
+conformance(
+  'P15 Ctrl-C, Ctrl-Z, Ctrl-\\ and Ctrl-D mean inside what they always do, and job control works',
+  async box => {
+    using screen = new Screen(box, SHELL)
+    await screen.shows('$ ')
+    screen.type(PROMPT)
+    await screen.shows('\nready> ')
+    const foreground = async (line: string, keys: string, shown: string | RegExp) => {
+      screen.type(`echo go; ${line}\r`)
+      await screen.shows('\ngo\r\n')
+      await Bun.sleep(60)
+      screen.type(keys)
+      await screen.shows(shown)
+      await screen.shows('ready> ')
+    }
+    await foreground('sleep 50', '\x03', '^C')
+    screen.type('echo "was $?"\r')
+    await screen.shows('\nwas 130')
+    await foreground('sleep 51', '\x1a', 'Stopped')
+    screen.type('jobs; bg; jobs\r')
+    await screen.shows(/Stopped +sleep 51[\s\S]*Running +sleep 51/)
+    await foreground('fg', '\x03', '^C')
+    await foreground('sh -c "ulimit -c 0; sleep 52"', '\x1c', '^\\')
+    await foreground('cat; echo "end of input"', 'typed\r\x04', /\ntyped\r\n[\s\S]*end of input/)
+    screen.type('exit\r')
+    await screen.shows('code')
+    await screen.ended()
+  },
+)
+
+conformance(
+  'P15 terminal modes are as before, whatever the program did to its own and however it ended',
+  async box => {
+    const wreck = `stty raw -echo -isig; printf '\\033[?1049h\\033[?25l\\033[?1000h\\033[?2004h\\033='`
+    const endings: readonly (readonly [string, string])[] = [
+      ['exits', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; exit 3'`],
+      ['is killed', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; kill -9 $$'`],
+      ['runs out of time', `pen run --wall 300ms -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30'`],
+      ['is not there', 'pen run -- no-such-program'],
+      [
+        'is killed with pen’s SIGTERM',
+        `pen run -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30' & sleep 0.4; kill -TERM %1; fg >/dev/null; true`,
+      ],
+    ]
+    for (const [how, line] of endings) {
+      using screen = new Screen(
+        box,
+        `set -m; a=$(stty -g); ${line}; b=$(stty -g); [ "$a" = "$b" ] && echo SAME; echo DONE`,
+      )
+      await screen.shows('DONE', 8000)
+      expect([how, screen.seen.includes('SAME')]).toEqual([how, true])
+      if (screen.seen.includes('\x1b[?1049h'))
+        for (const undone of ['\x1b[?1049l', '\x1b[?25h', '\x1b[?1000l', '\x1b[?2004l', '\x1b>'])
+          expect([how, undone, screen.seen.lastIndexOf(undone) > screen.seen.indexOf('\x1b[?1049h')]).toEqual(
+            [how, undone, true],
+          )
+      await screen.ended()
+    }
+  },
+)
+
+conformance(
+  'P15 nothing typed by the sandbox reaches the shell, and nothing typed later reaches the sandbox',
+  async box => {
+    box.file(
+      'type.py',
+      `import fcntl, os, termios
+for c in 'echo evil > evil\\n':
+  for call in (termios.TIOCSTI, termios.TIOCSTI | 1 << 40):
+    try: fcntl.ioctl(0, call & 0x7fffffff, c)
+    except OSError: pass
+print('\\033[6n\\033]52;c;ZXZpbA==\\a\\033[21t', flush=True)
+import time; time.sleep(0.3)`,
+    )
+    using screen = new Screen(
+      box,
+      `pen run -- python3 type.py; pen run -- sh -c '(sleep 1; head -c 1 > stolen) & exit'; echo READY; read -r line; echo "got <$line>"`,
+    )
+    // As a terminal would: it answers, as if that had been typed.
+    await screen.shows('\x1b[6n')
+    screen.type('\x1b[1;1R')
+    await screen.shows('READY')
+    screen.type('mine\r')
+    await screen.shows('got <mine>')
+    await screen.ended()
+    // The clipboard and the title are none of its business.
+    for (const asked of ['\x1b[21t', '\x1b]52']) expect(screen.seen).not.toContain(asked)
+    expect(box.listing(box.project).map(line => line.split(' ')[0]?.split('/').at(-1))).toEqual(['type.py'])
+  },
+)
+
+conformance('P15 a terminal at one end and a pipe at the other both work', async box => {
+  using screen = new Screen(
+    box,
+    `pen run -- sh -c 'test -t 0 && ! test -t 1 && read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; test -t 1 && echo tty'; echo DONE`,
+  )
+  await screen.shows('pen: backend')
+  screen.type('some line\r')
+  await screen.shows('READ SOME LINE')
+  await screen.shows(/piped\r\ntty\r\n/)
+  await screen.shows('DONE')
+  await screen.ended()
+})
+
+conformance(
+  'P15 pen run with no command is a shell: on a terminal with a prompt, and with a script as its input',
+  async box => {
+    using screen = new Screen(box, 'pen run; echo "code $?"')
+    await screen.shows(/[$#>] /)
+    screen.type('echo $((6 * 7)) $AGENT_IN_SANDBOX; exit 4\r')
+    await screen.shows('\n42 1\r\n')
+    await screen.shows('code 4')
+    await screen.ended()
+    const script = await box.run([], { stdin: 'echo $((6 * 7)); pwd > where; exit 5' })
+    expect([script.code, script.stdout]).toEqual([5, '42\n'])
+    expect(readFileSync(join(box.project, 'where'), 'utf8')).toBe(`${box.project}\n`)
+  },
+)
+
+conformance(
+  'P15 a run in the background of a shell goes on there, and comes to the front when it is asked to',
+  async box => {
+    using screen = new Screen(
+      box,
+      'set -m; pen run -- sh -c "echo began; sleep 0.3; echo x > made" & wait; ls; jobs; pen run -- sh -c "read x; echo got $x" & sleep 0.3; echo FRONT; fg; echo DONE',
+    )
+    await screen.shows('made')
+    await screen.shows('FRONT')
+    await Bun.sleep(100)
+    screen.type('line\r')
+    await screen.shows('DONE')
+    await screen.ended()
+  },
+)
+
+conformance(
+  'P15 a terminal that goes away takes the sandbox along, also where nobody is told by a signal',
+  async box => {
+    const known = new Set(descendants().map(({ pid }) => pid))
+    for (const line of [
+      'pen run -- sh -c "echo up; sleep 80"',
+      'exec setsid --wait bash -c "pen run -- cat"',
+    ]) {
+      using screen = new Screen(box, `export -f pen; ${line}`)
+      await screen.shows(line.includes('cat') ? 'pen: backend' : '\nup')
+      await Bun.sleep(100)
+      screen.close()
+      expect([line, await untilAlone(known, 2500)]).toEqual([line, []])
+    }
+  },
+)
