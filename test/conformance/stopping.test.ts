@@ -154,3 +154,11 @@ print(sum(1 for p in os.listdir('/proc') if p.isdigit() and ') Z ' in open('/pro
   ])
   expect(stdout).toBe('True\n')
 })
+
+conformance('P14 the exit code is told also by a pen that was started with SIGCHLD ignored', async box => {
+  const through = `exec python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"`
+  expect((await box.sh('exit 7', { through })).code).toBe(7)
+  expect((await box.sh('kill -9 $$', { through })).code).toBe(137)
+})

@@ -22,6 +22,7 @@ const WIRING: Wiring = {
   descriptor: () => undefined,
 }
 const PLAN = {
+  argv: ['true'],
   steps: [],
   env: [{ name: 'LANG', value: 'C.UTF-8', secret: false }],
   cwd: '/w',
@@ -32,6 +33,13 @@ const args = (steps: readonly Step[] = [], wiring: Partial<Wiring> = {}) =>
   bwrapArguments({ ...PLAN, steps }, { ...WIRING, ...wiring })
 /** The arguments as one line, so that what belongs together is seen together. */
 const line = (...given: Parameters<typeof args>) => ` ${args(...given).join(' ')} `
+
+test('more words than bubblewrap counts to are refused by name; many are not', () => {
+  const words = (count: number) => () =>
+    bwrapArguments({ ...PLAN, argv: Array.from({ length: count }, () => 'x') }, WIRING)
+  expect(words(8900)).not.toThrow()
+  expect(words(8990)).toThrow('8990 words')
+})
 
 describe('every sandbox', () => {
   test('has namespaces, a session and an environment of its own, no capability, and a filter', () => {

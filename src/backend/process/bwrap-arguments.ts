@@ -1,4 +1,5 @@
 /** A plan in bubblewrap's language. Pure: what is mounted from where is looked up in `sources`. */
+import { PenError } from '../../base/error.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { type EtcStep, isEtcStep } from './etc-view.ts'
 
@@ -36,8 +37,16 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   ]
   // Arguments are parted by NUL on their way: one in a value would begin an argument of its own.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')
+  if (args.length + plan.argv.length > MAX_WORDS)
+    throw new PenError('USAGE', {
+      what: `the command has ${plan.argv.length} words, and bubblewrap takes no more than ${MAX_WORDS} with its own`,
+      hint: 'name the files inside: pen run -- sh -c "… *", or through xargs',
+    })
   return args
 }
+
+/** Bubblewrap counts to 9,000, from its own name on. */
+const MAX_WORDS = 8990
 
 function namespaces(plan: Plan, wiring: Wiring): string[] {
   return [

@@ -61,7 +61,7 @@ export function startGuard(options: GuardOptions): Guard {
     `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.args, FD.seccomp, FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
     `exec ${FD.life}<&-`,
     ...joins.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
-    `ulimit -c 0; ulimit -n ${options.limits.files} || ulimit -n "$(ulimit -H -n)"`,
+    `ulimit -c 0; ulimit -n ${options.limits.files} 2>/dev/null || ulimit -n "$(ulimit -H -n)"`,
     'unset PWD OLDPWD',
     '"$@"',
   ].join('\n')

@@ -61,6 +61,24 @@ export const cString = (text: string): Uint8Array => Buffer.from(`${text}\0`)
 /** A pipe that no other program inherits by accident: [read end, write end]. */
 export function pipe(): readonly [number, number] {
   const ends = new Int32Array(2)
-  if (libc().pipe2(ptr(ends), 0o2000000) !== 0) throw new SystemCallError('pipe2', 0)
+  if (libc().pipe2(ptr(ends), 0o2000000) !== 0)
+    throw new PenError('LIMIT', {
+      what: 'pen may not open as many files as it needs',
+      hint: 'raise the limit of open files: ulimit -n 1024',
+    })
   return [ends[0] ?? -1, ends[1] ?? -1]
+}
+
+const SIGCHLD = 17
+const SIG_IGN = 1n
+
+/**
+ * Whoever started pen may have told the kernel to forget ended children, and that is passed on: then nobody could learn how
+ * the command ended. struct sigaction { handler, flags, restorer, mask }, each 64 bits.
+ */
+export function rememberChildren(): void {
+  const RT_SIGACTION = process.arch === 'arm64' ? 134 : 13
+  const before = new BigUint64Array(4)
+  systemCall('rt_sigaction', RT_SIGACTION, SIGCHLD, null, new Uint8Array(before.buffer), 8)
+  if (before[0] === SIG_IGN) systemCall('rt_sigaction', RT_SIGACTION, SIGCHLD, new Uint8Array(32), null, 8)
 }
