@@ -1,0 +1,106 @@
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+
+/** Objects that have no path: a System V segment, a semaphore set, a message queue and a POSIX one, by key and name. */
+const IPC = (make: boolean) => `
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True); rt = ctypes.CDLL('librt.so.1', use_errno=True)
+flags = 0o${make ? '1666' : '666'}
+key = int(sys.argv[1])
+found = [name for name, id in (('shm', libc.shmget(key, 4096, flags)), ('sem', libc.semget(key, 1, flags)), ('msg', libc.msgget(key, flags)),
+  ('mq', rt.mq_open(b'/pen-%d' % key, os.O_RDWR | ${make ? 'os.O_CREAT' : 0}, 0o666, None))) if id >= 0]
+print(' '.join(found))`
+
+conformance(
+  'P1 memory, semaphores and queues of the host are not seen, and those of the sandbox are its own',
+  async box => {
+    const key = String(0x70_00_00_00 + Math.floor(Math.random() * 0xffffff))
+    const made = spawnSync('/usr/bin/python3', ['-c', IPC(true), key], { encoding: 'utf8' })
+    expect(made.stdout).toContain('shm sem msg')
+    try {
+      const inside = await box.run(['/usr/bin/python3', '-c', IPC(false), key])
+      expect([inside.code, inside.stdout]).toEqual([0, '\n'])
+      const own = await box.sh(
+        `python3 -c "$MAKE" ${key}; python3 -c "$SEE" ${key}; wc -l < /proc/sysvipc/shm`,
+        {
+          flags: ['--env', 'MAKE', '--env', 'SEE'],
+          env: { MAKE: IPC(true), SEE: IPC(false) },
+        },
+      )
+      expect(own.stdout).toMatch(/^shm sem msg( mq)?\nshm sem msg( mq)?\n2\n$/)
+    } finally {
+      spawnSync('ipcrm', ['-M', key, '-S', key, '-Q', key])
+      spawnSync('/usr/bin/python3', [
+        '-c',
+        `import ctypes; ctypes.CDLL('librt.so.1').mq_unlink(b'/pen-${key}')`,
+      ])
+    }
+  },
+)
+
+conformance(
+  'P1 every kind of namespace is the sandbox’s own, and its host name is no secret of the machine',
+  async box => {
+    const { stdout } = await box.sh(
+      'for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; hostname; cat /proc/self/cgroup | head -c 4096',
+    )
+    const lines = stdout.split('\n')
+    for (const kind of ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts']) {
+      const line = lines.find(text => text.startsWith(`${kind}:`))
+      expect([
+        kind,
+        line === spawnSync('readlink', [`/proc/self/ns/${kind}`], { encoding: 'utf8' }).stdout.trim(),
+      ]).toEqual([kind, false])
+    }
+    expect(lines[7]).toBe('pen')
+    // Its own cgroup is the root of what it sees: where it hangs on the host is not told.
+    for (const line of lines.slice(8).filter(text => text !== '')) expect(line).not.toContain('/pen-')
+  },
+)
+
+conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', async box => {
+  const granted = box.file(join(box.home, 'granted/file'), 'GRANTED')
+  const writable = box.directory(join(box.home, 'writable'))
+  box.file('hidden', 'HIDDEN')
+  box.file('secret.key', 'SECRET')
+  const flags = [
+    ...[
+      '--isolation',
+      'process',
+      '--profile',
+      'coding',
+      '--read',
+      granted,
+      '--write',
+      writable,
+      '--deny',
+      'hidden',
+      '--deny',
+      '*.key',
+    ],
+    ...['--env', 'SET=value', '--limit', 'files=77', '--wall', '20s', '--allow', 'registry.example.com:443'],
+  ]
+  const command = `cat ${granted}; echo w > ${writable}/w; cat hidden secret.key; echo $SET; ulimit -n; echo ran > ran`
+  const { code, stdout } = await box.sh(command, { flags })
+  expect([code, stdout]).toEqual([0, 'GRANTEDvalue\n77\n'])
+  expect([readFileSync(join(writable, 'w'), 'utf8'), existsSync(join(box.project, 'ran'))]).toEqual([
+    'w\n',
+    true,
+  ])
+  box.host('rm ran')
+  const dry = await box.sh(command, { flags: [...flags, '--dry-run-policy'] })
+  expect([dry.code, existsSync(join(box.project, 'ran'))]).toEqual([0, false])
+  for (const said of [
+    granted,
+    writable,
+    'hidden',
+    '*.key',
+    'files 77',
+    'wall 20s',
+    'plan for backend process, isolation process',
+  ])
+    expect([said, dry.stdout.includes(said)]).toEqual([said, true])
+})
