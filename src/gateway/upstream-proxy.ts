@@ -34,6 +34,8 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
+  // Until somebody reads from it: a reset meanwhile must not be nobody's error.
+  result.socket.on('error', () => undefined)
   const socket = isSecure ? await secured(result.socket, to) : result.socket
   if (typeof socket === 'string') return failed('upstream-proxy', socket)
   const refusal = await askFor(socket, dial, credentials(proxy))

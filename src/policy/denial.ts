@@ -69,6 +69,9 @@ function cureFor(address: Address, kind: AddressClass, port: Port): string {
   }
   if (kind === 'multicast' || kind === 'broadcast') return `${NONE}: such an address takes no connection`
   if (kind === 'link-local' && isIPv6(address)) return `${NONE}: it needs a zone id, which no rule can hold`
+  // The gateway hands such addresses out itself; one that it did not comes from another run.
+  if (kind === 'benchmark' && !isIPv6(address))
+    return `${NONE}: in a sandbox it stands for a name that was looked up there, so connect to the name`
   return allowCommand({ kind: 'address', address }, port)
 }
 

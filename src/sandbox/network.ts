@@ -2,8 +2,10 @@
 import type { AuditSink } from '../audit/event.ts'
 import { DnsStub } from '../gateway/dns.ts'
 import type { Door } from '../gateway/door.ts'
+import { MOST_REFUSED } from '../gateway/door-rules.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { NameBook } from '../gateway/names.ts'
+import { isIPv6 } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 import type { NetworkIndex } from '../policy/network.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
@@ -19,12 +21,34 @@ export interface WayOut {
   close(): Promise<void>
 }
 
+/** A datagram is refused by the kernel, which does not tell by itself. */
+const REFUSED_MS = 1000
+
 export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditSink): WayOut {
   let current = network
   const names = new NameBook({ isAwaited: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
   const gateway = new Gateway({ network: () => current, names, audit })
   const told = new Set<string>()
+  let asking: ReturnType<typeof setInterval> | undefined
+  let isFullTold: boolean = false
+
+  const recordRefused = async (): Promise<void> => {
+    const refused = await door.refusedDatagrams()
+    for (const { address, port } of refused) {
+      const flow = `${address} ${port}`
+      if (told.has(flow)) continue
+      const name = names.nameOf(address)
+      const whom = name === undefined ? { address } : { name }
+      audit.record({ kind: 'flow-refused', protocol: 'udp', ...whom, port, reason: 'udp' })
+      told.add(flow)
+    }
+    const six = refused.filter(({ address }) => isIPv6(address)).length
+    if (isFullTold || Math.max(six, refused.length - six) < MOST_REFUSED) return
+    const reason = 'destinations of datagrams are refused from now on without a record'
+    audit.record({ kind: 'limit-hit', limit: 'refused-datagrams', value: String(refused.length), reason })
+    isFullTold = true
+  }
 
   return {
     door,
@@ -32,7 +56,10 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
       current = changed
       return gateway.policyChanged()
     },
-    serve: async () =>
+    serve: async () => {
+      // What cannot be told now is tried again, and at the end for the last time.
+      asking = setInterval(() => void recordRefused().catch(() => undefined), REFUSED_MS)
+      asking.unref()
       await door.serve({
         dialled: (socket, to) => gateway.accept({ socket, to, via: 'transparent' }),
         proxied: socket =>
@@ -44,23 +71,11 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
         queryStream: socket => dns.serveTcp(socket),
         queries: socket => dns.serveUdp(socket),
         turnedAway: why => gateway.turnedAway(why),
-      }),
-    recordRefused: async () => {
-      for (const { address, port } of await door.refusedDatagrams()) {
-        const flow = `${address} ${port}`
-        if (told.has(flow)) continue
-        told.add(flow)
-        const name = names.nameOf(address)
-        audit.record({
-          kind: 'flow-refused',
-          protocol: 'udp',
-          ...(name === undefined ? { address } : { name }),
-          port,
-          reason: 'udp',
-        })
-      }
+      })
     },
+    recordRefused,
     close: async () => {
+      clearInterval(asking)
       dns.close()
       await gateway.close()
       door.close()

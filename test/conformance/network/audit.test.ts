@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from './keeper.ts'
 import type { AuditLine } from './project.ts'
 import { forEachKind } from './world.ts'
 import { EVIL, UP } from './zones.ts'
@@ -153,3 +154,27 @@ forEachKind('P7 a proxy of the host is used only when the config says so', async
   expect(out).toBe(`hello from ${UP} 80\nPEN_PROXY=http://127.0.0.1:1023\n`)
   expect(heard.left).toEqual([`tcp ${UP} 80`])
 })
+
+forEachKind(
+  'P18 refused datagrams are in the audit while the sandbox still runs',
+  async (_world, project) => {
+    const running = project.start(
+      `/usr/bin/python3 -c "
+import socket, time
+for port in range(1000, 1005): socket.socket(2, 2).sendto(b'x', ('203.0.113.9', port))
+for i in range(5000): socket.socket(2, 2).sendto(b'x', ('203.0.%d.%d' % (i >> 8, i & 255), 7))
+print('sent', flush=True)
+time.sleep(20)"`,
+      { allow: ['allowed.test:80'] },
+    )
+    await until(() => running.text.out.includes('sent'))
+    const told = () => project.audit().filter(line => line.kind === 'flow-refused')
+    await until(() => told().length >= 4096)
+    await until(() => project.audit().some(line => line['limit'] === 'refused-datagrams'))
+    expect(told().filter(line => line.address === '203.0.113.9').length).toBeGreaterThanOrEqual(5)
+    running.child.kill('SIGTERM')
+    await running.ended
+    expect(told().length).toBe(4096)
+    expect(project.audit().filter(line => line.kind === 'limit-hit').length).toBe(1)
+  },
+)

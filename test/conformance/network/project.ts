@@ -166,7 +166,8 @@ export class Project {
     return files.flatMap(file =>
       readFileSync(join(dir, file), 'utf8')
         .split('\n')
-        .filter(line => line !== '')
+        // Behind the last newline stands what is being written right now, or nothing.
+        .slice(0, -1)
         .map(line => JSON.parse(line) as AuditLine),
     )
   }
