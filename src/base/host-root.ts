@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { PenError } from './error.ts'
+import { readKernelFile } from './kernel-file.ts'
 
 const CAP_SETUID = 7
 const CAP_SYS_ADMIN = 21
@@ -9,7 +9,7 @@ const SOMEBODY_ELSE = /^\s*0\s+[1-9]/
 
 /** What this process may do, as the kernel counts it. */
 export function hasCapabilities(...bits: readonly number[]): boolean {
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1]
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readKernelFile('/proc/self/status'))?.[1]
   const held = BigInt(`0x${effective ?? '0'}`)
   return bits.every(bit => ((held >> BigInt(bit)) & 1n) === 1n)
 }
@@ -28,7 +28,7 @@ export function isHostRoot(): boolean {
 
 function askKernel(): boolean {
   if (process.getuid?.() !== 0) return false
-  const ids = readFileSync('/proc/self/uid_map', 'latin1')
+  const ids = readKernelFile('/proc/self/uid_map')
   if (SOMEBODY_ELSE.test(ids)) return false
   if (EVERY_ID.test(ids) && hasCapabilities(CAP_SETUID, CAP_SYS_ADMIN)) return true
   throw new PenError('BACKEND', {

@@ -1,5 +1,5 @@
 /** The name of a sandbox's cgroup says which pen made it, so that the next one knows whether it is still wanted. */
-import { readFileSync } from 'node:fs'
+import { readKernelFile } from '../base/kernel-file.ts'
 
 export interface Owner {
   readonly pid: number
@@ -12,7 +12,7 @@ const NAME = /^pen-(\d+)-(\d+)-[A-Za-z0-9_.-]+$/
 /** undefined when there is no such process, or it is a zombie that waits for its parent. */
 export function startTimeOf(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const stat = readKernelFile(`/proc/${pid}/stat`)
     // The command's name is hostile and may hold spaces and brackets: what counts comes after the last bracket.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]

@@ -1,5 +1,5 @@
 /** Where pen itself stands in the cgroup hierarchies. A sandbox is put below, so that bounds on pen bound it too. */
-import { readFileSync } from 'node:fs'
+import { readKernelFile } from '../base/kernel-file.ts'
 
 /** What the kernel says; tests bring their own, with a mount point of theirs. */
 export interface CgroupView {
@@ -17,8 +17,8 @@ export interface OwnCgroups {
 }
 
 export const kernelView = (): CgroupView => ({
-  own: readFileSync('/proc/self/cgroup', 'utf8'),
-  mounts: readFileSync('/proc/self/mountinfo', 'utf8'),
+  own: readKernelFile('/proc/self/cgroup', 'utf8'),
+  mounts: readKernelFile('/proc/self/mountinfo', 'utf8'),
 })
 
 /** By hand and without regular expressions: this runs before every sandbox, once, and compiling one costs more than it does. */

@@ -1,5 +1,5 @@
 /** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
-import { readFileSync } from 'node:fs'
+import { readKernelFile } from '../../base/kernel-file.ts'
 
 /**
  * The process group of the command: on a terminal of its own it leads another group than the init's. Undefined when
@@ -46,7 +46,7 @@ function isInit(pid: number): boolean {
 
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, 'latin1')
+    return readKernelFile(path)
   } catch {
     return undefined
   }

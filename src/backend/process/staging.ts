@@ -5,17 +5,10 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { readKernelFile } from '../../base/kernel-file.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { cString, systemCall } from './libc.ts'
 
@@ -196,7 +189,7 @@ class Mapping {
 }
 
 /** Asked of the kernel: the runtime would tell only after this turn of its loop. */
-const hasEnded = (pid: number): boolean => / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+const hasEnded = (pid: number): boolean => / [ZX] /.test(readKernelFile(`/proc/${pid}/stat`))
 
 let held: Bun.Subprocess | undefined
 

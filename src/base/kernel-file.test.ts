@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { readKernelFile } from './kernel-file.ts'
+
+test('a file of the kernel is read whole', () => {
+  expect(readKernelFile('/proc/self/cmdline')).toBe(readFileSync('/proc/self/cmdline', 'latin1'))
+  expect(readKernelFile('/proc/sys/kernel/osrelease')).toBe(
+    readFileSync('/proc/sys/kernel/osrelease', 'latin1'),
+  )
+})
+
+test('one that is larger than the buffer is read whole too, and a small one after it', () => {
+  const symbols = readKernelFile('/proc/kallsyms')
+  expect(symbols.length).toBeGreaterThan(100_000)
+  expect(symbols.endsWith('\n')).toBe(true)
+  expect(readKernelFile('/proc/self/comm')).toBe(readFileSync('/proc/self/comm', 'latin1'))
+})
+
+test('letters beyond ASCII come out as they are, when asked for as UTF-8', () => {
+  const before = process.title
+  const name = 'pän'
+  process.title = name
+  expect(readKernelFile('/proc/self/comm', 'utf8')).toBe(readFileSync('/proc/self/comm', 'utf8'))
+  process.title = before
+})
+
+test('a file that is not there throws with its errno', () => {
+  expect(() => readKernelFile('/proc/self/nothing')).toThrow('ENOENT')
+})
