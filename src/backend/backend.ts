@@ -43,6 +43,8 @@ export interface LiveMounts {
 
 /** A running plan. */
 export interface Running {
+  /** Lets the command start: until then the sandbox is set up, and waits. */
+  begin(): void
   /** Resolves when every process of the sandbox is gone. */
   readonly ended: Promise<Ending>
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
@@ -68,9 +70,9 @@ export interface StartOptions {
   readonly within: <T>(spawn: () => T) => T
   /** What that program needs in its environment; the sandbox does not see it. */
   readonly env: Readonly<Record<string, string>>
-  /** Called while the engine is being started and has not been told what to run: a throw ends it. */
+  /** Called while the engine sets the sandbox up, before its command may start: a throw ends it. */
   readonly meanwhile: () => void
-  /** Called while the command waits to start. */
+  /** Called when there is an init, and the command waits to start. */
   readonly beforeCommand: ((initPid: number) => Promise<void>) | undefined
   /** True when `wrap` or `within` enters a network namespace that has a door. */
   readonly insideDoor: boolean

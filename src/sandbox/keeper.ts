@@ -68,6 +68,7 @@ export class Keeper {
       if (init !== undefined && limits.nproc === undefined) limits.attach(init)
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
+      running.begin()
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())

@@ -13,7 +13,7 @@ export interface Wiring {
   readonly seccompFd: number
   readonly statusFd: number
   /** Bubblewrap waits here before the command starts. */
-  readonly blockFd: number | undefined
+  readonly blockFd: number
   /** True when the launcher already put us into a network namespace that has a door. */
   readonly insideDoor: boolean
   /** A host path as an open descriptor, where its owner could swap it for a link between our look and the mount. */
@@ -33,7 +33,8 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     plan.cwd,
     '--json-status-fd',
     String(wiring.statusFd),
-    ...(wiring.blockFd === undefined ? [] : ['--block-fd', String(wiring.blockFd)]),
+    '--block-fd',
+    String(wiring.blockFd),
   ]
   // Arguments are parted by NUL on their way: one in a value would begin an argument of its own.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')

@@ -12,7 +12,7 @@ import { pipe } from './libc.ts'
 /** Descriptors of the guard. A POSIX shell can only name single digits in redirections. */
 export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const
 
-/** The rest is bubblewrap's own to name: where it waits, and what it mounts by descriptor. Without a gap, or it would leak. */
+/** The rest is bubblewrap's own to name: where it waits, and what it mounts by descriptor. */
 export const blockFd = (joins: number): number => FD.firstJoin + joins
 export const firstExtraFd = (joins: number): number => blockFd(joins) + 1
 
@@ -26,8 +26,6 @@ export interface GuardOptions {
   /** Open `tasks` or `cgroup.procs` files, at most three. */
   readonly joinFds: readonly number[]
   readonly extraFds: readonly number[]
-  /** Whether bubblewrap waits for `unblock()` before the command starts. */
-  readonly block: boolean
   readonly limits: { readonly files: number }
   readonly env: Readonly<Record<string, string>>
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
@@ -41,7 +39,7 @@ export interface Guard {
   readonly statusFd: number
   /** Starts it. Until then nothing has happened, and if pen dies before, nothing will. */
   go(): void
-  /** Lets the command start, once its limits are set. */
+  /** Lets the command start, once everything that watches it is in place. */
   unblock(): void
   /** Gives up the descriptors, when everything has ended. */
   close(): void
@@ -74,7 +72,7 @@ export function startGuard(options: GuardOptions): Guard {
       lifeRead,
       statusWrite,
       ...options.joinFds,
-      ...(options.block ? [blockRead] : []),
+      blockRead,
       ...options.extraFds,
     ],
     // The group that the twin ends must hold nothing of the user's own.

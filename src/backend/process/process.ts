@@ -45,7 +45,6 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
-    const needsBlock = options.beforeCommand !== undefined
     const joins = options.joinFds.length
     const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
     const [argsFd, argsWriter] = argumentPipe(undo)
@@ -53,7 +52,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
     const crossing = crossStdio(options.stdio, plan.runAs === 'self' ? undefined : plan.runAs)
     undo.push('stdio', () => crossing.handedOver())
-    const listedBase = (needsBlock ? firstExtraFd(joins) : blockFd(joins)) + pinned.size
+    const listedBase = firstExtraFd(joins) + pinned.size
     const listed = plan.listedExec ? startListed(plan, bytes => filled(undo, bytes), undo) : undefined
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
     const guardOptions: GuardOptions = {
@@ -72,7 +71,6 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       joinFds: options.joinFds,
       extraFds: [...pinned.values(), ...(listed?.fds ?? [])],
       env: options.env,
-      block: needsBlock,
       limits: { files: plan.limits.files },
       identity: plan.runAs === 'self' ? undefined : plan.runAs,
     }
@@ -87,7 +85,6 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
-    options.meanwhile()
 
     const etc = etcView(plan.steps.filter(isEtcStep), options.cacheDir)
     const nothing = emptyFile(options.cacheDir)
@@ -102,7 +99,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
         nothing: staged?.(nothing) ?? nothing,
         seccompFd: FD.seccomp,
         statusFd: FD.status,
-        blockFd: needsBlock ? blockFd(joins) : undefined,
+        blockFd: blockFd(joins),
         insideDoor: options.insideDoor,
         descriptor: path => numbers.get(path),
       },
@@ -110,13 +107,13 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     sendArguments(argsWriter, args)
 
     const status = new BwrapStatus(guard.statusFd)
-    if (options.beforeCommand !== undefined) {
+    abandon = () => killAll(guard.pid, status)
+    options.meanwhile()
+    if (options.beforeCommand !== undefined || listed !== undefined) {
       const init = status.initPid()
-      if (init !== undefined) await options.beforeCommand(init)
-      guard.unblock()
+      if (init !== undefined) await options.beforeCommand?.(init)
+      if (init !== undefined) await listed?.release(init)
     }
-    const init = listed === undefined ? undefined : status.initPid()
-    if (init !== undefined) await listed?.release(init)
     return running(guard, status, crossing, undo)
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
@@ -124,6 +121,13 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     await undo.unwind()
     throw error
   }
+}
+
+/** The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init. */
+function killAll(group: number, status: BwrapStatus): void {
+  const init = status.initPid()
+  if (init !== undefined) kill(init, 'SIGKILL')
+  kill(-group, 'SIGKILL')
 }
 
 function kill(pid: number, signal: NodeJS.Signals): void {
@@ -157,15 +161,11 @@ function running(
     })
   })
   return {
+    begin: () => guard.unblock(),
     ended,
     initPid: () => status.initPid(),
     mounts: new ProcessMounts(() => status.initPid()),
-    // The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init.
-    kill: () => {
-      const init = status.initPid()
-      if (init !== undefined) kill(init, 'SIGKILL')
-      kill(-guard.pid, 'SIGKILL')
-    },
+    kill: () => killAll(guard.pid, status),
     // The init takes no signal but SIGKILL itself; the command's group does.
     signal: name => {
       const init = status.initPid()
