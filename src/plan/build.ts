@@ -39,7 +39,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     makeDirectories: tree.makeDirectories,
     growing: tree.growing,
     watch: facts.repository.watch.map(({ path }) => path),
-    gaps: findGaps(policy, caps),
+    gaps: findGaps(policy, caps, facts),
     weaker: findWeaker(caps),
     notes: tree.notes,
   }

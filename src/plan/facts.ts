@@ -55,6 +55,8 @@ export interface HostFacts {
   /** Places that exist now and that a denial covers, with the rule in words. */
   readonly denied: readonly (Present & { readonly why: string })[]
   readonly repository: RepositoryView
+  /** Other spellings of a name lead to the same file, and a mount on one does not hold the others. */
+  readonly foldsNames: boolean
   /** Values of exactly those host variables that the policy passes on, and of terminal and locale. */
   readonly env: ReadonlyMap<string, string>
   /** The caller's own ids. */

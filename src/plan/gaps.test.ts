@@ -4,7 +4,7 @@ import { policyOf } from '../../test/arbitrary/policy.ts'
 import { type Capabilities, findGaps, findWeaker, openGaps } from './gaps.ts'
 
 const gaps = (value: object, caps: Partial<Capabilities> = {}) =>
-  findGaps(policyOf(value), { ...ABLE, ...caps }).map(gap => gap.name)
+  findGaps(policyOf(value), { ...ABLE, ...caps }, { foldsNames: false }).map(gap => gap.name)
 
 describe('a gap', () => {
   test('is found nowhere when the backend can do everything', () => {
@@ -27,6 +27,13 @@ describe('a gap', () => {
     expect(gaps({}, { ports: false })).toEqual([])
   })
 
+  test('is a file system that takes names in any case, where something is denied or protected', () => {
+    const folded = (value: object) =>
+      findGaps(policyOf(value), ABLE, { foldsNames: true }).map(gap => gap.name)
+    expect(folded({ files: { deny: ['.env'] } })).toEqual(['names-folded'])
+    expect(folded({ files: { protect: ['.git/hooks'] } })).toEqual(['names-folded'])
+  })
+
   test('is the open network of an engine, unless the sandbox is offline', () => {
     expect(gaps({ network: { mode: 'bridge' } })).toEqual(['open-network'])
     expect(gaps({ network: { mode: 'bridge' } }, { bridge: false })).toEqual(['no-bridge'])
@@ -46,7 +53,11 @@ describe('a gap', () => {
   })
 
   test('stays open until the user accepts it by its own name', () => {
-    const found = findGaps(policyOf({}), { ...ABLE, seccomp: false, kernelFiles: false })
+    const found = findGaps(
+      policyOf({}),
+      { ...ABLE, seccomp: false, kernelFiles: false },
+      { foldsNames: false },
+    )
     const open = (...accepted: string[]) => openGaps(found, accepted).map(gap => gap.name)
     expect(open()).toEqual(['files-by-gate', 'no-seccomp'])
     expect(open('no-seccomp')).toEqual(['files-by-gate'])

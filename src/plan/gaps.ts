@@ -1,6 +1,7 @@
 /** Promises of the policy that a backend cannot keep: named, printed, and accepted by the user or the run stops. */
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName, Isolation } from '../policy/settings.ts'
+import type { HostFacts } from './facts.ts'
 
 /** How firmly a backend holds one limit on this machine. */
 export type Hold = 'kernel' | 'watchdog' | 'none'
@@ -35,7 +36,11 @@ export interface Weaker {
   readonly how: string
 }
 
-export function findGaps(policy: Policy, caps: Capabilities): Gap[] {
+export function findGaps(
+  policy: Policy,
+  caps: Capabilities,
+  { foldsNames }: Pick<HostFacts, 'foldsNames'>,
+): Gap[] {
   const gaps: Gap[] = []
   const gap = (name: string, why: string) => gaps.push({ name, why })
   if (!caps.kernelFiles) gap('files-by-gate', 'files are guarded by pen itself, not by the kernel')
@@ -62,6 +67,11 @@ export function findGaps(policy: Policy, caps: Capabilities): Gap[] {
     gap(
       'deny-any-depth',
       'a "**/" denial is held at the workspace root only: deeper matches would need a walk of the tree',
+    )
+  if (foldsNames && policy.files.deny.length + policy.files.protect.length > 0)
+    gap(
+      'names-folded',
+      'the file system of the workspace takes names in any case: denied and protected files are open by another spelling',
     )
   return gaps
 }

@@ -15,6 +15,7 @@ import { type GuestPath, type HostPath, isWithin, type Located } from '../policy
 import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
 import { expandGlob } from './expand.ts'
+import { foldsNames } from './folded-names.ts'
 import { ListingCache } from './listing-cache.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
@@ -49,6 +50,7 @@ export function surveyHost(
       userConfigs: [`${world.home}/.gitconfig`, `${world.home}/.config/git/config`, '/etc/gitconfig'],
       protect: policy.files.protect.map(({ rule }) => rule.path),
     }),
+    foldsNames: foldsNames(policy.workspace),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     insteadOfRoot: isHostRoot() ? insteadOfRoot(policy.workspace, project.id) : undefined,

@@ -48,6 +48,7 @@ export function factsFor(
     env: new Map(),
     identity: { uid: 1000, gid: 1000 },
     insteadOfRoot: undefined,
+    foldsNames: false,
     shell: '/bin/sh' as GuestPath,
     path: [],
     volumes: '/h/u/.pen/volumes' as HostPath,

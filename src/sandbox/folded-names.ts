@@ -1,0 +1,48 @@
+/**
+ * Whether `.ENV` opens what `.env` names, on a file system that the kernel leaves this judgement to: FUSE, virtiofs, 9p,
+ * shares of a virtual machine's host. There the two spellings are two names to the kernel, and a mount on one does not
+ * hold the other. File systems that fold case in the kernel itself have one name for all spellings, and mounts hold.
+ */
+import { lstatSync, opendirSync, readdirSync, statfsSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+
+/** ext4, f2fs, vfat, exfat, ntfs3, cifs and smb, xfs, tmpfs, hfsplus, bcachefs: they compare names themselves. */
+const FOLD_IN_THE_KERNEL = new Set([
+  0xef53, 0xf2f52010, 0x4d44, 0x2011bab0, 0x7366746e, 0xff534d42, 0xfe534d42, 0x58465342, 0x01021994, 0x482b,
+  0xca451a4e,
+])
+
+/** One question as a rule: the other spelling of a name is not there. */
+export function foldsNames(workspace: string): boolean {
+  try {
+    const asked = nameToAsk(workspace)
+    if (asked !== undefined && !isThere(`${asked.dir}/${otherSpelling(asked.name)}`)) return false
+    if (FOLD_IN_THE_KERNEL.has(statfsSync(workspace).type)) return false
+    // There are both spellings, or one file that answers to both; in an empty directory nobody can tell.
+    return asked === undefined || !readdirSync(asked.dir).includes(otherSpelling(asked.name))
+  } catch {
+    // Not readable for pen: then for no sandbox either.
+    return false
+  }
+}
+
+/** The workspace's own name, if what is above is the same file system; otherwise a name in it. */
+function nameToAsk(workspace: string): { readonly dir: string; readonly name: string } | undefined {
+  const above = dirname(workspace)
+  const name = basename(workspace)
+  if (hasCase(name) && lstatSync(above).dev === lstatSync(workspace).dev) return { dir: above, name }
+  const entries = opendirSync(workspace)
+  try {
+    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync())
+      if (hasCase(entry.name)) return { dir: workspace, name: entry.name }
+    return undefined
+  } finally {
+    entries.closeSync()
+  }
+}
+
+/** ASCII letters only: what they become is the same everywhere. */
+const hasCase = (name: string): boolean => /[A-Za-z]/.test(name)
+const otherSpelling = (name: string): string =>
+  name.replace(/[A-Za-z]/g, letter => String.fromCharCode(letter.charCodeAt(0) ^ 0x20))
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
