@@ -25,6 +25,9 @@ export type Connect = (address: Address, port: Port) => Socket
 export const connectDirectly: Connect = (address, port) =>
   connect({ host: address, port, allowHalfOpen: true, noDelay: true })
 
+/** Of one dial, at the same time: then the oldest has had its time. */
+const MOST_ATTEMPTS = 4
+
 export interface DialerOptions {
   readonly network: () => NetworkPolicy
   readonly resolver: Resolver
@@ -36,6 +39,8 @@ export class Dialer {
   readonly #options: DialerOptions
   readonly #turnstile: Turnstile
   readonly #own = new OwnAddresses()
+  /** Attempts beside the first one of their dial, all dials together. */
+  #beside = 0
 
   constructor(options: DialerOptions) {
     this.#options = options
@@ -96,24 +101,44 @@ export class Dialer {
     return index.addresses.get(address)?.allow.has(dial.port) ? check : denyOwn(address, dial.port)
   }
 
-  /** Tries the addresses in order, the next one beside a slow one; the first that answers wins. */
+  /**
+   * Tries the addresses in order, the next one beside a slow one; the first that answers wins. How many addresses there
+   * are is for a hostile zone to say, and each attempt costs a descriptor: so only a few stand beside each other.
+   */
   connectAny(addresses: readonly Address[], port: Port, interest: Interest): Promise<DialResult> {
     const { connect: open, limits } = this.#options
     return new Promise(resolve => {
       const open_ = new Set<Socket>()
       let next = 0
+      let beside = 0
       let stagger: ReturnType<typeof setTimeout> | undefined
       let lastError: unknown
+      const countBeside = (): void => {
+        const now = Math.max(open_.size - 1, 0)
+        this.#beside += now - beside
+        beside = now
+      }
       const settle = (result: DialResult, winner?: Socket): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
         interest.onLost = undefined
         for (const socket of open_) if (socket !== winner) socket.destroy()
         open_.clear()
+        countBeside()
         resolve(result)
+      }
+      const tryBeside = (): void => {
+        if (this.#beside >= limits.maxBeside) {
+          stagger = setTimeout(tryBeside, limits.staggerMs)
+          return
+        }
+        const [oldest] = open_
+        if (oldest !== undefined && open_.size >= MOST_ATTEMPTS && open_.delete(oldest)) oldest.destroy()
+        tryNext()
       }
       const tryNext = (): void => {
         clearTimeout(stagger)
+        countBeside()
         const address = addresses[next++]
         if (address === undefined) {
           if (open_.size === 0) settle(unreachable(lastError))
@@ -121,6 +146,7 @@ export class Dialer {
         }
         const socket = open(address, port)
         open_.add(socket)
+        countBeside()
         const fail = (error: unknown): void => {
           lastError = error
           if (open_.delete(socket)) tryNext()
@@ -131,7 +157,7 @@ export class Dialer {
           socket.off('error', fail)
           settle({ kind: 'connected', socket, address }, socket)
         })
-        if (next < addresses.length) stagger = setTimeout(tryNext, limits.staggerMs)
+        if (next < addresses.length) stagger = setTimeout(tryBeside, limits.staggerMs)
       }
       const deadline = setTimeout(
         () => settle(failed('upstream-timeout', 'no answer from the server')),

@@ -6,6 +6,8 @@ export interface GatewayLimits {
   readonly maxUndecided: number
   /** Upstream connections being made at once; more wait their turn. */
   readonly maxDialling: number
+  /** Attempts to reach another address of the same server beside a slow one, all dials together: each costs a descriptor. */
+  readonly maxBeside: number
   /** Bytes in memory for peers that do not read, all connections together. Beyond it the newest are ended. */
   readonly maxHeld: number
   /** Denials that are recorded one by one: so many at once, and so many a second. More are closed and counted. */
@@ -43,6 +45,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   maxConnections: 8192,
   maxUndecided: 4096,
   maxDialling: 512,
+  maxBeside: 128,
   maxHeld: 134_217_728,
   denialBurst: 1000,
   denialsPerSecond: 200,

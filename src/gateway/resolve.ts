@@ -93,6 +93,8 @@ export class HostResolver implements Resolver {
       let timer = setTimeout(() => finish(), timeoutMs)
       const finish = (): void => {
         clearTimeout(timer)
+        // It would go on to ask the host's other name servers, a descriptor for each.
+        if (answers.length < 2) dns.cancel()
         resolve(merge(answers))
       }
       const take = (answer: Answer): void => {
