@@ -6,6 +6,7 @@ import { dirname, resolve } from 'node:path'
 import { printable } from '../base/printable.ts'
 import { type GitSetting, riskySettings } from './git-config.ts'
 import { readGitConfig, readPointer, realPath } from './git-dir.ts'
+import { type GitTree, linksAtTop } from './git-links.ts'
 import { type PlaceRule, Places } from './places.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
 
@@ -20,6 +21,7 @@ export class GitSurvey {
   readonly workspace: string
   readonly places = new Places()
   readonly warnings: string[] = []
+  readonly trees: GitTree[] = []
   readonly #home: string
   readonly #included = new Set<string>()
   #moduleCount = 0
@@ -31,6 +33,7 @@ export class GitSurvey {
 
   /** `root` is the mount that the directory lies in: nothing above it can be renamed from inside. */
   gitDir(dir: string, root: string, role: 'whole' | 'common' = 'whole'): void {
+    this.trees.push({ path: dir, root, links: this.places.look(dir) === undefined ? [] : linksAtTop(dir) })
     this.#settings(dir, root)
     if (role === 'whole') {
       this.submodules(`${dir}/modules`, root)
@@ -123,7 +126,9 @@ export class GitSurvey {
   /** Other worktrees' records are kept whole, or `git worktree prune` inside would delete what it cannot see. */
   worktrees(gitDir: string, root: string): void {
     const dir = `${gitDir}/worktrees`
-    const names = this.places.look(dir) === undefined ? [] : listDirectory(dir)
+    const stats = this.places.look(dir)
+    if (stats?.isSymbolicLink()) this.places.add(dir, root)
+    const names = stats === undefined ? [] : listDirectory(dir)
     if (names.length > MAX_HELD_APART) {
       this.places.add(dir, root)
       this.warn(
@@ -147,13 +152,15 @@ export class GitSurvey {
   }
 
   submodules(dir: string, root: string): void {
-    const found = findSubmodules(dir)
+    if (this.places.look(dir) === undefined) return
+    const { found, links, complete } = findSubmodules(dir)
+    for (const link of links) this.places.add(link, root)
     this.#moduleCount += found.length
-    const apart = this.#moduleCount <= MAX_HELD_APART
+    const apart = complete && this.#moduleCount <= MAX_HELD_APART
     if (!apart) {
       this.places.add(dir, root)
       this.warn(
-        `${dir} holds ${found.length} or more submodules and is read-only inside: commits in submodules do not work`,
+        `${dir} holds ${found.length} or more submodules or other directories and is read-only inside: commits in submodules do not work`,
         'run pen in the submodule itself',
       )
     }

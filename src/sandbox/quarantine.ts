@@ -6,6 +6,7 @@ import { appendFileSync, closeSync, mkdirSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { itself, openDirectory, type Spot, withSpot } from './beneath.ts'
+import { type GitTree, removeLinks } from './git-links.ts'
 import { listNames } from './listed-names.ts'
 import { isAllowed } from './place-rule.ts'
 import type { Held, Watched } from './places.ts'
@@ -43,6 +44,7 @@ export type QuarantineEvent = Moved | Lost | Stuck
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
   readonly held?: readonly Held[]
+  readonly trees?: readonly GitTree[]
   /** A directory of this run's own, on the host, outside every mount; made when it is first needed. */
   readonly dir: string
   readonly tell: (event: QuarantineEvent) => void
@@ -59,6 +61,7 @@ export class Quarantine {
   readonly #left = { kept: MAX_KEPT, bytes: MAX_KEPT_BYTES }
   readonly #kept: string[] = []
   #count = 0
+  #links = 0
   #timer: ReturnType<typeof setInterval> | undefined
 
   constructor(options: QuarantineOptions) {
@@ -67,7 +70,7 @@ export class Quarantine {
       ...options.watch.map(w => place(w, undefined)),
       ...(options.held ?? []).map(h => place(h, { dev: h.dev, ino: h.ino })),
     ]
-    for (const { root } of this.#places) {
+    for (const { root } of [...this.#places, ...(options.trees ?? [])]) {
       if (this.#roots.has(root)) continue
       const fd = openDirectory(root)
       if (fd !== undefined) this.#roots.set(root, fd)
@@ -76,9 +79,9 @@ export class Quarantine {
       if (p.identity !== undefined && p.rule.kind === 'git-config') this.#spot(p, spot => remember(p, spot))
   }
 
-  /** One look at every place. Call it a last time when no process of the sandbox is left: then nothing can race it. */
-  sweep(): readonly QuarantineEvent[] {
-    const events: QuarantineEvent[] = []
+  /** One look at every place. Call it a last time, for all, when no process of the sandbox is left: then nothing can race it. */
+  sweep(extent: 'busy' | 'all' = 'all'): readonly QuarantineEvent[] {
+    const events: QuarantineEvent[] = this.#unlink(extent)
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
       // Most places are absent, before as after: one listing answers for all of them.
@@ -95,7 +98,7 @@ export class Quarantine {
   }
 
   start(intervalMs = 250): void {
-    this.#timer ??= setInterval(() => this.sweep(), intervalMs)
+    this.#timer ??= setInterval(() => this.sweep('busy'), intervalMs)
     this.#timer.unref()
   }
 
@@ -135,6 +138,22 @@ export class Quarantine {
     const budget = { entries: 20_000, bytes: Number.POSITIVE_INFINITY }
     for (const label of this.#kept.splice(0)) disarmTree(store, label, budget)
     closeSync(store)
+  }
+
+  #unlink(extent: 'busy' | 'all'): QuarantineEvent[] {
+    const events: QuarantineEvent[] = []
+    for (const tree of this.#options.trees ?? []) {
+      const root = this.#roots.get(tree.root)
+      for (const { path, to } of root === undefined ? [] : removeLinks(root, tree, extent)) {
+        // Made again and again, they are removed all the same.
+        if (this.#links++ >= MAX_KEPT) continue
+        const what = `link to ${printable(to, 1024)}`
+        const event: Moved = { kind: 'moved', path, to: null, what, restored: false }
+        events.push(event)
+        this.#options.tell(event)
+      }
+    }
+    return events
   }
 
   #spot<T>(p: Place, act: (spot: Spot) => T): T | undefined {

@@ -291,6 +291,29 @@ describe('other forms', () => {
     expect(facts.warnings).toBe(1)
   })
 
+  test('a submodule cannot be hidden: among many directories, too deep, or behind a link', () => {
+    for (const [name, hide] of [
+      ['crowd', (dir: string) => Array.from({ length: 700 }, (_, i) => mkdirSync(`${dir}/a${i}`))],
+      ['deep', (dir: string) => mkdirSync(`${dir}/${'a/'.repeat(12)}`, { recursive: true })],
+    ] as const) {
+      const modules = fresh(`${name}/.git/modules`)
+      hide(modules)
+      expect(shown(survey(name)).protect).toContain(`${name}/.git/modules`)
+    }
+    fresh('veiled/.git/modules')
+    writeFileSync(`${fresh('veiled/x/lib')}/HEAD`, 'ref: refs/heads/main\n')
+    symlinkSync('../../x', `${base}/veiled/.git/modules/libs`)
+    symlinkSync('../y', `${base}/veiled/.git/worktrees`)
+    const facts = shown(survey('veiled'))
+    expect(facts.protect).toContain('veiled/x')
+    expect(facts.watch).toEqual(
+      expect.arrayContaining([
+        'veiled/.git/modules/libs link',
+        'veiled/.git/worktrees link',
+        'veiled/y nothing',
+      ]),
+    )
+  })
   test('objects borrowed from elsewhere are warned of', () => {
     git(base, 'clone', '-q', '--shared', 'lib', 'borrower')
     expect(survey('borrower').warnings.join()).toContain('alternates')

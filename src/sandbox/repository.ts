@@ -4,6 +4,7 @@
  */
 import { dirname } from 'node:path'
 import { looksLikeGitDir, readUserConfig, resolveGitFile } from './git-dir.ts'
+import type { GitTree } from './git-links.ts'
 import { GitSurvey } from './git-survey.ts'
 import type { PlacesFound } from './places.ts'
 
@@ -17,6 +18,8 @@ export interface RepositoryFacts extends PlacesFound {
   readonly kind: RepositoryKind
   readonly mounts: readonly { readonly path: string; readonly mode: 'rw' }[]
   readonly warnings: readonly string[]
+  /** Git directories that the sandbox can write. */
+  readonly trees: readonly GitTree[]
 }
 
 export interface SurveyOptions {
@@ -49,7 +52,8 @@ class Survey {
     for (const file of userConfigs) this.#userConfig(file)
     for (const path of protect) this.#git.places.add(path, this.workspace)
     const mounts = this.#mounts.map(path => ({ path, mode: 'rw' as const }))
-    return { kind, mounts, ...this.#git.places.found(), warnings: this.#git.warnings }
+    const { warnings, trees, places } = this.#git
+    return { kind, mounts, ...places.found(), warnings, trees }
   }
 
   /** The user's own, so links are followed: people keep it in a project of its own, which may be this one. */
@@ -123,6 +127,7 @@ class Survey {
     this.#git.places.add(`${commonDir}/worktrees`, commonDir)
     this.#git.places.add(`${commonDir}/modules`, commonDir)
     this.#git.places.reopen(gitDir)
+    this.#git.trees.push({ path: gitDir, root: gitDir, links: [] })
     for (const name of ['gitdir', 'commondir']) this.#git.places.add(`${gitDir}/${name}`, gitDir)
     this.#git.config(`${gitDir}/config.worktree`, gitDir)
     this.#git.submodules(`${gitDir}/modules`, gitDir)

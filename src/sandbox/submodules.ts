@@ -15,23 +15,43 @@ export interface Submodule {
 const MAX_MODULES = 200
 const MAX_VISITS = 600
 const MAX_DEPTH = 8
+const MAX_LINKS = 8
 
-export function findSubmodules(modules: string): readonly Submodule[] {
+export interface Submodules {
+  readonly found: readonly Submodule[]
+  /** Links on the way: git follows them, and finds settings where they lead. */
+  readonly links: readonly string[]
+  /** False when there may be more: a sandbox can fill the directory with others to hide one. */
+  readonly complete: boolean
+}
+
+export function findSubmodules(modules: string): Submodules {
   const found: Submodule[] = []
+  const links: string[] = []
+  let complete = true
+  if (lstatOrUndefined(modules)?.isSymbolicLink()) links.push(modules)
   const queue = [{ dir: modules, depth: 0 }]
   let visits = 0
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-    if (found.length >= MAX_MODULES || visits++ >= MAX_VISITS) break
-    for (const name of listDirectory(next.dir)) {
+    const names = listDirectory(next.dir)
+    if (found.length >= MAX_MODULES || visits++ >= MAX_VISITS || names.length > MAX_VISITS) {
+      complete = false
+      break
+    }
+    for (const name of names) {
       const dir = `${next.dir}/${name}`
-      if (!lstatOrUndefined(dir)?.isDirectory()) continue
+      const stats = lstatOrUndefined(dir)
+      if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
+      else if (stats?.isSymbolicLink()) complete = false
+      if (!stats?.isDirectory()) continue
       const isGitDir = lstatOrUndefined(`${dir}/HEAD`) !== undefined
       if (isGitDir) found.push(describe(dir))
       if (next.depth < MAX_DEPTH)
         queue.push({ dir: isGitDir ? `${dir}/modules` : dir, depth: next.depth + 1 })
+      else complete = false
     }
   }
-  return found
+  return { found, links, complete }
 }
 
 /** Nothing, when it is no directory: a link in its place is not followed. */

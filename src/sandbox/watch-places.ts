@@ -33,6 +33,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
+    trees: repository.trees,
     dir: `${project.stateDir}/quarantine/${runId}`,
     tell: event => {
       if (event.kind === 'lost') lost.set(event.path, inWords(event))

@@ -1,6 +1,7 @@
 import { expect } from 'bun:test'
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { quote } from './box.ts'
 import { conformance } from './conformance.ts'
 
 const PLACES = [
@@ -69,6 +70,32 @@ conformance(
     box.host('cp -p .git/config c; mv c .git/config')
     expect((await box.sh(write)).stdout).toBe('mine\nran\n')
     expect(readFileSync(join(box.project, '.git/config'), 'utf8')).not.toContain('evil')
+  },
+)
+
+conformance(
+  'P3 no link in the git directory leads the host’s git to another file; what git keeps there stays',
+  async box => {
+    const rc = box.file(join(box.home, 'rc'), 'mine\n')
+    const git = 'git -c user.name=A -c user.email=a@example.com'
+    box.host(
+      `git init -q -b main .; ${git} commit -q --allow-empty -m one; git symbolic-ref HEAD refs/heads/main`,
+    )
+    const { stderr } = await box.sh(`
+    git checkout -q -b "x';evil;'"; echo 1 > a; git add a; ${git} commit -qm two; git checkout -q main; echo 2 > b; git add b; ${git} commit -qm three
+    ln -s ../../rc .git/MERGE_MSG; ln -s ${quote(rc)} .git/COMMIT_EDITMSG_; mv .git/COMMIT_EDITMSG_ .git/COMMIT_EDITMSG
+    rm .git/logs/HEAD .git/logs/refs/heads/main; ln -s ../../../rc .git/logs/HEAD; ln -s ${quote(rc)} .git/logs/refs/heads/main
+    ln -s refs/heads/main .git/inner; ln -s ${quote(rc)} out`)
+    for (const name of ['MERGE_MSG', 'COMMIT_EDITMSG', 'logs/HEAD', 'logs/refs/heads/main'])
+      expect(stderr).toContain(`.git/${name} appeared (link to`)
+    box.host(`${git} merge -q --no-edit "x';evil;'"; ${git} commit -q --allow-empty -m four`)
+    expect(readFileSync(rc, 'utf8')).toBe('mine\n')
+    expect(box.host('git log --format=%s -1; readlink .git/inner; readlink out').split('\n')).toEqual([
+      'four',
+      'refs/heads/main',
+      rc,
+      '',
+    ])
   },
 )
 

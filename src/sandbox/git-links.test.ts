@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { linksAtTop, removeLinks } from './git-links.ts'
+
+let ws = ''
+beforeEach(() => {
+  ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-git-links-')))
+})
+afterEach(() => rmSync(ws, { recursive: true, force: true }))
+
+function remove(extent: 'busy' | 'all', path = `${ws}/.git`, links: readonly string[] = []): string[] {
+  const root = openSync(path.startsWith(`${ws}/`) ? ws : path, 'r')
+  try {
+    return removeLinks(root, { path, root: path.startsWith(`${ws}/`) ? ws : path, links }, extent)
+      .map(link => `${link.path.slice(ws.length + 1)} ${link.to}`)
+      .sort()
+  } finally {
+    closeSync(root)
+  }
+}
+
+test('while the sandbox runs the top and the logs are seen to; at the end everything but the objects', () => {
+  for (const dir of ['logs/refs', 'modules/a/logs', 'objects/ab'])
+    mkdirSync(`${ws}/.git/${dir}`, { recursive: true })
+  for (const at of ['MERGE_MSG', 'logs/refs/x', 'modules/a/logs/HEAD', 'objects/ab/c'])
+    symlinkSync('/etc/x', `${ws}/.git/${at}`)
+  expect(remove('busy')).toEqual(['.git/MERGE_MSG /etc/x', '.git/logs/refs/x /etc/x'])
+  expect(remove('all')).toEqual(['.git/modules/a/logs/HEAD /etc/x'])
+  expect(readdirSync(`${ws}/.git/objects/ab`)).toEqual(['c'])
+})
+
+test('a link within the directory, and one that stood at the top before, are left', () => {
+  mkdirSync(`${ws}/.git/logs`, { recursive: true })
+  symlinkSync('refs/heads/main', `${ws}/.git/HEAD`)
+  symlinkSync('/elsewhere/refs', `${ws}/.git/refs`)
+  const before = linksAtTop(`${ws}/.git`)
+  symlinkSync('../../f', `${ws}/.git/logs/HEAD`)
+  expect(remove('all', `${ws}/.git`, before)).toEqual(['.git/logs/HEAD ../../f'])
+})
+
+test('a git directory that is itself a link is not entered', () => {
+  mkdirSync(`${ws}/other`)
+  symlinkSync('/etc/x', `${ws}/other/MERGE_MSG`)
+  symlinkSync('other', `${ws}/.git`)
+  expect(remove('all')).toEqual([])
+})
+
+test('in a bare repository as workspace only what git writes is seen to', () => {
+  mkdirSync(`${ws}/main/bin`, { recursive: true })
+  symlinkSync('/usr/bin/python3', `${ws}/main/bin/python`)
+  symlinkSync('/etc/x', `${ws}/FETCH_HEAD`)
+  expect(remove('all', ws)).toEqual(['FETCH_HEAD /etc/x'])
+  expect(lstatSync(`${ws}/main/bin/python`).isSymbolicLink()).toBe(true)
+})
