@@ -54,6 +54,7 @@ describe('a ClientHello that servers could read differently is refused:', () => 
     'a name of another type': clientHello({ nameType: 1 }),
     'an empty name': clientHello({ names: [''] }),
     'more than 64 KiB': clientHello({ padding: 65_500, perRecord: 1000 }),
+    'more than a thousand records': clientHello({ padding: 1000, perRecord: 1 }),
     'an empty record': Buffer.concat([Buffer.from([22, 3, 1, 0, 0]), clientHello()]),
     'a record longer than TLS allows': Buffer.concat([Buffer.from([22, 3, 1, 0x7f, 0xff]), Buffer.from([1])]),
     'an alert in between': Buffer.concat([

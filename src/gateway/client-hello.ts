@@ -15,6 +15,8 @@ const CLIENT_HELLO = 1
 const SERVER_NAME = 0
 const HOST_NAME = 0
 const MAX_RECORD = 16_384
+/** Whoever cuts a hello finer than this wants it read again and again. */
+const MAX_RECORDS = 1024
 
 export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
   const fragments: Uint8Array[] = []
@@ -32,6 +34,7 @@ export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
     if ((fragments[0]?.[0] ?? bytes[at + 5] ?? CLIENT_HELLO) !== CLIENT_HELLO)
       return bad('the first message is not a ClientHello')
     if (bytes.length < end) return { kind: 'more', need: end }
+    if (fragments.length === MAX_RECORDS) return bad('the ClientHello is in too many records')
     fragments.push(bytes.subarray(at + 5, end))
     gathered += length
     at = end

@@ -18,6 +18,8 @@ export class BodyReader {
   #left: number
   /** A chunk's data is followed by CRLF. */
   #atChunkEnd: boolean = false
+  /** Bytes of trailers that were read; undefined before the last chunk. */
+  #trailers: number | undefined
 
   constructor(from: ByteStream, framing: Framing) {
     this.#from = from
@@ -60,6 +62,7 @@ export class BodyReader {
 
   /** True when a chunk with data is open. */
   #readSize(): boolean {
+    if (this.#trailers !== undefined) return this.#readTrailers(this.#trailers)
     const { held } = this.#from
     const start = this.#atChunkEnd ? 2 : 0
     if (this.#atChunkEnd && held.length >= 1 && (held[0] !== 0x0d || (held.length > 1 && held[1] !== 0x0a)))
@@ -71,28 +74,33 @@ export class BodyReader {
     const match = SIZE_LINE.exec(held.toString('latin1', start, end))
     if (match === null) return this.#malformed('a malformed chunk size')
     const size = Number.parseInt(match[1] ?? '', 16)
-    if (size === 0) return this.#readTrailers(end + 2)
     this.#from.consume(end + 2)
+    if (size === 0) return this.#readTrailers(0)
     this.#atChunkEnd = false
     this.#left = size
     return true
   }
 
-  /** Trailer fields are read, checked and dropped: a server that merged them into its head would see fields that nobody judged. */
-  #readTrailers(start: number): false {
-    const { held } = this.#from
-    for (let at = start; ; ) {
-      const end = lineEnd(held, at, MAX_TRAILERS - (at - start))
+  /**
+   * Trailer fields are read, checked and dropped: a server that merged them into its head would see fields that nobody
+   * judged. Each line goes as soon as it is whole, so that one that comes byte by byte is not read again and again.
+   */
+  #readTrailers(before: number): false {
+    for (let read = before; ; ) {
+      this.#trailers = read
+      const { held } = this.#from
+      const end = lineEnd(held, 0, MAX_TRAILERS - read)
       if (end === 'long') return this.#malformed('the trailers are too long')
       if (end === 'bare') return this.#malformed('a line ends in LF alone')
       if (end === undefined) return false
-      if (end === at) {
-        this.#from.consume(end + 2)
+      if (end > 0 && !TRAILER.test(held.toString('latin1', 0, end)))
+        return this.#malformed('a malformed trailer')
+      this.#from.consume(end + 2)
+      if (end === 0) {
         this.state = 'complete'
         return false
       }
-      if (!TRAILER.test(held.toString('latin1', at, end))) return this.#malformed('a malformed trailer')
-      at = end + 2
+      read += end + 2
     }
   }
 

@@ -239,6 +239,45 @@ describe('a request body that turns out malformed', () => {
   })
 })
 
+describe('trailers of a request', () => {
+  const POST = 'POST / HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n'
+  const NEXT = 'GET /next HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
+
+  test('go nowhere, and end where they end, also when they come byte by byte', async () => {
+    world.up.behave = (socket, seen) => {
+      if (/(?:0\r\n\r\n|next HTTP.*\r\n\r\n)$/s.test(seen.text)) socket.write(answer('ok'))
+    }
+    for (const pause of [false, true]) {
+      const before = world.up.text.length
+      const client = await world.byName('allowed.test', 80)
+      client.send(POST)
+      for (const byte of 'X-One: 1\r\nHost: evil.test\r\n\r\n') {
+        client.send(byte)
+        if (pause) await Bun.sleep(1)
+      }
+      client.send(NEXT)
+      await client.until(() => client.text.split('HTTP/1.1 200').length === 3)
+      const heard = world.up.text.slice(before)
+      expect(heard).toContain('3\r\nabc\r\n0\r\n\r\nGET /next')
+      expect(heard).not.toMatch(/evil|X-One/)
+    }
+  })
+
+  for (const [what, text] of Object.entries({
+    'too long altogether': 'a: b\r\n'.repeat(3000),
+    'with a line that ends in LF': 'a: b\n\r\n',
+    'with a folded line': 'a: b\r\n c\r\n\r\n',
+    'without a colon': 'a: b\r\nsomething\r\n\r\n',
+  }))
+    test(`${what}: 400, and nothing of what follows is taken for a request`, async () => {
+      world.up.behave = () => undefined
+      const client = await world.byName('allowed.test', 80)
+      await client.send(POST).send(text).send(NEXT).over()
+      expect(client.text).toStartWith('HTTP/1.1 400')
+      expect(world.up.text).not.toContain('/next')
+    })
+})
+
 describe('WebSocket', () => {
   const UPGRADE =
     'GET /ws HTTP/1.1\r\nHost: allowed.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: k\r\n\r\n'
