@@ -21,6 +21,8 @@ export interface HoldEvent {
 export interface HoldAgainOptions {
   readonly mounts: LiveMounts
   readonly denied: DeniedPlaces
+  /** Sockets of the host that are there now; one may appear, or be replaced by another, whenever a server starts. */
+  readonly services?: () => readonly string[]
   /** How many denied places were covered at the start. */
   readonly covered: number
   /** Protected places that were mounted at the start. */
@@ -50,6 +52,7 @@ export class HoldAgain {
   #places = new Set<string>()
   /** Those that may have changed since they were looked at. */
   #doubtful = new Set<string>()
+  #services: readonly string[] = []
   #covers = 0
   #states = ''
   #survey: 'due' | 'made' = 'made'
@@ -107,6 +110,8 @@ export class HoldAgain {
 
   #lookWhenChanged(): void {
     if (this.#states !== this.#stateOfAll()) this.#survey = 'due'
+    this.#services = this.#options.services?.() ?? []
+    for (const path of this.#services) this.#doubtful.add(path)
     this.#hold()
   }
 
@@ -126,7 +131,7 @@ export class HoldAgain {
     const settledBefore = Date.now() - LOOK_MS
     this.#survey = 'made'
     this.#places = new Set(denied.survey())
-    this.#doubtful = new Set(this.#places)
+    this.#doubtful = new Set([...this.#places, ...this.#services])
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
     this.#states = this.#stateOfAll(settledBefore)
   }

@@ -16,6 +16,7 @@ import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
+import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
@@ -129,6 +130,9 @@ function deniedNow(policy: Policy, project: Project): HostFacts['denied'] {
       })
     }
   }
+  const roots = policy.files.read.map(({ rule }) => rule.path)
+  for (const path of hostServices(roots, roots))
+    if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
   return [...out.values()]
 }
 

@@ -4,6 +4,7 @@ import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { HoldAgain, type HoldEvent } from './hold-again.ts'
+import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
 import type { Prepared } from './prepare.ts'
 import { Quarantine, type QuarantineEvent } from './quarantine.ts'
@@ -58,6 +59,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
     lost.delete(event.path)
     quarantine.hold(event.path)
   }
+  const roots = prepared.loaded.policy.files.read.map(({ rule }) => rule.path)
   let flooded = false
   const onFlood = (): void => {
     if (!flooded) tell('denied: the sandbox made more denied files than can be covered, and was ended')
@@ -70,6 +72,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
       : new HoldAgain({
           mounts: running.mounts,
           denied: deniedPlaces(prepared),
+          services: () => hostServices(roots, roots),
           covered: prepared.facts.denied.length,
           held: repository.protect.map(({ path }) => path),
           onEvent,

@@ -1,0 +1,41 @@
+/**
+ * Services of the host that listen on a socket in a directory that the sandbox sees: a database with its socket beside the code, a process
+ * manager. A mount does not keep anybody from connecting, and such a service does on the host what it is asked. The kernel
+ * lists the sockets of the host's own network alone: those that the sandbox binds are in another, and are not here.
+ */
+import { lstatSync, readFileSync, realpathSync } from 'node:fs'
+import { isWithin } from '../policy/path.ts'
+
+const MAX_SERVICES = 64
+const TABLE = '/proc/net/unix'
+
+/** Paths of sockets below the roots, but those that a grant names itself. */
+export function hostServices(roots: readonly string[], granted: readonly string[]): readonly string[] {
+  const found = new Set<string>()
+  for (const path of boundPaths()) {
+    if (!roots.some(root => isWithin(path, root))) continue
+    const real = socketAt(path)
+    if (real === undefined || granted.includes(real)) continue
+    if (roots.some(root => real !== root && isWithin(real, root))) found.add(real)
+    if (found.size >= MAX_SERVICES) break
+  }
+  return [...found]
+}
+
+/** As the servers named them. One that was named from a current directory does not say which. */
+function boundPaths(): readonly string[] {
+  try {
+    return [...readFileSync(TABLE, 'utf8').matchAll(/ (\/.*)$/gm)].map(([, path = '']) => path)
+  } catch {
+    return []
+  }
+}
+
+function socketAt(path: string): string | undefined {
+  try {
+    const real = realpathSync(path)
+    return lstatSync(real).isSocket() ? real : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,80 @@
+import { expect } from 'bun:test'
+import { chmodSync, unlinkSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+
+/** A service of the host. Everybody on the host may use it. */
+async function serve(path: string): Promise<{ readonly server: Server; seen: number }> {
+  const service = { server: createServer(), seen: 0 }
+  service.server.on('connection', socket => {
+    service.seen++
+    socket.end('served')
+  })
+  await new Promise<void>(resolve => service.server.listen(path, resolve))
+  chmodSync(path, 0o777)
+  return service
+}
+
+const ASK = `import socket, sys, time
+def ask(path):
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(path)
+        print(s.recv(10).decode(), flush=True)
+    except OSError as e:
+        print(type(e).__name__, flush=True)
+`
+
+conformance(
+  'P10 a service of the host with its socket in the project is not reached; by a grant of its own it is',
+  async box => {
+    box.directory(join(box.project, 'db/run'))
+    const path = join(box.project, 'db/run/s.sock')
+    const service = await serve(path)
+    try {
+      const tried = await box.run(['python3', '-c', `${ASK}\nask('db/run/s.sock')`])
+      expect([tried.stdout, service.seen]).toEqual(['PermissionError\n', 0])
+      const granted = await box.run(['python3', '-c', `${ASK}\nask('db/run/s.sock')`], {
+        flags: ['--write', path],
+      })
+      expect([granted.stdout, service.seen]).toEqual(['served\n', 1])
+    } finally {
+      service.server.close()
+    }
+  },
+)
+
+conformance(
+  'P10 nor is one that starts, or starts again, while the sandbox runs; the sandbox’s own servers are',
+  async box => {
+    const path = join(box.project, 's.sock')
+    const own = `import os
+own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
+print('up', flush=True)
+time.sleep(1.5); ask('s.sock')
+print('again', flush=True)
+time.sleep(1.5); ask('s.sock')
+if os.fork() == 0: own.accept()[0].send(b'own'); os._exit(0)
+ask('own.sock')`
+    const started = box.start(['python3', '-c', `${ASK}\n${own}`])
+    await started.printed('up')
+    const first = await serve(path)
+    await started.printed('again')
+    first.server.close()
+    try {
+      unlinkSync(path)
+    } catch {
+      // The server took it away itself.
+    }
+    const second = await serve(path)
+    try {
+      const { stdout, stderr } = await started.ended
+      expect(stdout).toBe('up\nPermissionError\nagain\nPermissionError\nown\n')
+      expect([first.seen, second.seen]).toEqual([0, 0])
+      expect(stderr).toContain('s.sock')
+    } finally {
+      second.server.close()
+    }
+  },
+)
