@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { DnsServer } from '../../test/gateway/dns-server.ts'
 import { host, UP, World } from '../../test/gateway/world.ts'
 import { HostResolver, hostsEntries } from './resolve.ts'
@@ -86,6 +89,23 @@ describe('a look-up on the host', () => {
     expect(hostsEntries(file, host('other.test'))).toEqual(['198.51.100.9'] as never)
     expect(hostsEntries(file, host('odd.test'))).toEqual([])
     expect(hostsEntries(file, host('lowed.test'))).toEqual([])
+    expect(hostsEntries('198.51.100.9 a.test a.test\n198.51.100.8 a.test', host('a.test'))).toEqual([
+      '198.51.100.9',
+      '198.51.100.8',
+    ] as never)
+  })
+
+  test('finds it in a file as long as those that block by it', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'pen-hosts-'))
+    const hostsFile = join(dir, 'hosts')
+    const lines = Array.from({ length: 100_000 }, (_, i) => `0.0.0.0 tracker-${i}.example.com`)
+    writeFileSync(hostsFile, `${lines.join('\n')}\n198.51.100.9 last.test\n`)
+    const one = new HostResolver({ servers: [dns.address], timeoutMs: 400, hostsFile })
+    const before = dns.questions.length
+    expect(await one.resolve(host('last.test'))).toMatchObject({ addresses: ['198.51.100.9'] })
+    expect(await one.resolve(host('tracker-9.example.com'))).toMatchObject({ addresses: ['0.0.0.0'] })
+    expect(dns.questions.length).toBe(before)
+    rmSync(dir, { recursive: true })
   })
 })
 

@@ -4,7 +4,7 @@
  * user expects. Answers are hostile; whoever dials has to check each one.
  */
 import { Resolver as DnsResolver } from 'node:dns/promises'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { type Address, parseAddress } from '../policy/address.ts'
 import { type Host, parseHost } from '../policy/host.ts'
 
@@ -32,7 +32,8 @@ const MAX_ADDRESSES = 32
 /** The other family is waited for this long once one has answered. */
 const OTHER_FAMILY_MS = 50
 const HOSTS_MS = 2_000
-const MAX_HOSTS_FILE = 1_048_576
+/** Lists that block by such a file have several. */
+const MAX_HOSTS_FILE = 33_554_432
 
 interface Answer {
   readonly addresses: readonly Address[]
@@ -44,7 +45,7 @@ export class HostResolver implements Resolver {
   readonly #options: ResolverOptions
   readonly #known = new Map<Host, { readonly until: number; readonly resolution: Resolution }>()
   readonly #asking = new Map<Host, Promise<Resolution>>()
-  #hosts: { readonly since: number; readonly text: string; readonly found: Map<Host, Address[]> } | undefined
+  #hosts: HostsFile | undefined
 
   constructor(options: ResolverOptions = {}) {
     this.#options = options
@@ -125,14 +126,8 @@ export class HostResolver implements Resolver {
     const { hostsFile = '/etc/hosts' } = this.#options
     if (hostsFile === null) return []
     const now = performance.now()
-    if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS) {
-      const text = await readFile(hostsFile, 'utf8').catch(() => '')
-      this.#hosts = {
-        since: now,
-        text: text.length > MAX_HOSTS_FILE ? '' : text.toLowerCase(),
-        found: new Map(),
-      }
-    }
+    if (this.#hosts === undefined || now - this.#hosts.since > HOSTS_MS)
+      this.#hosts = await readHosts(hostsFile, now, this.#hosts)
     const { text, found } = this.#hosts
     const known = found.get(name)
     if (known !== undefined) return known
@@ -144,11 +139,33 @@ export class HostResolver implements Resolver {
 
 const TTL = { ttl: true } as const
 
-/** `text` in lower case. */
+interface HostsFile {
+  readonly since: number
+  /** Which version of the file this is. */
+  readonly look: string
+  readonly text: string
+  readonly found: Map<Host, Address[]>
+}
+
+/** The file is the user's own, and read again only when it has changed. */
+async function readHosts(path: string, since: number, known: HostsFile | undefined): Promise<HostsFile> {
+  try {
+    const { ino, size, mtimeMs } = await stat(path)
+    const look = `${ino} ${size} ${mtimeMs}`
+    if (known?.look === look) return { ...known, since }
+    const text = size > MAX_HOSTS_FILE ? '' : (await readFile(path, 'utf8')).toLowerCase()
+    return { since, look, text, found: new Map() }
+  } catch {
+    return { since, look: '', text: '', found: new Map() }
+  }
+}
+
+/** `text` in lower case. Only lines that hold the name are looked at: some files have a hundred thousand. */
 export function hostsEntries(text: string, name: Host): Address[] {
   const found: Address[] = []
-  if (!text.includes(name)) return found
-  for (const line of text.split('\n')) {
+  for (let at = text.indexOf(name); at !== -1; ) {
+    const end = text.indexOf('\n', at)
+    const line = text.slice(text.lastIndexOf('\n', at) + 1, end === -1 ? undefined : end)
     const [addressText = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
     const isMeant = names.some(alias => {
       const host = parseHost(alias)
@@ -156,6 +173,7 @@ export function hostsEntries(text: string, name: Host): Address[] {
     })
     const address = isMeant ? parseAddress(addressText) : undefined
     if (address?.ok) found.push(address.value)
+    at = end === -1 ? -1 : text.indexOf(name, end)
   }
   return found
 }
