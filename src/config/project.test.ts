@@ -84,6 +84,19 @@ describe('the project', () => {
       ])
   })
 
+  test('never holds pen’s own state, which may lie behind a link; elsewhere it may', async () => {
+    using project = temporaryProject()
+    mkdirSync(join(project.workspace, 'pen'))
+    symlinkSync(join(project.workspace, 'pen'), join(project.home, '.pen'))
+    expect(find(project, project.workspace)).rejects.toThrow("it holds pen's own state")
+    mkdirSync(join(project.home, 'other'))
+    const found = await find(project, join(project.home, 'other'))
+    expect(found.world.state as string).toBe(join(project.workspace, 'pen'))
+    mkdirSync(join(project.workspace, 'pen/sandboxes'))
+    symlinkSync(join(project.home, 'other/state'), join(project.workspace, 'pen/sandboxes', found.id))
+    expect(find(project, join(project.home, 'other'))).rejects.toThrow("it holds pen's own state")
+  })
+
   test('that is gone is told as such', async () => {
     using project = temporaryProject()
     expect(find(project, join(project.workspace, 'gone'))).rejects.toThrow('no longer exists')

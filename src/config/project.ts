@@ -33,7 +33,8 @@ export function sandboxId(workspace: string): string {
  */
 export function findProject(directory?: string): Project {
   const home = findHome()
-  const state = `${home}/.pen` as HostPath
+  // Some keep it elsewhere, behind a link: what counts is where it is, because no sandbox may see it.
+  const state = locate(`${home}/.pen`).real as HostPath
   const cwd = currentDirectory(directory)
   let workspace = cwd
   for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
@@ -42,8 +43,8 @@ export function findProject(directory?: string): Project {
       break
     }
   }
-  checkWorkspace(workspace, home, state)
   const id = sandboxId(workspace)
+  checkWorkspace(workspace, home, [state, locate(`${state}/sandboxes/${id}`).real as HostPath])
   return {
     id,
     cwd,
@@ -68,14 +69,14 @@ function currentDirectory(directory: string | undefined): HostPath {
   }
 }
 
-function checkWorkspace(workspace: HostPath, home: HostPath, state: HostPath): void {
+function checkWorkspace(workspace: HostPath, home: HostPath, states: readonly HostPath[]): void {
   const why =
     workspace === home
       ? 'this is your home directory'
       : isWithin(home, workspace)
         ? 'this directory holds your home'
-        : isWithin(workspace, state)
-          ? "this is pen's own state"
+        : states.some(state => isWithin(workspace, state) || isWithin(state, workspace))
+          ? "it holds pen's own state"
           : WHOLE.includes(workspace) || ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
             ? 'this is a directory of the system'
             : undefined
