@@ -44,6 +44,12 @@ export function openPty(): Pty | undefined {
     terminal.resize(cols, rows)
   }
   process.on('SIGWINCH', onResize)
+  const giveBack = () => {
+    modes.restore(screen)
+    restore()
+  }
+  // Also when pen ends by a mistake of its own, which the sandbox may have found.
+  process.once('exit', giveBack)
   if (interactive) void relayKeys(terminal)
   return {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
@@ -54,8 +60,8 @@ export function openPty(): Pty | undefined {
       while (performance.now() - last < 4)
       process.off('SIGWINCH', onResize)
       writeAll(screen, filter.end())
-      modes.restore(screen)
-      restore()
+      process.off('exit', giveBack)
+      giveBack()
       if (!terminal.closed) terminal.close()
     },
   }
