@@ -70,10 +70,6 @@ export interface StartOptions {
   readonly within: <T>(spawn: () => T) => T
   /** What that program needs in its environment; the sandbox does not see it. */
   readonly env: Readonly<Record<string, string>>
-  /** Called while the engine sets the sandbox up, before its command may start: a throw ends it. */
-  readonly meanwhile: () => void
-  /** Called when there is an init, and the command waits to start. */
-  readonly beforeCommand: ((initPid: number) => Promise<void>) | undefined
   /** True when `wrap` or `within` enters a network namespace that has a door. */
   readonly insideDoor: boolean
 }
@@ -84,5 +80,6 @@ export interface Backend {
   warm?(): void
   /** Found by trying, not by looking for a file. */
   probe(): Promise<Capabilities>
+  /** The sandbox is set up, or still being so; its command waits for `begin()`. */
   start(plan: Plan, options: StartOptions): Promise<Running>
 }

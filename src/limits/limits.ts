@@ -1,20 +1,16 @@
-/** Everything that bounds a sandbox's use of the machine, behind one handle: opened before the start, read after the end. */
+/** Everything that is watched of a sandbox's use of the machine, behind one handle: opened before its command starts, read after the end. */
 import type { Limits } from '../policy/policy.ts'
-import { type Cgroup, type CgroupLimit, removeCgroups } from './cgroup.ts'
-import { cgroupName, startTimeOf } from './cgroup-name.ts'
-import { openV1 } from './cgroup-v1.ts'
-import { openV2 } from './cgroup-v2.ts'
+import { type Bounds, CORES } from './bounds.ts'
+import type { Cgroup, CgroupLimit } from './cgroup.ts'
+import { startTimeOf } from './cgroup-name.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { ALL, boundsProcessesByNamespace, type Found, meansHere } from './probe.ts'
+import { ALL, type Found } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
 import { RoomWatch } from './room-watch.ts'
 import { sweepAndRemember } from './stale.ts'
-import { scopeArguments, scopeOf } from './systemd-scope.ts'
+import { scopeOf } from './systemd-scope.ts'
 import { Watchdog } from './watchdog.ts'
-
-/** Those that pen may use itself; node:os knows no more, and takes longer to load than all of this. */
-const CORES = navigator.hardwareConcurrency
 
 const FIRST_LOOK_MS = 100
 const COUNTERS_MS = 200
@@ -23,16 +19,12 @@ const AFTER_ERROR_MS = 250
 const SHARE = 0.05
 
 export interface LimitOptions {
-  readonly limits: Limits
-  readonly runId: string
   /** Writable trees of the host whose growth counts against `limits.disk`. */
   readonly growing: readonly string[]
   /** The directory that `limits.output` bounds; it need not exist. */
   readonly output: string | undefined
   /** Where pen remembers in which cgroups it stood: a file in its own state. */
   readonly placesFile: string
-  /** For tests: another view of the machine. */
-  readonly found?: Found
 }
 
 export interface Usage {
@@ -42,14 +34,7 @@ export interface Usage {
 }
 
 export class LimitHandle {
-  /** The guard writes `0` into each before it becomes the sandbox. */
-  readonly joinFds: readonly number[]
-  /** Goes in front of the guard's command line. */
-  readonly wrap: readonly string[]
-  /** What `wrap` needs in its environment. */
-  readonly wrapEnv: Readonly<Record<string, string>>
-  /** RLIMIT_NPROC for the init, where no cgroup counts processes; undefined when it must not be set. */
-  readonly nproc: number | undefined
+  readonly bounds: Bounds
   readonly #limits: Limits
   readonly #name: string
   readonly #found: Found
@@ -65,30 +50,20 @@ export class LimitHandle {
   #sweep: (() => void) | undefined
   #finished: boolean = false
 
-  constructor(options: LimitOptions, found: Found) {
-    this.#limits = options.limits
+  constructor(bounds: Bounds, options: LimitOptions) {
+    const { limits, found } = bounds
+    this.bounds = bounds
+    this.#limits = limits
     this.#found = found
-    this.#name = cgroupName(options.runId)
-    this.#cgroup = this.#open()
+    this.#name = bounds.name
+    this.#cgroup = bounds.cgroup
     if (found.means.how !== 'watchdog')
       this.#sweep = () => sweepAndRemember(options.placesFile, placesOf(found))
-    this.joinFds = this.#cgroup?.joinFds ?? []
-    const tool = found.means.how === 'systemd-scope' ? found.means.tool : undefined
-    this.wrap = tool === undefined ? [] : scopeArguments(tool, options.limits, this.#name)
-    this.wrapEnv = tool === undefined ? {} : { XDG_RUNTIME_DIR: tool.runtimeDir }
-    // The init counts too.
-    this.nproc = !found.held.has('pids') && boundsProcessesByNamespace() ? options.limits.pids + 1 : undefined
-    this.#disk = new DiskWatch(budgets(options), hit => this.#hit(hit))
-    this.#room = new RoomWatch(options.limits, hit => this.#hit(hit))
+    this.#disk = new DiskWatch(budgets(limits, options), hit => this.#hit(hit))
+    this.#room = new RoomWatch(limits, hit => this.#hit(hit))
   }
 
-  #open(): Cgroup | undefined {
-    const { means } = this.#found
-    if (means.how === 'cgroup-v1') return openV1(this.#limits, this.#name, means.parents, CORES)
-    return means.how === 'cgroup-v2' ? openV2(this.#limits, this.#name, means.parent) : undefined
-  }
-
-  /** Starts watching: before the command starts if it can be, so that what holds from the start does. */
+  /** Starts watching: before the command starts, so that what holds from the start does. */
   attach(init: number): void {
     this.#init = { pid: init, startTime: startTimeOf(init) }
     setImmediate(() => this.#sweepOnce())
@@ -135,11 +110,6 @@ export class LimitHandle {
     for (const hit of this.#watchdog?.hits() ?? []) this.#note(hit)
     this.#cgroup?.close()
     return [...this.#hits.values()]
-  }
-
-  /** Takes the cgroups away. What is still busy is left to the next sweep. */
-  async remove(): Promise<void> {
-    await removeCgroups(this.#cgroup?.dirs ?? [])
   }
 
   #sweepOnce(): void {
@@ -220,7 +190,7 @@ export class LimitHandle {
   }
 }
 
-const budgets = ({ limits, growing, output }: LimitOptions): DiskBudget[] => [
+const budgets = (limits: Limits, { growing, output }: LimitOptions): DiskBudget[] => [
   ...(growing.length > 0 ? [{ limit: 'disk' as const, bound: limits.disk, trees: growing }] : []),
   ...(output === undefined ? [] : [{ limit: 'output' as const, bound: limits.output, trees: [output] }]),
 ]
@@ -229,10 +199,6 @@ function placesOf({ means }: Found): Iterable<string> {
   if (means.how === 'cgroup-v1') return means.parents.values()
   return means.how === 'cgroup-v2' ? [means.parent.dir] : []
 }
-
-/** Made before the sandbox: what cannot be bounded stops the run here. */
-export const openLimits = (options: LimitOptions): LimitHandle =>
-  new LimitHandle(options, options.found ?? meansHere())
 
 /** For commands that start nothing, such as a listing: what dead pens left goes away all the same. */
 export function sweepStaleCgroups(placesFile: string): void {

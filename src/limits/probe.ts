@@ -1,4 +1,4 @@
-/** What this user can bound on this machine, and by what. Looks only; `openLimits` tries. */
+/** What this user can bound on this machine, and by what. Looks only; `openBounds` tries. */
 import { kernelRelease } from '../base/kernel-release.ts'
 import type { Capabilities, Hold } from '../plan/gaps.ts'
 import type { CgroupLimit } from './cgroup.ts'

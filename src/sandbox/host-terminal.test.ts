@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
-import { isTerminal, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { isTerminal } from './terminal-modes.ts'
 
 const undoOf = (...output: string[]) => {
   const keeper = new ModeKeeper()

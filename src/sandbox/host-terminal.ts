@@ -1,28 +1,12 @@
 /** The user's own terminal: asked, put into raw mode, and given back as it was found. */
 import { writeSync } from 'node:fs'
 import { systemCall } from '../backend/process/libc.ts'
+import { getModes, IOCTL } from './terminal-modes.ts'
 
-const IOCTL = process.arch === 'arm64' ? 29 : 16
-const TCGETS = 0x5401
 const TCSETS = 0x5402
 /** Also throws away what was typed but not read: an answer that the sandbox made the terminal give stays out of the shell. */
 const TCSETSF = 0x5404
 const TIOCGWINSZ = 0x5413
-
-/** struct termios of the kernel: four words of flags, the line discipline and 19 control characters. */
-type Modes = Uint8Array
-
-function getModes(fd: number): Modes | undefined {
-  const modes = new Uint8Array(64)
-  try {
-    systemCall('ioctl', IOCTL, fd, TCGETS, modes)
-    return modes
-  } catch {
-    return undefined
-  }
-}
-
-export const isTerminal = (fd: number): boolean => getModes(fd) !== undefined
 
 export function windowSize(fd: number): { cols: number; rows: number } {
   const size = new Uint16Array(4)

@@ -10,6 +10,7 @@ import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
+import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { WayOut } from './network.ts'
@@ -65,7 +66,11 @@ export class Keeper {
         }
       })
       const init = running.initPid()
-      if (init !== undefined && limits.nproc === undefined) limits.attach(init)
+      if (init !== undefined) {
+        const { nproc } = limits.bounds
+        if (nproc !== undefined) await setProcessLimit(init, { nproc })
+        limits.attach(init)
+      }
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin()
@@ -84,9 +89,6 @@ export class Keeper {
       this.#told.push(...this.#repositoriesFound())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
       return { exitCode, told: this.#told }
-    } catch (error) {
-      running.kill()
-      throw error
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readlinkSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { isTerminal, leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
@@ -17,11 +17,9 @@ export interface Pty {
   close(): Promise<void>
 }
 
-/** Undefined when none of the three descriptors is a terminal. */
-export function openPty(): Pty | undefined {
-  const ours = [0, 1, 2].filter(isTerminal)
-  const screen = ours.includes(1) ? 1 : ours.includes(2) ? 2 : ours[0]
-  if (screen === undefined) return undefined
+/** `ours` are those of the three descriptors that are terminals: at least one. */
+export function openPty(ours: readonly number[]): Pty {
+  const screen = ours.includes(1) ? 1 : ours.includes(2) ? 2 : 0
   const filter = new TerminalFilter()
   const modes = new ModeKeeper()
   const known = new Set(readdirSync('/proc/self/fd'))

@@ -3,8 +3,9 @@ import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Bytes, Millis } from '../../src/base/quantity.ts'
+import { type BoundOptions, openBounds } from '../../src/limits/bounds.ts'
 import { describeHit, type LimitHit } from '../../src/limits/limit-hit.ts'
-import { type LimitHandle, type LimitOptions, openLimits } from '../../src/limits/limits.ts'
+import { LimitHandle } from '../../src/limits/limits.ts'
 import { findOwnCgroups } from '../../src/limits/own-cgroup.ts'
 import { type Found, findMeans, probeLimits } from '../../src/limits/probe.ts'
 import type { Limits } from '../../src/policy/policy.ts'
@@ -41,15 +42,9 @@ interface Outcome {
   readonly heard: readonly LimitHit[]
 }
 
-function open(limits: Partial<Limits>, options: Partial<LimitOptions> = {}): LimitHandle {
-  return openLimits({
-    limits: { ...ROOMY, ...limits },
-    runId: 'test',
-    growing: [],
-    output: undefined,
-    placesFile: `${base}/places`,
-    ...options,
-  })
+function open(limits: Partial<Limits>, options: Partial<BoundOptions> = {}): LimitHandle {
+  const bounds = openBounds({ limits: { ...ROOMY, ...limits }, runId: 'test', ...options })
+  return new LimitHandle(bounds, { growing: [], output: undefined, placesFile: `${base}/places` })
 }
 
 async function run(
@@ -60,16 +55,16 @@ async function run(
   const heard: LimitHit[] = []
   handle.onHit(hit => heard.push(hit))
   const sandbox = await startRaw(argv, {
-    joinFds: handle.joinFds,
+    joinFds: handle.bounds.joinFds,
     writable,
-    nproc: handle.nproc,
+    nproc: handle.bounds.nproc,
     attach: init => handle.attach(init),
   })
   const late = setTimeout(() => sandbox.kill(), 4000)
   const ended = await sandbox.ended
   clearTimeout(late)
   const hits = await handle.finish()
-  await handle.remove()
+  await handle.bounds.remove()
   return { ...ended, hits, heard }
 }
 

@@ -17,7 +17,7 @@ import { isHostRoot } from '../../base/host-root.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
-import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
+import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { bwrapArguments } from './bwrap-arguments.ts'
 import { capabilities } from './capabilities.ts'
@@ -25,8 +25,6 @@ import { etcView, isEtcStep } from './etc-view.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { pipe } from './libc.ts'
-import { startListed } from './listed.ts'
-import { ProcessMounts } from './live-mounts.ts'
 import { holdMapping, Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 import { type Crossing, crossStdio } from './stdio.ts'
@@ -42,6 +40,7 @@ export const processBackend: Backend = {
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
+  const inner = plan.listedExec ? await import('./listed.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
@@ -53,7 +52,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const crossing = crossStdio(options.stdio, plan.runAs === 'self' ? undefined : plan.runAs)
     undo.push('stdio', () => crossing.handedOver())
     const listedBase = firstExtraFd(joins) + pinned.size
-    const listed = plan.listedExec ? startListed(plan, bytes => filled(undo, bytes), undo) : undefined
+    const listed = inner?.startListed(plan, bytes => filled(undo, bytes), undo)
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
     const guardOptions: GuardOptions = {
       shell,
@@ -108,13 +107,11 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
 
     const status = new BwrapStatus(guard.statusFd)
     abandon = () => killAll(guard.pid, status)
-    options.meanwhile()
-    if (options.beforeCommand !== undefined || listed !== undefined) {
-      const init = status.initPid()
-      if (init !== undefined) await options.beforeCommand?.(init)
-      if (init !== undefined) await listed?.release(init)
-    }
-    return running(guard, status, crossing, undo)
+    const init = listed === undefined ? undefined : status.initPid()
+    if (init !== undefined) await listed?.release(init)
+    // Loaded while bubblewrap works.
+    const { ProcessMounts } = await import('./live-mounts.ts')
+    return running(guard, status, crossing, undo, new ProcessMounts(() => status.initPid()))
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
     abandon()
@@ -143,6 +140,7 @@ function running(
   status: BwrapStatus,
   crossing: Crossing,
   undo: UndoStack,
+  mounts: LiveMounts,
 ): Running {
   const ended = guard.exited.then(async ({ code, signal }): Promise<Ending> => {
     const told = status.exitCode()
@@ -164,7 +162,7 @@ function running(
     begin: () => guard.unblock(),
     ended,
     initPid: () => status.initPid(),
-    mounts: new ProcessMounts(() => status.initPid()),
+    mounts,
     kill: () => killAll(guard.pid, status),
     // The init takes no signal but SIGKILL itself; the command's group does.
     signal: name => {

@@ -1,0 +1,82 @@
+/**
+ * A sandbox that waits to begin is kept to its end. What could still stop the run stops it here, before the command's first
+ * instruction: a command that is not there, an audit that cannot be written, a gateway that cannot serve.
+ */
+import { existsSync } from 'node:fs'
+import { openAudit } from '../audit/append.ts'
+import { auditDirectory } from '../audit/directory.ts'
+import type { AuditSink } from '../audit/event.ts'
+import { RefusalTally } from '../audit/refusals.ts'
+import type { Running } from '../backend/backend.ts'
+import { printable } from '../base/printable.ts'
+import type { UndoStack } from '../base/undo.ts'
+import type { Door } from '../gateway/door.ts'
+import type { Bounds } from '../limits/bounds.ts'
+import { LimitHandle } from '../limits/limits.ts'
+import { findCommand } from './find-command.ts'
+import { Keeper, type Result } from './keeper.ts'
+import { launchLines, mustBeSaid } from './launch-line.ts'
+import type { WayOut } from './network.ts'
+import type { Prepared } from './prepare.ts'
+import { isTerminal } from './terminal-modes.ts'
+
+export interface Waiting {
+  readonly prepared: Prepared
+  readonly running: Running
+  readonly bounds: Bounds
+  /** Undefined for a sandbox without network. */
+  readonly door: Door | undefined
+  /** The id of this run. */
+  readonly run: string
+  readonly undo: UndoStack
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly tell: (line: string) => void
+}
+
+export async function keep(waiting: Waiting): Promise<Result> {
+  const { prepared, running, bounds, undo } = waiting
+  const { plan, loaded } = prepared
+  const { project } = loaded
+  try {
+    // Not pen's failure but the command line's: it ends as a shell would end it.
+    const found = findCommand(plan, waiting.env['PATH'] ?? '')
+    if (!found.ok) {
+      await end(running)
+      const told = [`${printable(found.what)}\n  cure: ${printable(found.hint)}`]
+      return { exitCode: found.exitCode, told }
+    }
+    sayWhatHolds(prepared, waiting.tell)
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run })
+    undo.push('audit', () => audit.close())
+    const limits = new LimitHandle(bounds, {
+      growing: plan.growing,
+      output: `${plan.workspace}/output`,
+      placesFile: `${project.world.state}/cache/cgroup-places`,
+    })
+    const refusals = new RefusalTally(audit)
+    const wayOut = await openWayOut(waiting, refusals)
+    return await new Keeper({ prepared, running, limits, audit, refusals, wayOut }).untilEnd()
+  } catch (error) {
+    await end(running)
+    throw error
+  }
+}
+
+/** By force. How it ends is of no interest any more, but that everything is gone is. */
+async function end(running: Running): Promise<void> {
+  running.kill()
+  await running.ended.catch(() => undefined)
+}
+
+function sayWhatHolds({ loaded, plan }: Prepared, tell: Waiting['tell']): void {
+  const { project, policy, merged } = loaded
+  const firstRun = !existsSync(auditDirectory(project.stateDir))
+  if (!mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
+  for (const line of launchLines(plan, merged, policy.acceptGaps)) tell(printable(line, 1024))
+}
+
+async function openWayOut({ door, prepared }: Waiting, audit: AuditSink): Promise<WayOut | undefined> {
+  if (door === undefined) return undefined
+  const { connectGateway } = await import('./network.ts')
+  return connectGateway(door, prepared.loaded.policy.network, audit)
+}
