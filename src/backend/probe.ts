@@ -2,10 +2,11 @@
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Backend } from './backend.ts'
+import { processBackend } from './process/process.ts'
 
-/** Every backend that exists, loaded when it is needed. A static table: a compiled binary has no other modules. */
+/** Every backend that exists; all but the usual one are loaded when they are needed. */
 const BACKENDS = {
-  process: async (): Promise<Backend> => (await import('./process/process.ts')).processBackend,
+  process: async (): Promise<Backend> => processBackend,
 } as const
 
 const WANTED: Readonly<Record<Policy['isolation'], keyof typeof BACKENDS | undefined>> = {

@@ -1,3 +1,5 @@
+import { launch } from '../sandbox/launch.ts'
+import { prepare } from '../sandbox/prepare.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
 import { defineVerb } from './verb.ts'
@@ -24,7 +26,6 @@ export const verb = defineVerb({
     { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'with tighter limits' },
   ],
   async run({ flags, command, env, terminal }) {
-    const { prepare } = await import('../sandbox/prepare.ts')
     const prepared = await prepare({
       command,
       env,
@@ -37,7 +38,6 @@ export const verb = defineVerb({
       const { showPlan } = await import('./plan.ts')
       return showPlan(prepared, flags.json, terminal)
     }
-    const { launch } = await import('../sandbox/launch.ts')
     return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
   },
 })

@@ -1,7 +1,6 @@
 /** config files ─▶ policy: one function reads like the pipeline. */
 
 import { compile, type GroupRules } from '../policy/compile.ts'
-import { isGroupName } from '../policy/groups.ts'
 import { type Merged, mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
 import { profileLayer } from '../policy/profile.ts'
@@ -56,6 +55,7 @@ async function groupRules(settings: Settings, project: Project): Promise<GroupRu
   // Offline asks no package manager: whatever a group holds, nothing of it is allowed.
   if (names.size === 0 || settings['network.offline']?.value === true) return out
   const { resolveGroup } = await import('./groups.ts')
+  const { isGroupName } = await import('../policy/groups.ts')
   const { home, state, workspace } = project.world
   for (const name of names)
     if (isGroupName(name))

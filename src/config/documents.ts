@@ -1,0 +1,107 @@
+/** What the documents of a project say, as layers with their positions. */
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { parseHttpRule, parseTcpRule } from '../policy/endpoint.ts'
+import type { AllowRule } from '../policy/net-rule.ts'
+import type { IsPublicSuffix } from '../policy/net-target.ts'
+import type { PathWorld, Trust } from '../policy/path.ts'
+import type { Layer, List } from '../policy/settings.ts'
+import type { Parsed } from '../policy/source.ts'
+import type { PositionedDocument } from '../policy/validate.ts'
+import { type Entry, readAllowlist } from './allowlist.ts'
+import { readJson } from './json.ts'
+import type { Found, Layers } from './layers.ts'
+import { publicSuffixTest } from './public-suffix.ts'
+
+export interface Documents {
+  /** The live config, and the text lists beside it. */
+  readonly live: Found | undefined
+  readonly http: Found | undefined
+  readonly tcp: Found | undefined
+  /** `agent-permissions.json`. */
+  readonly asked: Found | undefined
+  /** The command line, in the shape of a config document. */
+  readonly said: object | undefined
+}
+
+interface Read {
+  readonly name: string
+  readonly trust: Trust
+  readonly document: PositionedDocument
+}
+
+export async function understand(documents: Documents, world: PathWorld): Promise<Layers> {
+  const live = readDocument(documents.live, 'live config', 'user')
+  const http = readList(documents.http)
+  const tcp = readList(documents.tcp)
+  const said: Read | undefined =
+    documents.said === undefined
+      ? undefined
+      : {
+          name: 'command line',
+          trust: 'user',
+          document: { value: documents.said, placeOf: nowhere, keyPlaceOf: nowhere },
+        }
+  const asked = readDocument(documents.asked, 'agent-permissions.json', 'untrusted')
+
+  const all = [live, said, asked].filter(read => read !== undefined)
+  const isPublicSuffix = await publicSuffixTest([
+    ...all.flatMap(read => hostTexts(read.document.value)),
+    ...http.map(entry => entry.text),
+  ])
+  // The validator is not needed for the text lists.
+  const { parseLayer } = all.length === 0 ? { parseLayer: undefined } : await import('../policy/parse.ts')
+  const parse = (read: Read | undefined): Layer[] =>
+    read === undefined || parseLayer === undefined
+      ? []
+      : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
+  return {
+    trusted: [...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(said)],
+    untrusted: parse(asked),
+  }
+}
+
+const nowhere = () => undefined
+
+const readDocument = (found: Found | undefined, name: string, trust: Trust): Read | undefined =>
+  found === undefined ? undefined : { name, trust, document: readJson(found.bytes, found.file) }
+
+const readList = (found: Found | undefined): readonly Entry[] =>
+  found === undefined ? [] : readAllowlist(found.bytes, found.file)
+
+/** The texts that may hold a wildcard, from a document that nobody has validated yet. */
+function hostTexts(value: unknown): unknown[] {
+  const network = (value as { network?: { http?: unknown; deny?: unknown } } | null)?.network
+  return [network?.http, network?.deny].flatMap(list => (Array.isArray(list) ? (list as unknown[]) : []))
+}
+
+function listLayer(http: readonly Entry[], tcp: readonly Entry[], isPublicSuffix: IsPublicSuffix): Layer[] {
+  if (http.length + tcp.length === 0) return []
+  const name = 'live allowlists'
+  const rules = (entries: readonly Entry[], parse: (text: string) => Parsed<AllowRule>): List<AllowRule> => ({
+    clear: false,
+    items: entries.map(entry => ({
+      rule: parsed(entry, parse(entry.text)),
+      source: { layer: name, place: entry.place },
+    })),
+  })
+  return [
+    {
+      name,
+      trust: 'user',
+      settings: {
+        'network.http': rules(http, text => parseHttpRule(text, isPublicSuffix)),
+        'network.tcp': rules(tcp, parseTcpRule),
+      },
+    },
+  ]
+}
+
+function parsed(entry: Entry, rule: Parsed<AllowRule>): AllowRule {
+  if (rule.ok) return rule.value
+  throw new PenError('CONFIG_VALUE', {
+    what: `"${printable(entry.text, 120)}": ${rule.why}`,
+    at: entry.place,
+    hint: rule.cure ?? 'write one "host:port" a line, a comment after " #"',
+  })
+}
