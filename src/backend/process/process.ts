@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
+import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -196,8 +196,15 @@ function sendArguments(writer: { readonly fd: number; close(): void }, args: rea
   }
 }
 
+/**
+ * Root's own only. Bubblewrap is the sandbox's pid 1, and through `/proc/1/exe` the sandbox has the file itself, not behind the
+ * read-only mount: one that the user may write, as Homebrew's, could be overwritten from inside.
+ */
 function requireTool(name: string, what: string): string {
-  const tool = findTool(name)
+  const tool = findTool(
+    name,
+    TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root'),
+  )
   if (tool !== undefined) return tool
   throw new PenError('MISSING_TOOL', {
     what: `${name} is not installed, or not where only root could have put it`,
