@@ -110,16 +110,17 @@ print(n); time.sleep(0.7)`,
 ]
 
 conformance('P13 open files beyond the bound are refused, in every process alike', async box => {
-  const over = await box.run(openMany(500), limited('files=100'))
+  const inherited = `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`
+  const cwd = ['over', 'under', 'child'].map(name => box.directory(join(box.home, name)))
+  const [over, under, child] = await Promise.all([
+    box.run(openMany(500), limited('files=100', { cwd: cwd[0] ?? '' })),
+    box.run(openMany(90), limited('files=100', { cwd: cwd[1] ?? '' })),
+    box.sh(inherited, limited('files=100', { cwd: cwd[2] ?? '' })),
+  ])
   expect([over.code, over.stdout]).toEqual([0, '24\n100\n'])
   expect(told(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
-  expect(events(box)).toEqual(['files refused'])
-  const under = await box.run(openMany(90), limited('files=100'))
+  expect(cwd.map(dir => events(box, dir))).toEqual([['files refused'], [], ['files refused']])
   expect([under.code, under.stdout, told(under)]).toEqual([0, '90\n', []])
-  const child = await box.sh(
-    `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`,
-    limited('files=100'),
-  )
   expect(child.stdout).toBe('no\n24\n100\n')
 })
 
