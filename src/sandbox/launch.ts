@@ -100,12 +100,13 @@ function makeDirectories(plan: Plan, undo: UndoStack): void {
   const owner = lstatSync(plan.workspace)
   for (const path of plan.makeDirectories) {
     try {
-      const inProject = isWithin(path, plan.workspace)
-      const made = mkdirSync(path, { recursive: true, mode: inProject ? 0o755 : 0o700 })
-      if (made === undefined || !inProject) continue
-      undo.push('empty directory', () => removeIfEmpty(path))
+      if (!isWithin(path, plan.workspace)) {
+        mkdirSync(path, { recursive: true, mode: 0o700 })
+        continue
+      }
       // What root makes in somebody's project is theirs, as all that the sandbox will put there.
-      if (plan.runAs !== 'self' && owner.uid !== 0) lchownSync(path, owner.uid, owner.gid)
+      const giveTo = plan.runAs !== 'self' && owner.uid !== 0 ? owner : undefined
+      if (makeBeneath(plan.workspace, path, giveTo)) undo.push('empty directory', () => removeIfEmpty(path))
     } catch (error) {
       throw new PenError('STATE', {
         what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,

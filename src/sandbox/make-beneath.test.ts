@@ -1,0 +1,26 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeBeneath } from './make-beneath.ts'
+
+let base = ''
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-make-')))
+  mkdirSync(`${base}/ws`)
+  mkdirSync(`${base}/outside`)
+})
+afterEach(() => rmSync(base, { recursive: true, force: true }))
+
+test('a directory is made with those above it, and again is nothing to make', () => {
+  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toBe(true)
+  expect(lstatSync(`${base}/ws/a/b`).isDirectory()).toBe(true)
+  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toBe(false)
+})
+
+test('no link is followed, on the way or at the end', () => {
+  symlinkSync(`${base}/outside`, `${base}/ws/a`)
+  expect(() => makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toThrow('not a directory')
+  expect(() => makeBeneath(`${base}/ws`, `${base}/ws/a`, undefined)).toThrow('not a directory')
+  expect(existsSync(`${base}/outside/b`)).toBe(false)
+})
