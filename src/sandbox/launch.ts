@@ -1,5 +1,5 @@
 /** A prepared plan is run to its end. `pen run` is its own keeper: this lives exactly as long as the command. */
-import { lchownSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs'
+import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
@@ -10,6 +10,7 @@ import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
+import { makeBeneath } from './make-beneath.ts'
 import type { Prepared } from './prepare.ts'
 import { isTerminal } from './terminal-modes.ts'
 
