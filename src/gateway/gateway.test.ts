@@ -318,3 +318,50 @@ describe('P11 a client that was silent while its upstream was dialled', () => {
     expect((await slowly(['203.0.113.99'], '\x00\x01\x02')).wasReset).toBe(true)
   })
 })
+
+describe('what programs sent just before the sandbox ended', () => {
+  test('still goes where it may, all of it, and the server’s answer is not waited for', async () => {
+    world.up.behave = () => undefined
+    world.up.isPolite = false
+    const size = 3_000_000
+    const client = await world.byName('allowed.test', 22)
+    client.send(Buffer.alloc(size)).socket.end()
+    const began = performance.now()
+    await world.gateway.finish(2000)
+    await world.gateway.close()
+    expect(performance.now() - began).toBeLessThan(1500)
+    await eventually(() => world.up.seen[0]?.ended === true)
+    expect(world.up.seen[0]).toMatchObject({ broken: false })
+    expect(world.up.text.length).toBe(size)
+  })
+
+  test('goes also when it was not even judged yet, or is refused as ever', async () => {
+    const clients = [await world.byName('allowed.test', 80), await world.byName('evil.test', 80)]
+    for (const client of clients) client.send(GET).socket.end()
+    await world.gateway.finish(2000)
+    await world.gateway.close()
+    await eventually(() => world.up.requests.length === 1)
+    expect(world.evil.seen).toEqual([])
+    expect(new Set(world.kinds())).toEqual(
+      new Set(['connection-allowed', 'connection-closed client', 'connection-denied not-allowed']),
+    )
+  })
+
+  test('is given up when the server does not take it in time', async () => {
+    world.up.behave = socket => void socket.pause()
+    const client = await world.byName('allowed.test', 22)
+    client.send(Buffer.alloc(32_000_000)).socket.end()
+    await eventually(() => world.up.seen.length === 1)
+    const began = performance.now()
+    await world.gateway.finish(300)
+    expect(performance.now() - began).toBeGreaterThan(290)
+    await world.gateway.close()
+    expect(performance.now() - began).toBeLessThan(1500)
+  })
+
+  test('is nothing, mostly, and costs no time', async () => {
+    const began = performance.now()
+    await world.gateway.finish(2000)
+    expect(performance.now() - began).toBeLessThan(50)
+  })
+})

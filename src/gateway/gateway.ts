@@ -26,6 +26,9 @@ export interface GatewayOptions {
 }
 
 const SWEEP_MS = 1000
+const LOOK_MS = 2
+
+const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 export class Gateway {
   readonly #shared: Surroundings
@@ -84,6 +87,20 @@ export class Gateway {
 
   stats(): GatewayStats & { readonly dialling: number } {
     return { ...this.#shared.stats, dialling: this.#shared.dialer.inFlight }
+  }
+
+  /**
+   * The sandbox has ended, and with it every program in it. What they sent last still goes where it was allowed to go,
+   * as it would without pen; the servers' answers nobody waits for. Not longer than this.
+   */
+  async finish(ms: number): Promise<void> {
+    // Connections that the kernel took and nobody has looked at yet.
+    await nextTurn()
+    await nextTurn()
+    const end = performance.now() + ms
+    while (performance.now() < end && [...this.#sessions].some(session => !session.isSaid))
+      await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+    for (const session of this.#sessions) if (session.isSaid) session.end('client')
   }
 
   async close(): Promise<void> {

@@ -53,6 +53,16 @@ export class Session {
     return this.client.ended || this.route?.upstream?.ended === true
   }
 
+  /** The program is gone, and what it said last is on its way or refused. */
+  get isSaid(): boolean {
+    const { client } = this
+    if (client.closed) return true
+    if (!client.ended || client.holds > client.socket.writableLength) return false
+    const upstream = this.route?.upstream
+    if (upstream === undefined) return this.route === undefined && !this.#isUndecided
+    return upstream.closed || upstream.socket.writableLength === 0
+  }
+
   decided(): void {
     if (!this.#isUndecided) return
     this.#isUndecided = false

@@ -77,7 +77,7 @@ export class Keeper {
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
-      await network.finish()
+      await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthTelling)
       for (const hit of hits) {
@@ -98,7 +98,7 @@ export class Keeper {
   }
 
   /** The sandbox may already run: what it dials waits in the kernel. A gateway that cannot serve ends the sandbox. */
-  #openNetwork(fail: (error: unknown) => void): { finish(): Promise<void> } {
+  #openNetwork(fail: (error: unknown) => void): { finish(stopping: Stopping): Promise<void> } {
     const { wayOut, prepared, audit } = this.#kept
     if (wayOut === undefined) return { finish: async () => undefined }
     const serving = wayOut.serve().catch(fail)
@@ -112,9 +112,10 @@ export class Keeper {
       fail,
     })
     return {
-      finish: async () => {
+      finish: async ({ reason, failure }) => {
         await serving
         live.stop()
+        if (reason === undefined && failure === undefined) await wayOut.finish()
         await wayOut.recordRefused()
         await wayOut.close()
       },

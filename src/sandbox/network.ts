@@ -18,11 +18,14 @@ export interface WayOut {
   serve(): Promise<void>
   /** Every refused datagram that was not told before goes into the audit. */
   recordRefused(): Promise<void>
+  /** The programs have ended by themselves: what they sent last gets its time to leave. */
+  finish(): Promise<void>
   close(): Promise<void>
 }
 
 /** A datagram is refused by the kernel, which does not tell by itself. */
 const REFUSED_MS = 1000
+const LAST_WORDS_MS = 2000
 
 export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditSink): WayOut {
   let current = network
@@ -74,6 +77,7 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
       })
     },
     recordRefused,
+    finish: () => gateway.finish(LAST_WORDS_MS),
     close: async () => {
       clearInterval(asking)
       dns.close()

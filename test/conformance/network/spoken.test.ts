@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { clientHello, extension } from '../../gateway/hello.ts'
+import { until } from './keeper.ts'
 import type { Project } from './project.ts'
 import { runSteps } from './steps.ts'
 import { forEachKind } from './world.ts'
@@ -152,3 +153,18 @@ forEachKind(
     expect(steps.frontedHost.said).toBe('200')
   },
 )
+
+forEachKind('P6 what a program says last before it ends is heard', async (world, project) => {
+  const heard = world.listen()
+  for (let i = 0; i < 8; i++) {
+    const { code } = await project.run(
+      `exec /usr/bin/python3 -c "
+import socket
+s = socket.create_connection(('allowed.test', 80), 5)
+s.sendall(b'GET /last-word-${i} HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')"`,
+      { allow: ['allowed.test:80'] },
+    )
+    expect(code).toBe(0)
+  }
+  await until(() => heard.requests.filter(line => line.includes('/last-word-')).length === 8)
+})
