@@ -34,10 +34,10 @@ function remove(extent: 'busy' | 'all', path = `${ws}/.git`, links: readonly str
 test('while the sandbox runs the top and the logs are seen to; at the end everything but the objects', () => {
   for (const dir of ['logs/refs', 'modules/a/logs', 'objects/ab'])
     mkdirSync(`${ws}/.git/${dir}`, { recursive: true })
-  for (const at of ['MERGE_MSG', 'logs/refs/x', 'modules/a/logs/HEAD', 'objects/ab/c'])
+  for (const at of ['MERGE_MSG', 'logs/HEAD', 'logs/refs/x', 'modules/a/logs/HEAD', 'objects/ab/c'])
     symlinkSync('/etc/x', `${ws}/.git/${at}`)
-  expect(remove('busy')).toEqual(['.git/MERGE_MSG /etc/x', '.git/logs/refs/x /etc/x'])
-  expect(remove('all')).toEqual(['.git/modules/a/logs/HEAD /etc/x'])
+  expect(remove('busy')).toEqual(['.git/MERGE_MSG /etc/x', '.git/logs/HEAD /etc/x'])
+  expect(remove('all')).toEqual(['.git/logs/refs/x /etc/x', '.git/modules/a/logs/HEAD /etc/x'])
   expect(readdirSync(`${ws}/.git/objects/ab`)).toEqual(['c'])
 })
 

@@ -29,8 +29,9 @@ const BUSY = new Set(['logs', 'info'])
 /** What git itself writes at the top of its directory, where that is the workspace too, and holds other things besides. */
 const WRITTEN =
   /^(?:[A-Z_]+|index.*|sharedindex\..*|packed-refs|shallow|description|logs|info|refs|modules|worktrees|rebase-.*|sequencer|rr-cache|gc\..*|objects)$/
-const MAX_ENTRIES = 20_000
-const MAX_DEPTH = 24
+/** Four times a second must cost nothing that is felt, however many branches there are; at the end it may. */
+const MAX_ENTRIES = { busy: 500, all: 20_000 }
+const MAX_DEPTH = { busy: 1, all: 24 }
 
 export function linksAtTop(gitDir: string): readonly string[] {
   try {
@@ -46,7 +47,7 @@ export function linksAtTop(gitDir: string): readonly string[] {
 /** `root` is open. Every step is asked of a descriptor: a sandbox may be swapping things meanwhile. */
 export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all'): readonly RemovedLink[] {
   const removed: RemovedLink[] = []
-  let left = MAX_ENTRIES
+  let left = MAX_ENTRIES[extent]
   const walk = (dir: number, path: string, depth: number): void => {
     for (const name of namesIn(dir)) {
       if (left-- <= 0) return
@@ -58,7 +59,7 @@ export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all')
         if (to !== undefined) removed.push({ path: here, to })
       }
       const text = name.toString()
-      if (!stats?.isDirectory() || depth >= MAX_DEPTH || CONTENT.has(text)) continue
+      if (!stats?.isDirectory() || depth >= MAX_DEPTH[extent] || CONTENT.has(text)) continue
       if (extent === 'busy' && depth === 0 && !BUSY.has(text)) continue
       enter(at(dir, name), inner => walk(inner, here, depth + 1))
     }
