@@ -1,10 +1,10 @@
-import type { Socket } from 'node:net'
 import type { Address } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
+import type { StreamSocket } from './stream-socket.ts'
 
 /** A connection of the sandbox that the door has accepted. The socket has not been read from. */
 export interface Accepted {
-  readonly socket: Socket
+  readonly socket: StreamSocket
   /** What the program dialled. */
   readonly to: { readonly address: Address; readonly port: Port }
   readonly via: 'transparent' | 'proxy'

@@ -2,12 +2,17 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTls } from 'node:tls'
+import { listenHere } from '../../test/gateway/listen.ts'
 import { selfSigned } from '../../test/gateway/self-signed.ts'
+import { address, port } from '../../test/gateway/world.ts'
 import { ByteStream } from './byte-stream.ts'
+import { connectTcp } from './tcp-connect.ts'
+import { TlsSocket } from './tls-socket.ts'
 import { joinStreams } from './tunnel.ts'
 
 const SIZE = 48 * 1_048_576
-const open: (Server | Socket)[] = []
+const LOOPBACK = address('127.0.0.1')
+const open: ({ close(): void } | Socket)[] = []
 
 afterEach(() => {
   for (const one of open.splice(0)) 'close' in one ? one.close() : one.destroy()
@@ -17,14 +22,14 @@ afterEach(() => {
 async function tunnel(serve: (socket: Socket) => void) {
   const upstream = await listen(serve)
   const { promise: ended, resolve } = Promise.withResolvers<{ up: ByteStream; why: string }>()
-  const middle = await listen(socket => {
-    const dialled = connect({ port: upstream, host: '127.0.0.1', allowHalfOpen: true })
-    dialled.once('connect', () => {
+  const middle = listenHere(socket => {
+    const dialled = connectTcp(LOOPBACK, port(upstream), () => {
       const up = new ByteStream(dialled)
       void joinStreams(new ByteStream(socket), up).then(why => resolve({ up, why }))
     })
   })
-  const client = connect({ port: middle, host: '127.0.0.1', allowHalfOpen: true })
+  open.push({ close: () => middle.stop() })
+  const client = connect({ port: middle.port, host: '127.0.0.1', allowHalfOpen: true })
   open.push(client)
   return { client, ended }
 }
@@ -130,23 +135,27 @@ describe('A tunnel to a company proxy that speaks TLS', () => {
     const { key, cert } = selfSigned()
     const secure = createTls({ key, cert }, socket => void socket.pipe(socket))
     open.push(secure)
-    const port = await new Promise<number>(resolve =>
+    const securePort = await new Promise<number>(resolve =>
       secure.listen(0, '127.0.0.1', () => resolve(portOf(secure))),
     )
     let wire = Buffer.alloc(0)
     const tap = await listen(socket => {
-      const on = connect({ port, host: '127.0.0.1' })
+      const on = connect({ port: securePort, host: '127.0.0.1' })
       on.on('error', () => undefined)
       socket.on('data', chunk => {
         if (wire.length < 8_000_000) wire = Buffer.concat([wire, Buffer.from(chunk)])
       })
       socket.pipe(on).pipe(socket)
     })
-    const middle = await listen(socket => {
+    const middle = listenHere(socket => {
       const dialled = connectTls({ port: tap, host: '127.0.0.1', rejectUnauthorized: false })
-      dialled.once('secureConnect', () => void joinStreams(new ByteStream(socket), new ByteStream(dialled)))
+      dialled.once(
+        'secureConnect',
+        () => void joinStreams(new ByteStream(socket), new ByteStream(new TlsSocket(dialled))),
+      )
     })
-    const client = connect({ port: middle, host: '127.0.0.1', allowHalfOpen: true })
+    open.push({ close: () => middle.stop() })
+    const client = connect({ port: middle.port, host: '127.0.0.1', allowHalfOpen: true })
     open.push(client)
     const sent = Buffer.alloc(4_194_304, 'in the clear? ')
     const back = createHash('sha256')

@@ -4,9 +4,9 @@
  * The runtime stays the owner of both sockets: between two of its reads, this takes what it would have read next.
  */
 import { ptr } from 'bun:ffi'
-import type { Socket } from 'node:net'
-import { libc, socketOption } from './door-libc.ts'
-import { descriptorOf } from './original-destination.ts'
+import { libc } from './door-libc.ts'
+import type { StreamSocket } from './stream-socket.ts'
+import { connectionState, TCP_STATE } from './tcp-socket.ts'
 
 /** A chunk this large says that more is waiting. */
 export const BULK = 16_384
@@ -18,9 +18,6 @@ const MOST_AT_ONCE = 33_554_432
 
 const MSG_DONTWAIT = 0x40
 const MSG_NOSIGNAL = 0x4000
-const IPPROTO_TCP = 6
-const TCP_INFO = 11
-const TCP_CLOSE = 7
 
 export interface Moved {
   readonly bytes: number
@@ -34,13 +31,13 @@ let room: { readonly buffer: Buffer; readonly at: number } | undefined
 
 /**
  * Only between sockets that hold nothing back: bytes in the runtime's own queues come first. And only between plain ones:
- * what the kernel holds of a TLS connection is not what its reader would read.
+ * what the kernel holds of a TLS connection is not what its reader would read, so it shows no descriptor.
  */
-export function moveBulk(from: Socket, to: Socket): Moved {
-  const source = descriptorOf(from)
-  const target = descriptorOf(to)
+export function moveBulk(from: StreamSocket, to: StreamSocket): Moved {
+  const source = from.descriptor
+  const target = to.descriptor
   if (source === undefined || target === undefined || process.platform !== 'linux') return NOTHING
-  if (from.readableLength > 0 || to.writableLength > 0 || isTls(from) || isTls(to)) return NOTHING
+  if (from.unread > 0 || to.unsent > 0) return NOTHING
   if (movedAtOnce >= MOST_AT_ONCE) return NOTHING
   if (movedAtOnce === 0) setImmediate(newTurn)
   const moved = move(source, target)
@@ -78,12 +75,10 @@ function move(source: number, target: number): Moved {
 
 const NOTHING: Moved = { bytes: 0, rest: undefined, isReset: false }
 
-const isTls = (socket: Socket): boolean => Reflect.get(socket, 'encrypted') === true
-
 function newRoom() {
   const buffer = Buffer.allocUnsafeSlow(ROOM)
   return { buffer, at: Number(ptr(buffer)) }
 }
 
 /** Asked of the connection rather than of errno, which may have been overwritten by the time it is read. */
-const isClosed = (fd: number): boolean => (socketOption(fd, IPPROTO_TCP, TCP_INFO) & 0xff) === TCP_CLOSE
+const isClosed = (fd: number): boolean => connectionState(fd) === TCP_STATE.closed

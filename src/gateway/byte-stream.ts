@@ -1,11 +1,11 @@
 /**
  * One end of a connection, read at the reader's pace: bytes are held (bounded, then the socket is paused) until they
- * are consumed, or pass straight through to another end. The socket keeps the same listeners all its life, so no byte
+ * are consumed, or pass straight through to another end. The socket has the same listener all its life, so no byte
  * falls between two readers.
  */
-import type { Socket } from 'node:net'
 import { BULK, moveBulk } from './bulk.ts'
 import type { HeldBytes, Holder } from './held-bytes.ts'
+import type { SocketEvents, StreamSocket } from './stream-socket.ts'
 
 /** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
 const HOLD = 131_072
@@ -15,8 +15,8 @@ const WORTH_COUNTING = 4096
 
 const EMPTY = Buffer.alloc(0)
 
-export class ByteStream implements Holder {
-  readonly socket: Socket
+export class ByteStream implements Holder, SocketEvents {
+  readonly socket: StreamSocket
   received = 0
   sent = 0
   lastActive = performance.now()
@@ -39,21 +39,12 @@ export class ByteStream implements Holder {
   #reader: ((woken: boolean) => void) | undefined
   #readerTimer: ReturnType<typeof setTimeout> | undefined
   #writers: (() => void)[] = []
+  #lingering: ReturnType<typeof setTimeout> | undefined
 
-  constructor(socket: Socket, counted?: HeldBytes) {
+  constructor(socket: StreamSocket, counted?: HeldBytes) {
     this.socket = socket
     this.#counted = counted
-    socket.allowHalfOpen = true
-    socket.on('data', (chunk: Buffer) => this.#take(chunk))
-    socket.on('end', () => this.#takeEnd())
-    socket.on('drain', () => {
-      this.#source?.socket.resume()
-      this.#releaseWriters()
-    })
-    socket.on('error', () => {
-      this.broken = true
-    })
-    socket.on('close', () => this.#takeClose())
+    socket.attach(this)
   }
 
   get held(): Buffer {
@@ -63,7 +54,7 @@ export class ByteStream implements Holder {
   /** In memory, not in the kernel: what came and waits, and what could not be sent yet. */
   get holds(): number {
     if (this.closed) return 0
-    return this.#held.length + this.socket.readableLength + this.socket.writableLength
+    return this.#held.length + this.socket.unread + this.socket.unsent
   }
 
   overrun(): void {
@@ -72,7 +63,7 @@ export class ByteStream implements Holder {
   }
 
   get isWritable(): boolean {
-    return !this.closed && !this.socket.destroyed && this.socket.writable
+    return !this.closed && this.socket.isWritable
   }
 
   consume(count: number): Buffer {
@@ -118,7 +109,7 @@ export class ByteStream implements Holder {
     if (this.#held.length > 0) flows = sink.#pass(this.consume(this.#held.length))
     if (this.ended || this.closed) sink.#endAfter(this)
     else if (flows) this.socket.resume()
-    else stopReading(this.socket)
+    else this.socket.pause()
   }
 
   /** Back to holding. */
@@ -138,16 +129,15 @@ export class ByteStream implements Holder {
     }
     const bytes = typeof lastWord === 'string' ? Buffer.from(lastWord, 'latin1') : lastWord
     this.sent += bytes.length
-    this.socket.end(bytes)
+    this.socket.write(bytes)
+    this.socket.end()
     if (this.ended) return
     this.socket.resume()
-    const timer = setTimeout(() => this.reset(), lingerMs)
-    this.socket.once('close', () => clearTimeout(timer))
+    this.#lingering = setTimeout(() => this.reset(), lingerMs)
   }
 
   reset(): void {
-    if (this.closed) return
-    if (!this.socket.destroyed) this.socket.resetAndDestroy()
+    if (!this.closed) this.socket.reset()
   }
 
   #pass(bytes: Buffer): boolean {
@@ -161,7 +151,7 @@ export class ByteStream implements Holder {
   /** The source has said all. When this side's peer has, too, there is nobody left to be half open for. */
   #endAfter(source: ByteStream): void {
     const isOver = this.ended && source.ended && source.#sink === this && this.#sink === source
-    if (isOver && this.socket.writableLength === 0) this.socket.destroy()
+    if (isOver && this.socket.unsent === 0) this.socket.destroy()
     else this.socket.end()
   }
 
@@ -170,22 +160,24 @@ export class ByteStream implements Holder {
     const { bytes, rest, isReset } = moveBulk(this.socket, sink.socket)
     this.received += bytes
     sink.sent += bytes - (rest?.length ?? 0)
-    if (rest !== undefined && !sink.#pass(rest)) stopReading(this.socket)
-    if (isReset) this.socket.destroy(new Error('reset by its peer'))
+    if (rest !== undefined && !sink.#pass(rest)) this.socket.pause()
+    if (!isReset) return
+    this.broken = true
+    this.socket.destroy()
   }
 
-  #take(chunk: Buffer): void {
+  data(chunk: Buffer): void {
     this.received += chunk.length
     this.lastActive = performance.now()
     if (this.#sink !== undefined) {
       this.#sink.lastActive = this.lastActive
-      if (!this.#sink.#pass(chunk)) stopReading(this.socket)
+      if (!this.#sink.#pass(chunk)) this.socket.pause()
       else if (chunk.length >= BULK) this.#passMore(this.#sink)
       return
     }
     if (this.#discards) return
     this.#hold(chunk)
-    if (this.#held.length >= HOLD) stopReading(this.socket)
+    if (this.#held.length >= HOLD) this.socket.pause()
     if (this.#held.length >= WORTH_COUNTING) this.#counted?.note(this)
     this.#wake(true)
   }
@@ -206,7 +198,7 @@ export class ByteStream implements Holder {
     this.#held = this.#room.subarray(0, size)
   }
 
-  #takeEnd(): void {
+  end(): void {
     this.ended = true
     this.onEnd?.()
     if (this.#sink !== undefined) this.#sink.#endAfter(this)
@@ -214,10 +206,15 @@ export class ByteStream implements Holder {
     this.#wake(false)
   }
 
-  #takeClose(): void {
-    if (this.closed) return
-    if (!this.ended) this.broken = true
+  drain(): void {
+    this.#source?.socket.resume()
+    this.#releaseWriters()
+  }
+
+  close(isBroken: boolean): void {
+    if (isBroken) this.broken = true
     this.closed = true
+    clearTimeout(this.#lingering)
     this.#wake(false)
     this.#releaseWriters()
     this.onClose?.()
@@ -237,20 +234,6 @@ export class ByteStream implements Holder {
     this.#writers = []
     for (const writer of writers) writer()
   }
-}
-
-/**
- * The runtime's own `pause` reads ahead once more, half a megabyte in one go. Without room to read ahead into, and with its
- * poll for the descriptor stopped too, what comes next stays in the kernel; `resume` starts both again.
- */
-function stopReading(socket: Socket): void {
-  const state: unknown = Reflect.get(socket, '_readableState')
-  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', 0)
-  socket.pause()
-  const handle: unknown = Reflect.get(socket, '_handle')
-  const pause: unknown =
-    typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'pause') : undefined
-  if (typeof pause === 'function') Reflect.apply(pause, handle, [])
 }
 
 const TRUE = Promise.resolve(true)

@@ -1,7 +1,7 @@
 /** How dialling ended. A failure is not a denial: the policy said yes, and the world said no. */
-import type { Socket } from 'node:net'
 import type { Address } from '../policy/address.ts'
 import type { Denied } from '../policy/denial.ts'
+import type { StreamSocket } from './stream-socket.ts'
 
 export type FailureReason =
   | 'name-not-found'
@@ -19,7 +19,7 @@ export interface DialFailure {
 }
 
 export type DialResult =
-  | { readonly kind: 'connected'; readonly socket: Socket; readonly address: Address | undefined }
+  | { readonly kind: 'connected'; readonly socket: StreamSocket; readonly address: Address | undefined }
   | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
   | DialFailure
 

@@ -1,18 +1,27 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import { createServer, Socket } from 'node:net'
+import { listenHere } from '../../test/gateway/listen.ts'
 import { address, policyOf, port } from '../../test/gateway/world.ts'
-import { type Connect, connectDirectly, Dialer } from './dial.ts'
+import { type Connect, Dialer } from './dial.ts'
 import { Interest } from './dial-result.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
+import { connectTcp } from './tcp-connect.ts'
+import { TcpSocket } from './tcp-socket.ts'
 
 const MANY = Array.from({ length: 32 }, (_, i) => address(`198.51.100.${i + 1}`))
-const sockets: Socket[] = []
-const open = () => sockets.filter(socket => !socket.destroyed).length
+class Unanswered extends TcpSocket {
+  isOpen: boolean = true
+  override destroy(): void {
+    this.isOpen = false
+  }
+}
+
+const sockets: Unanswered[] = []
+const open = () => sockets.filter(socket => socket.isOpen).length
 let most = 0
 
 /** Sent, and never answered. */
 const intoNothing: Connect = () => {
-  const socket = new Socket()
+  const socket = new Unanswered()
   sockets.push(socket)
   most = Math.max(most, open())
   return socket
@@ -54,17 +63,15 @@ describe('a server with many addresses, none of which answers,', () => {
   })
 
   test('but the last is reached there', async () => {
-    const server = createServer(socket => socket.destroy())
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    const at = server.address()
-    const here = port(typeof at === 'object' && at !== null ? at.port : 0)
+    const server = listenHere(socket => socket.destroy())
+    const here = port(server.port)
     const last = MANY.at(-1)
-    const connect: Connect = (to, at) =>
-      to === last ? connectDirectly(address('127.0.0.1'), at) : intoNothing(to, at)
+    const connect: Connect = (to, at, done) =>
+      to === last ? connectTcp(address('127.0.0.1'), at, done) : intoNothing(to, at, done)
     const result = await dialer(connect).connectAny(MANY, here, new Interest())
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
     if (result.kind === 'connected') result.socket.destroy()
-    server.close()
+    server.stop()
   })
 })

@@ -4,7 +4,6 @@
  * out, and when none remains the connection is refused: a name with a public and a private address is still reached,
  * at the public one.
  */
-import { connect, type Socket } from 'node:net'
 import { errnoOf } from '../base/error.ts'
 import { type Address, parseAddress } from '../policy/address.ts'
 import { checkDial, type Dial } from '../policy/decide-connection.ts'
@@ -16,14 +15,12 @@ import { type DialFailure, type DialResult, failed, type Interest } from './dial
 import type { GatewayLimits } from './limits.ts'
 import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
+import type { StreamSocket } from './stream-socket.ts'
 import { Turnstile } from './turnstile.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
-export type Connect = (address: Address, port: Port) => Socket
-
-/** Half-open from the start: a server's goodbye is not the client's. */
-export const connectDirectly: Connect = (address, port) =>
-  connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+/** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
+export type Connect = (address: Address, port: Port, done: (error: unknown) => void) => StreamSocket
 
 /** Of one dial, at the same time: then the oldest has had its time. */
 const MOST_ATTEMPTS = 4
@@ -108,7 +105,7 @@ export class Dialer {
   connectAny(addresses: readonly Address[], port: Port, interest: Interest): Promise<DialResult> {
     const { connect: open, limits } = this.#options
     return new Promise(resolve => {
-      const open_ = new Set<Socket>()
+      const open_ = new Set<StreamSocket>()
       let next = 0
       let beside = 0
       let stagger: ReturnType<typeof setTimeout> | undefined
@@ -118,11 +115,11 @@ export class Dialer {
         this.#beside += now - beside
         beside = now
       }
-      const settle = (result: DialResult, winner?: Socket): void => {
+      const settle = (result: DialResult): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
         interest.onLost = undefined
-        for (const socket of open_) if (socket !== winner) socket.destroy()
+        for (const socket of open_) socket.destroy()
         open_.clear()
         countBeside()
         resolve(result)
@@ -144,19 +141,14 @@ export class Dialer {
           if (open_.size === 0) settle(unreachable(lastError))
           return
         }
-        const socket = open(address, port)
+        const socket = open(address, port, error => {
+          if (!open_.delete(socket)) return socket.destroy()
+          if (error === undefined) return settle({ kind: 'connected', socket, address })
+          lastError = error
+          tryNext()
+        })
         open_.add(socket)
         countBeside()
-        const fail = (error: unknown): void => {
-          lastError = error
-          if (open_.delete(socket)) tryNext()
-        }
-        socket.on('error', fail)
-        socket.once('connect', () => {
-          if (!open_.has(socket)) return void socket.destroy()
-          socket.off('error', fail)
-          settle({ kind: 'connected', socket, address }, socket)
-        })
         if (next < addresses.length) stagger = setTimeout(tryBeside, limits.staggerMs)
       }
       const deadline = setTimeout(

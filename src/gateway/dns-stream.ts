@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net'
 import { MAX_QUERY } from './dns-message.ts'
+import type { SocketEvents, StreamSocket } from './stream-socket.ts'
 
 const IDLE_MS = 10_000
 const LIFE_MS = 60_000
@@ -7,29 +7,46 @@ const MAX_QUERIES = 1000
 const MAX_UNSENT = 64 * 1024
 
 /** One TCP connection: queries with two bytes of length before each, answered in order. What is odd ends it. */
-export class DnsStream {
-  readonly #socket: Socket
+export class DnsStream implements SocketEvents {
+  readonly #socket: StreamSocket
   readonly #answer: (query: Buffer) => Buffer | undefined
+  readonly #onClose: () => void
+  readonly #life: ReturnType<typeof setTimeout>
+  #idle: ReturnType<typeof setTimeout> | undefined
   #pending: Buffer = Buffer.alloc(0)
   #queries = 0
 
-  constructor(socket: Socket, answer: (query: Buffer) => Buffer | undefined) {
+  constructor(socket: StreamSocket, answer: (query: Buffer) => Buffer | undefined, onClose: () => void) {
     this.#socket = socket
     this.#answer = answer
+    this.#onClose = onClose
+    this.#life = setTimeout(() => socket.destroy(), LIFE_MS)
+    this.#life.unref()
+    this.#waitForMore()
+    socket.attach(this)
   }
 
-  start(): void {
-    const socket = this.#socket
-    const end = (): void => void socket.destroy()
-    const life = setTimeout(end, LIFE_MS)
-    life.unref()
-    socket.setTimeout(IDLE_MS, end)
-    socket.on('error', end)
-    socket.on('close', () => clearTimeout(life))
-    socket.on('end', () => socket.end())
-    socket.on('data', (bytes: Buffer) => {
-      if (!this.#take(bytes)) end()
-    })
+  data(bytes: Buffer): void {
+    this.#waitForMore()
+    if (!this.#take(bytes)) this.#socket.destroy()
+  }
+
+  end(): void {
+    this.#socket.end()
+  }
+
+  drain(): void {}
+
+  close(): void {
+    clearTimeout(this.#life)
+    clearTimeout(this.#idle)
+    this.#onClose()
+  }
+
+  #waitForMore(): void {
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => this.#socket.destroy(), IDLE_MS)
+    this.#idle.unref()
   }
 
   /** False when the connection has to end. */
@@ -55,6 +72,6 @@ export class DnsStream {
     framed.writeUInt16BE(reply.length, 0)
     reply.copy(framed, 2)
     this.#socket.write(framed)
-    return this.#socket.writableLength <= MAX_UNSENT
+    return this.#socket.unsent <= MAX_UNSENT
   }
 }

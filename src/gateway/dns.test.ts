@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { listenHere } from '../../test/gateway/listen.ts'
 import type { AuditEventInput } from '../audit/event.ts'
 import { DnsStub } from './dns.ts'
 import { DnsRate } from './dns-rate.ts'
@@ -49,12 +50,11 @@ async function udpStub(limits = {}) {
 
 async function tcpStub(limits = {}) {
   const made = stub(limits)
-  const server: Server = createServer(socket => made.dns.serveTcp(socket))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  open.push(server)
+  const server = listenHere(socket => made.dns.serveTcp(socket))
+  open.push({ close: () => server.stop() })
   const dial = async () => {
     const chunks: Buffer[] = []
-    const socket: Socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const socket: Socket = connect(server.port, '127.0.0.1')
     open.push({ close: () => socket.destroy() })
     const closed = new Promise<void>(resolve => void socket.on('close', () => resolve()))
     socket.on('error', () => {})

@@ -1,11 +1,11 @@
 import type { Socket as UdpSocket } from 'node:dgram'
-import type { Socket } from 'node:net'
 import type { AuditSink } from '../audit/event.ts'
 import { answerQuery } from './dns-answer.ts'
 import { DnsRate } from './dns-rate.ts'
 import { DnsStream } from './dns-stream.ts'
 import { DnsTroubles } from './dns-troubles.ts'
 import type { NameBook } from './names.ts'
+import type { StreamSocket } from './stream-socket.ts'
 
 export interface DnsLimits {
   readonly queriesPerSecond: number
@@ -27,7 +27,7 @@ export class DnsStub {
   readonly #rate: DnsRate
   readonly #troubles: DnsTroubles
   readonly #udp = new Set<UdpSocket>()
-  readonly #tcp = new Set<Socket>()
+  readonly #tcp = new Set<StreamSocket>()
 
   constructor({ names, audit, limits }: DnsOptions) {
     this.#names = names
@@ -45,16 +45,18 @@ export class DnsStub {
     })
   }
 
-  serveTcp(socket: Socket): void {
+  serveTcp(socket: StreamSocket): void {
     if (this.#tcp.size >= this.#limits.tcpConnections) {
       this.#troubles.add('rate')
-      socket.on('error', ignore)
       socket.destroy()
       return
     }
     this.#tcp.add(socket)
-    socket.on('close', () => this.#tcp.delete(socket))
-    new DnsStream(socket, query => this.#answer(query)).start()
+    new DnsStream(
+      socket,
+      query => this.#answer(query),
+      () => this.#tcp.delete(socket),
+    )
   }
 
   close(): void {

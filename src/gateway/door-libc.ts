@@ -10,8 +10,10 @@ const NAMES = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', '
 const SIGNATURES = {
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
   socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
+  connect: { args: ['i32', 'ptr', 'u32'], returns: 'i32' },
   bind: { args: ['i32', 'ptr', 'u32'], returns: 'i32' },
   listen: { args: ['i32', 'i32'], returns: 'i32' },
+  getsockname: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
   getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
   setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
   ioctl: { args: ['i32', 'u64', 'ptr'], returns: 'i32' },
@@ -53,6 +55,7 @@ const ERRNO: Readonly<Record<number, string>> = {
   17: 'EEXIST',
   19: 'ENODEV',
   22: 'EINVAL',
+  23: 'ENFILE',
   24: 'EMFILE',
   32: 'EPIPE',
   92: 'ENOPROTOOPT',
@@ -61,6 +64,10 @@ const ERRNO: Readonly<Record<number, string>> = {
   97: 'EAFNOSUPPORT',
   98: 'EADDRINUSE',
   99: 'EADDRNOTAVAIL',
+  101: 'ENETUNREACH',
+  110: 'ETIMEDOUT',
+  111: 'ECONNREFUSED',
+  113: 'EHOSTUNREACH',
 }
 
 /** A call of the C library that failed, named as Node names its own. */
@@ -82,7 +89,14 @@ export function succeeded(call: string, result: number | bigint): number {
 }
 
 export const AF = { unix: 1, inet: 2, inet6: 10, netlink: 16 } as const
-export const SOCK = { stream: 1, dgram: 2, raw: 3, seqpacket: 5, cloexec: 0o2000000 } as const
+export const SOCK = {
+  stream: 1,
+  dgram: 2,
+  raw: 3,
+  seqpacket: 5,
+  nonblock: 0o4000,
+  cloexec: 0o2000000,
+} as const
 export const SOL = { socket: 1, ip: 0, ipv6: 41 } as const
 
 const O_CLOEXEC = 0o2000000

@@ -5,7 +5,6 @@
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
-import type { Server, Socket } from 'node:net'
 import { findTool } from '../base/find-tool.ts'
 import { libc } from './door-libc.ts'
 import type { Role } from './door-listeners.ts'
@@ -14,6 +13,8 @@ import { type Furnished, furnish } from './door-open.ts'
 import { listRefused, type RefusedDatagram } from './door-refused.ts'
 import { PROXY_PORT } from './door-rules.ts'
 import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
+import { listenTcp } from './tcp-connect.ts'
+import type { TcpSocket } from './tcp-socket.ts'
 
 export interface DoorOptions {
   /** The ports of the policy's allow rules. Only used where the kernel cannot map all ports. */
@@ -26,9 +27,9 @@ export interface DoorOptions {
 
 /** What the gateway does with what arrives. Each is called for one connection, before a byte of it was read. */
 export interface Arrivals {
-  readonly dialled: (socket: Socket, to: Destination) => void
-  readonly proxied: (socket: Socket) => void
-  readonly queryStream: (socket: Socket) => void
+  readonly dialled: (socket: TcpSocket, to: Destination) => void
+  readonly proxied: (socket: TcpSocket) => void
+  readonly queryStream: (socket: TcpSocket) => void
   /** Called once for each socket on which DNS queries arrive, before it receives. */
   readonly queries: (socket: DatagramSocket) => void
   /**
@@ -70,7 +71,7 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
   const nft = options.mapPorts === false ? undefined : findTool('nft')
   const furnishing = furnish(place, options.ports, nft)
   // Loaded while we wait for the other process anyway.
-  const [furnished] = await Promise.all([furnishing, import('node:net'), import('node:dgram')])
+  const [furnished] = await Promise.all([furnishing, import('node:dgram')])
   return new OpenDoor(furnished)
 }
 
@@ -108,7 +109,7 @@ class OpenDoor implements Door {
 
   async serve(arrivals: Arrivals, limits = { connections: connectionLimit() }): Promise<void> {
     const whereTo = this.recordsRefusals ? originalDestination : boundDestination
-    const dialled = (socket: Socket): void => {
+    const dialled = (socket: TcpSocket): void => {
       const to = whereTo(socket)
       // It hung up before we looked, or dialled the door itself: there is nowhere to take it.
       if (to !== undefined) arrivals.dialled(socket, to)
@@ -117,32 +118,25 @@ class OpenDoor implements Door {
         arrivals.turnedAway?.('hung-up')
       }
     }
-    const accept = (handle: (socket: Socket) => void) => (socket: Socket) => {
+    const accept = (handle: (socket: TcpSocket) => void) => (socket: TcpSocket) => {
       if (this.#open >= limits.connections) {
-        socket.on('error', () => {})
-        socket.resetAndDestroy()
+        socket.reset()
         arrivals.turnedAway?.('connections')
         return
       }
       this.#open += 1
-      socket.once('close', () => {
+      socket.onClosed = () => {
         this.#open -= 1
-      })
+      }
       handle(socket)
     }
-    const { createServer } = await import('node:net')
     const streams = { dialled, proxy: arrivals.proxied, 'dns-stream': arrivals.queryStream }
-    const listening = Object.entries(streams).flatMap(([role, handle]) =>
-      this.#take(role as keyof typeof streams).map(fd => {
-        const server = createServer(
-          { allowHalfOpen: true, noDelay: true, pauseOnConnect: false },
-          accept(handle),
-        )
-        this.#close.push(() => server.close())
-        return listen(server, fd)
-      }),
-    )
-    await Promise.all([...listening, ...(await this.#receive(arrivals.queries))])
+    for (const [role, handle] of Object.entries(streams))
+      for (const fd of this.#take(role as keyof typeof streams)) {
+        const listening = listenTcp(fd, accept(handle))
+        this.#close.push(() => listening.stop())
+      }
+    await Promise.all(await this.#receive(arrivals.queries))
   }
 
   async #receive(queries: Arrivals['queries']): Promise<Promise<void>[]> {
@@ -190,16 +184,6 @@ function closeOnce(socket: DatagramSocket): void {
   try {
     socket.close()
   } catch {}
-}
-
-function listen(server: Server, fd: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ fd }, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
 }
 
 /**

@@ -3,11 +3,12 @@ import type { AuditSink } from '../audit/event.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Accepted } from './accepted.ts'
 import { serveConnection } from './connection.ts'
-import { type Connect, connectDirectly, Dialer } from './dial.ts'
+import { type Connect, Dialer } from './dial.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import { HostResolver, type Resolver } from './resolve.ts'
 import { Session } from './session.ts'
 import { type GatewayStats, type NameSource, Surroundings } from './surroundings.ts'
+import { connectTcp } from './tcp-connect.ts'
 
 export type { Accepted } from './accepted.ts'
 export type { GatewayLimits } from './limits.ts'
@@ -36,6 +37,7 @@ export class Gateway {
   readonly #sessions = new Set<Session>()
   readonly #sweeper: ReturnType<typeof setInterval>
   #isClosed: boolean = false
+  #onEmpty: (() => void) | undefined
 
   constructor({ network, names, audit, limits: wanted, resolver, connect }: GatewayOptions) {
     const limits = { ...DEFAULT_LIMITS, ...wanted }
@@ -44,7 +46,7 @@ export class Gateway {
       network,
       resolver: this.#resolver,
       limits,
-      connect: connect ?? connectDirectly,
+      connect: connect ?? connectTcp,
     })
     this.#shared = new Surroundings(network, names, limits, dialer, audit)
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
@@ -57,13 +59,11 @@ export class Gateway {
     const bound = this.#isClosed ? 'closed' : this.#boundReached(stats, limits)
     if (bound !== undefined) {
       this.#shared.countUnheard(bound)
-      accepted.socket.on('error', () => undefined)
-      accepted.socket.resetAndDestroy()
+      accepted.socket.reset()
       return
     }
-    const session = new Session(this.#shared, accepted)
+    const session = new Session(this.#shared, accepted, () => this.#forget(session))
     this.#sessions.add(session)
-    session.client.socket.once('close', () => this.#sessions.delete(session))
     serveConnection(session, accepted).catch(() => session.end('error'))
   }
 
@@ -106,12 +106,16 @@ export class Gateway {
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#sweeper)
-    const closed = [...this.#sessions].map(
-      session => new Promise<void>(resolve => session.client.socket.once('close', () => resolve())),
-    )
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onEmpty = resolve
     for (const session of this.#sessions) session.end('policy')
     this.#shared.recordUnheard()
-    await Promise.all(closed)
+    if (this.#sessions.size > 0) await promise
+  }
+
+  #forget(session: Session): void {
+    this.#sessions.delete(session)
+    if (this.#sessions.size === 0) this.#onEmpty?.()
   }
 
   #boundReached(stats: GatewayStats, limits: GatewayLimits): string | undefined {

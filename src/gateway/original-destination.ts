@@ -1,9 +1,9 @@
 /** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
 import { ptr } from 'bun:ffi'
-import type { Socket } from 'node:net'
 import { type Address, parseAddress, printAddress } from '../policy/address.ts'
 import { type Port, parsePort } from '../policy/port.ts'
 import { AF, libc, SOL } from './door-libc.ts'
+import type { TcpSocket } from './tcp-socket.ts'
 
 export interface Destination {
   readonly address: Address
@@ -16,18 +16,18 @@ const SO_ORIGINAL_DST = 80
  * undefined when the kernel knows no other destination: the socket is gone, or the door's own port was dialled
  * on loopback. Either way there is nothing to reach, so the caller hangs up.
  */
-export function originalDestination(socket: Socket): Destination | undefined {
-  const fd = descriptorOf(socket)
+export function originalDestination(socket: TcpSocket): Destination | undefined {
+  const fd = socket.descriptor
   if (fd === undefined) return undefined
   // Cheaper than asking for the socket's family: one that has the other does not know this question.
   return ask(fd, SOL.ip, AF.inet) ?? ask(fd, SOL.ipv6, AF.inet6)
 }
 
 /** What was dialled is what the socket is bound to: for a door that listens on the ports themselves. */
-export function boundDestination(socket: Socket): Destination | undefined {
-  const { localAddress, localPort } = socket
-  const address = parseAddress(localAddress ?? '')
-  const port = parsePort(String(localPort))
+export function boundDestination(socket: TcpSocket): Destination | undefined {
+  const { local } = socket
+  const address = parseAddress(local?.address ?? '')
+  const port = parsePort(String(local?.port))
   return address.ok && port.ok ? { address: address.value, port: port.value } : undefined
 }
 
@@ -43,12 +43,4 @@ function ask(fd: number, level: number, family: number): Destination | undefined
   if (!port.ok) return undefined
   const bytes = family === AF.inet ? answer.subarray(4, 8) : answer.subarray(8, 24)
   return { address: printAddress([...bytes]), port: port.value }
-}
-
-/** undefined once it is closed. The socket stays its owner. */
-export function descriptorOf(socket: Socket): number | undefined {
-  const handle: unknown = Reflect.get(socket, '_handle')
-  if (typeof handle !== 'object' || handle === null) return undefined
-  const fd: unknown = Reflect.get(handle, 'fd')
-  return typeof fd === 'number' && fd >= 0 ? fd : undefined
 }

@@ -22,7 +22,7 @@ export class Session {
   #isUndecided: boolean = true
   #isOver: boolean = false
 
-  constructor(shared: Surroundings, { socket, to }: Pick<Accepted, 'socket' | 'to'>) {
+  constructor(shared: Surroundings, { socket, to }: Pick<Accepted, 'socket' | 'to'>, onOver: () => void) {
     this.shared = shared
     this.dialled = { to: { address: to.address }, port: to.port }
     this.client = new ByteStream(socket, shared.held)
@@ -35,6 +35,7 @@ export class Session {
       this.#isOver = true
       // A dial that nobody waits for is given up, and a tunnel's other end learns how this one ended.
       if (this.route !== undefined && !this.isTunnel) this.route.end('client')
+      onOver()
     }
   }
 

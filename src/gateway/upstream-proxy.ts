@@ -3,14 +3,14 @@
  * address it dials is its operator's business, and pen's address guard ends there. The proxy's own address needs no rule
  * (the user named it). Its password is in the URL and goes nowhere but to the proxy.
  */
-import type { Socket } from 'node:net'
 import type { Address } from '../policy/address.ts'
-import type { Destination, Dial } from '../policy/decide-connection.ts'
+import type { Dial } from '../policy/decide-connection.ts'
 import { type Port, parsePort } from '../policy/port.ts'
 import { type DialResult, failed } from './dial-result.ts'
 import { findHeadEnd } from './http-field.ts'
 import { parseAuthority, printAuthority } from './http-target.ts'
 import type { Resolver } from './resolve.ts'
+import type { StreamSocket } from './stream-socket.ts'
 
 const MAX_ANSWER = 16_384
 const ANSWER_MS = 15_000
@@ -34,9 +34,9 @@ export async function dialThroughProxy(
     return result.kind === 'failed' && result.reason === 'given-up'
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
-  // Until somebody reads from it: a reset meanwhile must not be nobody's error.
-  result.socket.on('error', () => undefined)
-  const socket = isSecure ? await secured(result.socket, to) : result.socket
+  const socket = isSecure
+    ? await import('./tls-socket.ts').then(tls => tls.secured(result.socket, to, ANSWER_MS))
+    : result.socket
   if (typeof socket === 'string') return failed('upstream-proxy', socket)
   const refusal = await askFor(socket, dial, credentials(proxy))
   if (refusal === undefined) return { kind: 'connected', socket, address: undefined }
@@ -44,37 +44,9 @@ export async function dialThroughProxy(
   return failed('upstream-proxy', refusal)
 }
 
-/** TLS to the proxy, whose certificate has to be for the name or address by which the user called it; or why not. */
-async function secured(socket: Socket, to: Destination): Promise<Socket | string> {
-  const tls = await import('node:tls')
-  // An address is no server name; it is compared with the certificate all the same.
-  const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
-  return new Promise(resolve => {
-    const secure = tls.connect({ socket, ...who, ALPNProtocols: ['http/1.1'] })
-    const timer = setTimeout(() => secure.destroy(new Error('timeout')), ANSWER_MS)
-    const settle = (result: Socket | string): void => {
-      clearTimeout(timer)
-      resolve(result)
-      if (typeof result === 'string') socket.destroy()
-    }
-    secure.once('secureConnect', () => settle(secure))
-    secure.once('close', () => settle('the upstream proxy did not complete its TLS handshake'))
-    secure.once('error', error =>
-      settle(
-        isAboutCertificate(error)
-          ? 'the upstream proxy has no valid certificate'
-          : 'the upstream proxy did not complete its TLS handshake',
-      ),
-    )
-  })
-}
-
-const isAboutCertificate = (error: Error): boolean =>
-  'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
-
 /** Undefined when the tunnel stands, else what went wrong. The proxy's own words are not passed on. */
 function askFor(
-  socket: Socket,
+  socket: StreamSocket,
   dial: { readonly port: Port } & Exclude<Dial, { readonly kind: 'host-service' }>,
   authorization: string,
 ): Promise<string | undefined> {
@@ -87,25 +59,25 @@ function askFor(
     let scanned = 0
     const settle = (refusal: string | undefined): void => {
       clearTimeout(timer)
-      socket.pause()
-      socket.off('data', take).off('error', fail).off('end', fail).off('close', fail)
       resolve(refusal)
     }
     const fail = (): void => settle('the upstream proxy closed the connection')
     const timer = setTimeout(() => settle('the upstream proxy did not answer'), ANSWER_MS)
-    const take = (piece: Buffer): void => {
+    const data = (piece: Buffer): void => {
       held = Buffer.concat([held, piece])
       const end = findHeadEnd(held, scanned, MAX_ANSWER)
       if (end.kind === 'bad') settle('the upstream proxy gave a malformed answer')
       if (end.kind === 'more') scanned = end.scanned
       if (end.kind !== 'end') return
+      // What follows is the server's, and waits for whoever attaches next.
+      socket.detach(held.subarray(end.end))
       const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(held.toString('latin1', 0, 64))?.[1]
       settle(status?.startsWith('2') ? undefined : `the upstream proxy answered ${status ?? 'with nonsense'}`)
-      if (end.end < held.length) socket.unshift(held.subarray(end.end))
     }
     // It may say goodbye and stay half open: that is no answer either.
-    socket.on('data', take).on('error', fail).on('end', fail).on('close', fail)
-    socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
+    socket.attach({ data, end: fail, drain: () => undefined, close: fail })
+    const request = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`
+    socket.write(Buffer.from(request, 'latin1'))
   })
 }
 

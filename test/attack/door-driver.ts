@@ -5,6 +5,7 @@
 import { readlinkSync, writeSync } from 'node:fs'
 import { openDoor } from '../../src/gateway/door.ts'
 import { openInside } from '../../src/gateway/door-inside.ts'
+import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
 
 export interface DriverOptions {
   readonly ports: readonly number[]
@@ -14,6 +15,14 @@ export interface DriverOptions {
   readonly runAs?: { readonly uid: number; readonly gid: number }
   /** Connections are answered and counted, not told one by one. */
   readonly quiet?: boolean
+}
+
+const silent = { data: () => {}, end: () => {}, drain: () => {}, close: () => {} }
+
+function say(socket: StreamSocket, word: string): void {
+  socket.attach(silent)
+  socket.write(Buffer.from(word))
+  socket.end()
 }
 
 const tell = (event: object): void => void writeSync(1, `${JSON.stringify(event)}\n`)
@@ -28,21 +37,17 @@ async function drive(options: DriverOptions, command: readonly string[]): Promis
       dialled: (socket, to) => {
         dialled += 1
         if (options.quiet !== true) tell({ event: 'dialled', ...to })
-        socket.on('error', () => {})
-        if (options.connections === undefined) socket.end('door')
-        else
-          socket
-            .on('end', () => socket.end())
-            .resume()
-            .write('door')
+        socket.attach({ ...silent, end: () => socket.end() })
+        socket.write(Buffer.from('door'))
+        if (options.connections === undefined) socket.end()
       },
       proxied: socket => {
         tell({ event: 'proxied' })
-        socket.end('proxy')
+        say(socket, 'proxy')
       },
       queryStream: socket => {
         tell({ event: 'query-stream' })
-        socket.end('dns')
+        say(socket, 'dns')
       },
       queries: socket => {
         socket.on('error', () => {})

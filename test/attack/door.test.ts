@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import type { Socket } from 'node:net'
 import { findTool } from '../../src/base/find-tool.ts'
 import { openDoor } from '../../src/gateway/door.ts'
 import { furnish } from '../../src/gateway/door-open.ts'
+import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
 import {
   type Answer,
   asRoot,
@@ -203,7 +203,11 @@ describe('a door', () => {
       for (const own = namespaces().get(process.pid); namespaces().get(pid) === own; ) await Bun.sleep(5)
       const door = await openDoor({ ports: [443], place: { kind: 'of-process', pid, userNamespace: true } })
       const seen: string[] = []
-      const hang = (socket: Socket) => void socket.end('door')
+      const hang = (socket: StreamSocket) => {
+        socket.attach({ data: () => {}, end: () => {}, drain: () => {}, close: () => {} })
+        socket.write(Buffer.from('door'))
+        socket.end()
+      }
       await door.serve({
         dialled: (socket, { address, port }) => {
           seen.push(`${address} ${port}`)

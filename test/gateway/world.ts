@@ -2,11 +2,12 @@
  * A gateway between a sandbox and an outside that are both on loopback. The address guard sees TEST-NET addresses; the
  * `connect` seam leads them to recorders. Whatever is dialled and has no recorder counts as a stray, and is refused.
  */
-import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
 import type { AuditEventInput } from '../../src/audit/event.ts'
 import { toMillis } from '../../src/base/quantity.ts'
 import { Gateway, type GatewayLimits } from '../../src/gateway/gateway.ts'
 import type { Resolution, Resolver } from '../../src/gateway/resolve.ts'
+import { connectTcp } from '../../src/gateway/tcp-connect.ts'
+import type { TcpSocket } from '../../src/gateway/tcp-socket.ts'
 import { type Address, parseAddress } from '../../src/policy/address.ts'
 import { parseAllowRule, parseDenyRule } from '../../src/policy/endpoint.ts'
 import { type Host, parseHost } from '../../src/policy/host.ts'
@@ -15,6 +16,7 @@ import type { NetworkPolicy } from '../../src/policy/policy.ts'
 import { type Port, parsePort } from '../../src/policy/port.ts'
 import type { Parsed } from '../../src/policy/source.ts'
 import { Client } from './client.ts'
+import { type Listener, listenHere } from './listen.ts'
 import { Recorder } from './recorder.ts'
 
 const must = <T>(parsed: Parsed<T>): T => {
@@ -68,7 +70,7 @@ export class World {
   readonly gateway: Gateway
   audits: boolean = true
   readonly #names = new Map<Address, Host>()
-  readonly #doors: Server[] = []
+  readonly #doors: Listener[] = []
   readonly #clients: Client[] = []
 
   private constructor(options: WorldOptions) {
@@ -77,9 +79,10 @@ export class World {
       network: () => this.policy,
       names: { nameOf: to => this.#names.get(to) },
       audit: { record: event => this.#record(event) },
-      limits: { lingerMs: 300, connectMs: 1000, ...options.limits },
+      // A busy machine may deliver a client's first bytes late: that is not the silence of one who waits for the server.
+      limits: { graceMs: 100, lingerMs: 300, connectMs: 1000, ...options.limits },
       resolver: options.resolver ?? { resolve: name => Promise.resolve(this.#resolve(name)) },
-      connect: (to, at) => this.#connect(to, at),
+      connect: (to, at, done) => this.#connect(to, at, done),
     })
   }
 
@@ -128,22 +131,19 @@ export class World {
   async close(): Promise<void> {
     for (const client of this.#clients) client.socket.destroy()
     await this.gateway.close()
-    for (const door of this.#doors) door.close()
+    for (const door of this.#doors) door.stop()
     for (const recorder of this.recorders.values()) recorder.close()
   }
 
   #open(to: Address, at: number, via: 'transparent' | 'proxy'): Promise<Client> {
     return new Promise(resolve => {
-      const door = createServer({ allowHalfOpen: true }, socket => {
-        door.close()
-        this.gateway.accept({ socket, to: { address: to, port: port(at) }, via })
-      })
-      door.listen(0, '127.0.0.1', () => {
-        const listening = door.address()
-        const client = new Client(typeof listening === 'object' && listening !== null ? listening.port : 0)
-        this.#clients.push(client)
-        client.socket.once('connect', () => resolve(client))
-      })
+      const door = listenHere(socket =>
+        this.gateway.accept({ socket, to: { address: to, port: port(at) }, via }),
+      )
+      this.#doors.push(door)
+      const client = new Client(door.port)
+      this.#clients.push(client)
+      client.socket.once('connect', () => resolve(client))
     })
   }
 
@@ -159,10 +159,10 @@ export class World {
     return { ok: true, addresses: found.map(address) }
   }
 
-  #connect(to: Address, at: Port): Socket {
+  #connect(to: Address, at: Port, done: (error: unknown) => void): TcpSocket {
     const recorder = this.recorders.get(`${to}:${at}`) ?? this.recorders.get(to)
     if (recorder === undefined) this.strays.push(`${to}:${at}`)
-    return connectSocket({ host: '127.0.0.1', port: recorder?.port ?? 1, allowHalfOpen: true })
+    return connectTcp(address('127.0.0.1'), port(recorder?.port ?? 1), done)
   }
 
   #recorderOf(at: string): Recorder {
