@@ -19,7 +19,7 @@ export class TcpSocket implements StreamSocket {
   #native: NativeSocket | undefined
   #events: SocketEvents | undefined
   /** Arrived before anybody listened. */
-  #early: { readonly chunks: Buffer[]; hasEnded: boolean } | undefined
+  #early: Buffer[] | undefined
   #queue: Uint8Array[] = EMPTY as Uint8Array[]
   #queued = 0
   /** The peer said goodbye; we shall, when the queue is empty; we did. */
@@ -28,6 +28,8 @@ export class TcpSocket implements StreamSocket {
   #saidGoodbye: boolean = false
   #isPaused: boolean = false
   #isClosing: boolean = false
+  /** Known when it is closed. */
+  #closedBroken: boolean | undefined
   /** Until the connection stands: called once, with nothing or with what went wrong. */
   onConnected: ((error: unknown) => void) | undefined
   onClosed: (() => void) | undefined
@@ -35,17 +37,19 @@ export class TcpSocket implements StreamSocket {
   attach(events: SocketEvents): void {
     this.#events = events
     const early = this.#early
-    this.#early = undefined
-    if (early === undefined) return
-    this.resume()
-    for (const chunk of early.chunks) events.data(chunk)
-    if (early.hasEnded) events.end()
-    if (this.#native === undefined) queueMicrotask(() => events.close(!early.hasEnded))
+    if (early !== undefined) {
+      this.#early = undefined
+      this.resume()
+      for (const chunk of early) events.data(chunk)
+    }
+    if (this.#hasEnded) events.end()
+    const broken = this.#closedBroken
+    if (broken !== undefined) queueMicrotask(() => events.close(broken))
   }
 
   detach(unread: Buffer): void {
     this.#events = undefined
-    this.#early = { chunks: unread.length === 0 ? [] : [unread], hasEnded: false }
+    this.#early = unread.length === 0 ? [] : [unread]
     this.pause()
   }
 
@@ -81,6 +85,7 @@ export class TcpSocket implements StreamSocket {
   destroy(): void {
     if (this.#isClosing) return
     this.#isClosing = true
+    this.#saidGoodbye = true
     this.#native?.close()
   }
 
@@ -99,7 +104,7 @@ export class TcpSocket implements StreamSocket {
   }
 
   get unread(): number {
-    return this.#early === undefined ? 0 : this.#early.chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+    return this.#early?.reduce((sum, chunk) => sum + chunk.length, 0) ?? 0
   }
 
   get descriptor(): number | undefined {
@@ -151,8 +156,8 @@ export class TcpSocket implements StreamSocket {
     data({ data: self }: NativeSocket, chunk: Buffer): void {
       if (self.#events !== undefined) self.#events.data(chunk)
       else {
-        self.#early ??= { chunks: [], hasEnded: false }
-        self.#early.chunks.push(chunk)
+        self.#early ??= []
+        self.#early.push(chunk)
         self.pause()
       }
     },
@@ -181,7 +186,8 @@ export class TcpSocket implements StreamSocket {
         if (isOver) self.#takeEnd()
         onClosed?.()
         onConnected?.(error ?? new Error('closed'))
-        self.#events?.close(error !== undefined || !self.#hasEnded)
+        self.#closedBroken = error !== undefined || !self.#hasEnded || !self.#saidGoodbye
+        self.#events?.close(self.#closedBroken)
       })
     },
   }
@@ -189,11 +195,7 @@ export class TcpSocket implements StreamSocket {
   #takeEnd(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    if (this.#events !== undefined) this.#events.end()
-    else {
-      this.#early ??= { chunks: [], hasEnded: true }
-      this.#early.hasEnded = true
-    }
+    this.#events?.end()
   }
 }
 

@@ -10,6 +10,8 @@ export function joinStreams(client: ByteStream, upstream: ByteStream): Promise<E
         before?.()
         first ??= reason
         if (side.broken) other.reset()
+        // It may have waited for this one to read. Now nobody does, and its goodbye is all that is left to hear.
+        else other.socket.resume()
         if (other.closed) resolve(first)
       }
     client.onClose = whenClosed(client, upstream, 'client', client.onClose)
