@@ -58,10 +58,10 @@ export class Session {
   get isSaid(): boolean {
     const { client } = this
     if (client.closed) return true
-    if (!client.ended || client.holds > client.socket.writableLength) return false
+    if (!client.ended || client.holds > client.socket.unsent) return false
     const upstream = this.route?.upstream
     if (upstream === undefined) return this.route === undefined && !this.#isUndecided
-    return upstream.closed || upstream.socket.writableLength === 0
+    return upstream.closed || upstream.socket.unsent === 0
   }
 
   decided(): void {
