@@ -64,3 +64,10 @@ test('in a bare repository as workspace only what git writes is seen to', () => 
   expect(remove('all', ws)).toEqual(['FETCH_HEAD /etc/x'])
   expect(lstatSync(`${ws}/main/bin/python`).isSymbolicLink()).toBe(true)
 })
+
+test('a name that is no text hides no link', () => {
+  mkdirSync(`${ws}/.git/logs`, { recursive: true })
+  symlinkSync('/etc/x', Buffer.concat([Buffer.from(`${ws}/.git/logs/`), Buffer.of(0x61, 0xff, 0x62)]))
+  expect(remove('all')).toHaveLength(1)
+  expect(readdirSync(`${ws}/.git/logs`)).toEqual([])
+})

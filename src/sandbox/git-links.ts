@@ -84,9 +84,14 @@ function enter(path: string | Buffer, act: (dir: number) => void): void {
   }
 }
 
+/** All but plain files, which are most: the listing itself tells them, and they need no question each. */
 function namesIn(dir: number): readonly Buffer[] {
   try {
-    return readdirSync(itself(dir), { encoding: 'buffer' })
+    const entries = readdirSync(itself(dir), { withFileTypes: true })
+    // A name that is no text would not be found again by what is left of it.
+    if (entries.some(({ name }) => name.includes('\ufffd')))
+      return readdirSync(itself(dir), { encoding: 'buffer' })
+    return entries.filter(entry => !entry.isFile()).map(({ name }) => Buffer.from(name))
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return []
