@@ -78,6 +78,10 @@ describe('P9 every request of a connection is for the name that was dialled', ()
       'OPTIONS * HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
     ],
     'an empty line in front': [`\r\n${GET}`, GET],
+    'a path in UTF-8, as curl sends it': [
+      'GET /\xc3\xa4?\xff HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
+      'GET /%C3%A4?%FF HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
+    ],
   }
   for (const [what, [bytes, seen]] of Object.entries(accepted))
     test(`${what}: forwarded`, async () => {

@@ -33,7 +33,8 @@ export interface ResponseHead {
 type HeadLimits = Pick<GatewayLimits, 'maxTarget' | 'maxRequestFields' | 'maxResponseFields'>
 
 // An upper-case word: methods are case-sensitive, and a server that folds them would act on what was not judged.
-const REQUEST_LINE = /^([A-Z][A-Z-]{0,31}) ([\x21-\x7e]+) HTTP\/1\.([01])$/
+// Bytes beyond ASCII are what curl makes of an address as people write it; they go on percent-encoded.
+const REQUEST_LINE = /^([A-Z][A-Z-]{0,31}) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])$/
 const ANY_VERSION = / HTTP\/([0-9])(?:\.([0-9]))?$/
 
 /** `head` is everything up to and with the empty line, in which `findHeadEnd` found no stray control character. */

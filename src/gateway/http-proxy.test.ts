@@ -126,7 +126,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   'A09a a field of 20 KB': get('http://allowed.test/', `Host: allowed.test\r\nX: ${'y'.repeat(20_000)}\r\n`),
   'A09b a target of 70 KB': get(`http://allowed.test/${'a'.repeat(70_000)}`),
   'A09c ESC in the target': get('http://allowed.test/\x1b[2J'),
-  'A09d a byte beyond ASCII in the target': get('http://allowed.test/\xe9'),
+  'A09d a byte beyond ASCII in the authority': get('http://allow\xe9d.test/'),
   'A22 a tab in the authority': get('http://allowed.test\t/'),
   'A30 a file': get('file:///etc/passwd'),
 }
@@ -195,6 +195,10 @@ describe('the proxy forwards in its own words', () => {
         'Host: allowed.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n',
       ),
       /^GET \/ HTTP\/1\.1\r\nHost: allowed\.test\r\n\r\n$/,
+    ],
+    'a path in UTF-8': [
+      'GET http://allowed.test/\xc3\xa4 HTTP/1.1\r\nHost: allowed.test\r\n\r\n',
+      /^GET \/%C3%A4 HTTP/,
     ],
     'A07e an unusual method': [
       'PROPFIND http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n',

@@ -43,7 +43,7 @@ export function parseRequestTarget(method: string, text: string): Parsed<Request
     return method === 'OPTIONS'
       ? { ok: true, value: { form: 'asterisk' } }
       : { ok: false, why: 'a star as target is for OPTIONS' }
-  if (text.startsWith('/')) return { ok: true, value: { form: 'origin', path: text } }
+  if (text.startsWith('/')) return { ok: true, value: { form: 'origin', path: inAscii(text) } }
   const match = /^http:\/\/([^/?]*)(.*)$/is.exec(text)
   if (match === null)
     return /^https:/i.test(text)
@@ -54,9 +54,17 @@ export function parseRequestTarget(method: string, text: string): Parsed<Request
   if (!authority.ok) return authority
   return {
     ok: true,
-    value: { form: 'absolute', authority: authority.value, path: rest.startsWith('/') ? rest : `/${rest}` },
+    value: {
+      form: 'absolute',
+      authority: authority.value,
+      path: inAscii(rest.startsWith('/') ? rest : `/${rest}`),
+    },
   }
 }
+
+/** The one spelling that every server reads alike. */
+const inAscii = (path: string): string =>
+  path.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 
 export const sameDestination = (a: Destination, b: Destination): boolean =>
   'name' in a ? 'name' in b && a.name === b.name : 'address' in b && a.address === b.address

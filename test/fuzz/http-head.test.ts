@@ -69,7 +69,7 @@ fuzz('a request head that is accepted has one reading, and names whom it was jud
     if (head.kind === 'bad') return
     for (const field of head.fields)
       check(!STRAY.test(`${field.name}${field.value}`), 'a field can split a head')
-    check(/^[\x21-\x7e]+$/.test(head.target), 'an odd target')
+    check(/^[\x21-\x7e\x80-\xff]+$/.test(head.target), 'an odd target')
     const keys = endToEnd(head.fields).map(field => field.key.replaceAll('_', '-'))
     check(!keys.includes('transfer-encoding') && !keys.includes('content-length'), 'framing is passed on')
     check(keys.filter(key => key === 'host').length <= 1, 'two Hosts are passed on')
@@ -78,13 +78,15 @@ fuzz('a request head that is accepted has one reading, and names whom it was jud
     if (judged.kind === 'forward') {
       check(/^allowed\.test(?::80)?$/.test(judged.host), 'another Host is spoken')
       check(judged.path.startsWith('/') || judged.path === '*', 'another target is spoken')
+      check(/^[\x21-\x7e]+$/.test(judged.path), 'an odd target is spoken')
       if (head.host !== undefined)
         check(/^allowed\.test\.?(?::80)?$/i.test(head.host), 'another Host was accepted')
     }
     if (judged.kind === 'refused')
       check(/^[ -~…]+$/.test(judged.refusal.why), 'a reason repeats hostile bytes')
     const proxied = judgeRequest(head, { kind: 'proxy' })
-    if (proxied.kind === 'forward') check(!/[^\x21-\x7e]/.test(proxied.host), 'an odd Host is spoken')
+    if (proxied.kind === 'forward')
+      check(!/[^\x21-\x7e]/.test(proxied.host + proxied.path), 'an odd Host or target is spoken')
   },
 })
 
