@@ -18,8 +18,9 @@ const IN_ONE = 'kept = bytearray(b"x") * size'
 const WAYS: Readonly<Record<string, string>> = {
   'in one process': IN_ONE,
   'in many processes':
-    'for i in range(8):\n  if os.fork() == 0: kept = bytearray(b"x") * (size // 8); time.sleep(1); os._exit(0)',
+    'for i in range(8):\n  if os.fork() == 0: kept = bytearray(b"x") * (size // 8); time.sleep(4); os._exit(0)',
   'in a file without a name': 'fd = os.memfd_create("x"); os.posix_fallocate(fd, 0, size)',
+  'in empty files': 'for i in range(size >> 10): open("/tmp/%d" % i, "w").close()',
   'in files of /tmp and /dev/shm':
     'kept = bytearray(b"x") * (size - (56 << 20))\nfor d in ["/tmp", "/dev/shm"]:\n  open(d + "/x", "wb").write(bytes(28 << 20))',
 }
