@@ -12,7 +12,7 @@ import { isAllowed } from './place-rule.ts'
 import type { Held, Watched } from './places.ts'
 import { takeAway } from './take-away.ts'
 import { disarmTree } from './tree.ts'
-import { type Place, place, putBack, remember } from './watched-place.ts'
+import { type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
 
 export interface Moved {
   readonly kind: 'moved'
@@ -39,7 +39,13 @@ export interface Stuck {
   readonly why: string
 }
 
-export type QuarantineEvent = Moved | Lost | Stuck
+/** A link that stood there was removed, and was put back: what it leads to is kept by its name. */
+export interface Back {
+  readonly kind: 'back'
+  readonly path: string
+}
+
+export type QuarantineEvent = Moved | Lost | Stuck | Back
 
 export interface QuarantineOptions {
   readonly watch: readonly Watched[]
@@ -85,7 +91,8 @@ export class Quarantine {
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
       // Most places are absent, before as after: one listing answers for all of them.
-      if (p.identity === undefined && listed.get(p.root)?.mayHave(p.names[0] ?? '') === false) {
+      const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
+      if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) {
         p.spared = false
         continue
       }
@@ -178,8 +185,12 @@ export class Quarantine {
       if (p.rule.kind === 'git-config') remember(p, spot)
       return 'fine'
     })
-    if (seen === undefined) p.spared = false
-    return seen === 'fine' ? undefined : seen
+    if (seen !== undefined) return seen === 'fine' ? undefined : seen
+    p.spared = false
+    const root = this.#roots.get(p.root)
+    if (root === undefined || !putLinkBack(p, root) || p.told) return undefined
+    p.told = true
+    return { kind: 'back', path: p.path }
   }
 
   #take(p: Place, spot: Spot): QuarantineEvent | undefined {

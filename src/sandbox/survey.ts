@@ -14,10 +14,12 @@ import { showDeny } from '../policy/decide-file.ts'
 import { type GuestPath, type HostPath, isWithin, type Located } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
+import { deniedLinks } from './denied-links.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
+import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
 import { surveyTools } from './tool-survey.ts'
@@ -42,15 +44,17 @@ export function surveyHost(
           part => part.kind === 'tree' && part.path.startsWith(world.home) && isWithin(entry, part.path),
         ),
     )
+  const { denied, links } = deniedNow(policy, project)
+  const repository = surveyRepository(policy.workspace, {
+    home: world.home,
+    userConfigs: [`${world.home}/.gitconfig`, `${world.home}/.config/git/config`, '/etc/gitconfig'],
+    protect: policy.files.protect.map(({ rule }) => rule.path),
+  })
   return {
     system,
     located: locateGrants(policy, project),
-    denied: deniedNow(policy, project),
-    repository: surveyRepository(policy.workspace, {
-      home: world.home,
-      userConfigs: [`${world.home}/.gitconfig`, `${world.home}/.config/git/config`, '/etc/gitconfig'],
-      protect: policy.files.protect.map(({ rule }) => rule.path),
-    }),
+    denied,
+    repository: links.length === 0 ? repository : { ...repository, watch: [...repository.watch, ...links] },
     foldsNames: foldsNames(policy.workspace),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
@@ -111,7 +115,11 @@ function locateGrants(policy: Policy, project: Project): ReadonlyMap<string, Loc
 }
 
 /** Denied places that exist. A link is not covered itself: what it leads to is, because that is what would be read. */
-function deniedNow(policy: Policy, project: Project): HostFacts['denied'] {
+function deniedNow(
+  policy: Policy,
+  project: Project,
+): { readonly denied: HostFacts['denied']; readonly links: readonly Watched[] } {
+  const named: string[] = []
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: saveListing })
   const out = new Map<string, HostFacts['denied'][number]>()
   for (const { rule, source } of policy.files.deny) {
@@ -120,6 +128,7 @@ function deniedNow(policy: Policy, project: Project): HostFacts['denied'] {
         ? [rule.path]
         : expandGlob(rule.glob, policy.workspace, cache).covered.map(({ path }) => path)
     for (const path of matches) {
+      named.push(path)
       const { real, kind } = project.world.locate(path)
       if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
       if (kind === 'file') refuseSecondName(real, lstatSync(real, { bigint: true }), 'denied')
@@ -133,7 +142,7 @@ function deniedNow(policy: Policy, project: Project): HostFacts['denied'] {
   const roots = policy.files.read.map(({ rule }) => rule.path)
   for (const path of hostServices(roots, roots))
     if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
-  return [...out.values()]
+  return { denied: [...out.values()], links: deniedLinks(named, policy.workspace) }
 }
 
 /** Only ever a speed-up: where it cannot be kept, the directory is listed again next time. */

@@ -141,6 +141,8 @@ function inWords(event: QuarantineEvent): string {
       return `protected: ${path} appeared (${event.what}) and was ${event.to === null ? 'removed' : `moved to ${printable(event.to, 1024)}`}${event.restored ? '; what stood there before is back' : ''}`
     case 'lost':
       return `protected: ${path} was ${event.gone ? 'removed' : 'replaced'} on the host while the sandbox ran: until it is restarted, it is held by watching only`
+    case 'back':
+      return `protected: the link ${path} was removed, and was put back`
     case 'stuck':
       return `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
   }

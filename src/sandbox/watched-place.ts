@@ -1,8 +1,8 @@
 /** A protected place while a sandbox runs: how it is reached, and what stood there before. */
-import { fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
-import { at, type Spot } from './beneath.ts'
+import { at, openDirectory, type Spot, withSpot } from './beneath.ts'
 import { MAX_GIT_CONFIG, parseGitConfig, riskySettings } from './git-config.ts'
 import type { Watched } from './places.ts'
 
@@ -18,6 +18,8 @@ export interface Place extends Watched {
   good: Buffer | undefined
   /** Told once that it cannot be moved. */
   stuck: boolean
+  /** Told once that it was put back. */
+  told: boolean
 }
 
 export const place = (w: Watched, identity: Place['identity']): Place => ({
@@ -30,6 +32,7 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   spared: false,
   good: undefined,
   stuck: false,
+  told: false,
 })
 
 /** Read without following links and judged as read: it may be written back into the workspace, where the sandbox sees it. */
@@ -45,7 +48,7 @@ export function remember(p: Place, { parent, name }: Spot): void {
   }
 }
 
-export function putBack({ rule, good }: Place, { parent, name }: Spot): boolean {
+export function putBack({ rule, good }: Place, { parent, name }: Pick<Spot, 'parent' | 'name'>): boolean {
   try {
     if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
     else if (rule.kind === 'git-config' && good !== undefined)
@@ -57,6 +60,24 @@ export function putBack({ rule, good }: Place, { parent, name }: Spot): boolean 
     if (errnoOf(error) === undefined) throw error
     return false
   }
+}
+
+/** For a link that is gone. Only into the directory that it stood in: without that, nothing leads through it either. */
+export function putLinkBack(p: Place, root: number): boolean {
+  if (p.rule.kind !== 'link') return false
+  const above = p.names.slice(0, -1)
+  const name = p.names.at(-1) ?? ''
+  if (above.length === 0) return putBack(p, { parent: root, name })
+  const put = withSpot(root, above, ({ parent, name: last, depth }) => {
+    const dir = depth < above.length ? undefined : openDirectory(at(parent, last))
+    if (dir === undefined) return false
+    try {
+      return putBack(p, { parent: dir, name })
+    } finally {
+      closeSync(dir)
+    }
+  })
+  return put === true
 }
 
 /** What root puts back into somebody's project is theirs, as it was. */

@@ -99,6 +99,25 @@ conformance(
   },
 )
 
+conformance(
+  'P3 a file that is denied behind a link stays denied in the next run when the link was removed or changed',
+  async box => {
+    box.file('conf/prod.env', 'SECRET')
+    box.host('ln -s conf/prod.env .env; ln -s conf .env.d')
+    const before = box.listing(box.project)
+    for (const evade of [
+      'rm .env .env.d',
+      'ln -sfn nowhere .env; mv .env.d d; rm d',
+      'rm .env .env.d; touch .env',
+    ]) {
+      const { stdout } = await box.sh(`${evade}; cat conf/prod.env .env`)
+      expect(stdout).toBe('')
+      expect(box.listing(box.project)).toEqual(before)
+    }
+    expect(box.host('readlink .env .env.d; cat .env')).toBe('conf/prod.env\nconf\nSECRET')
+  },
+)
+
 conformance('P3 a process that outlives the command cannot plant anything after the last look', async box => {
   // Many writers, until the very end: whoever is still alive after the last look would win.
   const script = `for i in 1 2 3 4 5 6 7 8; do (while :; do echo evil > .envrc; echo evil > .mcp.json; done) 2>/dev/null & done; sleep 0.15`
