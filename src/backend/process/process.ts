@@ -1,30 +1,16 @@
 /** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { isWithin } from '../../policy/path.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
-import { seccompFilter } from '../seccomp/filter.ts'
-import { bwrapArguments } from './bwrap-arguments.ts'
 import { capabilities } from './capabilities.ts'
-import { etcView, isEtcStep } from './etc-view.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { pipe } from './libc.ts'
+import { pinnedDescriptors } from './pinned.ts'
 import { holdMapping, Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 import { type Crossing, crossStdio } from './stdio.ts'
@@ -36,6 +22,8 @@ export const processBackend: Backend = {
   probe: async () => capabilities(),
   start,
 }
+
+const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
@@ -77,32 +65,21 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     undo.push('guard', () => guard.close())
     closeSync(argsFd)
     crossing.handedOver()
-    put(
-      seccompFd,
-      seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: plan.listedExec ? 'listed' : 'any' }),
-    )
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
 
-    const etc = etcView(plan.steps.filter(isEtcStep), options.cacheDir)
-    const nothing = emptyFile(options.cacheDir)
-    const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
-    staging?.leave()
+    const { furnish, seccompFilter } = await import('./furnish.ts')
+    put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
     const numbers = new Map([...pinned.keys()].map((path, i) => [path, listedBase - pinned.size + i]))
-    const args = bwrapArguments(
-      { ...plan, env: listed?.env ?? plan.env },
-      {
-        source: path => staged?.(path) ?? path,
-        etc: staged?.(etc) ?? etc,
-        nothing: staged?.(nothing) ?? nothing,
-        seccompFd: FD.seccomp,
-        statusFd: FD.status,
-        blockFd: blockFd(joins),
-        insideDoor: options.insideDoor,
-        descriptor: path => numbers.get(path),
-      },
-    )
+    const args = furnish(plan, {
+      staging,
+      cacheDir: options.cacheDir,
+      env: listed?.env ?? plan.env,
+      blockFd: blockFd(joins),
+      insideDoor: options.insideDoor,
+      descriptor: path => numbers.get(path),
+    })
     sendArguments(argsWriter, args)
 
     const status = new BwrapStatus(guard.statusFd)
@@ -231,75 +208,3 @@ function filled(undo: UndoStack, bytes: Uint8Array): number {
 function put(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, done)
 }
-
-function emptyFile(cacheDir: string): string {
-  const file = `${cacheDir}/nothing`
-  const stat = lstatSync(file, { throwIfNoEntry: false })
-  if (stat?.isFile() && stat.size === 0 && (stat.mode & 0o777) === 0) return file
-  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
-  writeFileSync(file, '', { mode: 0o000 })
-  chmodSync(file, 0o000)
-  return file
-}
-
-/** Every tree that is not the system's is shown under a reachable name, with root's files mapped to the sandbox's uid. */
-function stageAll(
-  plan: Plan,
-  staging: Staging,
-  extra: readonly string[],
-): (path: string) => string | undefined {
-  const roots = new Map<string, string>()
-  const mapped = new Map<string, boolean>()
-  const sources = plan.steps.flatMap(step =>
-    step.op === 'bind' && step.why !== 'system' ? [step.from as string] : [],
-  )
-  const own = new Map<string, string>()
-  for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
-    const inside = [...roots.keys()].find(root => isWithin(path, root))
-    if (inside === undefined) {
-      const stat = lstatSync(path)
-      mapped.set(path, stat.uid === 0)
-      roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
-    } else if (path !== inside && !own.has(path)) {
-      // As for an ordinary user: by descriptor, and never by a name that another sandbox of this project could swap.
-      const fd = openPinned(path)
-      const kind = fstatSync(fd).isDirectory() ? 'directory' : 'file'
-      own.set(path, staging.stage(fd, kind, mapped.get(inside) === true))
-      closeSync(fd)
-    }
-  }
-  staging.show()
-  return path => {
-    const root = [...roots.keys()].find(top => isWithin(path, top))
-    return own.get(path) ?? (root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`)
-  }
-}
-
-/**
- * Mounts inside the workspace are made by descriptor: another sandbox of the same project could swap a directory for a
- * link between our look and bubblewrap's. What was opened is compared with its name, and bubblewrap compares again.
- */
-function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
-  const out = new Map<string, number>()
-  for (const step of plan.steps) {
-    if (step.op !== 'bind' || step.from === plan.workspace || !isWithin(step.from, plan.workspace)) continue
-    if (out.has(step.from)) continue
-    const fd = openPinned(step.from)
-    undo.push('pinned path', () => closeSync(fd))
-    out.set(step.from, fd)
-  }
-  return out
-}
-
-function openPinned(path: string): number {
-  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
-  if (!fstatSync(fd).isSymbolicLink() && readlinkSync(`/proc/self/fd/${fd}`) === path) return fd
-  closeSync(fd)
-  throw new PenError('PATH_REFUSED', {
-    what: 'a path in the workspace changed while pen was looking',
-    at: path,
-    hint: 'run it again',
-  })
-}
-
-const O_PATH = 0o10000000

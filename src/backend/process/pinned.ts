@@ -1,0 +1,34 @@
+import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/path.ts'
+
+const O_PATH = 0o10000000
+
+/**
+ * Mounts inside the workspace are made by descriptor: another sandbox of the same project could swap a directory for a
+ * link between our look and bubblewrap's. What was opened is compared with its name, and bubblewrap compares again.
+ */
+export function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
+  const out = new Map<string, number>()
+  for (const step of plan.steps) {
+    if (step.op !== 'bind' || step.from === plan.workspace || !isWithin(step.from, plan.workspace)) continue
+    if (out.has(step.from)) continue
+    const fd = openPinned(step.from)
+    undo.push('pinned path', () => closeSync(fd))
+    out.set(step.from, fd)
+  }
+  return out
+}
+
+export function openPinned(path: string): number {
+  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
+  if (!fstatSync(fd).isSymbolicLink() && readlinkSync(`/proc/self/fd/${fd}`) === path) return fd
+  closeSync(fd)
+  throw new PenError('PATH_REFUSED', {
+    what: 'a path in the workspace changed while pen was looking',
+    at: path,
+    hint: 'run it again',
+  })
+}
