@@ -12,7 +12,12 @@ const SEGMENT = /^(\d{8}-\d{6}-[0-9a-f]{6})\.([1-9]\d{0,9})\.(0|[1-9]\d{0,8})\.j
 
 /** `20260102-030405-1a2b3c`. No secret: chance only keeps two runs of one second apart. */
 export function newRunId(now = new Date()): string {
-  const [day = '', clock = ''] = now.toISOString().slice(0, 19).replaceAll(/[-:]/g, '').split('T')
+  const [day = '', clock = ''] = now
+    .toISOString()
+    .slice(0, 19)
+    .replaceAll('-', '')
+    .replaceAll(':', '')
+    .split('T')
   const chance = Math.floor(Math.random() * 0x1000000)
   return `${day}-${clock}-${chance.toString(16).padStart(6, '0')}`
 }

@@ -9,7 +9,8 @@ export function checkArguments(
   argv: readonly string[],
   raw: () => Uint8Array | undefined = rawArguments,
 ): void {
-  for (const [i, word] of argv.entries()) {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] ?? ''
     if (word.includes('\0')) throw refused(i, 'has a NUL byte in it')
     if (!word.isWellFormed()) throw refused(i, 'is not valid Unicode')
     if (word.includes('\ufffd') && !isUtf8(raw())) throw refused(i, 'is not valid UTF-8')

@@ -17,15 +17,14 @@ export interface Project {
 
 /** A name that every engine accepts: the directory's own, made safe, and a hash of its whole canonical path. */
 export function sandboxId(workspace: string): string {
-  const name = workspace
-    .slice(workspace.lastIndexOf('/') + 1)
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 32)
+  const name = plain(workspace.slice(workspace.lastIndexOf('/') + 1).toLowerCase()).slice(0, 32)
   const hash = sha256(workspace).slice(0, 16)
   return `${name === '' ? 'project' : name}-${hash}`
 }
+
+/** Most names are: they are asked first, because the first replacement costs a start a tenth of a millisecond. */
+const plain = (name: string): string =>
+  /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) ? name : name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '')
 
 /**
  * The nearest directory at or above the current one that pen knows from its own state; else the current one. Nothing

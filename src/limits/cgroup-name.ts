@@ -7,6 +7,7 @@ export interface Owner {
   readonly startTime: string
 }
 
+const SAFE = /^[A-Za-z0-9_.-]{1,100}$/
 const NAME = /^pen-(\d+)-(\d+)-[A-Za-z0-9_.-]+$/
 
 /** undefined when there is no such process, or it is a zombie that waits for its parent. */
@@ -22,7 +23,7 @@ export function startTimeOf(pid: number): string | undefined {
 }
 
 export function cgroupName(runId: string): string {
-  const safe = runId.replace(/[^A-Za-z0-9_.-]/g, '-').slice(0, 100) || 'run'
+  const safe = SAFE.test(runId) ? runId : runId.replace(/[^A-Za-z0-9_.-]/g, '-').slice(0, 100) || 'run'
   return `pen-${process.pid}-${startTimeOf(process.pid) ?? '0'}-${safe}`
 }
 

@@ -127,7 +127,10 @@ export const SHELLS = [
   'zsh',
 ]
 
-const SHELL_NAME = new RegExp(`^(static-)?(${SHELLS.join('|')})([-.]?\\d[\\d.]*)?(-static)?$`)
+let shellName: RegExp | undefined
 
 /** Whether a file of this name is a shell, whatever version or build it is. */
-export const isShellName = (name: string): boolean => SHELL_NAME.test(name)
+export function isShellName(name: string): boolean {
+  shellName ??= new RegExp(`^(static-)?(${SHELLS.join('|')})([-.]?\\d[\\d.]*)?(-static)?$`)
+  return shellName.test(name)
+}

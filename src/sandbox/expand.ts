@@ -27,7 +27,8 @@ const MAX_LINKS = 8
 export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): Expansion {
   let complete = !glob.anyDepth
   let paths = [workspace]
-  for (const [i, component] of glob.components.entries()) {
+  for (let i = 0; i < glob.components.length; i++) {
+    const component = glob.components[i] ?? ''
     const next: string[] = []
     for (const dir of paths) {
       if (i > 0 && !lstatOrUndefined(dir)?.isDirectory()) continue

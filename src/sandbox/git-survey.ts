@@ -72,6 +72,7 @@ export class GitSurvey {
 
   /** What a configuration leads to: a directory of hooks, and other files of configuration, which lead further. */
   obeyed(settings: readonly GitSetting[], file: string, root: string, depth = 0): void {
+    if (settings.length === 0) return
     const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
     if (hooks !== undefined) this.#hooksPath(hooks)
     for (const { key, value } of settings.slice(0, 1000)) {

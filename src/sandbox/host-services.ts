@@ -3,7 +3,8 @@
  * manager. A mount does not keep anybody from connecting, and such a service does on the host what it is asked. The kernel
  * lists the sockets of the host's own network alone: those that the sandbox binds are in another, and are not here.
  */
-import { lstatSync, readFileSync, realpathSync } from 'node:fs'
+import { lstatSync, realpathSync } from 'node:fs'
+import { readKernelFile } from '../base/kernel-file.ts'
 import { isWithin } from '../policy/path.ts'
 
 const MAX_SERVICES = 64
@@ -25,7 +26,8 @@ export function hostServices(roots: readonly string[], granted: readonly string[
 /** As the servers named them. One that was named from a current directory does not say which. */
 function boundPaths(): readonly string[] {
   try {
-    return [...readFileSync(TABLE, 'utf8').matchAll(/ (\/.*)$/gm)].map(([, path = '']) => path)
+    const lines = readKernelFile(TABLE, 'utf8').split('\n')
+    return lines.filter(line => line.includes(' /')).map(line => line.slice(line.indexOf(' /') + 1))
   } catch {
     return []
   }

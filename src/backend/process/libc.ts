@@ -55,8 +55,10 @@ export function systemCall(name: string, number: number, ...args: readonly Argum
 const word = (argument: Argument): number | bigint =>
   argument instanceof Uint8Array ? ptr(argument) : argument === null ? 0 : argument
 
+const encoder = new TextEncoder()
+
 /** A text for the kernel: its bytes and the closing NUL. */
-export const cString = (text: string): Uint8Array => Buffer.from(`${text}\0`)
+export const cString = (text: string): Uint8Array => encoder.encode(`${text}\0`)
 
 /** A pipe that no other program inherits by accident: [read end, write end]. */
 export function pipe(): readonly [number, number] {
