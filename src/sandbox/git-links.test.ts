@@ -50,6 +50,14 @@ test('a link within the directory, and one that stood at the top before, are lef
   expect(remove('all', `${ws}/.git`, before)).toEqual(['.git/logs/HEAD ../../f'])
 })
 
+test('the user’s own links are left: hooks that lead into the project, a shared list of excludes, parts of another repository', () => {
+  for (const dir of ['hooks', 'info', 'logs', 'modules/a/hooks'])
+    mkdirSync(`${ws}/.git/${dir}`, { recursive: true })
+  for (const at of ['hooks/pre-commit', 'info/exclude', 'logs/refs', 'lfs', 'modules/a/hooks/x', 'modules/b'])
+    symlinkSync('../../../elsewhere', `${ws}/.git/${at}`)
+  expect(remove('all', `${ws}/.git`, linksAtTop(`${ws}/.git`))).toEqual([])
+})
+
 test('a git directory that is itself a link is not entered', () => {
   mkdirSync(`${ws}/other`)
   symlinkSync('/etc/x', `${ws}/other/MERGE_MSG`)

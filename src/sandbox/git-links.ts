@@ -12,7 +12,7 @@ export interface GitTree {
   readonly path: string
   /** A directory whose own path the sandbox cannot change; the walk to `path` begins here. */
   readonly root: string
-  /** Links that stood at its top at the start, by name: some tools build a repository from parts of another. */
+  /** Links that stood at its top or in `logs` at the start, by name: some tools build a repository from parts of another. */
   readonly links: readonly string[]
 }
 
@@ -22,20 +22,25 @@ export interface RemovedLink {
   readonly to: string
 }
 
-/** Files of git's own making, many and never written through a name that stands there: not worth a walk. */
-const CONTENT = new Set(['objects', 'lfs', 'annex'])
-/** Where git writes all the time; looked at while the sandbox runs. The rest is seen to at its end. */
-const BUSY = new Set(['logs', 'info'])
-/** What git itself writes at the top of its directory, where that is the workspace too, and holds other things besides. */
-const WRITTEN =
-  /^(?:[A-Z_]+|index.*|sharedindex\..*|packed-refs|shallow|description|logs|info|refs|modules|worktrees|rebase-.*|sequencer|rr-cache|gc\..*|objects)$/
+/** Where links are the user's own business (hooks that lead into the project, a shared list of excludes), or nothing is written by name. */
+const SKIPPED = new Set(['objects', 'refs', 'hooks', 'info', 'lfs', 'annex'])
+/** What git writes by name, in every git directory; all of what is in `logs`, and in the directories of an unfinished rebase. */
+const WRITTEN = /^(?:[A-Z][A-Z_]+|index|packed-refs|shallow|gc\.log|logs|rebase-\w+|sequencer)$/
+/** Where other git directories are. */
+const NESTED = new Set(['modules', 'worktrees'])
+const WRITTEN_WHOLE = /^(?:logs|rebase-\w+|sequencer)$/
 /** Four times a second must cost nothing that is felt, however many branches there are; at the end it may. */
 const MAX_ENTRIES = { busy: 500, all: 20_000 }
 const MAX_DEPTH = { busy: 1, all: 24 }
 
-export function linksAtTop(gitDir: string): readonly string[] {
+export const linksAtTop = (gitDir: string): readonly string[] => [
+  ...linksIn(gitDir),
+  ...linksIn(`${gitDir}/logs`).map(name => `logs/${name}`),
+]
+
+function linksIn(dir: string): readonly string[] {
   try {
-    return readdirSync(gitDir, { withFileTypes: true })
+    return readdirSync(dir, { withFileTypes: true })
       .filter(entry => entry.isSymbolicLink())
       .map(entry => entry.name)
   } catch (error) {
@@ -47,27 +52,33 @@ export function linksAtTop(gitDir: string): readonly string[] {
 /** `root` is open. Every step is asked of a descriptor: a sandbox may be swapping things meanwhile. */
 export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all'): readonly RemovedLink[] {
   const removed: RemovedLink[] = []
+  // Where the workspace is the git directory, it holds other things besides.
+  const isWorkspace = tree.path === tree.root
+  const isTop = (below: readonly string[]) => below.length === 0 && !isWorkspace
   let left = MAX_ENTRIES[extent]
-  const walk = (dir: number, path: string, depth: number): void => {
+  const walk = (dir: number, below: readonly string[], whole: boolean): void => {
+    const path = [tree.path, ...below].join('/')
     for (const name of namesIn(dir)) {
       if (left-- <= 0) return
-      if (depth === 0 && tree.path === tree.root && !WRITTEN.test(name.toString())) continue
-      const here = `${path}/${name}`
-      const stats = look(at(dir, name))
-      if (stats?.isSymbolicLink() && !(depth === 0 && tree.links.includes(name.toString()))) {
-        const to = removeOutward(dir, name, path, tree.path)
-        if (to !== undefined) removed.push({ path: here, to })
-      }
       const text = name.toString()
-      if (!stats?.isDirectory() || depth >= MAX_DEPTH[extent] || CONTENT.has(text)) continue
-      if (extent === 'busy' && depth === 0 && !BUSY.has(text)) continue
-      enter(at(dir, name), inner => walk(inner, here, depth + 1))
+      const stats = look(at(dir, name))
+      const known = below.length < 2 && tree.links.includes([...below, text].join('/'))
+      if (stats?.isSymbolicLink() && !known && (whole || WRITTEN.test(text) || isTop(below))) {
+        const to = removeOutward(dir, name, path, tree.path)
+        if (to !== undefined) removed.push({ path: `${path}/${text}`, to })
+      }
+      if (!stats?.isDirectory() || below.length >= MAX_DEPTH[extent]) continue
+      if (!whole && SKIPPED.has(text) && below.at(-1) !== 'modules') continue
+      const written = WRITTEN_WHOLE.test(text)
+      if (!whole && !written && (extent === 'busy' || (isWorkspace && !NESTED.has(below[0] ?? text))))
+        continue
+      enter(at(dir, name), inner => walk(inner, [...below, text], whole || written))
     }
   }
   const names = tree.path.slice(tree.root.length).split('/').slice(1)
   const descend = (dir: number, rest: readonly string[]): void => {
     const [first, ...more] = rest
-    if (first === undefined) walk(dir, tree.path, 0)
+    if (first === undefined) walk(dir, [], false)
     else enter(at(dir, first), inner => descend(inner, more))
   }
   descend(root, names)

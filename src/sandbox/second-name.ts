@@ -6,7 +6,7 @@ import type { BigIntStats } from 'node:fs'
 import { PenError } from '../base/error.ts'
 
 export function refuseSecondName(path: string, stats: BigIntStats, held: 'protected' | 'denied'): void {
-  if (!stats.isFile() || stats.nlink === 1n) return
+  if (!stats.isFile() || stats.nlink <= 1n) return
   const danger = held === 'denied' ? 'read it' : 'change it'
   throw new PenError('PATH_REFUSED', {
     what: `this file is ${held}, but has ${stats.nlink - 1n === 1n ? 'a second name' : `${stats.nlink - 1n} other names`} (hard links), and by another name a sandbox could ${danger}`,
