@@ -23,7 +23,7 @@ export function locate(path: string, links = 0): Located {
         throw new PenError('PATH_REFUSED', {
           what: 'a path cannot be resolved',
           at: path,
-          hint: String(errno),
+          hint: errno === 'ELOOP' ? 'its links lead in a circle: remove one of them' : String(errno),
           cause: error,
         })
       if (at === '/')

@@ -58,7 +58,7 @@ export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all')
   let left = MAX_ENTRIES[extent]
   const walk = (dir: number, below: readonly string[], whole: boolean): void => {
     const path = [tree.path, ...below].join('/')
-    for (const name of namesIn(dir)) {
+    for (const name of nestedLast(namesIn(dir))) {
       if (left-- <= 0) return
       const text = name.toString()
       const stats = look(at(dir, name))
@@ -83,6 +83,12 @@ export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all')
   }
   descend(root, names)
   return removed
+}
+
+/** What is in them is the least likely to be written, and may be made many to hide the rest. */
+const nestedLast = (names: readonly Buffer[]): readonly Buffer[] => {
+  const isNested = (name: Buffer) => NESTED.has(name.toString())
+  return [...names.filter(name => !isNested(name)), ...names.filter(isNested)]
 }
 
 function enter(path: string | Buffer, act: (dir: number) => void): void {

@@ -2,9 +2,10 @@
  * What a plan needs to know of the host, asked with a bounded number of look-ups: nothing here walks the project, so
  * a project of 200,000 files starts as fast as an empty one.
  */
-import { existsSync, lstatSync, mkdirSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { writeFileAtomically } from '../base/atomic-file.ts'
+import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
 import type { Project } from '../config/project.ts'
 import { PASSED_ON } from '../plan/environment.ts'
@@ -129,6 +130,8 @@ function deniedNow(
         : expandGlob(rule.glob, policy.workspace, cache).covered.map(({ path }) => path)
     for (const path of matches) {
       named.push(path)
+      // A circle of links shows nothing; whoever made it should not keep the next run from starting.
+      if (leadsInACircle(path)) continue
       const { real, kind } = project.world.locate(path)
       if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
       if (kind === 'file') refuseSecondName(real, lstatSync(real, { bigint: true }), 'denied')
@@ -143,6 +146,15 @@ function deniedNow(
   for (const path of hostServices(roots, roots))
     if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
   return { denied: [...out.values()], links: deniedLinks(named, policy.workspace) }
+}
+
+function leadsInACircle(path: string): boolean {
+  try {
+    statSync(path, { throwIfNoEntry: false })
+    return false
+  } catch (error) {
+    return errnoOf(error) === 'ELOOP'
+  }
 }
 
 /** Only ever a speed-up: where it cannot be kept, the directory is listed again next time. */
