@@ -75,3 +75,14 @@ describe('a server with many addresses, none of which answers,', () => {
     server.stop()
   })
 })
+
+describe('a server that is not there', () => {
+  for (const at of ['127.0.0.1', '::1'])
+    test(`is said to have refused, at ${at}`, async () => {
+      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Interest())
+      expect(result).toMatchObject({
+        kind: 'failed',
+        why: 'the server could not be reached (ECONNREFUSED)',
+      })
+    })
+})

@@ -2,10 +2,11 @@
 import { ptr } from 'bun:ffi'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
-import { AF, libc, SOCK, succeeded } from './door-libc.ts'
+import { AF, CallFailed, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
 import { connectionState, IPPROTO_TCP, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-socket.ts'
 
 const TCP_NODELAY = 1
+const SO_ERROR = 4
 const ON = new Int32Array([1])
 
 export interface Listening {
@@ -61,9 +62,11 @@ function startConnecting(address: Address, port: Port): number {
     libc().setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, ptr(ON), 4)
     const result = libc().connect(fd, ptr(name), name.length)
     const state = connectionState(fd)
-    if (state !== TCP_STATE.synSent && state !== TCP_STATE.established)
-      succeeded('connect', Math.min(result, -1))
-    return fd
+    if (state === TCP_STATE.synSent || state === TCP_STATE.established) return fd
+    // On this machine a refusal is there before anybody waits for it; the call itself said "in progress".
+    const failure = socketOption(fd, SOL.socket, SO_ERROR)
+    if (failure !== 0) throw new CallFailed('connect', failure)
+    return succeeded('connect', Math.min(result, -1))
   } catch (error) {
     libc().close(fd)
     throw error
