@@ -108,7 +108,8 @@ export class Session {
   ): Promise<void> {
     const { shared } = this
     shared.stats.denied++
-    if (!shared.mayDeny()) return this.client.reset()
+    // Whatever began with a record ends with one, however many there are.
+    if (number === undefined && !shared.mayDeny()) return this.client.reset()
     const { reason, why, rule, from, cure } = refusal
     shared.record({
       kind: 'connection-denied',

@@ -92,11 +92,19 @@ test('P17 whatever both ends do, nothing reaches the wrong server, nothing stays
   const world = await World.start({
     allow: ALLOW,
     idleMs: 600,
-    limits: { headMs: 200, graceMs: 3, silenceMs: 50, lingerMs: 60, halfClosedMs: 300, maxHeld: 4_000_000 },
+    limits: {
+      headMs: 200,
+      graceMs: 3,
+      silenceMs: 50,
+      lingerMs: 60,
+      halfClosedMs: 300,
+      maxHeld: 4_000_000,
+      denialBurst: 200,
+    },
   })
   world.up.behave = misbehave
   let left = SESSIONS
-  const programs = Array.from({ length: SIDE_BY_SIDE }, async () => {
+  const programs: Promise<void>[] = Array.from({ length: SIDE_BY_SIDE }, async () => {
     while (left-- > 0) {
       await drive(await dial(world))
       if (!chance(0.03)) continue
