@@ -24,7 +24,7 @@ export function sandboxId(workspace: string): string {
 
 /** Most names are: they are asked first, because the first replacement costs a start a tenth of a millisecond. */
 const plain = (name: string): string =>
-  /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) ? name : name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '')
+  /[^a-z0-9]/.test(name) ? name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '') : name
 
 /**
  * The nearest directory at or above the current one that pen knows from its own state; else the current one. Nothing

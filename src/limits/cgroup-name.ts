@@ -7,7 +7,6 @@ export interface Owner {
   readonly startTime: string
 }
 
-const SAFE = /^[A-Za-z0-9_.-]{1,100}$/
 const NAME = /^pen-(\d+)-(\d+)-[A-Za-z0-9_.-]+$/
 
 /** undefined when there is no such process, or it is a zombie that waits for its parent. */
@@ -23,8 +22,8 @@ export function startTimeOf(pid: number): string | undefined {
 }
 
 export function cgroupName(runId: string): string {
-  const safe = SAFE.test(runId) ? runId : runId.replace(/[^A-Za-z0-9_.-]/g, '-').slice(0, 100) || 'run'
-  return `pen-${process.pid}-${startTimeOf(process.pid) ?? '0'}-${safe}`
+  const safe = /[^A-Za-z0-9_.-]/.test(runId) ? runId.replace(/[^A-Za-z0-9_.-]/g, '-') : runId
+  return `pen-${process.pid}-${startTimeOf(process.pid) ?? '0'}-${safe.slice(0, 100) || 'run'}`
 }
 
 export function ownerOf(name: string): Owner | undefined {

@@ -36,7 +36,8 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
 export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {
   const path = realPath(file) ?? file
   const text = readText(path, MAX_GIT_CONFIG)
-  const leads = text !== undefined && /hookspath|include/i.test(text)
+  const words = text?.toLowerCase() ?? ''
+  const leads = text !== undefined && (words.includes('hookspath') || words.includes('include'))
   return { path, settings: leads ? (parseGitConfig(text) ?? []) : [] }
 }
 

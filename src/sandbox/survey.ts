@@ -69,10 +69,14 @@ export function surveyHost(
 
 /** The first that the policy leaves there. Without one, the name stands for what is missing. */
 function chooseShell({ tools }: Policy): GuestPath {
-  const listed = (shell: string) =>
-    tools.allow === 'shown' || tools.allow.includes(shell.slice(shell.lastIndexOf('/') + 1))
-  const shells = ['/bin/bash', '/usr/bin/bash', '/bin/sh'].filter(shell => existsSync(shell))
-  return (shells.find(listed) ?? shells[0] ?? '/bin/sh') as GuestPath
+  let first: string | undefined
+  for (const shell of ['/bin/bash', '/usr/bin/bash', '/bin/sh']) {
+    if (!existsSync(shell)) continue
+    const name = shell.slice(shell.lastIndexOf('/') + 1)
+    if (tools.allow === 'shown' || tools.allow.includes(name)) return shell as GuestPath
+    first ??= shell
+  }
+  return (first ?? '/bin/sh') as GuestPath
 }
 
 /** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */

@@ -10,7 +10,7 @@ import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { readKernelFile } from '../../base/kernel-file.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import { cString, systemCall } from './libc.ts'
+import { cString, pipe, systemCall } from './libc.ts'
 
 const CLONE_NEWNS = 0x20000
 const CLONE_FS = 0x200
@@ -148,7 +148,7 @@ export class Staging {
  */
 class Mapping {
   readonly #identity: Identity
-  readonly #holder: Bun.Subprocess
+  readonly #holder: Holder
   #fd: number | undefined
 
   constructor(identity: Identity) {
@@ -184,14 +184,19 @@ class Mapping {
   end(): void {
     if (this.#fd !== undefined) closeSync(this.#fd)
     this.#fd = undefined
-    this.#holder.kill('SIGKILL')
+    this.#holder.kill()
   }
 }
 
 /** Asked of the kernel: the runtime would tell only after this turn of its loop. */
 const hasEnded = (pid: number): boolean => / [ZX] /.test(readKernelFile(`/proc/${pid}/stat`))
 
-let held: Bun.Subprocess | undefined
+interface Holder {
+  readonly pid: number
+  kill(): void
+}
+
+let held: Holder | undefined
 
 /** Starts what the next `Staging` will need: a program takes a millisecond or two to be there. */
 export function holdMapping(): void {
@@ -199,7 +204,7 @@ export function holdMapping(): void {
 }
 
 /** It ends when its input does: also when pen is killed. */
-function startHolder(): Bun.Subprocess {
+function startHolder(): Holder {
   const unshare = findTool('unshare')
   const cat = findTool('cat')
   if (unshare === undefined || cat === undefined)
@@ -207,7 +212,20 @@ function startHolder(): Bun.Subprocess {
       what: 'unshare and cat are needed to run as root',
       hint: 'install util-linux and coreutils',
     })
-  return Bun.spawn([unshare, '--user', cat], { stdio: ['pipe', 'ignore', 'ignore'], env: {}, cwd: '/' })
+  const [input, writer] = pipe()
+  const child = Bun.spawn([unshare, '--user', cat], {
+    stdio: [input, 'ignore', 'ignore'],
+    env: {},
+    cwd: '/',
+  })
+  closeSync(input)
+  return {
+    pid: child.pid,
+    kill: () => {
+      closeSync(writer)
+      child.kill('SIGKILL')
+    },
+  }
 }
 
 const mapOfRoot = (id: number): string => `0 ${id} 1${id > 1 ? `\n1 1 ${id - 1}` : ''}\n`
