@@ -152,3 +152,8 @@ conformance('P4 no stub stands at an absent place while the sandbox runs', async
   expect(box.listing(box.project)).toEqual(before)
   await run.ended
 })
+
+conformance('P4 a crash leaves no core, nor is one handed to a program of the host', async box => {
+  const { code, stdout } = await box.sh("grep core /proc/self/limits; sh -c 'kill -SEGV $$'; ls")
+  expect([code, stdout.replace(/ +/g, ' ')]).toEqual([0, 'Max core file size 1 1 bytes \n'])
+})

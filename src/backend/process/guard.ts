@@ -7,7 +7,7 @@
  * a moment of every start that child has already left the group, and has not yet asked to die with its parent.
  */
 import { closeSync, writeSync } from 'node:fs'
-import { pipe } from './libc.ts'
+import { leaveNoCore, pipe } from './libc.ts'
 
 /** Descriptors of the guard. A POSIX shell can only name single digits in redirections. */
 export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const
@@ -59,10 +59,11 @@ export function startGuard(options: GuardOptions): Guard {
     `{ read _; ${KILL_ALL}; } <&${FD.life} >/dev/null 2>&1 ${[FD.args, FD.seccomp, FD.status, ...joins].map(fd => `${fd}>&-`).join(' ')} &`,
     `exec ${FD.life}<&-`,
     ...joins.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
-    `ulimit -c 0; ulimit -n ${options.limits.files} 2>/dev/null || ulimit -n "$(ulimit -H -n)"`,
+    `ulimit -n ${options.limits.files} 2>/dev/null || ulimit -n "$(ulimit -H -n)"`,
     'unset PWD OLDPWD',
     '"$@"',
   ].join('\n')
+  leaveNoCore()
   const exit = Promise.withResolvers<{ code: number | null; signal: NodeJS.Signals | null }>()
   const child = Bun.spawn([options.shell, '-c', script, 'pen', ...options.argv], {
     stdio: [
