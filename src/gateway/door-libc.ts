@@ -81,11 +81,16 @@ export class CallFailed extends Error {
   }
 }
 
-/** The result, or an error that names the call. To be used around the call itself: errno does not keep. */
+/** The result, or an error that names the call. To be used around the call itself. */
 export function succeeded(call: string, result: number | bigint): number {
   if (result >= 0) return Number(result)
+  throw new CallFailed(call, lastError())
+}
+
+/** errno. To be asked at once: it does not keep. */
+export function lastError(): number {
   const at = libc().__errno_location()
-  throw new CallFailed(call, at === null ? 0 : read.i32(at, 0))
+  return at === null ? 0 : read.i32(at, 0)
 }
 
 export const AF = { unix: 1, inet: 2, inet6: 10, netlink: 16 } as const

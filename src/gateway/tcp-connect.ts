@@ -2,19 +2,17 @@
 import { ptr } from 'bun:ffi'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
-import { AF, CallFailed, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
-import { connectionState, IPPROTO_TCP, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-socket.ts'
+import { AF, CallFailed, lastError, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
+import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-socket.ts'
 
-const TCP_NODELAY = 1
 const SO_ERROR = 4
-const ON = new Int32Array([1])
 
 export interface Listening {
   /** Those that were accepted stay. */
   stop(): void
 }
 
-/** On a descriptor that listens already, which is the listener's from now on. */
+/** On a descriptor that listens already, which is the listener's from now on. The runtime itself sends small pieces at once. */
 export function listenTcp(fd: number, accepted: (socket: TcpSocket) => void): Listening {
   const options = {
     fd,
@@ -23,7 +21,6 @@ export function listenTcp(fd: number, accepted: (socket: TcpSocket) => void): Li
       ...TcpSocket.handlers,
       open(native: NativeSocket) {
         native.data = new TcpSocket()
-        native.setNoDelay(true)
         TcpSocket.handlers.open(native)
         accepted(native.data)
       },
@@ -38,19 +35,22 @@ export function listenTcp(fd: number, accepted: (socket: TcpSocket) => void): Li
 export function connectTcp(address: Address, port: Port, done: (error: unknown) => void): TcpSocket {
   const socket = new TcpSocket()
   try {
-    const fd = startConnecting(address, port)
-    socket.onConnected = done
+    const { fd, isConnected } = startConnecting(address, port)
+    if (!isConnected) socket.onConnected = done
     const options = { fd, allowHalfOpen: true, data: socket, socket: TcpSocket.handlers }
     Bun.connect(options as unknown as Bun.UnixSocketOptions<TcpSocket>).catch(() => undefined)
-    socket.checkConnected()
+    if (isConnected) queueMicrotask(() => done(undefined))
   } catch (error) {
     queueMicrotask(() => done(error))
   }
   return socket
 }
 
-/** Begun here rather than by the runtime, whose own way cannot be given up before it has come to an end. */
-function startConnecting(address: Address, port: Port): number {
+/**
+ * Begun here rather than by the runtime, whose own way cannot be given up before it has come to an end. On this machine it
+ * has often finished when the call returns.
+ */
+function startConnecting(address: Address, port: Port): { fd: number; isConnected: boolean } {
   const bytes = addressBytes(address)
   const family = bytes.length === 4 ? AF.inet : AF.inet6
   const name = new Uint8Array(family === AF.inet ? 16 : 28)
@@ -59,14 +59,13 @@ function startConnecting(address: Address, port: Port): number {
   name.set(bytes, family === AF.inet ? 4 : 8)
   const fd = succeeded('socket', libc().socket(family, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0))
   try {
-    libc().setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, ptr(ON), 4)
-    const result = libc().connect(fd, ptr(name), name.length)
+    const errno = libc().connect(fd, ptr(name), name.length) === 0 ? 0 : lastError()
     const state = connectionState(fd)
-    if (state === TCP_STATE.synSent || state === TCP_STATE.established) return fd
-    // On this machine a refusal is there before anybody waits for it; the call itself said "in progress".
+    const isConnected = state === TCP_STATE.established
+    if (isConnected || state === TCP_STATE.synSent) return { fd, isConnected }
+    // So has a refusal; the call itself said "in progress".
     const failure = socketOption(fd, SOL.socket, SO_ERROR)
-    if (failure !== 0) throw new CallFailed('connect', failure)
-    return succeeded('connect', Math.min(result, -1))
+    throw new CallFailed('connect', failure === 0 ? errno : failure)
   } catch (error) {
     libc().close(fd)
     throw error

@@ -10,7 +10,6 @@ export type NativeSocket = Bun.Socket<TcpSocket> & {
   close(): void
   pause(): void
   resume(): void
-  setNoDelay(on: boolean): void
 }
 
 const EMPTY: readonly Uint8Array[] = []
@@ -139,8 +138,7 @@ export class TcpSocket implements StreamSocket {
     else this.#events?.drain()
   }
 
-  /** The kernel connects by itself; on this machine it has often finished before anybody waits. */
-  checkConnected(): void {
+  #checkConnected(): void {
     const { onConnected, descriptor } = this
     if (onConnected === undefined || descriptor === undefined) return
     if (connectionState(descriptor) !== TCP_STATE.established) return
@@ -163,7 +161,7 @@ export class TcpSocket implements StreamSocket {
     },
     drain({ data: self }: NativeSocket): void {
       if (self.onConnected === undefined) self.#flush()
-      else self.checkConnected()
+      else self.#checkConnected()
     },
     end({ data: self }: NativeSocket): void {
       self.#takeEnd()
@@ -199,7 +197,7 @@ export class TcpSocket implements StreamSocket {
   }
 }
 
-export const IPPROTO_TCP = 6
+const IPPROTO_TCP = 6
 const TCP_INFO = 11
 export const TCP_STATE = { established: 1, synSent: 2, closed: 7 } as const
 
