@@ -28,7 +28,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     argv: ['node_modules/.bin/biome', 'ci', '--error-on-warnings', '--colors=off', '.'],
   },
   { kind: 'check', name: 'build', argv: [BUN, 'scripts/build.ts'] },
-  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 5_000, files: 4, wall: 60 },
+  { kind: 'suite', name: 'unit', folder: './src', testTimeout: 15_000, files: 4, wall: 120 },
   { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },

@@ -37,7 +37,7 @@ conformance('P21 nothing of pen’s state can be read or entered by others, what
 conformance(
   'P21 a stranger can neither read, signal, trace nor enter a running sandbox; its owner can see it',
   async box => {
-    const run = box.start(['/bin/sh', '-c', 'echo secret > /tmp/secret; echo up; sleep 3'], {
+    const run = box.start(['/bin/sh', '-c', 'echo secret > /tmp/secret; echo up; sleep 30'], {
       through: 'exec "$@"',
     })
     await run.printed('up')
@@ -87,7 +87,7 @@ conformance(
 
 conformance('P21 two sandboxes do not see each other', async box => {
   const other = box.directory(join(box.home, 'other'))
-  const first = box.start(['/bin/sh', '-c', 'echo s > /tmp/mine; echo s > /dev/shm/mine; echo up; sleep 3'], {
+  const first = box.start(['/bin/sh', '-c', 'echo s > /tmp/mine; echo s > /dev/shm/mine; echo up; sleep 30'], {
     through: 'exec "$@"',
   })
   await first.printed('up')

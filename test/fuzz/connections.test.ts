@@ -119,7 +119,7 @@ test('P17 whatever both ends do, nothing reaches the wrong server, nothing stays
   await eventually(() => world.gateway.stats().open === 0, 10_000)
   expect(world.gateway.stats()).toMatchObject({ undecided: 0, dialling: 0, accepted: SESSIONS })
   expect([world.evil.seen, world.strays]).toEqual([[], []])
-  await eventually(() => world.up.seen.every(one => one.closed))
+  await eventually(() => world.up.seen.every(one => one.closed), 10_000)
 
   const told = () => {
     const ends = new Map<number, string[]>()
@@ -129,7 +129,7 @@ test('P17 whatever both ends do, nothing reaches the wrong server, nothing stays
     return new Set([...ends.values()].map(kinds => kinds.join(' ')))
   }
   // The last goodbye may still be on its way to the gateway.
-  await eventually(() => !told().has('allowed'))
+  await eventually(() => !told().has('allowed'), 10_000)
   const stories = told()
   const possible = ['denied', 'allowed closed', 'allowed failed', 'allowed denied', 'allowed closed denied']
   expect([...stories].filter(story => !possible.includes(story))).toEqual([])

@@ -124,9 +124,11 @@ describe('64 KiB made to be slow are answered at once', () => {
       expect(input.length).toBeLessThanOrEqual(65536)
       check(input)
       const times = Array.from({ length: 3 }, () => {
-        const start = performance.now()
+        // The processor's time, not the clock's: a busy machine is not a slow reader.
+        const before = process.cpuUsage()
         check(input)
-        return performance.now() - start
+        const { user, system } = process.cpuUsage(before)
+        return (user + system) / 1000
       })
       expect(Math.min(...times)).toBeLessThan(100)
     })
