@@ -124,7 +124,7 @@ const tools: Field<List<string>> = {
 const netGrants = grants<AllowRule>(meet, meeting)
 
 /** Weakest first. "auto" is never less than "process", and may be more: see `backend/probe.ts`. */
-const STRENGTH: readonly Isolation[] = ['soft', 'process', 'auto', 'container', 'gvisor', 'vm']
+export const STRENGTH: readonly Isolation[] = ['soft', 'process', 'auto', 'container', 'gvisor', 'vm']
 
 export const FIELDS: Fields = {
   profile: words(PROFILE_NAMES),
