@@ -113,6 +113,11 @@ describe('a path in a config', () => {
     expect(made('out/id_rsa', 'user', linked)).toEqual(refused)
     expect(made('out/id_rsa', 'untrusted', linked)).toEqual(refused)
     expect(made('/h/u/ws/out', 'untrusted', linked)).toEqual(refused)
+    // The agent can make such a link after the user has named the place, in whatever spelling.
+    for (const text of ['/h/u/ws/out', '/h/u/ws/out/id_rsa', '~/ws/out']) {
+      expect(made(text, 'user', linked)).toEqual(refused)
+    }
+    expect(made('/h/u/.ssh/id_rsa', 'user', linked)).toBe('/h/u/.ssh/id_rsa')
     expect(made('up/ws/src', 'untrusted', linked)).toBe('/h/u/ws/src')
     expect(made('up', 'untrusted', linked)).toEqual(refused)
     expect(made('in/x', 'untrusted', linked)).toBe('/h/u/ws/src/x')

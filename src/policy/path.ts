@@ -88,9 +88,11 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
   const found = locateOrSay(made.value, world)
   if (!found.ok) return found
   const { real } = found.value
-  // A path written out in full is the user's wish; from a document that the agent can write it is nobody's.
-  if ((!explicit || trust === 'untrusted') && !isWithin(real, world.workspace)) {
-    const why = isWithin(made.value, world.workspace)
+  // A path written out in full is the user's wish; from a document that the agent can write it is nobody's. But what lies
+  // in the workspace as written is the agent's to turn into a link, however the user wrote it: that leads nowhere else.
+  const isBeneath = isWithin(made.value, world.workspace)
+  if ((!explicit || isBeneath || trust === 'untrusted') && !isWithin(real, world.workspace)) {
+    const why = isBeneath
       ? `the path is a link that leads out of the workspace, to ${real}`
       : 'the path leads out of the workspace'
     return { ok: false, why, cure: 'if that is what you want, write the absolute path in your own config' }
