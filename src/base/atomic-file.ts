@@ -2,6 +2,7 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fchownSync,
   fsyncSync,
   openSync,
   readdirSync,
@@ -16,6 +17,10 @@ export interface WriteOptions {
   readonly mode?: number
   /** Asked when everything is ready, in the last moment: true leaves the file as it is. */
   readonly unless?: () => boolean
+  /** What to call it, where the path leads through an open directory and would tell a person nothing. */
+  readonly name?: string
+  /** Whose it becomes, when that is not us. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 /**
@@ -26,12 +31,12 @@ export interface WriteOptions {
 export function writeFileAtomically(
   path: string,
   bytes: Uint8Array | string,
-  { mode = 0o600, unless }: WriteOptions = {},
+  { mode = 0o600, unless, name = path, owner }: WriteOptions = {},
 ): boolean {
   const directory = dirname(path)
   const temporary = `${temporaryPrefix(path)}${crypto.randomUUID()}.tmp`
   try {
-    writeNewFile(temporary, typeof bytes === 'string' ? Buffer.from(bytes) : bytes, mode)
+    writeNewFile(temporary, typeof bytes === 'string' ? Buffer.from(bytes) : bytes, mode, owner)
     if (unless?.() === true) {
       removeQuietly(temporary)
       return false
@@ -39,9 +44,9 @@ export function writeFileAtomically(
     renameSync(temporary, path)
   } catch (error) {
     removeQuietly(temporary)
-    throw notWritten(path, error)
+    throw notWritten(name, error)
   }
-  syncDirectory(directory, path)
+  syncDirectory(directory, name)
   return true
 }
 
@@ -57,11 +62,12 @@ export function removeLeftovers(path: string): void {
 
 const LEFTOVER = /^[0-9a-f-]{36}\.tmp$/
 
-function writeNewFile(path: string, bytes: Uint8Array, mode: number): void {
+function writeNewFile(path: string, bytes: Uint8Array, mode: number, owner: WriteOptions['owner']): void {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
   const fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode & 0o600)
   try {
     for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+    if (owner !== undefined) fchownSync(fd, owner.uid, owner.gid)
     fchmodSync(fd, mode)
     fsyncSync(fd)
   } finally {

@@ -5,6 +5,8 @@ export interface ReadLimits {
   readonly maxBytes: number
   /** For files that may grant something: anyone else who could have written it decides in the user's name. */
   readonly owner?: 'self-or-root'
+  /** What to call it, where the path leads through an open directory and would tell a person nothing. */
+  readonly name?: string
 }
 
 /**
@@ -12,8 +14,9 @@ export interface ReadLimits {
  * a pipe that never ends, a device or a terabyte of holes. It is opened once and everything is asked of the
  * descriptor, so what was checked is what is read. Returns undefined when there is no such file.
  */
-export function readRegularFile(path: string, limits: ReadLimits): Buffer | undefined {
-  const fd = open(path)
+export function readRegularFile(from: string, limits: ReadLimits): Buffer | undefined {
+  const path = limits.name ?? from
+  const fd = open(from, path)
   if (fd === undefined) return undefined
   try {
     const stats = fstatSync(fd)
@@ -32,12 +35,12 @@ export function readRegularFile(path: string, limits: ReadLimits): Buffer | unde
   }
 }
 
-function open(path: string): number | undefined {
-  if (path.includes('\0')) throw refused(path, 'has a NUL byte in its name', 'choose another name')
+function open(from: string, path: string): number | undefined {
+  if (from.includes('\0')) throw refused(path, 'has a NUL byte in its name', 'choose another name')
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   try {
     // Close-on-exec is set by the runtime; O_NONBLOCK so that a pipe without a writer cannot hold us.
-    return openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+    return openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
   } catch (error) {
     const errno = errnoOf(error)
     if (errno === 'ENOENT') return undefined
