@@ -71,6 +71,12 @@ export function pipe(): readonly [number, number] {
   return [ends[0] ?? -1, ends[1] ?? -1]
 }
 
+/** A file in memory, without a name on any disk. */
+export function memoryFile(): number {
+  const MEMFD_CREATE = process.arch === 'arm64' ? 279 : 319
+  return systemCall('memfd_create', MEMFD_CREATE, cString('pen'), 1 /* MFD_CLOEXEC */)
+}
+
 const SIGCHLD = 17
 const SIG_IGN = 1n
 

@@ -1,5 +1,5 @@
 /** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
-import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
@@ -9,7 +9,7 @@ import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../back
 import { capabilities } from './capabilities.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
-import { pipe } from './libc.ts'
+import { memoryFile, pipe } from './libc.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { holdMapping, Staging, USERNS_HINT } from './staging.ts'
 import { BwrapStatus } from './status.ts'
@@ -189,11 +189,9 @@ function requireTool(name: string, what: string): string {
   })
 }
 
-const O_TMPFILE = 0o20200000
-
 /** Bytes for a child, without a name on any disk. */
 function temporary(undo: UndoStack): number {
-  const fd = openSync('/dev/shm', O_TMPFILE | constants.O_RDWR, 0o600)
+  const fd = memoryFile()
   undo.push('temporary', () => closeSync(fd))
   return fd
 }
