@@ -17,22 +17,35 @@ export type Edit = (config: JsonObject) => JsonObject
 const MOST_TRIES = 10
 
 /** Returns whether anything changed. */
-export async function editLiveConfig(project: Project, edit: Edit): Promise<boolean> {
-  const file = `${project.stateDir}/config.json`
-  makeStateDirectory(project.stateDir)
+export const editLiveConfig = (project: Project, edit: Edit): Promise<boolean> =>
+  rewriteLiveConfig(project, before => {
+    const document = before === undefined ? { version: 1 } : readJson(before, liveConfig(project)).value
+    const edited = edit(document as JsonObject)
+    return before !== undefined && edited === document ? before : printJson(edited, {}, before)
+  })
+
+export const liveConfig = (project: Project): string => `${project.stateDir}/config.json`
+
+/**
+ * What `make` says takes the place of the live config, if it is one. `make` may be asked again, when an editor has saved
+ * meanwhile, and may throw: then everything stays as it is. Returns whether anything changed.
+ */
+export async function rewriteLiveConfig(
+  project: Project,
+  make: (before: Buffer | undefined) => Buffer | string,
+): Promise<boolean> {
+  const file = liveConfig(project)
   const isPublicSuffix = await publicSuffixTest(['*'])
-  return await withLock(file, () => {
-    for (const path of [file, `${file}.before`]) removeLeftovers(path)
+  return await whileLocked(project, () => {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const before = readLive(file)
-      const document = before === undefined ? { version: 1 } : readJson(before, file).value
-      const text = printJson(edit(document as JsonObject))
-      if (before?.toString('utf8') === text) return false
+      const bytes = Buffer.from(make(before))
+      if (before?.equals(bytes) === true) return false
       const check = { name: 'live config', trust: 'user' as const, world: project.world, isPublicSuffix }
-      parseLayer(readJson(Buffer.from(text), file), check)
+      parseLayer(readJson(bytes, file), check)
       if (before !== undefined) writeFileAtomically(`${file}.before`, before)
       // An editor knows nothing of the lock: what it saved meanwhile is not to be lost, but edited in turn.
-      if (writeFileAtomically(file, text, { unless: () => !isSame(readLive(file), before) })) return true
+      if (writeFileAtomically(file, bytes, { unless: () => !isSame(readLive(file), before) })) return true
     }
     throw new PenError('STATE', {
       what: 'the configuration changes faster than it can be edited',
@@ -42,10 +55,20 @@ export async function editLiveConfig(project: Project, edit: Edit): Promise<bool
   })
 }
 
-const readLive = (file: string): Buffer | undefined =>
+/** While no other pen writes the configuration of this project: the live one, or its `.pen/`. */
+export async function whileLocked<T>(project: Project, work: () => T): Promise<T> {
+  const file = liveConfig(project)
+  makeStateDirectory(project.stateDir)
+  return await withLock(file, () => {
+    for (const path of [file, `${file}.before`]) removeLeftovers(path)
+    return work()
+  })
+}
+
+export const readLive = (file: string): Buffer | undefined =>
   readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
 
-const isSame = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
+export const isSame = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
 function makeStateDirectory(dir: string): void {
@@ -59,6 +82,21 @@ function makeStateDirectory(dir: string): void {
       cause: error,
     })
   }
+}
+
+/** The entries of text lists as what they mean: a part of the document beside them. */
+export function foldLists(
+  config: JsonObject,
+  lists: { readonly http: readonly string[]; readonly tcp: readonly string[] },
+): JsonObject {
+  return (['http', 'tcp'] as const).reduce(
+    (folded, key) =>
+      editNetworkList(folded, key, list => {
+        const added = [...new Set(lists[key])].filter(text => !list.includes(text))
+        return added.length === 0 ? list : [...list, ...added]
+      }),
+    config,
+  )
 }
 
 /** The list at `network.<key>` with `change` applied; an emptied list is left out, because `[]` would say "remove all". */

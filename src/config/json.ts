@@ -56,10 +56,10 @@ function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
 }
 
 /**
- * Two-space layout with a final line feed. What it prints, `readJson` reads as the same value within the same
+ * Laid out like the file whose place it takes, else with two spaces. What it prints, `readJson` reads as the same value within the same
  * limits; a value of which that is not true is refused, so that pen never writes a file it cannot read again.
  */
-export function printJson(value: JsonValue, limits: JsonLimits = {}): string {
+export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint8Array): string {
   const refuse = (why: string, hint: string, cause?: unknown) =>
     new PenError('CONFIG_VALUE', { what: `this cannot be written as configuration: ${why}`, hint, cause })
   const known = (_key: string, part: unknown): unknown => {
@@ -67,11 +67,16 @@ export function printJson(value: JsonValue, limits: JsonLimits = {}): string {
       throw refuse(`${Object.is(part, -0) ? '-0' : String(part)} is no value of JSON`, 'use another value')
     return part
   }
-  const text = `${JSON.stringify(value, known, 2)}\n`
+  const text = `${JSON.stringify(value, known, indentOf(like))}\n`
   try {
     readJson(new TextEncoder().encode(text), 'output', limits)
   } catch (error) {
     throw error instanceof PenError ? refuse(error.message, error.hint ?? '', error) : error
   }
   return text
+}
+
+/** The first step inwards is how deep its author indents. */
+function indentOf(like: Uint8Array | undefined): string {
+  return (like && /\n([ \t]{1,8})\S/.exec(new TextDecoder().decode(like))?.[1]) ?? '  '
 }

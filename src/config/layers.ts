@@ -34,10 +34,8 @@ export async function readLayers(
   project: Project,
   { flags, offline, untrusted }: ReadOptions,
 ): Promise<Layers> {
-  const { world, stateDir } = project
-  const live = find(`${stateDir}/config.json`, 'user')
-  const http = find(`${stateDir}/http-allowlist.txt`, 'user')
-  const tcp = find(`${stateDir}/network-allowlist.txt`, 'user')
+  const { world } = project
+  const { live, http, tcp } = findLive(project)
   const asked =
     untrusted === undefined ? find(`${world.workspace}/agent-permissions.json`, 'untrusted') : undefined
   const said = Object.keys(flags).length === 0 ? undefined : flags
@@ -49,6 +47,13 @@ export async function readLayers(
   const layers = await understand({ live, http, tcp, asked, said }, world)
   return { trusted: [...layers.trusted, ...last], untrusted: untrusted ?? layers.untrusted }
 }
+
+/** The user's own documents: what is in force when a sandbox starts. */
+export const findLive = ({ stateDir }: Project) => ({
+  live: find(`${stateDir}/config.json`, 'user'),
+  http: find(`${stateDir}/http-allowlist.txt`, 'user'),
+  tcp: find(`${stateDir}/network-allowlist.txt`, 'user'),
+})
 
 const OFFLINE: Layer = {
   name: 'command line',

@@ -49,7 +49,7 @@ export const ownPolicy = ({ project, merged }: Loaded): Promise<Policy> => compi
 const compileFor = async (project: Project, settings: Settings): Promise<Policy> =>
   compile(settings, project.world.workspace, await groupRules(settings, project))
 
-async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
+export async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
   const names = new Set(settings['network.groups']?.items.map(item => item.rule) ?? [])
   const out = new Map<string, ResolvedGroup>()
   // Offline asks no package manager: whatever a group holds, nothing of it is allowed.

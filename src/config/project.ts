@@ -42,6 +42,17 @@ export function findProject(directory?: string): Project {
       break
     }
   }
+  return describe(workspace, cwd, home, state)
+}
+
+/** The current directory itself, whatever pen knows above it: for the command that makes it a project. */
+export function projectHere(directory?: string): Project {
+  const home = findHome()
+  const cwd = currentDirectory(directory)
+  return describe(cwd, cwd, home, locate(`${home}/.pen`).real as HostPath)
+}
+
+function describe(workspace: HostPath, cwd: HostPath, home: HostPath, state: HostPath): Project {
   const id = sandboxId(workspace)
   checkWorkspace(workspace, home, [state, locate(`${state}/sandboxes/${id}`).real as HostPath])
   return {
