@@ -25,6 +25,7 @@ const mountInside = (): Promise<ExitCode> =>
 const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
+  ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
   ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')

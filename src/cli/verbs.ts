@@ -13,6 +13,7 @@ export const VERBS: VerbTable = {
   allow: () => import('./allow.ts'),
   deny: () => import('./deny.ts'),
   forget: () => import('./forget.ts'),
+  doctor: () => import('./doctor.ts'),
   help: () => import('./help.ts'),
   version: () => import('./version.ts'),
 }

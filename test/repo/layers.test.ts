@@ -24,7 +24,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['backend', 'limits', 'gateway', 'broker', 'audit', 'config', 'plan', 'policy', 'wire', 'base'],
   // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
   inner: ['wire', 'base'],
+  // Tries the parts of a sandbox one by one, each by the code that a run would use: so it sees all of them.
+  doctor: ['sandbox', 'backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   cli: [
+    'doctor',
     'sandbox',
     'backend',
     'limits',

@@ -1,0 +1,42 @@
+/** Everything the doctor tries, in order: what others stand on comes first. */
+
+import { checkBubblewrap } from './bubblewrap.ts'
+import { checkLimits } from './cgroups.ts'
+import { checkDoor } from './door.ts'
+import { checkEngines } from './engines.ts'
+import { checkFileSystems } from './file-systems.ts'
+import type { Finding } from './finding.ts'
+import { checkHostDns } from './host-dns.ts'
+import { checkIdMapping } from './id-mapping.ts'
+import { checkKernel } from './kernel.ts'
+import { checkLandlock } from './landlock.ts'
+import { checkLeftovers } from './leftovers.ts'
+import type { Machine } from './machine.ts'
+import { checkPolicy } from './policy.ts'
+import { checkSandbox } from './sandbox.ts'
+import { checkTools } from './tools.ts'
+import { checkUserNamespaces } from './user-namespaces.ts'
+
+export interface Check {
+  /** For progress: what is being tried. */
+  readonly name: string
+  readonly run: (machine: Machine) => Promise<readonly Finding[]>
+}
+
+export const CHECKS: readonly Check[] = [
+  { name: 'the kernel', run: machine => checkKernel(machine) },
+  { name: 'tools', run: checkTools },
+  { name: 'user namespaces', run: checkUserNamespaces },
+  { name: 'bubblewrap', run: checkBubblewrap },
+  { name: 'Landlock', run: machine => checkLandlock(machine) },
+  // Before anything is run: a run takes away what others left.
+  { name: 'leftovers', run: checkLeftovers },
+  { name: 'limits', run: checkLimits },
+  { name: 'id-mapped mounts', run: checkIdMapping },
+  { name: 'file systems', run: checkFileSystems },
+  { name: 'the network of a sandbox', run: checkDoor },
+  { name: 'name servers', run: checkHostDns },
+  { name: 'the policy', run: checkPolicy },
+  { name: 'engines', run: checkEngines },
+  { name: 'pen run', run: checkSandbox },
+]

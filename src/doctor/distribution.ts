@@ -1,0 +1,75 @@
+/** Which distribution this is, and how something is installed on it. */
+import { readFileSync } from 'node:fs'
+
+export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
+
+export interface Distribution {
+  readonly id: string
+  readonly name: string
+  /** Undefined where pen does not know how packages are called. */
+  readonly installer: Installer | undefined
+}
+
+/** Nearest first: a derivative names its ancestors in ID_LIKE. */
+const INSTALLERS: Readonly<Record<string, Installer>> = {
+  debian: 'apt',
+  ubuntu: 'apt',
+  fedora: 'dnf',
+  rhel: 'dnf',
+  centos: 'dnf',
+  arch: 'pacman',
+  alpine: 'apk',
+  suse: 'zypper',
+  opensuse: 'zypper',
+  'opensuse-leap': 'zypper',
+  'opensuse-tumbleweed': 'zypper',
+}
+
+const COMMANDS: Readonly<Record<Installer, string>> = {
+  apt: 'apt-get install',
+  dnf: 'dnf install',
+  pacman: 'pacman -S',
+  apk: 'apk add',
+  zypper: 'zypper install',
+}
+
+/** Packages that are called otherwise than on Debian. */
+const CALLED: Readonly<Record<string, Partial<Record<Installer, string>>>> = {
+  iproute2: { dnf: 'iproute' },
+  'util-linux': { apk: 'util-linux-misc setpriv' },
+  'qemu-system-x86': { dnf: 'qemu-kvm', pacman: 'qemu-base', apk: 'qemu-system-x86_64' },
+}
+
+/** `/etc/os-release` is the administrator's; a line that is no assignment is passed over. */
+export function parseOsRelease(text: string): Distribution {
+  const fields = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const [, key, value] = /^([A-Z_]+)=(.*)$/.exec(line.trim()) ?? []
+    if (key !== undefined) fields.set(key, (value ?? '').replace(/^(["'])(.*)\1$/, '$2'))
+  }
+  const id = fields.get('ID') ?? 'linux'
+  const ancestors = [id, ...(fields.get('ID_LIKE') ?? '').split(/\s+/)]
+  const known = ancestors.find(name => Object.hasOwn(INSTALLERS, name))
+  return {
+    id,
+    name: fields.get('PRETTY_NAME') ?? fields.get('NAME') ?? id,
+    installer: known === undefined ? undefined : INSTALLERS[known],
+  }
+}
+
+export function thisDistribution(): Distribution {
+  for (const file of ['/etc/os-release', '/usr/lib/os-release'])
+    try {
+      return parseOsRelease(readFileSync(file, 'utf8'))
+    } catch {
+      // The next one.
+    }
+  return parseOsRelease('')
+}
+
+/** Packages are named as on Debian. */
+export function installLine({ installer }: Distribution, ...packages: readonly string[]): string {
+  const names = packages.map(name => (installer && CALLED[name]?.[installer]) ?? name).join(' ')
+  if (installer === undefined) return `install ${names} by the package manager of this system`
+  return `sudo ${COMMANDS[installer]} ${names}`
+}

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryProject, withHome } from '../../test/temporary-project.ts'
+import { plain } from '../cli/colour.ts'
+import { doctorText } from '../cli/doctor.ts'
+import { describe as describeLimits } from './cgroups.ts'
+import { judge } from './door.ts'
+import { examine } from './examine.ts'
+import { fails, ok, weak } from './finding.ts'
+import { checkKernel } from './kernel.ts'
+import { checkLandlock } from './landlock.ts'
+import type { Machine } from './machine.ts'
+import { judgeStatus, toldBy } from './sandbox.ts'
+
+const quiet = { env: {}, onCheck: () => undefined }
+
+describe('an examination', () => {
+  test('goes on after a check that throws or never ends, and both are told as failures', async () => {
+    using project = temporaryProject()
+    const { findings } = await withHome(project.home, () =>
+      examine({
+        ...quiet,
+        checkLimitMs: 50,
+        checks: [
+          { name: 'one that throws', run: () => Promise.reject(new Error('broken')) },
+          { name: 'one that hangs', run: () => new Promise(() => undefined) },
+          { name: 'one that works', run: () => Promise.resolve([ok('fine', 'fine')]) },
+        ],
+      }),
+    )
+    expect(findings.map(({ id, status }) => `${id} ${status}`)).toEqual([
+      'one-that-throws fails',
+      'one-that-hangs fails',
+      'fine ok',
+    ])
+    expect(findings[0]?.why).toBe('broken')
+  })
+
+  test('gives its checks a directory of their own, and leaves nothing of it', async () => {
+    using project = temporaryProject()
+    let seen: Machine | undefined
+    const look = {
+      name: 'look',
+      run: (machine: Machine) => {
+        seen = machine
+        writeFileSync(join(machine.scratch ?? '', 'file'), '')
+        return Promise.resolve([])
+      },
+    }
+    await withHome(project.home, () => examine({ ...quiet, checks: [look] }))
+    expect(seen?.scratch?.startsWith(`${project.home}/.pen-${process.pid}-`)).toBe(true)
+    expect(existsSync(seen?.scratch ?? '')).toBe(false)
+    expect(readdirSync(project.home)).toEqual(['project'])
+  })
+
+  test('takes away what a killed one left, and nothing of one that lives', async () => {
+    using project = temporaryProject()
+    const dead = join(project.home, '.pen-4194305-1-doctor')
+    const others = ['.pen-x-1-doctor', '.pen-4194305-1-other', 'pen-4194305-1-doctor']
+    for (const path of [dead, ...others.map(name => join(project.home, name))]) mkdirSync(path)
+    await withHome(project.home, () => examine({ ...quiet, checks: [] }))
+    expect(readdirSync(project.home).sort()).toEqual([...others, 'project'].sort())
+  })
+})
+
+describe('what is told', () => {
+  test('has hostile text spelled out, and ends with whether pen run works', () => {
+    const text = doctorText([ok('a', 'x\u001b[2J'), weak('b', 'y', 'w\nz', 'c')], true, plain)
+    expect(text).toBe(
+      'ok     a: x\\u001b[2J\nweak   b: y\n       w\\u000az\n       cure: c\n\npen run works here: 1 ok, 1 weak, 0 failed',
+    )
+    expect(doctorText([fails('a', 'x')], false, plain)).toContain('pen run does not work here')
+  })
+
+  test('of a run that failed is its own error, or else its last line', () => {
+    expect(toldBy('bwrap: no\n{"error":{"code":"GAP","what":"w","at":null,"hint":"h"}}\n')).toEqual({
+      what: 'w',
+      hint: 'h',
+    })
+    expect(toldBy('one\ntwo\n')).toEqual({ what: 'two', hint: undefined })
+  })
+
+  test('of the command’s status is whether it was filtered and without privileges', () => {
+    const status = (seccomp: number, caps: string, no = 1) =>
+      ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']
+        .map(name => `${name}:\t${caps}\n`)
+        .join('')
+        .concat(`NoNewPrivs:\t${no}\nSeccomp:\t${seccomp}\n`)
+    const none = '0000000000000000'
+    const said = (text: string) => judgeStatus(text).map(({ status: one }) => one)
+    expect(said(status(2, none))).toEqual(['ok', 'ok'])
+    expect(said(status(0, none))).toEqual(['fails', 'ok'])
+    expect(said(status(2, '0000000000000001'))).toEqual(['ok', 'fails'])
+    expect(said(status(2, none, 0))).toEqual(['ok', 'fails'])
+    expect(said('')).toEqual(['fails', 'fails'])
+  })
+})
+
+test('a door is well only with an answer, a refusal that was told, and its record', () => {
+  const record = { kind: 'connection-denied', name: 'doctor.example', port: 443 } as never
+  const told = { address: '198.18.0.1', said: 'HTTP/1.1 403 Forbidden' }
+  expect(judge(told, [record], true).status).toBe('ok')
+  expect(judge(told, [], true).why).toBe('the refusal was not recorded')
+  expect(judge({ ...told, said: '' }, [record], true).status).toBe('fails')
+  expect(judge({ address: undefined, said: '' }, [], true).why).toContain('did not answer')
+})
+
+test('limits are weak when memory, processors or processes are only watched', () => {
+  const files = { files: 'kernel', disk: 'watchdog', output: 'watchdog', wall: 'watchdog' } as const
+  const held = { memory: 'kernel', cpus: 'kernel', pids: 'kernel', ...files } as const
+  expect(describeLimits({ how: 'cgroup-v2', holds: held }).status).toBe('ok')
+  const watched = describeLimits({ how: 'watchdog', holds: { ...held, memory: 'watchdog' } })
+  expect([watched.status, watched.what.includes('pen watches memory')]).toEqual(['weak', true])
+})
+
+test('an old kernel is weak, another system fails, and Landlock may be absent', async () => {
+  const statusOf = async (found: Promise<readonly { status: string }[]>) => (await found)[0]?.status
+  expect(await statusOf(checkKernel(undefined, '6.1.0', 'linux'))).toBe('ok')
+  expect(await statusOf(checkKernel(undefined, '5.10.0-30', 'linux'))).toBe('weak')
+  expect(await statusOf(checkKernel(undefined, '23.1', 'darwin'))).toBe('fails')
+  expect(await statusOf(checkLandlock(undefined, 0))).toBe('weak')
+  expect(await statusOf(checkLandlock(undefined, 3))).toBe('ok')
+})

@@ -1,0 +1,36 @@
+/** What the doctor says of one thing. */
+
+/** `fails`: `pen run` would not work. `weak`: it works, with less than it could have. */
+export type Status = 'ok' | 'weak' | 'fails'
+
+export interface Finding {
+  /** Stable, for programs: `user-namespaces`, `tool-nft`. */
+  readonly id: string
+  readonly status: Status
+  /** What was tried, and what came of it. May hold hostile text: the verb escapes it. */
+  readonly what: string
+  readonly why?: string | undefined
+  /** What to do about it on this distribution. */
+  readonly cure?: string | undefined
+}
+
+export const ok = (id: string, what: string, why?: string): Finding => ({ id, status: 'ok', what, why })
+
+export const weak = (id: string, what: string, why?: string, cure?: string): Finding => ({
+  id,
+  status: 'weak',
+  what,
+  why,
+  cure,
+})
+
+export const fails = (id: string, what: string, why?: string, cure?: string): Finding => ({
+  id,
+  status: 'fails',
+  what,
+  why,
+  cure,
+})
+
+/** The last line of what a tool said, which is where most of them put the reason. */
+export const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.trim() ?? ''

@@ -1,0 +1,61 @@
+/** Who listens on a port of the host, as far as this user may know. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readKernelFile } from '../base/kernel-file.ts'
+
+const TCP_LISTEN = '0A'
+/** More processes than this are not looked at. */
+const MOST_PROCESSES = 5000
+
+/** The inodes of sockets that are bound to the port, from `/proc/net/{tcp,udp}` and their likes for IPv6. */
+export function socketsAt(port: number, text: string, kind: 'tcp' | 'udp'): string[] {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return text
+    .split('\n')
+    .slice(1)
+    .map(line => line.trim().split(/\s+/))
+    .filter(fields => fields[1]?.endsWith(wanted) && (kind === 'udp' || fields[3] === TCP_LISTEN))
+    .flatMap(fields => fields[9] ?? [])
+}
+
+/** Names of programs; `another user’s program` for those that this user may not look into. */
+export function ownersOf(port: number): string[] {
+  const inodes = new Set(
+    (['tcp', 'tcp6', 'udp', 'udp6'] as const).flatMap(table => {
+      try {
+        return socketsAt(port, readKernelFile(`/proc/net/${table}`), table.startsWith('tcp') ? 'tcp' : 'udp')
+      } catch {
+        return []
+      }
+    }),
+  )
+  if (inodes.size === 0) return []
+  const names = new Set<string>()
+  for (const pid of readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .slice(0, MOST_PROCESSES))
+    for (const inode of socketsOf(pid)) if (inodes.delete(inode)) names.add(nameOf(pid))
+  if (inodes.size > 0) names.add('another user’s program')
+  return [...names]
+}
+
+function socketsOf(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
+      try {
+        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
+      } catch {
+        return []
+      }
+    })
+  } catch {
+    return []
+  }
+}
+
+function nameOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  } catch {
+    return `process ${pid}`
+  }
+}

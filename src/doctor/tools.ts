@@ -1,0 +1,57 @@
+/** Programs of the host that pen starts, with their versions. Bubblewrap has a check of its own. */
+import { findTool } from '../base/find-tool.ts'
+import { installLine } from './distribution.ts'
+import { type Finding, fails, ok, weak } from './finding.ts'
+import type { Machine } from './machine.ts'
+import { askVersion } from './version.ts'
+
+interface Tool {
+  readonly name: string
+  readonly package: string
+  readonly needed: boolean
+  readonly use: string
+  /** Asked for its version: a shell and the like have none to tell. */
+  readonly tells?: boolean
+}
+
+const TOOLS: readonly Tool[] = [
+  { name: 'sh', package: 'dash', needed: true, use: 'starts every sandbox' },
+  { name: 'cat', package: 'coreutils', needed: true, use: 'carries output' },
+  { name: 'unshare', package: 'util-linux', needed: true, use: 'makes namespaces', tells: true },
+  { name: 'nsenter', package: 'util-linux', needed: true, use: 'enters namespaces', tells: true },
+  { name: 'nft', package: 'nftables', needed: true, use: 'maps the ports of a sandbox', tells: true },
+  {
+    name: 'prlimit',
+    package: 'util-linux',
+    needed: false,
+    use: 'bounds the processes of a sandbox where no cgroup does',
+    tells: true,
+  },
+  { name: 'setpriv', package: 'util-linux', needed: false, use: 'does that as another user', tells: true },
+  {
+    name: 'setsid',
+    package: 'util-linux',
+    needed: false,
+    use: 'gives interactive programs job control',
+    tells: true,
+  },
+  { name: 'git', package: 'git', needed: false, use: 'is what most sandboxes work with', tells: true },
+]
+
+export async function checkTools({ distribution }: Machine): Promise<readonly Finding[]> {
+  return await Promise.all(
+    TOOLS.map(async ({ name, package: from, needed, use, tells }) => {
+      const id = `tool-${name}`
+      const path = findTool(name)
+      if (path === undefined)
+        return (needed ? fails : weak)(
+          id,
+          `${name} is not installed, or not where only root could have put it`,
+          `it ${use}`,
+          installLine(distribution, from),
+        )
+      const version = tells ? await askVersion(path) : undefined
+      return ok(id, version === undefined ? path : `${path} ${version}`)
+    }),
+  )
+}

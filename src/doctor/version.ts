@@ -1,0 +1,38 @@
+/** Versions as tools print them. */
+import { capture } from '../base/spawn.ts'
+
+export type Version = readonly number[]
+
+/** The first thing that looks like one: `podman version 4.3.1`, `nftables v1.0.6 (Lester Gooch #5)`, `1.1.5+ds1`. */
+export function findVersion(text: string): string | undefined {
+  return /(?:^|[^0-9.])(\d+(?:\.\d+)+)/.exec(text)?.[1]
+}
+
+export const parseVersion = (text: string): Version => text.split('.').map(Number)
+
+/** Negative when `a` is older. What is not written is 0. */
+export function compareVersions(a: Version, b: Version): number {
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+const TIME_LIMIT_MS = 3000
+
+/** What a program of the host says of itself; undefined when it says nothing in time. */
+export async function askVersion(program: string): Promise<string | undefined> {
+  try {
+    const { stdout, stderr, ended } = await capture([program, '--version'], {
+      // Some of them look for a home, and would make one where they are.
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/nonexistent' },
+      timeoutMs: TIME_LIMIT_MS,
+      maxOutput: 64 * 1024,
+      cwd: '/',
+    })
+    return ended === 'exit' ? findVersion(stdout || stderr) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,217 @@
+/** The doctor and `pen run` agree: with pieces of the machine taken away, each in a mount namespace of the test's own. */
+import { expect } from 'bun:test'
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+import { isRoot, PEN } from './launcher.ts'
+
+interface Report {
+  readonly version: number
+  readonly works: boolean
+  readonly ok: boolean
+  readonly findings: readonly {
+    readonly id: string
+    readonly status: 'ok' | 'weak' | 'fails'
+    readonly what: string
+    readonly why: string | null
+    readonly cure: string | null
+  }[]
+}
+
+interface Asked {
+  readonly code: number | null
+  readonly report: Report
+  readonly of: (id: string) => Report['findings'][number] | undefined
+}
+
+/** `change` happens first, as root, where only this call sees it. */
+function pen(box: Box, args: readonly string[], change = '', cwd = box.project) {
+  const words = [...box.launcher.who.become, PEN, ...args]
+  const [program = '', ...rest] =
+    change === '' ? words : ['unshare', '-m', 'sh', '-ec', `${change}; exec "$@"`, 'sh', ...words]
+  return spawnSync(program, rest, { cwd, env: box.env(), encoding: 'utf8', timeout: 60_000 })
+}
+
+function doctor(box: Box, change = '', flags: readonly string[] = [], cwd = box.project): Asked {
+  const { status, stdout, stderr } = pen(box, ['doctor', '--json', ...flags], change, cwd)
+  if (stdout === '') throw new Error(stderr)
+  const report = JSON.parse(stdout) as Report
+  return { code: status, report, of: id => report.findings.find(finding => finding.id === id) }
+}
+
+/** The doctor's verdict is that of `pen run` itself. */
+function agrees(box: Box, change: string): Asked {
+  const asked = doctor(box, change)
+  const ran = pen(box, ['run', '--', 'true'], change)
+  expect([asked.code === 0, asked.report.works]).toEqual([ran.status === 0, ran.status === 0])
+  return asked
+}
+
+const everything = (box: Box) => [...box.listing(), ...readdirSync(join(box.home, '.pen')).sort()]
+const missing = (path: string) => `mount --bind /dev/null "$(readlink -f ${path})"`
+const failing = ({ report }: Asked) =>
+  report.findings.filter(({ status }) => status === 'fails').map(({ id }) => id)
+/** Cgroups that a doctor made, wherever they are. */
+const cgroups = () =>
+  spawnSync('find', ['/sys/fs/cgroup', '-maxdepth', '6', '-type', 'd', '-name', 'pen-*-doctor'], {
+    encoding: 'utf8',
+  }).stdout
+const asRoot = { only: () => isRoot }
+
+conformance('P20 the doctor says that pen run works where it does, and leaves nothing behind', async box => {
+  const before = everything(box)
+  const asked = agrees(box, '')
+  expect([asked.code, failing(asked)]).toEqual([0, []])
+  for (const id of [
+    'kernel',
+    'user-namespaces',
+    'bubblewrap',
+    'network',
+    'run',
+    'seccomp',
+    'privileges',
+    'state',
+  ])
+    expect([id, asked.of(id)?.status]).toEqual([id, 'ok'])
+  expect(everything(box)).toEqual([...before.filter(name => name !== 'sandboxes'), 'sandboxes'])
+})
+
+conformance('P4 on a machine that never ran pen, the doctor leaves not even a directory', async box => {
+  const home = box.directory(join(box.root, 'fresh'))
+  const project = box.directory(join(home, 'project'))
+  const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
+  const { status } = spawnSync(program, rest, { cwd: project, env: box.env({ HOME: home }) })
+  expect([status, readdirSync(home), readdirSync(project), cgroups()]).toEqual([0, ['project'], [], ''])
+})
+
+conformance(
+  'P20 the doctor names what is missing, with the command that installs it, and pen run fails too',
+  async box => {
+    const nft = agrees(box, missing('/usr/sbin/nft'))
+    expect([nft.code, nft.of('tool-nft')?.status, nft.of('network')?.status]).toEqual([1, 'fails', 'fails'])
+    expect(nft.of('tool-nft')?.cure).toContain('nftables')
+    const bwrap = agrees(box, missing('/usr/bin/bwrap'))
+    expect([bwrap.code, bwrap.of('bubblewrap')?.status]).toEqual([1, 'fails'])
+    expect(bwrap.of('bubblewrap')?.cure).toMatch(/(apt-get install|dnf install|pacman -S|apk add) bubblewrap/)
+    // What one check needs and others do not: they still say what they found.
+    expect([bwrap.of('network')?.status, bwrap.of('user-namespaces')?.status]).toEqual(['ok', 'ok'])
+    const git = agrees(box, missing('/usr/bin/git'))
+    expect([git.code, git.of('tool-git')?.status]).toEqual([0, 'weak'])
+  },
+  asRoot,
+)
+
+conformance(
+  'P20 where no user namespace can be made the doctor says why, and how to allow them',
+  async box => {
+    const script = `mkfifo ../go
+      unshare -U sh -c 'read x <../go; exec "$@"' sh \
+        sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"' sh "$@" &
+      until [ "$(readlink /proc/$!/ns/user)" != "$(readlink /proc/self/ns/user)" ]; do sleep 0.01; done
+      for map in uid_map gid_map; do echo 0 0 4294967295 > /proc/$!/$map; done
+      echo > ../go; wait $!`
+    const words = [...box.launcher.who.become, PEN, 'doctor', '--json']
+    const { status, stdout } = spawnSync('sh', ['-c', script, 'sh', ...words], {
+      cwd: box.project,
+      env: box.env(),
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    const { findings, works } = JSON.parse(stdout) as Report
+    const found = findings.find(({ id }) => id === 'user-namespaces')
+    expect([status, works, found?.status]).toEqual([1, false, 'fails'])
+    expect([found?.why, found?.cure?.includes('user.max_user_namespaces=15000')]).toEqual([
+      'user.max_user_namespaces is 0',
+      true,
+    ])
+  },
+  asRoot,
+)
+
+conformance(
+  'P20 root that cannot give itself away is told so by the doctor',
+  async box => {
+    const words = ['--bounding-set=-sys_admin', '--inh-caps=-sys_admin', PEN, 'doctor', '--json']
+    const { status, stdout } = spawnSync('setpriv', words, {
+      cwd: box.project,
+      env: box.env(),
+      encoding: 'utf8',
+    })
+    const { findings } = JSON.parse(stdout) as Report
+    expect([status, findings.find(({ id }) => id === 'id-mapped-mounts')?.status]).toEqual([1, 'fails'])
+  },
+  { only: ({ who }) => isRoot && who.uid === 0 },
+)
+
+conformance(
+  'P20 a state that cannot be written fails, and one in order does not',
+  async box => {
+    const state = join(box.home, '.pen')
+    chmodSync(state, 0o500)
+    const locked = agrees(box, '')
+    expect([locked.code, locked.of('state')?.status]).toEqual([1, 'fails'])
+    chmodSync(state, 0o700)
+    expect(agrees(box, '').of('state')?.status).toBe('ok')
+  },
+  { only: ({ who }) => who.uid !== 0 },
+)
+
+conformance(
+  'P20 little room and a noexec project are weak: --strict fails, and otherwise they are told',
+  async box => {
+    const change = `mount -t tmpfs -o size=8m,mode=777,noexec none ${box.project}; chown ${box.launcher.who.uid} ${box.project}; cd ${box.project}`
+    const asked = doctor(box, change)
+    expect([asked.code, asked.of('project')?.status]).toEqual([0, 'weak'])
+    expect(asked.of('project')?.why).toMatch(/noexec.*little room/)
+    expect(doctor(box, change, ['--strict']).code).toBe(1)
+  },
+  asRoot,
+)
+
+conformance('P20 a policy that this machine cannot keep fails in its own project only', async box => {
+  box.file('agent-permissions.json', '{ "version": 1, "files": { "deny": ["**/secret"] } }')
+  const asked = agrees(box, '')
+  expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
+  expect(asked.of('policy')?.cure).toContain('--accept-gap deny-any-depth')
+  const other = box.directory(join(box.home, 'other'))
+  expect(doctor(box, '', [], other).of('policy')?.status).toBe('ok')
+  // The home is no project: the machine is examined all the same.
+  const home = doctor(box, '', [], box.home)
+  expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
+})
+
+conformance('P4 what a killed doctor left is gone after the next one', async box => {
+  const state = join(box.home, '.pen')
+  const before = readdirSync(state).sort()
+  for (const [signal, ms] of [
+    ['SIGKILL', 60],
+    ['SIGKILL', 200],
+    ['SIGINT', 150],
+  ] as const) {
+    const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
+    const child = spawn(program, rest, { cwd: box.project, env: box.env(), stdio: 'ignore' })
+    const ended = new Promise(resolve => child.once('exit', resolve))
+    await Bun.sleep(ms)
+    child.kill(signal)
+    await ended
+    // What it had started when it was killed ends by itself.
+    await Bun.sleep(500)
+    if (signal === 'SIGINT') expect(readdirSync(state).sort()).toEqual(before)
+    doctor(box)
+    expect([readdirSync(state).sort(), cgroups()]).toEqual([before, ''])
+  }
+})
+
+conformance('P20 the doctor shows hostile names escaped, and is refused inside a sandbox', async box => {
+  const cwd = join(box.home, 'a\u001b[2Jb')
+  mkdirSync(cwd)
+  lchownSync(cwd, box.launcher.who.uid, box.launcher.who.gid)
+  writeFileSync(join(cwd, 'x'), '')
+  const { stdout, status } = pen(box, ['doctor'], '', cwd)
+  expect([status, stdout.includes('\u001b'), stdout.includes('a\\u001b[2Jb')]).toEqual([0, false, true])
+  const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
+  const inside = spawnSync(program, rest, { cwd: box.project, env: box.env({ AGENT_IN_SANDBOX: '1' }) })
+  expect(inside.status).toBe(125)
+})
