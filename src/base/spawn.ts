@@ -40,6 +40,31 @@ export async function capture(argv: readonly string[], options: CaptureOptions):
   return await collect(child, program, options)
 }
 
+/**
+ * Runs a program of the user's own on this terminal, to its end: with the user's environment, because it acts for nobody
+ * else. Ctrl-C is for the program: pen outlives it, and tells what came of it.
+ */
+export async function runOnTerminal(
+  argv: readonly string[],
+  options: { readonly env: Readonly<Record<string, string | undefined>>; readonly cwd: string },
+): Promise<{ readonly code: number | null }> {
+  const [program, ...args] = checked(argv)
+  const { spawn } = await import('node:child_process')
+  const ignore = () => {}
+  for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)
+  try {
+    const child = start(program, () =>
+      spawn(program, args, { env: { ...options.env }, cwd: options.cwd, stdio: 'inherit' }),
+    )
+    return await new Promise((resolve, reject) => {
+      child.once('error', error => reject(notStarted(program, error)))
+      child.once('exit', code => resolve({ code }))
+    })
+  } finally {
+    for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.off(signal, ignore)
+  }
+}
+
 function checked(argv: readonly string[]): [string, ...string[]] {
   const [program, ...args] = argv
   if (program === undefined || !isAbsolute(program))

@@ -1,6 +1,7 @@
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { planData, policyData } from '../plan/data.ts'
-import { planText, projectDocument, showExpansion } from '../plan/show.ts'
+import { planText } from '../plan/show.ts'
+import { projectDocument, showExpansion } from '../plan/show-policy.ts'
 import type { Prepared } from '../sandbox/prepare.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { policyFlags } from './policy-flags.ts'

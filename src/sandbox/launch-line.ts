@@ -1,7 +1,7 @@
 /** One line before a run: what holds it, and who had a say. */
 
 import type { Plan } from '../plan/plan.ts'
-import { projectDocument, showExpansion } from '../plan/show.ts'
+import { projectDocument, showExpansion } from '../plan/show-policy.ts'
 import type { Merged } from '../policy/merge.ts'
 
 /** Texts come from the policy; names in them were checked when it was parsed. */

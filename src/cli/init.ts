@@ -1,0 +1,40 @@
+import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { jsonFlag } from './flag-spec.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'init',
+  summary: 'Make the current directory a project: write its .pen/config.json and the live config',
+  details:
+    'The profile is coding; package sources are allowed as groups where the files of the project call for them. A .pen/ that is there already is left alone: it takes effect by pen config apply only.',
+  flags: jsonFlag,
+  examples: [{ line: 'pen init', does: 'once in each project; a second time it changes nothing' }],
+  async run({ flags, terminal }) {
+    const { projectHere } = await import('../config/project.ts')
+    const { initialize } = await import('../config/initialize.ts')
+    const { schemaText } = await import('./config-schema.ts')
+    const project = projectHere()
+    const done = await initialize(project, schemaText())
+    if (flags.json) terminal.printJson({ ...done, project: project.world.workspace })
+    else for (const line of inWords(done, project.world.workspace)) terminal.print(printable(line, 4096))
+    return EXIT.ok
+  },
+})
+
+type Done = Awaited<ReturnType<typeof import('../config/initialize.ts').initialize>>
+
+function inWords({ wrote, live, groups, differs }: Done, workspace: string): string[] {
+  const said = [
+    ...groups.map(({ name, because }) => `allowed: group ${name}, because of ${because}`),
+    ...(live === 'written' ? [`in force: ${workspace}`] : []),
+  ]
+  if (wrote) return [`written: ${workspace}/.pen/config.json`, ...said, ...hints(live, differs)]
+  return [`already initialized: ${workspace}/.pen`, ...said, ...hints(live, differs)]
+}
+
+function hints(live: Done['live'], differs: boolean): string[] {
+  if (live === 'absent')
+    return ['nothing of it is in force: look at it with pen config diff, then pen config apply']
+  return differs ? ['it is not what is in force: see pen config diff'] : []
+}
