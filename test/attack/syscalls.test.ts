@@ -34,6 +34,9 @@ interface How {
 }
 
 /** Runs argv in bubblewrap alone, without the rest of pen: what holds here, the filter holds. */
+/** A clone may lie in /tmp, which the sandbox has for itself. */
+const BUN_MOUNT = ['--ro-bind', process.execPath, process.execPath]
+
 function inBwrap(
   argv: readonly string[],
   { filter, filterFor = arch, user }: How,
@@ -164,7 +167,7 @@ describe('ordinary programs under the filter', () => {
   ]
   for (const [name, script] of programs)
     onBwrap(`P12 ${name} works`, () => {
-      const { status, stderr } = inBwrap(['sh', '-ec', script], { filter: { exec: 'any' } })
+      const { status, stderr } = inBwrap(['sh', '-ec', script], { filter: { exec: 'any' } }, BUN_MOUNT)
       expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
     })
 

@@ -87,9 +87,12 @@ conformance(
 
 conformance('P21 two sandboxes do not see each other', async box => {
   const other = box.directory(join(box.home, 'other'))
-  const first = box.start(['/bin/sh', '-c', 'echo s > /tmp/mine; echo s > /dev/shm/mine; echo up; sleep 30'], {
-    through: 'exec "$@"',
-  })
+  const first = box.start(
+    ['/bin/sh', '-c', 'echo s > /tmp/mine; echo s > /dev/shm/mine; echo up; sleep 30'],
+    {
+      through: 'exec "$@"',
+    },
+  )
   await first.printed('up')
   const { stdout } = await box.sh(
     `find /tmp /dev/shm /home/agent ${box.project} -type f 2>/dev/null; pgrep sleep; kill -9 -1 2>/dev/null; ls -A`,

@@ -52,6 +52,10 @@ export async function startRaw(argv: readonly string[], options: RawOptions = {}
       String(1 << 30),
       '--tmpfs',
       '/tmp',
+      // A clone may lie there.
+      '--ro-bind',
+      process.execPath,
+      process.execPath,
       ...(options.writable ?? []).flatMap(path => ['--bind', path, path]),
       '--json-status-fd',
       String(statusFd),
