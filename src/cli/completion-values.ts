@@ -1,0 +1,72 @@
+/** What may stand for a value: by the word that help shows for it, or by the flag. A test finds what has no row. */
+
+import { NOTHING, type Offer, words } from './candidate.ts'
+import type { FlagSpec } from './flag-spec.ts'
+import { limitExamples } from './limit-examples.ts'
+import type { VerbTable } from './verb.ts'
+
+export interface Context {
+  readonly table: VerbTable
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export const CONTEXT: Context = { table: {}, env: process.env }
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+type Source = (current: string, context: Context) => Promise<Offer> | Offer
+
+const PATHS: Source = () => ({ is: 'paths' })
+const lately = () => import('./lately.ts')
+const refused: Source = async () => words((await lately()).refusedHosts(), 'refused lately')
+
+const configKey: Source = async () => words((await import('./config-keys.ts')).configKeys())
+
+/** Values of flags, by what stands for them in help. */
+export const VALUES: Readonly<Record<string, Source>> = {
+  PATH: PATHS,
+  'HOST:PORT': refused,
+  'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  'KEY=VALUE': current => limitExamples(current),
+  NAME: async () => words((await import('./gap-names.ts')).gapNames()),
+  ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
+  // Read from another command's output, and never guessed.
+  'sha256:…': () => NOTHING,
+}
+
+/** Words that are no flags, by verb and name. */
+export const WORDS: Readonly<Record<string, Source>> = {
+  'allow target': refused,
+  'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
+  'forget target': async () => words((await lately()).ruledHosts(), 'in the live config'),
+  'policy explain subject': (current, context) =>
+    /^[./~]/.test(current) ? PATHS(current, context) : refused(current, context),
+  'config get key': configKey,
+  'config set key': configKey,
+  // As many kinds as there are keys: what is wrong is told with the right form.
+  'config set value': () => NOTHING,
+  'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
+  'completion shell': () => words(SHELLS),
+}
+
+const DURATIONS = ['30s', '10m', '1h', '8h', '1d']
+
+export async function valueOffer(
+  spec: Exclude<FlagSpec, { kind: 'boolean' }>,
+  current: string,
+  context: Context,
+): Promise<Offer> {
+  if (spec.kind === 'choice') return words(spec.choices)
+  if (spec.kind === 'duration') return words(DURATIONS)
+  return (await rowOf(VALUES, spec.value)?.(current, context)) ?? NOTHING
+}
+
+export const positionalOffer = async (
+  verb: string,
+  name: string,
+  current: string,
+  context: Context,
+): Promise<Offer> => (await rowOf(WORDS, `${verb} ${name}`)?.(current, context)) ?? NOTHING
+
+const rowOf = (rows: Readonly<Record<string, Source>>, key: string): Source | undefined =>
+  Object.hasOwn(rows, key) ? rows[key] : undefined
