@@ -14,9 +14,9 @@ export const CONTEXT: Context = { table: {}, env: process.env }
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 
-type Source = (current: string, context: Context) => Promise<Offer> | Offer
+type Source = (current: string, context: Context) => Promise<Offer>
 
-const PATHS: Source = () => ({ is: 'paths' })
+const PATHS: Source = async () => ({ is: 'paths' })
 const lately = () => import('./lately.ts')
 const refused: Source = async () => words((await lately()).refusedHosts(), 'refused lately')
 
@@ -26,12 +26,12 @@ const configKey: Source = async () => words((await import('./config-keys.ts')).c
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
-  'NAME[=VALUE]': (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
-  'KEY=VALUE': current => limitExamples(current),
+  'NAME[=VALUE]': async (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  'KEY=VALUE': async current => limitExamples(current),
   NAME: async () => words((await import('./gap-names.ts')).gapNames()),
   ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
   // Read from another command's output, and never guessed.
-  'sha256:…': () => NOTHING,
+  'sha256:…': async () => NOTHING,
 }
 
 /** Words that are no flags, by verb and name. */
@@ -39,14 +39,14 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
   'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
   'forget target': async () => words((await lately()).ruledHosts(), 'in the live config'),
-  'policy explain subject': (current, context) =>
-    /^[./~]/.test(current) ? PATHS(current, context) : refused(current, context),
+  'policy explain subject': async (current, context) =>
+    /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
   'config get key': configKey,
   'config set key': configKey,
   // As many kinds as there are keys: what is wrong is told with the right form.
-  'config set value': () => NOTHING,
-  'help verb': (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
-  'completion shell': () => words(SHELLS),
+  'config set value': async () => NOTHING,
+  'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
+  'completion shell': async () => words(SHELLS),
 }
 
 const DURATIONS = ['30s', '10m', '1h', '8h', '1d']
@@ -58,15 +58,22 @@ export async function valueOffer(
 ): Promise<Offer> {
   if (spec.kind === 'choice') return words(spec.choices)
   if (spec.kind === 'duration') return words(DURATIONS)
-  return (await rowOf(VALUES, spec.value)?.(current, context)) ?? NOTHING
+  return await ask(VALUES, spec.value, current, context)
 }
 
-export const positionalOffer = async (
+export const positionalOffer = (
   verb: string,
   name: string,
   current: string,
   context: Context,
-): Promise<Offer> => (await rowOf(WORDS, `${verb} ${name}`)?.(current, context)) ?? NOTHING
+): Promise<Offer> => ask(WORDS, `${verb} ${name}`, current, context)
 
-const rowOf = (rows: Readonly<Record<string, Source>>, key: string): Source | undefined =>
-  Object.hasOwn(rows, key) ? rows[key] : undefined
+async function ask(
+  rows: Readonly<Record<string, Source>>,
+  key: string,
+  current: string,
+  context: Context,
+): Promise<Offer> {
+  const source = Object.hasOwn(rows, key) ? rows[key] : undefined
+  return source === undefined ? NOTHING : await source(current, context)
+}
