@@ -49,7 +49,7 @@ export async function readProposal(project: Project): Promise<Proposal> {
     policiesOf({ ...live, live: next }, project),
   ])
   const differences = comparePolicies(before.own, then.own)
-  const known = new Set(differences.map(nameOf))
+  const known = new Set(differences.filter(({ widens }) => widens).map(nameOf))
   const elsewhere = PROFILE_NAMES.flatMap(profile =>
     comparePolicies(before.on(profile), then.on(profile))
       .filter(difference => difference.widens && !known.has(nameOf(difference)))

@@ -1,38 +1,10 @@
 import { expect } from 'bun:test'
-import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import { isRoot, PEN } from './launcher.ts'
-
-interface Done {
-  readonly code: number | null
-  readonly stderr: string
-}
-
-/** One command of pen in the project, as the box's user; `around` are words before it. */
-function start(box: Box, args: readonly string[], around: readonly string[] = []) {
-  const [program = '', ...rest] = [...box.launcher.who.become, ...around, PEN, ...args]
-  const child = spawn(program, rest, {
-    cwd: box.project,
-    env: box.env(),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const said: Buffer[] = []
-  child.stderr.on('data', (data: Buffer) => said.push(data))
-  const ended = new Promise<Done>(resolve =>
-    child.once('close', code => resolve({ code, stderr: Buffer.concat(said).toString() })),
-  )
-  return { child, ended }
-}
-const pen = (box: Box, ...args: string[]): Promise<Done> => start(box, args).ended
-
-const stateDir = (box: Box): string => {
-  const sandboxes = join(box.home, '.pen/sandboxes')
-  return join(sandboxes, readdirSync(sandboxes)[0] ?? '')
-}
-const configOf = (box: Box): string => join(stateDir(box), 'config.json')
+import { CALLS, configOf, inject, leftovers, pen, start, stateDir } from './pen-command.ts'
 
 interface Config {
   readonly limits?: { readonly pids: number }
@@ -41,10 +13,6 @@ interface Config {
 /** Throws when it is not a whole document. */
 const config = (box: Box): Config => JSON.parse(readFileSync(configOf(box), 'utf8')) as Config
 const allowed = (box: Box): readonly string[] => config(box).network?.http ?? []
-/** Whatever is beside the config and its backup. */
-const leftovers = (box: Box): string[] =>
-  readdirSync(stateDir(box)).filter(name => !['config.json', 'config.json.before', 'audit'].includes(name))
-
 const host = (name: string, i: number): string => `${name}${i}.example.com:443`
 const hosts = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, i) => host(name, i))
@@ -88,20 +56,6 @@ conformance('P19 one that is slow to write is waited for by the next', async box
   expect((await first.ended).code).toBe(0)
   expect(allowed(box)).toEqual([host('first', 0), host('slow', 0), host('fast', 0)])
 })
-
-/** The calls of an edit, in the order in which they come: lock, backup, config, and what follows. */
-const CALLS = ['flock', 'fsync', 'rename', 'unlink', 'fchmod']
-const inject = (call: string, what: string, nth: number) => [
-  'strace',
-  '-f',
-  '-qq',
-  '-o',
-  '/dev/null',
-  '-e',
-  `trace=${call}`,
-  '-e',
-  `inject=${call}:${what}:when=${nth}`,
-]
 
 conformance(
   'P19 SIGKILL at any call of an edit leaves the old or the new, and the next command is not held up',

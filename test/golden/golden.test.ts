@@ -4,7 +4,8 @@
  *   command                  what is typed, in the project's directory
  *   config.json              the live config; also http-allowlist.txt and network-allowlist.txt beside it
  *   agent-permissions.json   what the project asks for
- *   project-config.json      the project's own .pen/config.json, which takes no effect
+ *   project-config.json      the project's own .pen/config.json, which takes no effect by itself
+ *   writes                   files that the command may write, shown at the end; the live config is `live/config.json`
  *   tree                     files and directories of the project: `src/x`, `dir/`, `link -> target`; `~/…` is in the home
  *   env                      variables of the user, NAME=value a line
  *   expected.txt             what comes out: stdout, then stderr below a line
@@ -94,6 +95,18 @@ function normalise(text: string, project: TemporaryProject): string {
     .replace(/^gaps:\n(?! )/m, 'gaps: none\n')
 }
 
+/** The files that a case may write, by their place below the root; a line that ends in … is not shown. */
+function writable(folder: string, project: TemporaryProject) {
+  const root = (path: string) => path.slice(project.root.length + 1)
+  return lines(optional(join(folder, 'writes'))).map(line => {
+    const name = line.replace(/ …$/, '')
+    const path = name.startsWith('live/')
+      ? join(project.stateDir, name.slice(5))
+      : join(project.workspace, name)
+    return { name, path, at: [root(path), root(dirname(path))], isShown: name === line }
+  })
+}
+
 /** Every file, link and directory, with its content: asking pen must leave them as they were. */
 function snapshot(root: string): Map<string, string> {
   const out = new Map<string, string>()
@@ -116,7 +129,14 @@ describe('golden', () => {
 
     const { stdout, stderr, exitCode } = run(folder, project)
     const err = stderr.toString()
-    const out = normalise(stdout.toString() + (err === '' ? '' : `--- stderr\n${err}`), project)
+    const writes = writable(folder, project)
+    const written = writes
+      .filter(({ isShown }) => isShown)
+      .map(({ name: file, path }) => `--- ${file}\n${optional(path)}`)
+    const out = normalise(
+      stdout.toString() + (err === '' ? '' : `--- stderr\n${err}`) + written.join(''),
+      project,
+    )
     if (process.env['UPDATE_GOLDEN'] === '1') {
       writeFileSync(join(folder, 'expected.txt'), out)
       if (exitCode !== 0) writeFileSync(join(folder, 'exit'), `${exitCode}\n`)
@@ -126,8 +146,10 @@ describe('golden', () => {
     expect(out).not.toMatch(/^\s+at .*(\.ts:|node:|native)/m)
 
     const after = snapshot(project.root)
-    for (const [path, content] of before) expect([path, after.get(path)]).toEqual([path, content])
-    const fresh = [...after.keys()].filter(path => !before.has(path))
+    const expected = new Set(writes.flatMap(({ at }) => at))
+    for (const [path, content] of before)
+      if (!expected.has(path)) expect([path, after.get(path)]).toEqual([path, content])
+    const fresh = [...after.keys()].filter(path => !before.has(path) && !expected.has(path))
     expect(fresh.filter(path => !/^home\/\.pen(\/|$)/.test(path))).toEqual([])
   })
 })

@@ -16,6 +16,7 @@ const CONFIG = {
 function pen(config: object, ...args: string[]): { code: number; output: string } {
   using project = temporaryProject()
   project.writeLive('config.json', JSON.stringify(config))
+  project.write('.pen/config.json', '{"version":1,"env":{"API_KEY":"another"}}')
   const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, MAIN, ...args], {
     cwd: project.workspace,
     env: {
@@ -37,6 +38,13 @@ describe('no secret is printed', () => {
     [0, ['policy', 'explain', 'api.example.com:443']],
     [0, ['policy', 'explain', 'api.example.com:443', '--json']],
     [1, ['policy', 'explain', '/data', '--env', 'FLAG=canary-flag']],
+    [0, ['config', 'show']],
+    [0, ['config', 'show', '--json']],
+    [1, ['config', 'diff']],
+    [1, ['config', 'diff', '--json']],
+    [1, ['config', 'apply']],
+    [0, ['config', 'set', 'limits.pids', '9']],
+    [2, ['config', 'backup']],
     [2, ['plan', '--env', '1BAD=canary-flag']],
     [2, ['plan', '--env', 'PEN_X=canary-flag', '--json']],
   ] as const)('exit %d: pen %j', (code, args) => {
