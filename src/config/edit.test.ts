@@ -166,3 +166,23 @@ describe('the lock', () => {
     expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('cannot be locked (ENOENT)')
   })
 })
+
+describe('the form of the file', () => {
+  test.each(['  ', '    ', '\t'])('is kept by an edit: indented with %j', async indent => {
+    mkdirSync(project.stateDir, { recursive: true })
+    writeFileSync(file, `${JSON.stringify({ version: 1, limits: { pids: 9 } }, undefined, indent)}\n`, {
+      mode: 0o600,
+    })
+    await editLiveConfig(project, config => ({ ...config, user: 'host' }))
+    expect(readFileSync(file, 'utf8')).toBe(
+      `${JSON.stringify({ version: 1, limits: { pids: 9 }, user: 'host' }, undefined, indent)}\n`,
+    )
+  })
+
+  test('is left alone by an edit that changes nothing', async () => {
+    mkdirSync(project.stateDir, { recursive: true })
+    writeFileSync(file, '{"version":1 }', { mode: 0o600 })
+    expect(await editLiveConfig(project, config => config)).toBe(false)
+    expect(readFileSync(file, 'utf8')).toBe('{"version":1 }')
+  })
+})

@@ -41,6 +41,26 @@ forEachKind(
 )
 
 forEachKind(
+  'P16 what is applied from the project, after it was shown, holds in the sandbox that runs',
+  async (_world, project) => {
+    project.writeLive('config.json', config('other.test:80'))
+    project.write('.pen/config.json', config('allowed.test:80'))
+    const running = project.start(asking('http://allowed.test/'))
+    await until(() => last(running) === '403')
+    const digest = project.pen('config', 'diff').trimEnd().split('\n').at(-1) ?? ''
+    expect(project.pen('config', 'apply', '--yes', '--expect', digest)).toContain('applied for')
+    expect(await until(() => last(running) === '200')).toBeLessThan(1000)
+    project.pen('config', 'set', 'network.deny', 'allowed.test')
+    expect(await until(() => last(running) === '403')).toBeLessThan(1000)
+    await end(running)
+    expect(kinds(project, 'policy-changed').map(({ added, removed }) => [added, removed])).toEqual([
+      [['allowed.test:80'], ['other.test:80']],
+      [['deny allowed.test'], []],
+    ])
+  },
+)
+
+forEachKind(
   'P16 a narrowing ends the tunnels that it no longer allows, and no others',
   async (world, project) => {
     project.writeLive('config.json', config('allowed.test:7', 'allowed.test:80', 'both.test:7'))

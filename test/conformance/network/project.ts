@@ -149,8 +149,13 @@ export class Project {
 
   /** What `pen logs` shows the user. */
   logs(...flags: string[]): string {
+    return this.pen('logs', ...flags)
+  }
+
+  /** What another command of pen says, on the host. */
+  pen(...args: string[]): string {
     const words = [...this.#world.on('host', this.#user), 'env', '-C', this.workspace, `HOME=${this.home}`]
-    const [program = '', ...rest] = [...words, this.#world.pen, 'logs', ...flags]
+    const [program = '', ...rest] = [...words, this.#world.pen, ...args]
     return spawnSync(program, rest, { encoding: 'utf8' }).stdout
   }
 
