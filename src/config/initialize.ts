@@ -42,6 +42,7 @@ function writeProject(project: Project, text: string, schema: string): boolean {
   using directory = PenDirectory.openOrMake(project.world.workspace)
   directory.write('config.schema.json', schema)
   directory.write('config.json', text)
+  directory.settle()
   return true
 }
 

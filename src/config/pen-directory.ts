@@ -2,7 +2,16 @@
  * The project's `.pen/`, opened once. The agent, or whoever made the project, may have put a link in its place or in the
  * place of a file in it, and may be swapping them now: everything is asked of the open directory, and no link is followed.
  */
-import { closeSync, constants, fchownSync, lstatSync, mkdirSync, openSync, unlinkSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  unlinkSync,
+} from 'node:fs'
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
@@ -12,10 +21,15 @@ import { MAX_BYTES } from './source-text.ts'
 export const DOCUMENTS = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'] as const
 export type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
 
+/** Longer than a keeper takes to look. */
+const SETTLE_MS = 400
+
 export class PenDirectory {
   readonly path: string
   readonly #workspace: string
   readonly #fd: number
+  /** Made just now, where there was none. */
+  #isNew = false
 
   private constructor(workspace: string, fd: number) {
     this.path = `${workspace}/.pen`
@@ -60,6 +74,7 @@ export class PenDirectory {
     }
     const opened = PenDirectory.open(workspace)
     if (opened !== undefined) {
+      opened.#isNew = isNew
       const owner = isNew ? opened.#owner() : undefined
       if (owner !== undefined) fchownSync(opened.#fd, owner.uid, owner.gid)
       return opened
@@ -105,6 +120,25 @@ export class PenDirectory {
         what: `could not remove ${this.path}/${name} (${errnoOf(error) ?? 'unknown error'})`,
         hint: 'remove it yourself, then try again',
         cause: error,
+      })
+    }
+  }
+
+  /**
+   * A sandbox that runs, and was started where there was no `.pen/`, has a keeper that takes away what appears there: it
+   * cannot tell whose it is. So a new one is looked at again before anybody is told that it was written.
+   */
+  settle(): void {
+    if (!this.#isNew) return
+    const { dev, ino } = fstatSync(this.#fd)
+    for (let waited = 0; waited < SETTLE_MS; waited += 20) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+      const now = lstatSync(this.path, { throwIfNoEntry: false })
+      if (now?.dev === dev && now.ino === ino) continue
+      throw new PenError('STATE', {
+        what: `${this.path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
+        at: this.path,
+        hint: 'end the sandbox, then try again',
       })
     }
   }

@@ -205,3 +205,27 @@ conformance('P19 an editor that fails, or is overtaken, loses nothing', async bo
   const kept = /kept in (\S+\/config\.json)/.exec(overtaken.stderr)?.[1] ?? ''
   expect(readFileSync(kept, 'utf8')).toContain('6')
 })
+
+conformance(
+  'P3 a .pen/ that pen makes while a sandbox runs is taken for the sandbox’s, and told',
+  async box => {
+    const running = box.start(['/bin/sh', '-c', 'echo runs; sleep 5'])
+    await running.printed('runs')
+    await Bun.sleep(100)
+    for (const args of [['init'], ['config', 'set', 'limits.pids', '99'], ['config', 'backup']]) {
+      const { code, stderr } = await pen(box, ...args)
+      if (args[1] === 'set') expect(code).toBe(0)
+      else
+        expect([args, code, stderr]).toEqual([
+          args,
+          125,
+          expect.stringContaining('a sandbox of this project'),
+        ])
+    }
+    running.child.kill('SIGTERM')
+    await running.ended
+    // And its twin: without one it stays.
+    expect((await pen(box, 'config', 'backup')).code).toBe(0)
+    expect(existsSync(join(box.project, '.pen/config.json'))).toBe(true)
+  },
+)
