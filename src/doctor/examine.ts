@@ -1,14 +1,13 @@
 /** Runs every check, each bounded in time, and leaves nothing behind. */
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { UndoStack } from '../base/undo.ts'
 import { findHome, locate } from '../config/locate.ts'
 import { findProject, type Project } from '../config/project.ts'
-import { cgroupName, isAlive, ownerOf } from '../limits/cgroup-name.ts'
 import { CHECKS, type Check } from './checks.ts'
 import { type Distribution, thisDistribution } from './distribution.ts'
 import { type Finding, fails } from './finding.ts'
 import type { Machine } from './machine.ts'
-import { messageOf } from './message.ts'
+import { hintOf, messageOf } from './message.ts'
+import { makeScratch } from './scratch.ts'
 
 /** Longer than whatever a check itself waits for. */
 const CHECK_LIMIT_MS = 30_000
@@ -28,9 +27,10 @@ export interface ExamineOptions {
 
 export async function examine(options: ExamineOptions): Promise<Examination> {
   const undo = new UndoStack()
-  const machine = meet(options.env, undo)
   const signals = listen()
   try {
+    const machine = meet(options.env, undo)
+    if ('lacks' in machine) return { distribution: thisDistribution(), findings: [machine.lacks] }
     const findings: Finding[] = []
     for (const check of options.checks ?? CHECKS) {
       options.onCheck(check.name)
@@ -60,9 +60,16 @@ async function bounded(check: Check, machine: Machine, ms: number): Promise<read
   }
 }
 
-function meet(env: Machine['env'], undo: UndoStack): Machine {
-  const home = findHome()
-  const state = locate(`${home}/.pen`).real
+/** A home that cannot be used is a finding, and the last one: everything of pen's is in it. */
+function meet(env: Machine['env'], undo: UndoStack): Machine | { readonly lacks: Finding } {
+  let home: string
+  let state: string
+  try {
+    home = findHome()
+    state = locate(`${home}/.pen`).real
+  } catch (error) {
+    return { lacks: fails('home', messageOf(error), 'pen keeps its state there', hintOf(error)) }
+  }
   let project: Project | undefined
   let misplaced: unknown
   try {
@@ -72,32 +79,6 @@ function meet(env: Machine['env'], undo: UndoStack): Machine {
   }
   const scratch = makeScratch(home, state, undo)
   return { distribution: thisDistribution(), project, misplaced, home, state, scratch, env }
-}
-
-/** Where the state is, or would be: so that its file system is the one that is tried. */
-function makeScratch(home: string, state: string, undo: UndoStack): string | undefined {
-  const above = existsSync(state) ? state : home
-  sweep(above)
-  const scratch = `${above}/.${cgroupName('doctor')}`
-  try {
-    mkdirSync(scratch, { mode: 0o700 })
-    undo.push('scratch', () => rmSync(scratch, { recursive: true, force: true }))
-    return scratch
-  } catch {
-    return undefined
-  }
-}
-
-/** What a doctor left that was killed. */
-function sweep(above: string): void {
-  try {
-    for (const name of readdirSync(above)) {
-      const owner = /^\.pen-.*-doctor$/.test(name) ? ownerOf(name.slice(1)) : undefined
-      if (owner !== undefined && !isAlive(owner)) rmSync(`${above}/${name}`, { recursive: true, force: true })
-    }
-  } catch {
-    // Not ours to look at: nothing of ours is there.
-  }
 }
 
 interface Signals {

@@ -8,43 +8,45 @@ import { askVersion } from './version.ts'
 interface Tool {
   readonly name: string
   readonly package: string
-  readonly needed: boolean
+  /** By every run, by those of root, or by none. */
+  readonly needed: 'always' | 'by-root' | 'never'
   readonly use: string
   /** Asked for its version: a shell and the like have none to tell. */
   readonly tells?: boolean
 }
 
 const TOOLS: readonly Tool[] = [
-  { name: 'sh', package: 'dash', needed: true, use: 'starts every sandbox' },
-  { name: 'cat', package: 'coreutils', needed: true, use: 'carries output' },
-  { name: 'unshare', package: 'util-linux', needed: true, use: 'makes namespaces', tells: true },
-  { name: 'nsenter', package: 'util-linux', needed: true, use: 'enters namespaces', tells: true },
-  { name: 'nft', package: 'nftables', needed: true, use: 'maps the ports of a sandbox', tells: true },
+  { name: 'sh', package: 'dash', needed: 'always', use: 'starts every sandbox' },
+  { name: 'cat', package: 'coreutils', needed: 'by-root', use: 'carries output where root runs a sandbox' },
+  { name: 'unshare', package: 'util-linux', needed: 'always', use: 'makes namespaces', tells: true },
+  { name: 'nsenter', package: 'util-linux', needed: 'always', use: 'enters namespaces', tells: true },
+  { name: 'nft', package: 'nftables', needed: 'always', use: 'maps the ports of a sandbox', tells: true },
   {
     name: 'prlimit',
     package: 'util-linux',
-    needed: false,
+    needed: 'never',
     use: 'bounds the processes of a sandbox where no cgroup does',
     tells: true,
   },
-  { name: 'setpriv', package: 'util-linux', needed: false, use: 'does that as another user', tells: true },
+  { name: 'setpriv', package: 'util-linux', needed: 'never', use: 'does that as another user', tells: true },
   {
     name: 'setsid',
     package: 'util-linux',
-    needed: false,
+    needed: 'never',
     use: 'gives interactive programs job control',
     tells: true,
   },
-  { name: 'git', package: 'git', needed: false, use: 'is what most sandboxes work with', tells: true },
+  { name: 'git', package: 'git', needed: 'never', use: 'is what most sandboxes work with', tells: true },
 ]
 
 export async function checkTools({ distribution }: Machine): Promise<readonly Finding[]> {
+  const isRoot = process.getuid?.() === 0
   return await Promise.all(
     TOOLS.map(async ({ name, package: from, needed, use, tells }) => {
       const id = `tool-${name}`
       const path = findTool(name)
       if (path === undefined)
-        return (needed ? fails : weak)(
+        return (needed === 'always' || (needed === 'by-root' && isRoot) ? fails : weak)(
           id,
           `${name} is not installed, or not where only root could have put it`,
           `it ${use}`,

@@ -50,7 +50,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What only ever runs in the pen binary, which is Bun. */
-const KEEPER = ['backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner']
+const KEEPER = ['backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner', 'doctor']
 /** Takes Bun's way where Bun is, and Node's elsewhere; and what is loaded only by verbs that edit, never by the library. */
 const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
 /** The binary's own entry point: no library user imports it. */

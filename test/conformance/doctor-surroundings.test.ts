@@ -1,0 +1,82 @@
+/** What the doctor says of programs and services of the machine that are old, slow, or in the way. */
+import { expect } from 'bun:test'
+import { conformance } from './conformance.ts'
+import { agrees, doctor, failing, missing, NOBODY, program } from './doctor.ts'
+import { isRoot } from './launcher.ts'
+
+const asRoot = { only: () => isRoot }
+
+conformance(
+  'P20 the doctor and pen run agree on every program that pen starts, whichever is missing',
+  async box => {
+    for (const name of ['unshare', 'nsenter', 'prlimit', 'setpriv', 'setsid', 'cat']) {
+      // The test becomes the user by setpriv itself.
+      if (name === 'setpriv' && box.launcher.who.become.length > 0) continue
+      const asked = agrees(box, missing(`/usr/bin/${name}`))
+      expect([name, asked.of(`tool-${name}`)?.status]).not.toEqual([name, 'ok'])
+      expect([name, asked.of(`tool-${name}`)?.cure]).toEqual([name, expect.stringContaining('install')])
+    }
+  },
+  { ...asRoot, timeout: 60_000 },
+)
+
+conformance(
+  'P20 an engine with a known escape is weak, its successor is well, and neither keeps pen run from working',
+  async box => {
+    const old = doctor(box, program('podman', 'echo podman version 4.3.1'))
+    expect([old.code, old.of('engine-podman')?.status]).toEqual([0, 'weak'])
+    expect(old.of('engine-podman')?.why).toMatch(/pen does not use it yet.*CVE-2026-55686/)
+    expect(doctor(box, program('podman', 'echo podman version 4.3.1'), ['--strict']).code).toBe(1)
+    const mended = doctor(box, program('podman', 'echo podman version 5.7.1'))
+    expect(mended.of('engine-podman')?.status).toBe('ok')
+    const hostile = doctor(box, program('podman', 'printf "\\033[2J"; exit 3'))
+    expect([hostile.code, hostile.of('engine-podman')?.status]).toEqual([0, 'weak'])
+  },
+  asRoot,
+)
+
+conformance(
+  'P20 a program that never answers is waited for a few seconds, and meanwhile the doctor says what it tries',
+  async box => {
+    const began = performance.now()
+    const asked = doctor(box, program('docker', 'exec sleep 60'))
+    expect([asked.code, failing(asked)]).toEqual([0, []])
+    expect(performance.now() - began).toBeLessThan(12_000)
+    expect(asked.of('engine-docker')?.why).toContain('does not tell its version')
+    expect(asked.stderr).toContain('trying pen run …')
+  },
+  asRoot,
+)
+
+conformance(
+  'P20 name servers that do not answer are weak, and one that does is well',
+  async box => {
+    const silent = doctor(box)
+    expect([silent.code, silent.of('dns')?.status]).toEqual([0, 'weak'])
+    expect(silent.of('dns')?.what).toContain(NOBODY)
+    // Its own process, because this one waits for the doctor.
+    const server = Bun.spawn([process.execPath, '-e', `(${serve.toString()})('${NOBODY}')`], {
+      env: { BUN_BE_BUN: '1' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      await server.stdout.getReader().read()
+      expect(doctor(box).of('dns')?.status).toBe('ok')
+      expect(doctor(box).of('port-53')?.what).toContain('port 53 is held by')
+    } finally {
+      server.kill('SIGKILL')
+      await server.exited
+    }
+  },
+  asRoot,
+)
+
+/** Answers every question with "no such name". */
+function serve(at: string): void {
+  const socket = process.getBuiltinModule('node:dgram').createSocket('udp4')
+  socket.on('message', (query, from) => {
+    query.writeUInt16BE(0x8183, 2)
+    socket.send(query, from.port, from.address)
+  })
+  socket.bind(53, at, () => console.log('ready'))
+}

@@ -1,0 +1,70 @@
+/** Asks the doctor on a machine from which pieces were taken away, in a mount namespace of the test's own. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Box } from './box.ts'
+import { isRoot, PEN } from './launcher.ts'
+
+export interface Report {
+  readonly version: number
+  readonly works: boolean
+  readonly ok: boolean
+  readonly findings: readonly {
+    readonly id: string
+    readonly status: 'ok' | 'weak' | 'fails'
+    readonly what: string
+    readonly why: string | null
+    readonly cure: string | null
+  }[]
+}
+
+export interface Asked {
+  readonly code: number | null
+  readonly stderr: string
+  readonly report: Report
+  readonly of: (id: string) => Report['findings'][number] | undefined
+}
+
+/** Nobody outside is asked: a name server that is not there, on loopback. */
+export const NOBODY = '127.0.0.99'
+
+/** The same words in a mount namespace of their own, after `change`, which happens as root and which only they see. */
+export function inPrivate(box: Box, words: readonly string[], change = ''): [string, ...string[]] {
+  const [first = '', ...others] = words
+  if (!isRoot) return [first, ...others]
+  const resolvConf = join(box.root, 'resolv.conf')
+  writeFileSync(resolvConf, `nameserver ${NOBODY}\n`)
+  const script = `mount --bind ${resolvConf} "$(readlink -f /etc/resolv.conf)"\n${change}\nexec "$@"`
+  return ['unshare', '-m', 'sh', '-ec', script, 'sh', ...words]
+}
+
+export function pen(box: Box, args: readonly string[], change = '', cwd = box.project) {
+  const [program, ...rest] = inPrivate(box, [...box.launcher.who.become, PEN, ...args], change)
+  return spawnSync(program, rest, { cwd, env: box.env(), encoding: 'utf8', timeout: 60_000 })
+}
+
+export function doctor(box: Box, change = '', flags: readonly string[] = [], cwd = box.project): Asked {
+  const { status, stdout, stderr } = pen(box, ['doctor', '--json', ...flags], change, cwd)
+  if (stdout === '') throw new Error(stderr)
+  const report = JSON.parse(stdout) as Report
+  return { code: status, stderr, report, of: id => report.findings.find(finding => finding.id === id) }
+}
+
+/** The doctor's verdict is that of `pen run` itself. */
+export function agrees(box: Box, change: string): Asked {
+  const asked = doctor(box, change)
+  const ran = pen(box, ['run', '--', 'true'], change)
+  expect([change, asked.code === 0, asked.report.works]).toEqual([change, ran.status === 0, ran.status === 0])
+  return asked
+}
+
+/** A program that is there and is none. */
+export const missing = (path: string) => `mount --bind /dev/null "$(readlink -f ${path})"`
+export const failing = ({ report }: Asked) =>
+  report.findings.filter(({ status }) => status === 'fails').map(({ id }) => id)
+
+/** A program in `/usr/local/bin`, where nothing else is then, with the user's other programs elsewhere. */
+export const program = (name: string, script: string) =>
+  `mount -t tmpfs -o mode=755 none /usr/local/bin
+   printf '%s\\n' '#!/bin/sh' '${script}' > /usr/local/bin/${name}; chmod 755 /usr/local/bin/${name}`
