@@ -5,7 +5,11 @@ import { printRule } from './net-rule.ts'
 import { parseLayer } from './parse.ts'
 import type { HostPath, PathWorld, Trust } from './path.ts'
 
-const LINKS: Readonly<Record<string, string>> = { '/h/u/ws/out': '/etc', '/alias': '/h/u/ws' }
+const LINKS: Readonly<Record<string, string>> = {
+  '/h/u/ws/out': '/etc',
+  '/alias': '/h/u/ws',
+  '/data/out': '/h/u/.ssh',
+}
 
 const world: PathWorld = {
   workspace: '/h/u/ws' as HostPath,
@@ -146,6 +150,22 @@ describe('one bad entry refuses the whole document', () => {
     ],
   ])('%s', (text, message) => {
     expect(refusal(text)).toStartWith(message)
+  })
+
+  test('a link that the sandbox could have made in a place it may write is not followed out of it', () => {
+    for (const text of [
+      '{"files":{"write":["/data"],"read":["/data/out"]}}',
+      '{"files":{"write":["/data","/data/out/id_rsa"]}}',
+      '{"files":{"write":["/data"]},"mounts":[{"host":"/data/out","at":"/m"}]}',
+      '{"files":{"read":["/data/out"]},"mounts":[{"host":"/data","at":"/m","mode":"rw"}]}',
+    ])
+      expect([text, refusal(text)]).toEqual([text, expect.stringContaining('leads out of /data, which the')])
+    // Where it may not write, the link is the user's own.
+    const { 'files.read': read } = parse('{"files":{"read":["/data","/data/out","/data/in"]}}')
+    expect(read?.items.map(({ rule }) => rule.path as string)).toEqual(['/data', '/h/u/.ssh', '/data/in'])
+    expect(
+      parse('{"files":{"write":["/data"],"read":["/data/in","/h/u/.ssh"]}}')['files.read']?.items.length,
+    ).toBe(2)
   })
 
   test('an untrusted document names nothing outside the workspace, and may name what is inside', () => {

@@ -129,7 +129,39 @@ class LayerParser {
     const settings = Object.fromEntries(
       Object.entries(said).filter(([, value]) => value !== undefined),
     ) as Settings
+    this.#checkNested(config, settings)
     return { name: this.#context.name, trust: this.#context.trust, settings }
+  }
+
+  /**
+   * What the sandbox can write it can make a link, and the next run would follow it: a path that is written as lying in a
+   * place that this layer opens for writing must not lead out of that place.
+   */
+  #checkNested({ files = {}, mounts = [] }: ConfigDocument, said: Settings): void {
+    const writable = [
+      ...(said['files.write']?.items ?? []).map(({ rule }) => rule.path as string),
+      ...(said.mounts?.items ?? []).flatMap(({ rule }) =>
+        rule.kind === 'host' && rule.mode === 'rw' ? [rule.host as string] : [],
+      ),
+    ]
+    if (writable.length === 0) return
+    const check = (path: DocumentPath, text: string): void => {
+      const { world } = this.#context
+      const written = absolute(text, world)
+      if (!written.ok || !writable.some(place => place !== written.value && isWithin(written.value, place)))
+        return
+      const real = locateOrSay(written.value, world)
+      if (!real.ok) return
+      for (const place of writable)
+        if (isWithin(written.value, place) && !isWithin(real.value.real, place))
+          this.#refuse(path, text, {
+            why: `the path is a link that leads out of ${place}, which the sandbox may write, to ${real.value.real}`,
+            cure: 'name the place that it leads to',
+          })
+    }
+    for (const key of ['read', 'write'] as const)
+      for (const [i, text] of (files[key] ?? []).entries()) check(['files', key, i], text)
+    for (const [i, mount] of mounts.entries()) if ('host' in mount) check(['mounts', i], mount.host)
   }
 
   /** Few of a thousand rules are ever asked for their line: it is looked up then. */
