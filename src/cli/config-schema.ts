@@ -1,5 +1,6 @@
 import schema from '../../docs/reference/config.schema.json'
 import { EXIT } from '../base/error.ts'
+import { jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
 
 /** As it is shipped, to the byte. */
@@ -8,7 +9,7 @@ export const schemaText = (): string => `${JSON.stringify(schema, undefined, 2)}
 export const verb = defineVerb({
   name: 'config schema',
   summary: 'Print the JSON schema of config.json and agent-permissions.json, for editors',
-  flags: {},
+  flags: jsonFlag,
   examples: [{ line: 'pen config schema > config.schema.json', does: 'a file to point "$schema" at' }],
   insideSandbox: 'allow',
   async run({ terminal }) {

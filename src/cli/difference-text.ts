@@ -7,6 +7,9 @@ import type { Paint } from './colour.ts'
 /** A line is named where it stands in the project: elsewhere the person did not look. */
 const PROPOSED = '/.pen/config.json'
 
+/** As long as a document may be. */
+const LONGEST = 65_536
+
 const SIGNS = { added: '+', removed: '-', changed: '~' } as const
 
 /** By the beginning of a key: what it means that this became wider. */
@@ -46,7 +49,8 @@ export function proposalText({ differences, elsewhere, digest }: Proposal, paint
   const line = (difference: Difference, when = ''): string => {
     const { key, change, item, was, source } = difference
     const from = source?.place?.file.endsWith(PROPOSED) ? `  (${PROPOSED.slice(1)}:${source.place.line})` : ''
-    const value = `${was === undefined ? '' : `${printable(was, 1000)} → `}${printable(item, 4096)}`
+    // Whole, however long: what is cut off would not have been shown.
+    const value = `${was === undefined ? '' : `${printable(was, LONGEST)} → `}${printable(item, LONGEST)}`
     const words = wideningWords(difference)
     const said = `${SIGNS[change]} ${key} ${value}${from}`
     if (words === undefined) return `  ${said}`

@@ -1,10 +1,20 @@
 /** What the commands of `pen config` write, when the machine lets them down in the middle of it. */
 import { expect } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { PEN } from './launcher.ts'
+import { ordinary, PEN } from './launcher.ts'
 import { CALLS, configOf, inject, leftovers, pen, start } from './pen-command.ts'
 
 const LIVE = '{"version":1,"limits":{"pids":100}}\n'
@@ -117,6 +127,26 @@ conformance('P19 edits, backups and applications at once lose nothing', async bo
   expect(new Set(Object.keys(config.env))).toEqual(new Set(names))
   expect(config.network.http.length).toBe(names.length)
 })
+
+conformance(
+  'P5 what root writes into somebody’s project is theirs',
+  async box => {
+    const { uid, gid } = ordinary ?? box.launcher.who
+    chownSync(box.project, uid, gid)
+    expect((await pen(box, 'init')).code).toBe(0)
+    const owners = ['.pen', '.pen/config.json', '.pen/config.schema.json'].map(name => {
+      const stats = lstatSync(join(box.project, name))
+      return [stats.uid, stats.gid]
+    })
+    expect(owners).toEqual([
+      [uid, gid],
+      [uid, gid],
+      [uid, gid],
+    ])
+    expect(lstatSync(configOf(box)).uid).toBe(0)
+  },
+  { only: ({ who }) => who.uid === 0 && ordinary !== undefined },
+)
 
 conformance(
   'P2 a backup writes through no link that stands in its way, or is put there meanwhile',
