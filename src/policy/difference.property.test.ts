@@ -5,6 +5,7 @@ import { anyDocument } from '../../test/arbitrary/layer.ts'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { newPowers } from '../../test/arbitrary/powers.ts'
 import { comparePolicies } from './difference.ts'
+import { PROFILE_NAMES } from './vocabulary.ts'
 
 /** The keys of which one must be marked when a power of this kind is new. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
@@ -44,6 +45,16 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 
 const documents = anyDocument('user')
 
+/** Two documents of which one has an entry less. */
+const shrunk = fc.tuple(documents, fc.nat(), fc.nat()).map(([document, section, key]) => {
+  const sections = Object.entries(document)
+  const [name = '', value = {}] = sections[section % Math.max(1, sections.length)] ?? []
+  if (typeof value !== 'object' || Array.isArray(value)) return { one: document, name }
+  const { [Object.keys(value)[key % Math.max(1, Object.keys(value).length)] ?? '']: _gone, ...rest } =
+    value as Record<string, unknown>
+  return { one: { ...document, [name]: rest }, other: document }
+})
+
 describe('the difference of two policies', () => {
   test('marks every power that is new, under a key that brings it', () => {
     fc.assert(
@@ -65,14 +76,6 @@ describe('the difference of two policies', () => {
   })
 
   test('marks it also when one entry alone is new or gone, where nothing else could be marked', () => {
-    const shrunk = fc.tuple(documents, fc.nat(), fc.nat()).map(([document, section, key]) => {
-      const sections = Object.entries(document)
-      const [name = '', value = {}] = sections[section % Math.max(1, sections.length)] ?? []
-      if (typeof value !== 'object' || Array.isArray(value)) return { one: document, name }
-      const { [Object.keys(value)[key % Math.max(1, Object.keys(value).length)] ?? '']: _gone, ...rest } =
-        value as Record<string, unknown>
-      return { one: { ...document, [name]: rest }, other: document }
-    })
     fc.assert(
       fc.property(shrunk, fc.boolean(), ({ one, other }, turned) => {
         if (other === undefined) return
@@ -82,6 +85,27 @@ describe('the difference of two policies', () => {
         expect([powers, powers.length === 0 || isMarked]).toEqual([powers, true])
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  test('that marks nothing under any profile widens nothing either beneath what a project takes away', () => {
+    const profiles = [{}, ...PROFILE_NAMES.map(profile => ({ profile }))]
+    fc.assert(
+      fc.property(shrunk, anyDocument('untrusted'), ({ one, other }, limit) => {
+        if (other === undefined) return
+        for (const [from, to] of [
+          [one, other],
+          [other, one],
+        ] as const) {
+          const isMarked = profiles.some(profile =>
+            comparePolicies(policyOf({ ...from, ...profile }), policyOf({ ...to, ...profile })).some(
+              ({ widens }) => widens,
+            ),
+          )
+          if (!isMarked) expect(newPowers(policyOf(to, limit), policyOf(from, limit))).toEqual([])
+        }
+      }),
+      { numRuns: 500 },
     )
   })
 
