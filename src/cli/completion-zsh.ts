@@ -20,7 +20,7 @@ _pen() {
       fi
       ;;
     paths)
-      compset -P '--[a-z-]##=' || compset -P '--*='
+      compset -P '--*='
       _files
       ;;
     command*)

@@ -2,17 +2,19 @@
  * Hosts of the current project, for completion. Names in the audit were chosen by programs in a sandbox: only those are taken
  * that parse as a host in its one spelling. Reads only, newest first, and not for long: a person waits.
  */
-import { readFileSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { type FoundRecord, listSegments, parseRecord, readLines } from '../audit/read.ts'
+import { readJson } from '../config/json.ts'
+import { findLive } from '../config/layers.ts'
 import { findProject } from '../config/project.ts'
+import { valueAt } from '../config/value-at.ts'
 import { parseHost } from '../policy/host.ts'
 import { parsePort } from '../policy/port.ts'
 
 const MOST_HOSTS = 50
 const MOST_RUNS = 50
 const TIME_LIMIT_MS = 150
-/** A line of audit is short; a file that is longer than all of them together is not read for this. */
+/** Lines between two looks at the clock. */
 const LOOK_EVERY = 256
 
 const audit = (): string => auditDirectory(findProject().stateDir)
@@ -63,12 +65,12 @@ function endpointOf({ name, port }: FoundRecord): string | undefined {
   return host.ok && number.ok && host.value === name ? `${host.value}:${number.value}` : undefined
 }
 
-/** Entries that `pen allow` and `pen deny` made. The file is the user's own; what is no plain text is not offered later. */
+/** Entries that `pen allow` and `pen deny` made, as they stand in the live config. */
 export function ruledHosts(): string[] {
-  const config = JSON.parse(readFileSync(`${findProject().stateDir}/config.json`, 'utf8')) as {
-    readonly network?: Readonly<Record<string, unknown>>
-  }
+  const { live } = findLive(findProject())
+  if (live === undefined) return []
+  const config = readJson(live.bytes, live.file).value
   return ['http', 'tcp', 'deny']
-    .flatMap(key => config.network?.[key] ?? [])
+    .flatMap(key => valueAt(config, ['network', key]) ?? [])
     .filter((entry): entry is string => typeof entry === 'string')
 }

@@ -4,7 +4,7 @@ import { checkBubblewrap } from './bubblewrap.ts'
 import { checkLimits } from './cgroups.ts'
 import { checkDoor } from './door.ts'
 import { checkEngines } from './engines.ts'
-import { checkFileSystems } from './file-systems.ts'
+import { checkProject } from './file-systems.ts'
 import type { Finding } from './finding.ts'
 import { checkHostDns } from './host-dns.ts'
 import { checkIdMapping } from './id-mapping.ts'
@@ -14,6 +14,7 @@ import { checkLeftovers } from './leftovers.ts'
 import type { Machine } from './machine.ts'
 import { checkPolicy } from './policy.ts'
 import { checkSandbox } from './sandbox.ts'
+import { checkState } from './state.ts'
 import { checkTools } from './tools.ts'
 import { checkUserNamespaces } from './user-namespaces.ts'
 
@@ -33,7 +34,8 @@ export const CHECKS: readonly Check[] = [
   { name: 'leftovers', run: checkLeftovers },
   { name: 'limits', run: checkLimits },
   { name: 'id-mapped mounts', run: checkIdMapping },
-  { name: 'file systems', run: checkFileSystems },
+  { name: 'the project', run: checkProject },
+  { name: 'the state of pen', run: checkState },
   { name: 'the network of a sandbox', run: checkDoor },
   { name: 'name servers', run: checkHostDns },
   { name: 'the policy', run: checkPolicy },

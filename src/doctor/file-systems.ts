@@ -1,4 +1,4 @@
-/** The file systems of the project and of pen's own state: what on them would weaken a sandbox, or stop it. */
+/** The file system of the project: what on it would weaken a sandbox, or stop it. */
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { foldsNames } from '../sandbox/folded-names.ts'
@@ -13,12 +13,7 @@ const FUSE = /^fuse(blk|\.|$)/
 const LITTLE_BYTES = 512 * 2 ** 20
 const MIB = 2 ** 20
 
-export async function checkFileSystems(machine: Machine): Promise<readonly Finding[]> {
-  const mounts = mountsHere()
-  return [...projectFindings(machine, mounts), ...stateFindings(machine, mounts)]
-}
-
-function projectFindings({ project, misplaced }: Machine, mounts: readonly MountEntry[]): Finding[] {
+export async function checkProject({ project, misplaced }: Machine): Promise<readonly Finding[]> {
   if (project === undefined)
     return [weak('project', messageOf(misplaced), 'the rest was tried elsewhere', hintOf(misplaced))]
   const { workspace } = project.world
@@ -31,29 +26,13 @@ function projectFindings({ project, misplaced }: Machine, mounts: readonly Mount
         'keep the project on a file system of Linux itself, or pen run --accept-gap names-folded',
       ),
     ]
-  const mount = mountOf(workspace, mounts)
-  const remarks = [
-    ...remarksOf(mount),
-    ...(mount?.options.has('ro') ? ['it is read-only: commands can write nothing'] : []),
-    ...(mount?.options.has('noexec')
-      ? ['it is mounted noexec: programs that a build makes do not start']
-      : []),
+  const options = mountOf(workspace, mountsHere())?.options
+  return [
+    describePlace('project', workspace, [
+      ...(options?.has('ro') ? ['it is read-only: commands can write nothing'] : []),
+      ...(options?.has('noexec') ? ['it is mounted noexec: programs that a build makes do not start'] : []),
+    ]),
   ]
-  return [summary('project', workspace, mount, remarks)]
-}
-
-function stateFindings({ state, scratch }: Machine, mounts: readonly MountEntry[]): Finding[] {
-  if (scratch === undefined)
-    return [
-      fails(
-        'state',
-        `nothing can be written at ${state}`,
-        'the audit of every run is kept there',
-        `give it to yourself: sudo chown -R "$(id -u)" ${state}`,
-      ),
-    ]
-  const mount = mountOf(nearestThere(state), mounts)
-  return [summary('state', state, mount, remarksOf(mount))]
 }
 
 function remarksOf(mount: MountEntry | undefined): string[] {
@@ -65,12 +44,10 @@ function remarksOf(mount: MountEntry | undefined): string[] {
     : []
 }
 
-function summary(
-  id: string,
-  path: string,
-  mount: MountEntry | undefined,
-  remarks: readonly string[],
-): Finding {
+/** What it is on, how much room is left, and what is to be said of both. */
+export function describePlace(id: string, path: string, more: readonly string[] = []): Finding {
+  const mount = mountOf(nearestThere(path), mountsHere())
+  const remarks = [...remarksOf(mount), ...more]
   const left = room(path)
   const what = `${path} on ${mount?.type ?? 'an unknown file system'}${showOptions(mount)}, ${Math.floor(left / MIB)} MiB left`
   const all = [...remarks, ...(left < LITTLE_BYTES ? ['little room is left'] : [])]

@@ -1,5 +1,6 @@
 /** Root maps itself away: whether the file systems that a sandbox of root's needs can do that, by trying on each. */
 
+import { statSync } from 'node:fs'
 import { Staging } from '../backend/process/staging.ts'
 import { isHostRoot } from '../base/host-root.ts'
 import { UndoStack } from '../base/undo.ts'
@@ -17,7 +18,10 @@ export async function checkIdMapping({ project, scratch }: Machine): Promise<rea
   } catch (error) {
     return [fails(ID, messageOf(error), undefined, hintOf(error))]
   }
-  const places = [project?.world.workspace, scratch].filter(path => path !== undefined)
+  // In a project of somebody else's root runs the sandbox as that user, and maps nothing there.
+  const workspace = project?.world.workspace
+  const own = workspace !== undefined && statSync(workspace).uid === 0 ? workspace : undefined
+  const places = [own, scratch].filter(path => path !== undefined)
   const undo = new UndoStack()
   try {
     const staging = new Staging(SOMEBODY, undo)
@@ -25,7 +29,7 @@ export async function checkIdMapping({ project, scratch }: Machine): Promise<rea
     return [
       ok(
         ID,
-        `root can be mapped away on the file systems of ${project === undefined ? '' : 'the project and of '}pen’s state`,
+        `root can be mapped away on the file systems of ${own === undefined ? '' : 'the project and of '}pen’s state`,
       ),
     ]
   } catch (error) {

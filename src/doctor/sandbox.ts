@@ -13,6 +13,7 @@ const TIME_LIMIT_MS = 20_000
 const SHOW_STATUS = 'while read -r line; do echo "$line"; done </proc/self/status'
 
 export async function checkSandbox({ scratch, env }: Machine): Promise<readonly Finding[]> {
+  // The state says why.
   if (scratch === undefined) return []
   const home = `${scratch}/home`
   const project = `${scratch}/project`

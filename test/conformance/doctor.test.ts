@@ -31,6 +31,10 @@ conformance('P20 the doctor says that pen run works where it does, and leaves no
     'state',
   ])
     expect([id, asked.of(id)?.status]).toEqual([id, 'ok'])
+  for (const finding of asked.report.findings)
+    expect(Object.keys(finding)).toEqual(['id', 'status', 'what', 'why', 'cure'])
+  expect(Object.keys(asked.report)).toEqual(['version', 'pen', 'system', 'works', 'ok', 'findings'])
+  expect(new Set(asked.report.findings.map(({ id }) => id)).size).toBe(asked.report.findings.length)
   expect(everything(box)).toEqual([...before.filter(name => name !== 'sandboxes'), 'sandboxes'])
 })
 
@@ -103,16 +107,33 @@ conformance(
 )
 
 conformance(
-  'P20 a state that cannot be written fails, and one in order does not',
+  'P20 a state that cannot be written fails, whatever part of it, and one in order does not',
   async box => {
     const state = join(box.home, '.pen')
-    chmodSync(state, 0o500)
-    const locked = agrees(box, '')
-    expect([locked.code, locked.of('state')?.status]).toEqual([1, 'fails'])
-    chmodSync(state, 0o700)
+    const cases = [
+      'chmod 500 .pen',
+      'rm -rf .pen; touch .pen',
+      'touch .pen/sandboxes',
+      'rm -rf .pen/cache; touch .pen/cache',
+      'mkdir -p .pen/sandboxes; chmod 500 .pen/sandboxes',
+      'rm -rf .pen; ln -s /nonexistent/x .pen',
+    ]
+    for (const change of cases) {
+      box.host(`cd ..; ${change}`)
+      const asked = agrees(box, '')
+      expect([change, asked.code, failing(asked)]).toEqual([change, 1, expect.arrayContaining(['state'])])
+      box.host('cd ..; chmod -R u+rwX .pen || true; rm -rf .pen; mkdir -m 700 .pen')
+    }
     expect(agrees(box, '').of('state')?.status).toBe('ok')
+    chmodSync(state, 0o777)
+    const open = agrees(box, '')
+    expect([open.code, open.of('state')?.status, open.of('state')?.cure]).toEqual([
+      0,
+      'weak',
+      `chmod go-w ${state}`,
+    ])
   },
-  { only: ({ who }) => who.uid !== 0 },
+  { only: ({ who }) => who.uid !== 0, timeout: 60_000 },
 )
 
 conformance(

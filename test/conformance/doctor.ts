@@ -52,9 +52,9 @@ export function doctor(box: Box, change = '', flags: readonly string[] = [], cwd
 }
 
 /** The doctor's verdict is that of `pen run` itself. */
-export function agrees(box: Box, change: string): Asked {
-  const asked = doctor(box, change)
-  const ran = pen(box, ['run', '--', 'true'], change)
+export function agrees(box: Box, change: string, cwd = box.project): Asked {
+  const asked = doctor(box, change, [], cwd)
+  const ran = pen(box, ['run', '--', 'true'], change, cwd)
   expect([change, asked.code === 0, asked.report.works]).toEqual([change, ran.status === 0, ran.status === 0])
   return asked
 }

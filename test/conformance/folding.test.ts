@@ -4,6 +4,7 @@ import { existsSync, lchownSync } from 'node:fs'
 import { join } from 'node:path'
 import { skipUnless } from '../skip.ts'
 import { Box } from './box.ts'
+import { agrees } from './doctor.ts'
 import { isRoot, LAUNCHERS, ordinary } from './launcher.ts'
 
 const PYTHON = '/usr/bin/python3'
@@ -61,6 +62,11 @@ for (const launcher of LAUNCHERS) {
           expect([refused.code, existsSync(join(project, 'mark'))]).toEqual([125, false])
           expect(refused.stderr).toContain('names-folded')
           expect(refused.stderr).toContain('--accept-gap names-folded')
+          const asked = agrees(box, '', project)
+          expect([asked.of('project')?.status, asked.of('project')?.cure]).toEqual([
+            'fails',
+            expect.stringContaining('--accept-gap names-folded'),
+          ])
           const accepted = await box.sh('cat .env; echo ran > mark', {
             cwd: project,
             flags: ['--accept-gap', 'names-folded'],
@@ -81,6 +87,7 @@ for (const launcher of LAUNCHERS) {
       const box = new Box(launcher)
       try {
         await withFolding(box, true, async project => {
+          expect(agrees(box, '', project).of('project')?.why).toContain('a program serves it')
           const { stdout } = await box.sh(
             'cat .env .ENV; echo evil > .npmrc; echo evil > .git/config; cat .npmrc; echo ran > mark',
             { cwd: project },
