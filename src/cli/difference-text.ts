@@ -57,8 +57,10 @@ export function proposalText({ differences, elsewhere, digest }: Proposal, paint
     return `${paint('red', `! ${said}`)}\n      ${paint('bold', 'WIDENS')}: ${words}${when}`
   }
   const widening = differences.filter(({ widens }) => widens).length + elsewhere.length
+  // What counts stands last, next to the question.
+  const [others, wider] = [false, true].map(widens => differences.filter(one => one.widens === widens))
   return [
-    ...differences.map(difference => line(difference)),
+    ...[...(others ?? []), ...(wider ?? [])].map(difference => line(difference)),
     ...elsewhere.map(({ profile, difference }) => line(difference, `, when run with --profile ${profile}`)),
     ...(differences.length + elsewhere.length === 0
       ? ['the text differs, and what a sandbox may do does not']
