@@ -1,7 +1,7 @@
 /** The scripts in the shells themselves: bash and zsh at a terminal too, as a person meets them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { skipUnless } from '../../test/skip.ts'
 import { type TemporaryProject, temporaryProject } from '../../test/temporary-project.ts'
@@ -128,11 +128,24 @@ describe('at a terminal', () => {
     const seen = await atTerminal(
       ['bash', '--norc', '--noprofile', '-i'],
       `source ~/pen.bash; ${ECHO}`,
-      'pen allow reg\t; pen run --read som\t; pen allow \t',
+      'pen allow reg\t; pen run --read som\t; pen run --profile=s\t; pen allow registry.example.com:\t; pen run --read=som\t; pen allow \t',
     )
-    expect(seen).toContain('<allow><registry.example.com:443><run><--read><some file.txt>')
+    const words = seen.replaceAll(/\s+/g, ' ')
+    expect(words).toContain(
+      '<allow><registry.example.com:443><run><--read><some file.txt><run><--profile=strict>',
+    )
+    expect(words).toContain('<allow><registry.example.com:443><run><--read=some file.txt><allow>')
     expect(seen).not.toContain('touch')
-    expect(Bun.file(join(project.workspace, 'made')).size).toBe(0)
+    expect(existsSync(join(project.workspace, 'made'))).toBe(false)
+  })
+
+  onZsh('zsh also takes the script as a file of its function path', async () => {
+    const seen = await atTerminal(
+      ['zsh', '-f', '-i'],
+      `mkdir -p ~/f; cp ~/pen.zsh ~/f/_pen; fpath=(~/f $fpath); autoload -Uz compinit; compinit -D -u; ${ECHO}`,
+      'pen allow reg\t; pen run --profile=s\t',
+    )
+    expect(seen).toContain('<allow><registry.example.com:443><run><--profile=strict>')
   })
 
   onZsh('zsh completes the same', async () => {
