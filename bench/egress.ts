@@ -2,7 +2,7 @@
  * pen's gateway beside squid, tinyproxy, mitmproxy and sandbox-runtime: start, throughput, connections, latency, many
  * tunnels, memory, a soak. Everything runs in a network namespace of its own; the outside is a TEST-NET address on its
  * loopback. pen is measured through its door, `pen run -- client`, and it judges and records every connection; the others
- * are asked by CONNECT, allow everything and write nothing down.
+ * are asked by CONNECT (see egress/peers.ts for what they do).
  *
  *   bun bench/egress.ts [--json] [--rounds=N] [--only=start,get,put,connections,latency,hold,soak,dns] [--without-peers]
  */

@@ -1,9 +1,11 @@
 /**
- * Other proxies, each set up in its own favour: no access log, no cache, every host allowed, tunnels passed through
- * unread. A peer that cannot be had is named with the reason.
+ * Other proxies, each set up in its own favour: no cache, tunnels passed through unread. Those that can do pen's job do it:
+ * one host is allowed, and every connection has a line in a log. One that does neither (`bare`) is there to compare, and so are
+ * mitmproxy and sandbox-runtime's proxy, which allow everything here and write nothing. A peer that cannot be had is named with the reason.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { HOST } from './world.ts'
 
 export interface Peer {
   readonly name: string
@@ -19,6 +21,9 @@ export interface Absent {
 
 const SANDBOX_RUNTIME = '@anthropic-ai/sandbox-runtime'
 const READY_MS = 15_000
+
+/** In the name of one that neither judges nor records, and so is no measure for pen. */
+export const BARE = '(bare)'
 
 /** Before the namespace is entered: packages come from outside. */
 export function installPeers(directory: string): void {
@@ -83,7 +88,18 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
     start('tinyproxy', 9102, 'apt-get install tinyproxy', which('tinyproxy'), [
       '-d',
       '-c',
-      tinyproxyConfig(directory, 9102),
+      tinyproxyConfig(directory, 9102, [
+        'LogLevel Connect',
+        `LogFile "${join(directory, 'tinyproxy.log')}"`,
+        `Filter "${config(directory, 'allowed-hosts', [`^${HOST.replaceAll('.', '[.]')}$`])}"`,
+        'FilterExtended On',
+        'FilterDefaultDeny Yes',
+      ]),
+    ]),
+    start(`tinyproxy ${BARE}`, 9105, 'apt-get install tinyproxy', which('tinyproxy'), [
+      '-d',
+      '-c',
+      tinyproxyConfig(directory, 9105, ['LogLevel Critical']),
     ]),
     start('mitmproxy', 9103, 'apt-get install mitmproxy', which('mitmdump'), [
       ...['--quiet', '--listen-host', '127.0.0.1', '--listen-port', '9103'],
@@ -130,8 +146,11 @@ function isListening(port: number): Promise<boolean> {
 function squidConfig(directory: string, port: number): string {
   return config(directory, 'squid.conf', [
     `http_port 127.0.0.1:${port}`,
-    'http_access allow all',
-    'access_log none',
+    `acl allowed dstdomain ${HOST}`,
+    'http_access allow allowed',
+    'http_access deny all',
+    // It gives up root before it opens this.
+    `access_log stdio:${config(directory, 'squid.log', [], 0o666)}`,
     'cache_log /dev/null',
     'cache deny all',
     'pid_filename none',
@@ -141,19 +160,20 @@ function squidConfig(directory: string, port: number): string {
   ])
 }
 
-function tinyproxyConfig(directory: string, port: number): string {
-  return config(directory, 'tinyproxy.conf', [
+function tinyproxyConfig(directory: string, port: number, more: readonly string[]): string {
+  return config(directory, `tinyproxy-${port}.conf`, [
     `Port ${port}`,
     'Listen 127.0.0.1',
     'MaxClients 6000',
     'Timeout 600',
-    'LogLevel Critical',
     'Allow 127.0.0.1',
+    ...more,
   ])
 }
 
-function config(directory: string, name: string, lines: readonly string[]): string {
+function config(directory: string, name: string, lines: readonly string[], mode = 0o644): string {
   const path = join(directory, name)
-  writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o644 })
+  writeFileSync(path, lines.map(line => `${line}\n`).join(''))
+  chmodSync(path, mode)
   return path
 }
