@@ -29,7 +29,7 @@ export class PenDirectory {
   readonly #workspace: string
   readonly #fd: number
   /** Made just now, where there was none. */
-  #isNew = false
+  #isNew: boolean = false
 
   private constructor(workspace: string, fd: number) {
     this.path = `${workspace}/.pen`

@@ -26,12 +26,16 @@ def tcp(address, port, count=1):
 def hold(address, port, count):
     """So many connections at once; how many of them get an answer, how many are reset."""
     held = []
+    told = {"answered": 0, "reset": 0}
     for _ in range(count):
         s = socket.socket(family(address))
         s.settimeout(3)
-        s.connect((address, port))
-        held.append(s)
-    told = {"answered": 0, "reset": 0}
+        try:
+            s.connect((address, port))
+            held.append(s)
+        except ConnectionResetError:
+            # So soon that the connect itself hears of it.
+            told["reset"] += 1
     for s in held:
         try:
             told["answered" if s.recv(100) else "reset"] += 1
