@@ -1,5 +1,5 @@
 /** Which directory is the project, and where pen keeps what it knows of it. */
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PenError } from '../base/error.ts'
 import { sha256 } from '../base/sha256.ts'
@@ -54,6 +54,7 @@ export function projectHere(directory?: string): Project {
 
 function describe(workspace: HostPath, cwd: HostPath, home: HostPath, state: HostPath): Project {
   const id = sandboxId(workspace)
+  checkState(state)
   checkWorkspace(workspace, home, [state, locate(`${state}/sandboxes/${id}`).real as HostPath])
   return {
     id,
@@ -61,6 +62,17 @@ function describe(workspace: HostPath, cwd: HostPath, home: HostPath, state: Hos
     stateDir: `${state}/sandboxes/${id}` as HostPath,
     world: { workspace, home, state, locate },
   }
+}
+
+/** What pen shows to a sandbox as `/etc`, and what it takes for the user's word, stands there. */
+function checkState(state: HostPath): void {
+  const stats = lstatSync(state, { throwIfNoEntry: false })
+  if (stats === undefined || (stats.mode & 0o002) === 0) return
+  throw new PenError('STATE', {
+    what: 'every user of this machine may write where pen keeps its state',
+    at: state,
+    hint: `look whether it is as you left it, then: chmod 700 ${state}`,
+  })
 }
 
 function currentDirectory(directory: string | undefined): HostPath {

@@ -26,11 +26,12 @@ export async function checkState({ state, project }: Machine): Promise<readonly 
       ]
   }
   const open = [state, `${state}/sandboxes`, ...(project === undefined ? [] : [project.stateDir])].filter(
-    isOpen,
+    path => isOpen(path, 0o022),
   )
   if (open.length > 0)
     return [
-      weak(
+      // Where every user may write the whole of it, nothing runs.
+      (isOpen(state, 0o002) ? fails : weak)(
         ID,
         `other users can write ${open.join(' and ')}`,
         'they could give themselves a say in what your sandboxes may do',
@@ -52,7 +53,7 @@ function tryToWrite(dir: string): string | undefined {
   }
 }
 
-function isOpen(path: string): boolean {
+function isOpen(path: string, to: number): boolean {
   const stats = lstatSync(path, { throwIfNoEntry: false })
-  return stats?.isDirectory() === true && (stats.mode & 0o022) !== 0
+  return stats?.isDirectory() === true && (stats.mode & to) !== 0
 }

@@ -125,13 +125,18 @@ conformance(
       box.host('cd ..; find .pen -type d -exec chmod u+rwx {} + || true; rm -rf .pen; mkdir -m 700 .pen')
     }
     expect(agrees(box, '').of('state')?.status).toBe('ok')
-    chmodSync(state, 0o777)
-    const open = agrees(box, '')
-    expect([open.code, open.of('state')?.status, open.of('state')?.cure]).toEqual([
-      0,
-      'weak',
-      `chmod go-w ${state}`,
-    ])
+    for (const [mode, code, status] of [
+      [0o770, 0, 'weak'],
+      [0o777, 1, 'fails'],
+    ] as const) {
+      chmodSync(state, mode)
+      const open = agrees(box, '')
+      expect([open.code, open.of('state')?.status, open.of('state')?.cure]).toEqual([
+        code,
+        status,
+        `chmod go-w ${state}`,
+      ])
+    }
   },
   { only: ({ who }) => who.uid !== 0, timeout: 60_000 },
 )

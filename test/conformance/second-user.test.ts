@@ -103,3 +103,13 @@ conformance('P21 two sandboxes do not see each other', async box => {
   first.child.kill('SIGKILL')
   await first.ended
 })
+
+conformance('P21 nothing runs while every user may write where pen keeps its state', async box => {
+  await box.sh('true')
+  chmodSync(join(box.home, '.pen'), 0o777)
+  const { code, stderr } = await box.sh('echo ran > mark')
+  expect([code, readdirSync(box.project)]).toEqual([125, []])
+  expect(stderr).toContain('chmod 700')
+  chmodSync(join(box.home, '.pen'), 0o700)
+  expect((await box.sh('exit 5')).code).toBe(5)
+})
