@@ -184,7 +184,6 @@ export interface Stamp {
 }
 
 export type AuditEvent = AuditEventInput | Dropped
-export type AuditRecord = Stamp & AuditEvent
 export type AuditKind = AuditEvent['kind']
 
 /** Where decisions are written down before they take effect. It throws when it cannot: then nothing may be done. */
@@ -210,5 +209,3 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
 }
 
 export const verdictOf = (event: AuditEvent): Verdict => VERDICTS[event.kind]
-
-export const isAuditKind = (word: string): word is AuditKind => Object.hasOwn(VERDICTS, word)

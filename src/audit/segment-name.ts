@@ -22,8 +22,6 @@ export function newRunId(now = new Date()): string {
   return `${day}-${clock}-${chance.toString(16).padStart(6, '0')}`
 }
 
-export const isRunId = (text: string): boolean => RUN_ID.test(text)
-
 /** When the run began, to the second, as records write time. */
 export const startOf = (run: string): string => run.replace(RUN_ID, '$1-$2-$3T$4:$5:$6.000Z')
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DENIED_IN, deniedLine } from '../../test/denied-line.ts'
 import { temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { offerLines } from './candidate.ts'
 import { offerFor } from './complete.ts'
@@ -102,25 +103,13 @@ describe('completion', () => {
 })
 
 describe('hosts that are offered', () => {
-  const record = (fields: object) =>
-    JSON.stringify({
-      v: 1,
-      seq: 1,
-      time: '2026-01-02T03:04:05.000Z',
-      run: '20260102-030405-1a2b3c',
-      kind: 'connection-denied',
-      verdict: 'deny',
-      port: 443,
-      cure: 'pen allow it',
-      ...fields,
-    })
   const within = async (records: readonly object[], work: () => Promise<void>) => {
     using project = temporaryProject()
     project.writeLive(
       'config.json',
       '{"version":1,"network":{"http":["kept.example:443","$(x).example:1"],"deny":["no.example:443"]}}',
     )
-    project.writeLive('audit/20260102-030405-1a2b3c.7.0.jsonl', `${records.map(record).join('\n')}\n`)
+    project.writeLive(DENIED_IN, `${records.map(deniedLine).join('\n')}\n`)
     const before = process.cwd()
     process.chdir(project.workspace)
     try {

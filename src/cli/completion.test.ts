@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DENIED_IN, deniedLine } from '../../test/denied-line.ts'
 import { skipUnless } from '../../test/skip.ts'
 import { type TemporaryProject, temporaryProject } from '../../test/temporary-project.ts'
 
@@ -28,21 +29,10 @@ beforeAll(() => {
     writeFileSync(join(project.home, `pen.${shell}`), pen('completion', shell).stdout)
   project.write('some file.txt', '')
   mkdirSync(join(project.workspace, 'source'))
-  const denied = (name: string) =>
-    JSON.stringify({
-      v: 1,
-      seq: 1,
-      time: '2026-01-02T03:04:05.000Z',
-      run: '20260102-030405-1a2b3c',
-      kind: 'connection-denied',
-      verdict: 'deny',
-      name,
-      port: 443,
-      cure: `pen allow ${name}:443`,
-    })
+  const denied = (name: string) => deniedLine({ name, cure: `pen allow ${name}:443` })
   const names = ['registry.example.com', '$(touch made).example', '`touch made`', 'x;touch made']
   project.writeLive('config.json', '{"version":1}')
-  project.writeLive('audit/20260102-030405-1a2b3c.7.0.jsonl', `${names.map(denied).join('\n')}\n`)
+  project.writeLive(DENIED_IN, `${names.map(denied).join('\n')}\n`)
 })
 afterAll(() => project[Symbol.dispose]())
 

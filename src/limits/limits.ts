@@ -199,8 +199,3 @@ function placesOf({ means }: Found): Iterable<string> {
   if (means.how === 'cgroup-v1') return means.parents.values()
   return means.how === 'cgroup-v2' ? [means.parent.dir] : []
 }
-
-/** For commands that start nothing, such as a listing: what dead pens left goes away all the same. */
-export function sweepStaleCgroups(placesFile: string): void {
-  sweepAndRemember(placesFile, [])
-}

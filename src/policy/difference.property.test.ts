@@ -3,12 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anyDocument } from '../../test/arbitrary/layer.ts'
 import { policyOf } from '../../test/arbitrary/policy.ts'
-import { newPowers } from '../../test/arbitrary/powers.ts'
+import { KEYS_OF_POWERS, newPowers } from '../../test/arbitrary/powers.ts'
 import { comparePolicies } from './difference.ts'
 import { PROFILE_NAMES } from './vocabulary.ts'
 
 /** The keys of which one must be marked when a power of this kind is new. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
+  ...KEYS_OF_POWERS,
   read: ['files.read', 'files.write', 'files.deny'],
   write: ['files.read', 'files.write', 'files.deny', 'files.protect'],
   connect: [
@@ -19,28 +20,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
     'network.mode',
     'network.offline',
   ],
-  online: ['network.offline'],
-  mode: ['network.mode'],
-  ask: ['network.ask'],
-  proxy: ['network.upstreamProxy'],
-  idle: ['network.idle'],
-  group: ['network.groups'],
-  volume: ['mounts'],
-  mount: ['mounts'],
-  rw: ['mounts'],
-  tool: ['tools.allow'],
-  shell: ['tools.shell'],
-  exec: ['tools.exec'],
-  ssh: ['ssh.agent'],
-  accept: ['acceptGaps'],
-  port: ['ports'],
   env: ['env'],
-  profile: ['profile'],
-  isolation: ['isolation'],
-  backend: ['backend'],
-  image: ['image'],
-  user: ['user'],
-  runtime: ['runtime'],
 }
 
 const documents = anyDocument('user')

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anyLayer, groupRules, PATHS, WORKSPACE, world } from '../../test/arbitrary/layer.ts'
-import { newPowers, numbersOf, powersOf } from '../../test/arbitrary/powers.ts'
+import { KEYS_OF_POWERS, newPowers, numbersOf, powersOf } from '../../test/arbitrary/powers.ts'
 import { compile } from './compile.ts'
 import { decideFile } from './decide-file.ts'
 import { grow, narrow } from './fields.ts'
@@ -110,28 +110,8 @@ describe('with --allow-user-expansion', () => {
     return keys.some(key => (KEYS[verb] ?? [`limits.${verb}`, `exec.${verb}`]).includes(key))
   }
   const KEYS: Readonly<Record<string, readonly string[]>> = {
+    ...KEYS_OF_POWERS,
     connect: ['network.http', 'network.tcp', 'network.groups', 'network.mode'],
-    online: ['network.offline'],
-    mode: ['network.mode'],
-    ask: ['network.ask'],
-    proxy: ['network.upstreamProxy'],
-    idle: ['network.idle'],
-    group: ['network.groups'],
-    volume: ['mounts'],
-    mount: ['mounts'],
-    rw: ['mounts'],
-    tool: ['tools.allow'],
-    shell: ['tools.shell'],
-    exec: ['tools.exec'],
-    ssh: ['ssh.agent'],
-    accept: ['acceptGaps'],
-    port: ['ports'],
-    profile: ['profile'],
-    isolation: ['isolation'],
-    backend: ['backend'],
-    image: ['image'],
-    user: ['user'],
-    runtime: ['runtime'],
     timeout: ['exec.timeout', 'exec.ceiling'],
   }
 

@@ -97,7 +97,7 @@ export class Keeper {
     }
   }
 
-  /** The sandbox may already run: what it dials waits in the kernel. A gateway that cannot serve ends the sandbox. */
+  /** What the command dials before the gateway serves waits in the kernel. A gateway that cannot serve ends the sandbox. */
   #openNetwork(fail: (error: unknown) => void): { finish(stopping: Stopping): Promise<void> } {
     const { wayOut, prepared, audit } = this.#kept
     if (wayOut === undefined) return { finish: async () => undefined }

@@ -71,3 +71,28 @@ export function newPowers(after: Policy, before: Policy): string[] {
       .map(([name, value]) => `${name} ${value}`),
   ]
 }
+
+/** The keys of a document that give a power, by its first word; files, variables and connections depend on who compares. */
+export const KEYS_OF_POWERS: Readonly<Record<string, readonly string[]>> = {
+  online: ['network.offline'],
+  mode: ['network.mode'],
+  ask: ['network.ask'],
+  proxy: ['network.upstreamProxy'],
+  idle: ['network.idle'],
+  group: ['network.groups'],
+  volume: ['mounts'],
+  mount: ['mounts'],
+  rw: ['mounts'],
+  tool: ['tools.allow'],
+  shell: ['tools.shell'],
+  exec: ['tools.exec'],
+  ssh: ['ssh.agent'],
+  accept: ['acceptGaps'],
+  port: ['ports'],
+  profile: ['profile'],
+  isolation: ['isolation'],
+  backend: ['backend'],
+  image: ['image'],
+  user: ['user'],
+  runtime: ['runtime'],
+}

@@ -6,6 +6,7 @@ import { readlinkSync, writeSync } from 'node:fs'
 import { openDoor } from '../../src/gateway/door.ts'
 import { openInside } from '../../src/gateway/door-inside.ts'
 import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
+import { silent } from '../gateway/listen.ts'
 
 export interface DriverOptions {
   readonly ports: readonly number[]
@@ -16,8 +17,6 @@ export interface DriverOptions {
   /** Connections are answered and counted, not told one by one. */
   readonly quiet?: boolean
 }
-
-const silent = { data: () => {}, end: () => {}, drain: () => {}, close: () => {} }
 
 function say(socket: StreamSocket, word: string): void {
   socket.attach(silent)

@@ -5,6 +5,7 @@ import { findTool } from '../../src/base/find-tool.ts'
 import { openDoor } from '../../src/gateway/door.ts'
 import { furnish } from '../../src/gateway/door-open.ts'
 import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
+import { silent } from '../gateway/listen.ts'
 import {
   type Answer,
   asRoot,
@@ -204,7 +205,7 @@ describe('a door', () => {
       const door = await openDoor({ ports: [443], place: { kind: 'of-process', pid, userNamespace: true } })
       const seen: string[] = []
       const hang = (socket: StreamSocket) => {
-        socket.attach({ data: () => {}, end: () => {}, drain: () => {}, close: () => {} })
+        socket.attach(silent)
         socket.write(Buffer.from('door'))
         socket.end()
       }

@@ -39,17 +39,7 @@ conformance(
 
 conformance('P19 one that is slow to write is waited for by the next', async box => {
   await pen(box, 'allow', host('first', 0))
-  const slow = [
-    'strace',
-    '-f',
-    '-qq',
-    '-o',
-    '/dev/null',
-    '-e',
-    'trace=fsync',
-    '-e',
-    'inject=fsync:delay_enter=200000',
-  ]
+  const slow = inject('fsync', 'delay_enter=200000')
   const first = start(box, ['allow', host('slow', 0)], slow)
   while (!existsSync(`${configOf(box)}.lock`)) await Bun.sleep(2)
   expect((await pen(box, 'allow', host('fast', 0))).code).toBe(0)

@@ -39,7 +39,7 @@ export const leftovers = (box: Box): string[] =>
 
 /** The calls of an edit, in the order in which they come: lock, backup, config, and what follows. */
 export const CALLS = ['flock', 'fsync', 'rename', 'unlink', 'fchmod']
-export const inject = (call: string, what: string, nth: number) => [
+export const inject = (call: string, what: string, nth?: number) => [
   'strace',
   '-f',
   '-qq',
@@ -48,5 +48,5 @@ export const inject = (call: string, what: string, nth: number) => [
   '-e',
   `trace=${call}`,
   '-e',
-  `inject=${call}:${what}:when=${nth}`,
+  `inject=${call}:${what}${nth === undefined ? '' : `:when=${nth}`}`,
 ]

@@ -1,0 +1,16 @@
+/** Of the run in whose file the line stands. */
+export const DENIED_IN = 'audit/20260102-030405-1a2b3c.7.0.jsonl'
+
+/** A line of the audit about a connection that was refused. */
+export const deniedLine = (fields: object): string =>
+  JSON.stringify({
+    v: 1,
+    seq: 1,
+    time: '2026-01-02T03:04:05.000Z',
+    run: '20260102-030405-1a2b3c',
+    kind: 'connection-denied',
+    verdict: 'deny',
+    port: 443,
+    cure: 'pen allow it',
+    ...fields,
+  })
