@@ -1,6 +1,6 @@
 /**
  * Other proxies, each set up in its own favour: no cache, tunnels passed through unread. Those that can do pen's job do it:
- * one host is allowed, and every connection has a line in a log. One that does neither (`bare`) is there to compare, and so are
+ * one host is allowed, and every connection has a line in a log. One that does neither (`bare`) is there as well, and so are
  * mitmproxy and sandbox-runtime's proxy, which allow everything here and write nothing. A peer that cannot be had is named with the reason.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -21,9 +21,6 @@ export interface Absent {
 
 const SANDBOX_RUNTIME = '@anthropic-ai/sandbox-runtime'
 const READY_MS = 15_000
-
-/** In the name of one that neither judges nor records, and so is no measure for pen. */
-export const BARE = '(bare)'
 
 /** Before the namespace is entered: packages come from outside. */
 export function installPeers(directory: string): void {
@@ -96,7 +93,7 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
         'FilterDefaultDeny Yes',
       ]),
     ]),
-    start(`tinyproxy ${BARE}`, 9105, 'apt-get install tinyproxy', which('tinyproxy'), [
+    start('tinyproxy (bare)', 9105, 'apt-get install tinyproxy', which('tinyproxy'), [
       '-d',
       '-c',
       tinyproxyConfig(directory, 9105, ['LogLevel Critical']),

@@ -1,6 +1,6 @@
 /** The figures as a person reads them, each with its target. */
 import type { Figures, Held, Latency, Soak, Table } from './parts.ts'
-import { type Absent, BARE } from './peers.ts'
+import type { Absent } from './peers.ts'
 import { median } from './world.ts'
 
 export interface Report {
@@ -92,8 +92,7 @@ function printTable(
   if (goal.ratio !== undefined)
     target(`at least ${goal.ratio} × direct: ${show(pen.ratio)}`, pen.ratio >= goal.ratio)
   const peers = [...table].filter(
-    (row): row is [string, Figures] =>
-      typeof row[1] === 'object' && row[0] !== 'pen' && row[0] !== 'direct' && !row[0].endsWith(BARE),
+    (row): row is [string, Figures] => typeof row[1] === 'object' && row[0] !== 'pen' && row[0] !== 'direct',
   )
   for (const [name, its] of peers)
     target(`ahead of ${name}: ${show(pen.median / its.median)} ×`, pen.median > its.median)
