@@ -41,10 +41,49 @@ export interface LiveMounts {
   close(): void
 }
 
+/** A command for a sandbox that runs already. */
+export interface ExecOrder {
+  /** Empty: the shell inside, bash where there is one. */
+  readonly argv: readonly string[]
+  readonly cwd: string
+  /** On top of the sandbox's own. */
+  readonly env: readonly { readonly name: string; readonly value: string }[]
+  /** With one, the command leads a session on a terminal of the sandbox's own. */
+  readonly terminal: { readonly columns: number; readonly rows: number } | undefined
+}
+
+export type ExecEnding =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: number }
+  /** `errno` by name: ENOENT means not found, all others not executable. */
+  | { readonly kind: 'not-started'; readonly errno: string }
+  /** The sandbox, or its agent, ended first. */
+  | { readonly kind: 'lost' }
+
+/** What a command writes, hostile bytes. A promise holds that stream back until it is kept. */
+export type ExecOutput = (stream: 'stdout' | 'stderr', bytes: Uint8Array) => undefined | Promise<void>
+
+export interface Execution {
+  /** Resolves when there is room for more. */
+  write(bytes: Uint8Array): Promise<void>
+  endInput(): void
+  resize(columns: number, rows: number): void
+  /** To its process group. */
+  signal(signal: NodeJS.Signals): void
+  /** By SIGKILL: its group, its session and every descendant that can be found. */
+  kill(): void
+  /** After the last byte of its output was delivered. */
+  readonly ended: Promise<ExecEnding>
+}
+
 /** A running plan. */
 export interface Running {
   /** Lets the command start: until then the sandbox is set up, and waits. */
   begin(): void
+  /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
+  readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
+  /** A network namespace that the backend made itself, in which the door is to be opened before `begin()`. */
+  readonly namespace?: { readonly pid: number; readonly userNamespace: boolean }
   /** Resolves when every process of the sandbox is gone. */
   readonly ended: Promise<Ending>
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
@@ -72,10 +111,16 @@ export interface StartOptions {
   readonly env: Readonly<Record<string, string>>
   /** True when `wrap` or `within` enters a network namespace that has a door. */
   readonly insideDoor: boolean
+  /** Whose containers, mounts and images they are. */
+  readonly sandbox: { readonly id: string; readonly run: string; readonly stateDir: string }
+  /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
+  readonly agent: boolean
 }
 
 export interface Backend {
   readonly name: BackendName
+  /** Makes the network namespace itself, and starts commands by pen's agent. */
+  readonly container?: true
   /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
   warm?(): void
   /** Found by trying, not by looking for a file. */

@@ -18,7 +18,10 @@ const WANTED: Readonly<Record<Policy['isolation'], keyof typeof BACKENDS | undef
   vm: undefined,
 }
 
-export async function chooseBackend(policy: Policy): Promise<Backend> {
+/** For one command, or for a sandbox that stays. */
+export type Purpose = 'run' | 'keep'
+
+export async function chooseBackend(policy: Policy, _purpose: Purpose): Promise<Backend> {
   const name = policy.backend === 'any' ? WANTED[policy.isolation] : policy.backend
   const load =
     name === undefined ? undefined : (BACKENDS as Partial<Record<string, () => Promise<Backend>>>)[name]

@@ -13,6 +13,7 @@ const NOTHING_HELD: Capabilities = {
   seccomp: false,
   listedExec: false,
   images: false,
+  mapsUser: true,
   ports: false,
   limits: {
     cpus: 'none',

@@ -17,10 +17,9 @@ export interface Command {
 const INSIDE_ROOT = { uid: 1000, gid: 1000 }
 
 export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, command: Command): Plan {
-  const user = userInside(policy, facts)
-  const tree = buildTree(policy, facts, user)
+  const { user, runAs } = whoItIs(policy, facts, caps)
+  const tree = buildTree(policy, caps.images ? withoutSystem(facts) : facts, user, caps.images)
   const network = planNetwork(policy, caps)
-  const instead = facts.insteadOfRoot
   return {
     backend: caps.backend,
     isolation: caps.isolation,
@@ -28,10 +27,10 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     steps: tree.steps,
     argv: command.argv.length === 0 ? [facts.shell] : command.argv,
     cwd: command.cwd,
-    env: buildEnvironment(policy, facts),
+    env: buildEnvironment(policy, facts, caps.images),
     hostname: 'pen',
     user,
-    runAs: instead === undefined ? 'self' : { uid: instead.uid, gid: instead.gid },
+    runAs,
     network,
     limits: policy.limits,
     listedExec: policy.tools.exec === 'listed' && caps.listedExec,
@@ -43,6 +42,18 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     weaker: findWeaker(caps),
     notes: tree.notes,
   }
+}
+
+/** The host's system is not that of an image. */
+const withoutSystem = (facts: HostFacts): HostFacts => ({ ...facts, system: [], path: [] })
+
+function whoItIs(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<Plan, 'user' | 'runAs'> {
+  const user = userInside(policy, facts)
+  const instead = facts.insteadOfRoot
+  if (instead === undefined) return { user, runAs: 'self' }
+  // Where ids are the same on both sides, a configured one is taken on both.
+  const { uid, gid } = !caps.mapsUser && policy.user !== 'host' ? user : instead
+  return { user: caps.mapsUser ? user : { uid, gid }, runAs: { uid, gid } }
 }
 
 function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: number } {

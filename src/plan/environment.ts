@@ -25,7 +25,8 @@ const PLAIN = /^[A-Za-z0-9_.:@+,/-]{0,128}$/
 
 export const USER_NAME = 'agent'
 
-export function buildEnvironment(policy: Policy, facts: HostFacts): Variable[] {
+/** Without PATH and SHELL where an image brings its own. */
+export function buildEnvironment(policy: Policy, facts: HostFacts, image = false): Variable[] {
   const out = new Map<string, Variable>()
   const set = (name: string, value: string, secret = false) => out.set(name, { name, value, secret })
   for (const name of PASSED_ON) {
@@ -33,11 +34,11 @@ export function buildEnvironment(policy: Policy, facts: HostFacts): Variable[] {
     if (value !== undefined && PLAIN.test(value) && !value.includes('..')) set(name, value)
   }
   if (!out.has('LANG') && !out.has('LC_ALL')) set('LANG', 'C.UTF-8')
-  set('PATH', [...facts.path, ...SYSTEM_PATH].join(':'))
+  if (!image) set('PATH', [...facts.path, ...SYSTEM_PATH].join(':'))
   set('HOME', SANDBOX_HOME)
   set('USER', USER_NAME)
   set('LOGNAME', USER_NAME)
-  set('SHELL', facts.shell)
+  if (!image) set('SHELL', facts.shell)
   set('TMPDIR', '/tmp')
   if (policy.mounts.some(({ rule }) => rule.kind === 'volume' && rule.volume === CACHE_VOLUME)) {
     set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)

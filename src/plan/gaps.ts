@@ -20,7 +20,10 @@ export interface Capabilities {
   readonly bridge: boolean
   readonly seccomp: boolean
   readonly listedExec: boolean
+  /** The programs inside are those of an image, not the host's. */
   readonly images: boolean
+  /** Who the sandbox sees itself as need not be who it is on the host. */
+  readonly mapsUser: boolean
   readonly ports: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Hold }
 }
@@ -59,6 +62,8 @@ export function findGaps(
     )
   if (policy.tools.exec === 'listed' && !caps.listedExec)
     gap('exec-unlisted', 'files that the sandbox writes can be executed, whatever tools.exec says')
+  if (caps.images && (policy.tools.allow !== 'shown' || !policy.tools.shell))
+    gap('tools-of-image', 'every program of the image can be run, whatever tools.allow and tools.shell say')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
   for (const [limit, hold] of Object.entries(caps.limits))

@@ -38,7 +38,7 @@ test('what the mounts show and let write is what the verdict says, on every path
   fc.assert(
     fc.property(anyDocuments, documents => {
       const policy = policyOf(documents)
-      const { steps } = buildTree(policy, factsFor(policy, PATHS), { uid: 1000, gid: 1000 })
+      const { steps } = buildTree(policy, factsFor(policy, PATHS), { uid: 1000, gid: 1000 }, false)
       for (const path of PATHS) {
         const said = {
           read: decideFile(policy, path, 'read').ok,

@@ -11,7 +11,7 @@ const EXISTING = [WS, `${WS}/a`, `${WS}/a/b`, `${WS}/.env`, `${WS}/.git`, `${WS}
 
 function tree(value: object, extra: Partial<HostFacts> = {}, existing: readonly string[] = EXISTING) {
   const policy = policyOf(value)
-  return buildTree(policy, factsFor(policy, existing, extra), { uid: 1000, gid: 1000 })
+  return buildTree(policy, factsFor(policy, existing, extra), { uid: 1000, gid: 1000 }, false)
 }
 const at = (value: object, path: string, extra: Partial<HostFacts> = {}) =>
   tree(value, extra)
@@ -45,7 +45,7 @@ describe('the file tree', () => {
       const policy = policyOf({ profile: 'strict' })
       const facts = factsFor(policy, EXISTING)
       const located = new Map([...facts.located, [`${WS}/output`, { real, kind: 'directory' as const }]])
-      return () => buildTree(policy, { ...facts, located }, { uid: 1000, gid: 1000 })
+      return () => buildTree(policy, { ...facts, located }, { uid: 1000, gid: 1000 }, false)
     }
     expect(linked('/h/u/.ssh')).toThrow(PenError)
     expect(linked('/h/u/.ssh')).toThrow('a link leads from it to /h/u/.ssh')

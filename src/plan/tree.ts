@@ -32,7 +32,13 @@ export interface Tree {
   readonly executable: ToolView['executable']
 }
 
-export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: number; gid: number }): Tree {
+export function buildTree(
+  policy: Policy,
+  facts: HostFacts,
+  identity: { uid: number; gid: number },
+  /** The programs, `/dev` and `/proc` are then the engine's to bring. */
+  image: boolean,
+): Tree {
   const placed: Placed[] = []
   const make: HostPath[] = []
   const notes: string[] = [...facts.repository.warnings]
@@ -41,7 +47,7 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
   const bind = (order: keyof typeof ORDER, path: string, mode: 'ro' | 'rw', why: string, at = path) =>
     place(order, { op: 'bind', from: path as HostPath, at: at as GuestPath, mode, why })
 
-  const tools = viewTools(policy, facts)
+  const tools = image ? NO_TOOLS : viewTools(policy, facts)
   notes.push(...tools.notes)
   for (const step of tools.late) place('grant', step)
 
@@ -111,11 +117,12 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
 
   return {
     steps: [
-      ...systemSteps(facts, identity),
+      ...(image ? [] : systemSteps(facts)),
+      ...accountSteps(facts, identity),
       ...tools.steps,
       ...inOrder(placed),
       // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.
-      { op: 'seal', at: '/dev' as GuestPath },
+      ...(image ? [] : [{ op: 'seal', at: '/dev' as GuestPath } as const]),
       { op: 'seal', at: '/' as GuestPath },
     ],
     makeDirectories: make,
@@ -124,6 +131,8 @@ export function buildTree(policy: Policy, facts: HostFacts, identity: { uid: num
     executable: tools.executable,
   }
 }
+
+const NO_TOOLS: ToolView = { steps: [], late: [], executable: [], notes: [] }
 
 /** Private, empty, bounded directories: place, share of the scratch bound, mode. */
 const SCRATCH: readonly (readonly [string, number, number])[] = [
@@ -141,8 +150,7 @@ function scratchSize(policy: Policy, share: number): Bytes {
   return Math.max(65_536, Math.floor(size / unit) * unit) as Bytes
 }
 
-function systemSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
-  const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
+function systemSteps(facts: HostFacts): Step[] {
   return [
     ...facts.system.map(
       (entry): Step =>
@@ -158,6 +166,13 @@ function systemSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number 
     ),
     { op: 'devices', at: '/dev' as GuestPath },
     { op: 'processes', at: '/proc' as GuestPath },
+  ]
+}
+
+/** Who the user is, and where names are asked for. */
+function accountSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
+  const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
+  return [
     file(
       '/etc/passwd',
       `root:x:0:0:root:/root:/usr/sbin/nologin\n${USER_NAME}:x:${uid}:${gid}::${SANDBOX_HOME}:${facts.shell}\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,

@@ -14,7 +14,7 @@ import type { Door } from '../gateway/door.ts'
 import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from './find-command.ts'
-import { Keeper, type Result } from './keeper.ts'
+import { type Employ, Keeper, type Result } from './keeper.ts'
 import { launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
@@ -31,6 +31,8 @@ export interface Waiting {
   readonly undo: UndoStack
   readonly env: Readonly<Record<string, string | undefined>>
   readonly tell: (line: string) => void
+  /** What is done with a sandbox whose commands its agent starts. */
+  readonly employ: Employ | undefined
 }
 
 export async function keep(waiting: Waiting): Promise<Result> {
@@ -39,8 +41,8 @@ export async function keep(waiting: Waiting): Promise<Result> {
   const { project } = loaded
   try {
     // Not pen's failure but the command line's: it ends as a shell would end it.
-    const found = findCommand(plan, waiting.env['PATH'] ?? '')
-    if (!found.ok) {
+    const found = waiting.employ === undefined ? findCommand(plan, waiting.env['PATH'] ?? '') : undefined
+    if (found?.ok === false) {
       await end(running)
       const told = [`${printable(found.what)}\n  cure: ${printable(found.hint)}`]
       return { exitCode: found.exitCode, told }
@@ -55,7 +57,15 @@ export async function keep(waiting: Waiting): Promise<Result> {
     })
     const refusals = new RefusalTally(audit)
     const wayOut = await openWayOut(waiting, refusals)
-    return await new Keeper({ prepared, running, limits, audit, refusals, wayOut }).untilEnd()
+    return await new Keeper({
+      prepared,
+      running,
+      limits,
+      audit,
+      refusals,
+      wayOut,
+      employ: waiting.employ,
+    }).untilEnd()
   } catch (error) {
     await end(running)
     throw error

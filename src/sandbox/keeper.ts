@@ -22,6 +22,15 @@ import { type PlaceWatch, watchPlaces } from './watch-places.ts'
 /** A run that is over before costs more in compiling than it gains: its end took five milliseconds instead of two. */
 const WORTH_COMPILING_MS = 100
 
+/** A sandbox whose agent starts commands, as whoever employs it sees it. */
+export interface Serving extends Omit<Kept, 'employ'> {
+  /** Ends it: its programs are asked first, then ended. */
+  stop(): void
+}
+
+/** Resolves with the exit code of the run; the sandbox ends then, if it has not. Undefined: as the sandbox itself ended. */
+export type Employ = (serving: Serving) => Promise<ExitCode | undefined>
+
 export interface Kept {
   readonly prepared: Prepared
   readonly running: Running
@@ -30,6 +39,8 @@ export interface Kept {
   readonly refusals: RefusalTally
   /** Undefined for a sandbox without network. */
   readonly wayOut: WayOut | undefined
+  /** Undefined for a sandbox that is one command, and ends with it. */
+  readonly employ: Employ | undefined
 }
 
 export interface Result {
@@ -74,9 +85,11 @@ export class Keeper {
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin()
+      const employed = this.#employ(stopping)
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
+      const employedFor = await employed
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthTelling)
@@ -85,7 +98,7 @@ export class Keeper {
         this.#told.push(`limit: ${describeHit(hit)}`)
       }
       this.#told.push(...refusals.lines())
-      const exitCode = this.#exitCode(ending, stopping, hits)
+      const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
       this.#told.push(...this.#repositoriesFound())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
       return { exitCode, told: this.#told }
@@ -119,6 +132,22 @@ export class Keeper {
         await wayOut.recordRefused()
         await wayOut.close()
       },
+    }
+  }
+
+  /** What it was employed for is done: nothing else holds it. */
+  async #employ(stopping: Stopping): Promise<Ending | undefined> {
+    const { employ, ...kept } = this.#kept
+    if (employ === undefined) return undefined
+    try {
+      const work: Promise<ExitCode | undefined> = employ({ ...kept, stop: () => stopping.ask('signal') })
+      const code = await work
+      return code === undefined ? undefined : { kind: 'exit', code }
+    } catch (error) {
+      stopping.failed(error)
+      return undefined
+    } finally {
+      kept.running.kill()
     }
   }
 

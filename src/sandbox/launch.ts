@@ -1,6 +1,7 @@
 /** A prepared plan is run to its end. `pen run` is its own keeper: this lives exactly as long as the command. */
 import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
+import type { Running } from '../backend/backend.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { UndoStack } from '../base/undo.ts'
@@ -10,14 +11,17 @@ import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
+import type { Serving } from './keeper.ts'
 import { makeBeneath } from './make-beneath.ts'
-import type { Prepared } from './prepare.ts'
+import { beginDoor, type Prepared } from './prepare.ts'
 import { isTerminal } from './terminal-modes.ts'
 
 export interface LaunchOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Lines for the person: what was limited, moved away or found. */
   readonly tell: (line: string) => void
+  /** For a sandbox that stays: begins to take orders for it; what it returns ends that, after the sandbox's end. */
+  readonly serve?: (serving: Serving) => Promise<() => Promise<void>>
 }
 
 export async function launch(prepared: Prepared, options: LaunchOptions): Promise<ExitCode> {
@@ -38,23 +42,29 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const run = newRunId()
     const bounds = openBounds({ limits: plan.limits, runId: run })
     undo.push('limits', async () => await bounds.remove())
-    const terminals = [0, 1, 2].filter(isTerminal)
+    // Its agent brings a terminal of the sandbox's own to each command.
+    const agent = backend.container === true || options.serve !== undefined
+    const terminals = agent ? [] : [0, 1, 2].filter(isTerminal)
     const pty = terminals.length === 0 ? undefined : (await import('./pty.ts')).openPty(terminals)
     if (pty !== undefined) undo.push('terminal', async () => await pty.close())
-    const door = await prepared.door
-    if (door !== undefined) undo.push('door', () => door.close())
-    const shown = withProxy(plan, door)
+    const opened = await prepared.door
+    if (opened !== undefined) undo.push('door', () => opened.close())
+    const shown = plan.network.kind === 'gateway' ? await withProxy(plan) : plan
     const running = await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
       stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
       cacheDir: `${project.world.state}/cache`,
       joinFds: bounds.joinFds,
-      wrap: [...bounds.wrap, ...(door?.wrap ?? [])],
-      within: spawn => (door === undefined ? spawn() : door.within(spawn)),
+      wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],
+      within: spawn => (opened === undefined ? spawn() : opened.within(spawn)),
       env: bounds.wrapEnv,
-      insideDoor: door !== undefined,
+      insideDoor: opened !== undefined,
+      sandbox: { id: project.id, run, stateDir: project.stateDir },
+      agent,
     })
+    const door = opened ?? (await openInside(prepared, running, undo))
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')
+    const employ = agent ? (await import('./employ.ts')).employ(plan, options.serve) : undefined
     // A terminal in raw mode goes down a line without going back to its beginning.
     const tell = pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell
     const { exitCode, told } = await keep({
@@ -66,6 +76,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       undo,
       tell,
       env: options.env,
+      employ,
     })
     // The user's terminal is given back before anything is printed on it.
     await undo.unwind()
@@ -76,13 +87,27 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   }
 }
 
+/** In the namespace that the backend made, before anything of the sandbox runs in it. */
+async function openInside(prepared: Prepared, running: Running, undo: UndoStack): Promise<Door | undefined> {
+  const { plan, loaded } = prepared
+  if (plan.network.kind !== 'gateway' || running.namespace === undefined) return undefined
+  try {
+    const door = await beginDoor(loaded.policy, { kind: 'of-process', ...running.namespace })
+    undo.push('door', () => door.close())
+    return door
+  } catch (error) {
+    running.kill()
+    await running.ended.catch(() => undefined)
+    throw error
+  }
+}
+
 /** For programs that insist on a proxy; everything else needs no setting. */
-function withProxy(plan: Plan, door: Door | undefined): Plan {
-  if (door === undefined) return plan
-  const { address, port } = door.proxy
+async function withProxy(plan: Plan): Promise<Plan> {
+  const { PROXY_PORT } = await import('../gateway/door-rules.ts')
   return {
     ...plan,
-    env: [...plan.env, { name: 'PEN_PROXY', value: `http://${address}:${port}`, secret: false }],
+    env: [...plan.env, { name: 'PEN_PROXY', value: `http://127.0.0.1:${PROXY_PORT}`, secret: false }],
   }
 }
 

@@ -6,6 +6,7 @@ import { PenError } from '../base/error.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import type { Door } from '../gateway/door.ts'
+import type { Place } from '../gateway/door-namespace.ts'
 import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
@@ -20,6 +21,8 @@ export interface PrepareOptions {
   readonly offline: boolean
   /** False for a plan that is only shown. */
   readonly toRun: boolean
+  /** For a sandbox that stays, and is entered many times. */
+  readonly toKeep?: boolean
   /** What the command line says, once the project is known. */
   readonly flags: (project: Project) => object
 }
@@ -29,7 +32,7 @@ export interface Prepared {
   readonly load: LoadOptions
   /** The files of the live config as they were before they were read. */
   readonly seen: string
-  /** Being opened meanwhile, when the policy wants a gateway and something is to be run. */
+  /** Being opened meanwhile, when the policy wants a gateway, something is to be run and the namespace is pen's to make. */
   readonly door: Promise<Door> | undefined
   readonly loaded: Loaded
   readonly facts: Surveyed
@@ -48,9 +51,10 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const seen = liveState(project.stateDir)
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
+  const backend = await chooseBackend(loaded.policy, options.toKeep === true ? 'keep' : 'run')
+  const opensFirst = options.toRun && backend.container !== true
   const door =
-    options.toRun && network.mode === 'gateway' && !network.offline ? beginDoor(loaded.policy) : undefined
-  const backend = await chooseBackend(loaded.policy)
+    opensFirst && network.mode === 'gateway' && !network.offline ? beginDoor(loaded.policy) : undefined
   if (options.toRun) backend.warm?.()
   const capabilities = await backend.probe()
   const facts = surveyHost(loaded.policy, project, options.env)
@@ -68,10 +72,10 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
 }
 
 /** Its own modules are loaded only here: a sandbox without network does not pay for them. */
-function beginDoor({ network, acceptGaps }: Policy): Promise<Door> {
+export function beginDoor({ network, acceptGaps }: Policy, place: Place = { kind: 'new' }): Promise<Door> {
   const ports = network.allow.map(({ rule }) => rule.port)
   const door = import('../gateway/door.ts')
-    .then(({ openDoor }) => openDoor({ ports }))
+    .then(({ openDoor }) => openDoor({ ports, place }))
     .then(opened => requireRecords(opened, acceptGaps))
   // Whoever awaits it hears of a failure; until then it must not count as unheard.
   door.catch(() => undefined)

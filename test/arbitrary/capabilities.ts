@@ -11,7 +11,8 @@ export const ABLE: Capabilities = {
   bridge: true,
   seccomp: true,
   listedExec: true,
-  images: true,
+  images: false,
+  mapsUser: true,
   ports: true,
   limits: {
     cpus: 'kernel',

@@ -22,6 +22,7 @@ export function capabilities(): Capabilities {
       return import.meta.path.startsWith('/$bunfs/') && landlockAbi() > 0
     },
     images: false,
+    mapsUser: true,
     ports: false,
     limits: probeLimits().holds,
   }
