@@ -39,6 +39,7 @@ export const ERROR_CODES = {
   MISSING_TOOL: EXIT.pen,
   BACKEND: EXIT.pen,
   LIMIT: EXIT.pen,
+  WIRE: EXIT.pen,
   INTERNAL: EXIT.pen,
 } as const
 

@@ -1,0 +1,149 @@
+/** What is to be done inside, as text. Each reader checks every value again: neither end takes the other's word for it. */
+import { wireError } from './frame.ts'
+
+export interface Variable {
+  readonly name: string
+  readonly value: string
+}
+
+/** A command for a sandbox that runs already. */
+export interface ExecOrder {
+  /** Empty: the shell inside, bash where there is one. */
+  readonly argv: readonly string[]
+  readonly cwd: string
+  /** On top of the sandbox's own. */
+  readonly env: readonly Variable[]
+  readonly terminal: { readonly columns: number; readonly rows: number } | undefined
+}
+
+/** Told once, before the agent starts anything. */
+export interface AgentSetup {
+  /** Who commands run as; undefined where there is only one user, the agent's own. */
+  readonly user: { readonly uid: number; readonly gid: number } | undefined
+  /** To be given to that user. */
+  readonly home: string | undefined
+  /** The sandbox's own variables, for every command. */
+  readonly env: readonly Variable[]
+  /** A filter of system calls for the agent and all that it starts. */
+  readonly seccomp: Uint8Array | undefined
+  /** Whether no capability may ever be gained again, by whatever is executed. */
+  readonly emptyBounding: boolean
+}
+
+const MAX_WORDS = 16_384
+const MAX_ID = 0xffff_fffe
+const NAME = /^[^=\0]+$/
+
+export const writeOrder = (order: ExecOrder): Uint8Array =>
+  toBytes({
+    argv: order.argv,
+    cwd: order.cwd,
+    env: order.env.map(({ name, value }) => [name, value]),
+    terminal: order.terminal === undefined ? null : [order.terminal.columns, order.terminal.rows],
+  })
+
+export function readOrder(bytes: Uint8Array): ExecOrder {
+  const { argv, cwd, env, terminal } = record(bytes, ['argv', 'cwd', 'env', 'terminal'])
+  return {
+    argv: list(argv, text),
+    cwd: path(cwd),
+    env: list(env, variable),
+    terminal: terminal === null ? undefined : size(terminal),
+  }
+}
+
+export const writeSetup = (setup: AgentSetup): Uint8Array =>
+  toBytes({
+    user: setup.user === undefined ? null : [setup.user.uid, setup.user.gid],
+    home: setup.home ?? null,
+    env: setup.env.map(({ name, value }) => [name, value]),
+    seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
+    emptyBounding: setup.emptyBounding,
+  })
+
+export function readSetup(bytes: Uint8Array): AgentSetup {
+  const setup = record(bytes, ['user', 'home', 'env', 'seccomp', 'emptyBounding'])
+  if (typeof setup['emptyBounding'] !== 'boolean') throw wireError('a setup without emptyBounding')
+  return {
+    user: setup['user'] === null ? undefined : user(setup['user']),
+    home: setup['home'] === null ? undefined : path(setup['home']),
+    env: list(setup['env'], variable),
+    seccomp: setup['seccomp'] === null ? undefined : program(setup['seccomp']),
+    emptyBounding: setup['emptyBounding'],
+  }
+}
+
+const toBytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
+
+function record(bytes: Uint8Array, keys: readonly string[]): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch {
+    throw wireError('a text that is not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wireError('a text of no kind')
+  const found = Object.keys(value)
+  if (found.length !== keys.length || !keys.every(key => Object.hasOwn(value, key)))
+    throw wireError('a text with other keys')
+  return value as Record<string, unknown>
+}
+
+function list<T>(value: unknown, one: (item: unknown) => T): T[] {
+  if (!Array.isArray(value) || value.length > MAX_WORDS) throw wireError('a list that is none, or too long')
+  return value.map(one)
+}
+
+/** What the kernel takes as one word: it would end at the first NUL. */
+function text(value: unknown): string {
+  if (typeof value !== 'string' || value.includes('\0')) throw wireError('a word that is none')
+  return value
+}
+
+function path(value: unknown): string {
+  const word = text(value)
+  if (!word.startsWith('/') || word.length > 4096) throw wireError('a path that is none')
+  return word
+}
+
+function variable(value: unknown): Variable {
+  const [name, content] = pair(value)
+  if (typeof name !== 'string' || !NAME.test(name)) throw wireError('a variable without a name')
+  return { name, value: text(content) }
+}
+
+/** Never root: whatever an image or a policy says, what the agent starts is an ordinary user. */
+function user(value: unknown): { uid: number; gid: number } {
+  const [uid, gid] = pair(value)
+  return { uid: whole(uid, 1, MAX_ID), gid: whole(gid, 0, MAX_ID) }
+}
+
+function size(value: unknown): { columns: number; rows: number } {
+  const [columns, rows] = pair(value)
+  return { columns: whole(columns, 0, 0xffff), rows: whole(rows, 0, 0xffff) }
+}
+
+function pair(value: unknown): readonly [unknown, unknown] {
+  if (!Array.isArray(value) || value.length !== 2) throw wireError('a pair that is none')
+  return [value[0], value[1]]
+}
+
+function whole(value: unknown, least: number, most: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
+    throw wireError('a number out of bounds')
+  return value
+}
+
+/** At most 4096 instructions of 8 bytes, as the kernel has it. */
+function program(value: unknown): Uint8Array {
+  const bytes = typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.alloc(0)
+  if (
+    bytes.toString('base64') !== value ||
+    bytes.length % 8 !== 0 ||
+    bytes.length === 0 ||
+    bytes.length > 32_768
+  )
+    throw wireError('a filter that is none')
+  return bytes
+}
