@@ -1,0 +1,119 @@
+/**
+ * The file system that containers of the tests are made of. No registry is asked: it comes from the packages of this
+ * machine's own distribution, is made once, and is kept outside of the clone for the next run.
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** As image/Dockerfile has them: it then finds nothing missing, and needs no network. */
+const DEFAULT_PACKAGES = packagesOf(readFileSync(join(import.meta.dir, '../../image/Dockerfile'), 'utf8'))
+
+function packagesOf(dockerfile: string): string[] {
+  const list = /^ARG PACKAGES="([a-z0-9+. -]+)"$/m.exec(dockerfile)?.[1]
+  if (list === undefined) throw new Error('image/Dockerfile names no packages')
+  return list.split(' ')
+}
+
+/** What runs inside containers in tests, besides what the default image has. */
+const TEST_PACKAGES = [
+  'bind9-dnsutils',
+  'iproute2',
+  'iputils-ping',
+  'nodejs',
+  'openssl',
+  'postgresql-client',
+  'procps',
+  'python3',
+  'strace',
+  'wget',
+]
+
+const SUITE = 'bookworm'
+/** As the slim images of the distribution leave them out. */
+const LEFT_OUT = ['doc', 'man', 'locale', 'info']
+
+export interface Base {
+  /** Everything that tests run inside. */
+  readonly full: string
+  /** What the default image is made of and nothing else: for measuring it. */
+  readonly slim: string
+  /** Changes with the contents. */
+  readonly key: string
+}
+
+export const isRoot = process.getuid?.() === 0
+
+/** Readable for every user of the tests, and still there at the next run. */
+export const CACHE = isRoot
+  ? '/var/cache/pen-test'
+  : join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'pen-test')
+
+const RECIPE = JSON.stringify([SUITE, DEFAULT_PACKAGES, TEST_PACKAGES, LEFT_OUT, 1])
+
+function baseHere(): Base {
+  const key = createHash('sha256').update(RECIPE).digest('hex').slice(0, 12)
+  return { key, full: join(CACHE, `base-${key}.tar`), slim: join(CACHE, `slim-${key}.tar`) }
+}
+
+/** Whoever comes first makes it; others wait for that. Half a minute on a fast mirror. */
+export function makeBase(): Base {
+  mkdirSync(CACHE, { recursive: true, mode: 0o755 })
+  const base = baseHere()
+  if (existsSync(base.full)) return base
+  locked('base', [
+    'sh',
+    '-c',
+    '[ -e "$1" ] || exec "$2" run "$3"',
+    'sh',
+    base.full,
+    process.execPath,
+    import.meta.path,
+  ])
+  if (!existsSync(base.full)) throw new Error(`${base.full} was not made`)
+  return base
+}
+
+/** Runs a command while no other process of the tests is at the same work. */
+export function locked(name: string, argv: readonly string[], env?: Readonly<Record<string, string>>): void {
+  const words = ['--timeout', '300', join(CACHE, `${name}.lock`), ...argv]
+  const ran = spawnSync('flock', words, {
+    encoding: 'utf8',
+    timeout: 600_000,
+    ...(env !== undefined && { env: { ...env } }),
+  })
+  if (ran.status !== 0) throw new Error(`${argv.join(' ')}: ${ran.status} ${ran.stdout}${ran.stderr}`)
+}
+
+/** One run for both: the slim one is taken while the full one is being made. */
+function bootstrap({ full, slim }: Base): void {
+  const temporary = { full: `${full}.${process.pid}.tmp`, slim: `${slim}.${process.pid}.tmp` }
+  const without = ['./var/lib/apt/lists/*', './var/cache/apt/*', './dev/*', './proc/*', './sys/*']
+  const pack = `tar --create --file='${temporary.slim}' --directory="$1" --one-file-system ${without
+    .map(path => `--exclude='${path}'`)
+    .join(' ')} .`
+  const words = [
+    '--variant=minbase',
+    '--quiet',
+    '--format=tar',
+    `--include=${DEFAULT_PACKAGES.join(',')}`,
+    ...LEFT_OUT.map(name => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
+    `--customize-hook=${pack}`,
+    `--customize-hook=chroot "$1" apt-get install -y --no-install-recommends ${TEST_PACKAGES.join(' ')}`,
+    SUITE,
+    temporary.full,
+  ]
+  try {
+    const ran = spawnSync('mmdebstrap', words, { encoding: 'utf8', timeout: 280_000 })
+    if (ran.status !== 0) throw new Error(`mmdebstrap: ${ran.status} ${ran.stderr.slice(-4000)}`)
+    for (const file of [temporary.slim, temporary.full]) chmodSync(file, 0o644)
+    renameSync(temporary.slim, slim)
+    renameSync(temporary.full, full)
+  } finally {
+    for (const file of Object.values(temporary)) rmSync(file, { force: true })
+  }
+}
+
+if (import.meta.main) bootstrap(baseHere())

@@ -1,0 +1,154 @@
+/**
+ * A Docker daemon of the test's own, started and ended by hand: no systemd, no bridge, no rule of the firewall and no
+ * setting of the kernel is touched. What it has stored is kept for the next run.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Who } from '../conformance/launcher.ts'
+import { CACHE, isRoot, makeBase } from './base-image.ts'
+import { BASE_NAME, type TestEngine } from './test-engine.ts'
+
+export interface Dockerd extends TestEngine {
+  readonly pid: number
+  /** As long as it takes; what is left after ten seconds is killed. */
+  stop(): Promise<void>
+}
+
+/** Tests that run at the same time have one each: a daemon shares its storage with no other. */
+const STORES = 4
+const START_MS = 20_000
+const STOP_MS = 10_000
+
+/** For `who` a member of the group that may use it, which is as good as root. */
+export async function startDockerd(who: Who): Promise<Dockerd> {
+  const dir = mkdtempSync(join(tmpdir(), 'pen-docker-'))
+  const started = await firstFree(dir, who)
+  if (started === undefined) {
+    rmSync(dir, { recursive: true, force: true })
+    throw new Error(`all ${STORES} stores of Docker are in use`)
+  }
+  spawnSync('chmod', ['755', dir])
+  const host = `unix://${dir}/docker.sock`
+  const env = { DOCKER_HOST: host, DOCKER_CONFIG: join(dir, 'config') }
+  const engine: Dockerd = {
+    name: `docker, as ${who.name}`,
+    backend: 'docker',
+    who,
+    env,
+    command: argv => [
+      ...who.become,
+      'env',
+      ...Object.entries(env).map(([k, v]) => `${k}=${v}`),
+      'docker',
+      ...argv,
+    ],
+    pid: started.pid ?? 0,
+    stop: async () => {
+      await end(started, dir)
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+  try {
+    load(engine)
+  } catch (error) {
+    await engine.stop()
+    throw error
+  }
+  return engine
+}
+
+async function firstFree(dir: string, who: Who): Promise<ChildProcess | undefined> {
+  for (let n = 0; n < STORES; n += 1) {
+    const child = launch(dir, join(CACHE, `docker-${n}`), who)
+    if (await answers(child, `${dir}/docker.sock`)) return child
+    if (child.exitCode !== TAKEN) {
+      await end(child, dir)
+      throw new Error(`dockerd did not start: ${readFileSync(join(dir, 'log'), 'utf8').slice(-4000)}`)
+    }
+  }
+  return undefined
+}
+
+const TAKEN = 75
+
+/** The lock goes with the last process that has it open, the daemon's containerd included. */
+function launch(dir: string, store: string, who: Who): ChildProcess {
+  mkdirSync(store, { recursive: true, mode: 0o711 })
+  writeFileSync(join(dir, 'daemon.json'), '{}')
+  const words = [
+    ...['setpriv', '--pdeathsig', 'TERM', 'flock', '--no-fork', '-n', '-E', String(TAKEN), `${store}.lock`],
+    'dockerd',
+    `--config-file=${dir}/daemon.json`,
+    `--data-root=${store}`,
+    `--exec-root=${dir}/exec`,
+    `--pidfile=${dir}/pid`,
+    `--host=unix://${dir}/docker.sock`,
+    `--group=${who.gid}`,
+    '--bridge=none',
+    '--iptables=false',
+    '--ip6tables=false',
+    '--ip-forward=false',
+    '--ip-masq=false',
+    '--userland-proxy=false',
+    '--storage-driver=overlay2',
+  ]
+  const shell = `exec "$@" >'${dir}/log' 2>&1`
+  return spawn('sh', ['-c', shell, 'sh', ...words], { stdio: 'ignore' })
+}
+
+async function answers(child: ChildProcess, socket: string): Promise<boolean> {
+  const late = performance.now() + START_MS
+  while (child.exitCode === null && performance.now() < late) {
+    if (existsSync(socket) && spawnSync('docker', ['--host', `unix://${socket}`, 'version']).status === 0)
+      return true
+    await Bun.sleep(50)
+  }
+  return false
+}
+
+async function end(child: ChildProcess, dir: string): Promise<void> {
+  const containerd = pidIn(join(dir, 'exec/containerd/containerd.pid'))
+  child.kill('SIGTERM')
+  const late = performance.now() + STOP_MS
+  while (child.exitCode === null && child.signalCode === null && performance.now() < late) await Bun.sleep(20)
+  child.kill('SIGKILL')
+  if (containerd !== undefined && isContainerd(containerd)) process.kill(containerd, 'SIGKILL')
+}
+
+function pidIn(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, 'utf8')) || undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Its number may have gone to another process. */
+function isContainerd(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'containerd'
+  } catch {
+    return false
+  }
+}
+
+/** Imported once for each content of the base and each store. */
+function load(engine: Dockerd): void {
+  const { key, full } = makeBase()
+  const name = `pen-test:${key}`
+  const script = `"$@" image inspect ${name} >&- 2>&- || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
+  const [program = '', ...rest] = ['sh', '-c', script, 'sh', ...engine.command([])]
+  const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 120_000 })
+  if (ran.status !== 0) throw new Error(`docker import: ${ran.status} ${ran.stdout}${ran.stderr}`)
+}
+
+/** Why there is no Docker here, or undefined. */
+export function dockerMissing(): string | undefined {
+  if (!isRoot) return 'dockerd has to be started by root'
+  const missing = ['dockerd', 'docker', 'containerd', 'runc', 'mmdebstrap'].filter(
+    tool => spawnSync('sh', ['-c', `command -v ${tool}`]).status !== 0,
+  )
+  return missing.length === 0 ? undefined : `${missing.join(', ')} missing`
+}

@@ -1,0 +1,97 @@
+/**
+ * Podman for the tests, of root and of an ordinary user: with storage and settings of its own, so that nothing of the
+ * machine's containers is touched and nothing of its configuration counts. No session of systemd is needed.
+ */
+import { spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Who } from '../conformance/launcher.ts'
+import { CACHE, isRoot, locked, makeBase } from './base-image.ts'
+import { BASE_NAME, type TestEngine } from './test-engine.ts'
+
+/** What differs from machine to machine is said: a runtime that takes every layout of cgroups, and limits that may be set. */
+const settings = (store: string): string => `
+[network]
+network_config_dir = "${store}/networks"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+image_default_transport = "containers-storage:"
+[containers]
+log_driver = "k8s-file"
+default_ulimits = ["nofile=1024:4096", "nproc=2048:4096"]
+`
+
+/** Gone after a reboot, as podman expects of it. */
+const RUN = isRoot
+  ? '/run/pen-test'
+  : (process.env['XDG_RUNTIME_DIR'] ?? `/tmp/pen-test-${process.getuid?.()}`)
+
+const ready = new Map<number, TestEngine>()
+
+/** The base is in it, under the name of the base that pen builds on. Undefined where this machine cannot. */
+export function podmanOf(who: Who): TestEngine {
+  const known = ready.get(who.uid)
+  if (known !== undefined) return known
+  const root = who.uid === 0
+  const store = join(CACHE, `podman-${who.uid}`)
+  const run = join(RUN, `podman-${who.uid}`)
+  mkdirSync(RUN, { recursive: true, mode: 0o755 })
+  for (const dir of [store, run]) own(dir, who)
+  const files = { storage: join(store, 'storage.conf'), settings: join(store, 'containers.conf') }
+  const places = `driver = "overlay"\ngraphroot = "${store}/storage"\nrunroot = "${run}/storage"\n`
+  write(files.storage, `[storage]\n${places}`)
+  write(files.settings, settings(store))
+  const env = {
+    CONTAINERS_STORAGE_CONF: files.storage,
+    CONTAINERS_CONF: files.settings,
+    XDG_RUNTIME_DIR: run,
+    XDG_DATA_HOME: join(store, 'data'),
+    XDG_CONFIG_HOME: join(store, 'config'),
+  }
+  const engine: TestEngine = {
+    name: root ? 'podman, as root' : 'podman without root',
+    backend: 'podman',
+    who,
+    env,
+    command: argv => [
+      ...who.become,
+      'env',
+      `HOME=${store}`,
+      ...Object.entries(env).map(([k, v]) => `${k}=${v}`),
+      'podman',
+      ...argv,
+    ],
+  }
+  load(engine)
+  ready.set(who.uid, engine)
+  return engine
+}
+
+/** Imported once for each content of the base. */
+function load(engine: TestEngine): void {
+  const { key, full } = makeBase()
+  const name = `localhost/pen-test:${key}`
+  const script = `"$@" image exists ${name} || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
+  locked(`podman-${engine.who.uid}`, ['sh', '-c', script, 'sh', ...engine.command([])])
+}
+
+function own(dir: string, { uid, gid }: Who): void {
+  if (existsSync(dir)) return
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  chownSync(dir, uid, gid)
+}
+
+function write(file: string, text: string): void {
+  writeFileSync(file, text, { mode: 0o644 })
+}
+
+/** Why there is no podman for this user, or undefined. */
+export function podmanMissing(who: Who): string | undefined {
+  const has = (tool: string): boolean => spawnSync('sh', ['-c', `command -v ${tool}`]).status === 0
+  const missing = ['podman', 'runc', 'conmon', 'mmdebstrap', ...(who.uid === 0 ? [] : ['newuidmap'])].filter(
+    tool => !has(tool),
+  )
+  return missing.length === 0 ? undefined : `${missing.join(', ')} missing`
+}
