@@ -20,7 +20,7 @@ const openDoor = (): Promise<ExitCode> =>
 
 /** pen inside a running sandbox's mounts, for the moment that a new one takes. */
 const mountInside = (): Promise<ExitCode> =>
-  import('./backend/process/mount-inside.ts').then(mode => mode.mountInside())
+  import('./backend/mounts/mount-inside.ts').then(mode => mode.mountInside())
 
 const HIDDEN = new Map([
   ['__door', openDoor],

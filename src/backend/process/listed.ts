@@ -9,8 +9,8 @@ import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
 import { LISTED_MODE, type ListedOrder, READY } from '../../wire/listed-order.ts'
+import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { pipe } from './libc.ts'
-import { ProcessMounts } from './live-mounts.ts'
 
 export interface Listed {
   /** To be handed to the guard, in this order. */
@@ -50,7 +50,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
 }
 
 async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
-  const mounts = new ProcessMounts(() => initPid)
+  const mounts = new NamespaceMounts(() => initPid)
   try {
     if (!(await untilReady(mounts, initPid))) return
     const places = mountPoints(initPid).filter(path => !holdsPrograms(steps, path))
@@ -71,7 +71,7 @@ async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void
 const PATIENCE_MS = 10_000
 
 /** False when bubblewrap ended before: then there is nothing to hold, and its own words tell why. */
-async function untilReady(mounts: ProcessMounts, initPid: number): Promise<boolean> {
+async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
   for (const began = performance.now(); performance.now() - began < PATIENCE_MS; await Bun.sleep(1)) {
     if (mounts.ready()) return true
     if (!isAlive(initPid)) return false

@@ -6,12 +6,13 @@ import { isHostRoot } from '../../base/host-root.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
+import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { capabilities } from './capabilities.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { memoryFile, pipe } from './libc.ts'
 import { pinnedDescriptors } from './pinned.ts'
-import { holdMapping, Staging, USERNS_HINT } from './staging.ts'
+import { Staging } from './staging.ts'
 import { BwrapStatus } from './status.ts'
 import { type Crossing, crossStdio } from './stdio.ts'
 
@@ -87,8 +88,8 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     const init = listed === undefined ? undefined : status.initPid()
     if (init !== undefined) await listed?.release(init)
     // Loaded while bubblewrap works.
-    const { ProcessMounts } = await import('./live-mounts.ts')
-    return running(guard, status, crossing, undo, new ProcessMounts(() => status.initPid()))
+    const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
+    return running(guard, status, crossing, undo, new NamespaceMounts(() => status.initPid()))
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
     abandon()

@@ -5,12 +5,10 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
-import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
-import { readKernelFile } from '../../base/kernel-file.ts'
+import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import type { UndoStack } from '../../base/undo.ts'
-import { cString, pipe, systemCall } from './libc.ts'
+import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
+import { cString, systemCall } from './libc.ts'
 
 const CLONE_NEWNS = 0x20000
 const CLONE_FS = 0x200
@@ -21,7 +19,6 @@ const AT_RECURSIVE = 0x8000
 const AT_SYMLINK_NOFOLLOW = 0x100
 const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
 const MOVE_MOUNT_F_EMPTY_PATH = 4
-const MOUNT_ATTR_IDMAP = 0x100000n
 
 /** The numbers are the same on x86-64 and arm64 for the calls after 424. */
 const CALL = {
@@ -30,13 +27,9 @@ const CALL = {
   mount: process.arch === 'arm64' ? 40 : 165,
   openTree: 428,
   moveMount: 429,
-  mountSetattr: 442,
 } as const
 
-export interface Identity {
-  readonly uid: number
-  readonly gid: number
-}
+const ROOT: Identity = { uid: 0, gid: 0 }
 
 /** A directory that a bubblewrap of any uid can enter and that holds nothing of the system; covered only inside the namespace. */
 const stageDirectory = (): string => ['/mnt', '/media', '/srv'].find(path => existsSync(path)) ?? '/tmp'
@@ -50,14 +43,14 @@ interface Staged {
 export class Staging {
   readonly #home: number
   readonly #cwd = process.cwd()
-  readonly #mapping: Mapping
+  readonly #mapping: IdMapping
   readonly #stage = stageDirectory()
   readonly #staged: Staged[] = []
   #left: boolean = false
 
   /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
   constructor(identity: Identity, undo: UndoStack) {
-    this.#mapping = new Mapping(identity)
+    this.#mapping = new IdMapping(ROOT, identity)
     undo.push('staging', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CALL.unshare, CLONE_NEWNS)
@@ -75,7 +68,7 @@ export class Staging {
     )
     const at = `${this.#stage}/${this.#staged.length}`
     this.#staged.push({ tree, at, kind })
-    if (map) this.#map(tree, String(source))
+    if (map) this.#mapping.apply(tree, String(source))
     return at
   }
 
@@ -105,28 +98,6 @@ export class Staging {
     }
   }
 
-  #map(tree: number, path: string): void {
-    // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#mapping.fd())])
-    try {
-      systemCall(
-        'mount_setattr',
-        CALL.mountSetattr,
-        tree,
-        cString(''),
-        AT_EMPTY_PATH,
-        new Uint8Array(attributes.buffer),
-        32,
-      )
-    } catch (error) {
-      throw new PenError('BACKEND', {
-        what: `root cannot be mapped away on the file system of ${path}`,
-        hint: 'run pen as an ordinary user, or give the project to one (chown), then root runs the sandbox as that user',
-        cause: error,
-      })
-    }
-  }
-
   /** Back to the host's view. The sandbox's processes stay behind. */
   leave(): void {
     if (this.#left) return
@@ -141,94 +112,3 @@ export class Staging {
     this.#mapping.end()
   }
 }
-
-/**
- * A user namespace in which 0 is the sandbox's uid, and every other id itself, so that a group or another owner on one
- * of root's files makes it no less root's. Only its mapping is used: nothing ever runs in it but a `cat` that waits for us.
- */
-class Mapping {
-  readonly #identity: Identity
-  readonly #holder: Holder
-  #fd: number | undefined
-
-  constructor(identity: Identity) {
-    this.#identity = identity
-    this.#holder = held ?? startHolder()
-    held = undefined
-  }
-
-  /** Its descriptor, waited for when it is first needed. */
-  fd(): number {
-    if (this.#fd !== undefined) return this.#fd
-    const { uid, gid } = this.#identity
-    this.#awaitNamespace()
-    writeFileSync(`/proc/${this.#holder.pid}/uid_map`, mapOfRoot(uid))
-    writeFileSync(`/proc/${this.#holder.pid}/gid_map`, mapOfRoot(gid))
-    this.#fd = openSync(`/proc/${this.#holder.pid}/ns/user`, 'r')
-    return this.#fd
-  }
-
-  #awaitNamespace(): void {
-    const own = readlinkSync('/proc/self/ns/user')
-    const deadline = performance.now() + 2000
-    do {
-      try {
-        if (readlinkSync(`/proc/${this.#holder.pid}/ns/user`) !== own) return
-      } catch {
-        // Not started yet, or already gone.
-      }
-    } while (!hasEnded(this.#holder.pid) && performance.now() < deadline)
-    throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
-  }
-
-  end(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd)
-    this.#fd = undefined
-    this.#holder.kill()
-  }
-}
-
-/** Asked of the kernel: the runtime would tell only after this turn of its loop. */
-const hasEnded = (pid: number): boolean => / [ZX] /.test(readKernelFile(`/proc/${pid}/stat`))
-
-interface Holder {
-  readonly pid: number
-  kill(): void
-}
-
-let held: Holder | undefined
-
-/** Starts what the next `Staging` will need: a program takes a millisecond or two to be there. */
-export function holdMapping(): void {
-  held ??= startHolder()
-}
-
-/** It ends when its input does: also when pen is killed. */
-function startHolder(): Holder {
-  const unshare = findTool('unshare')
-  const cat = findTool('cat')
-  if (unshare === undefined || cat === undefined)
-    throw new PenError('MISSING_TOOL', {
-      what: 'unshare and cat are needed to run as root',
-      hint: 'install util-linux and coreutils',
-    })
-  const [input, writer] = pipe()
-  const child = Bun.spawn([unshare, '--user', cat], {
-    stdio: [input, 'ignore', 'ignore'],
-    env: {},
-    cwd: '/',
-  })
-  closeSync(input)
-  return {
-    pid: child.pid,
-    kill: () => {
-      closeSync(writer)
-      child.kill('SIGKILL')
-    },
-  }
-}
-
-const mapOfRoot = (id: number): string => `0 ${id} 1${id > 1 ? `\n1 1 ${id - 1}` : ''}\n`
-
-export const USERNS_HINT =
-  'user namespaces are blocked here: on Ubuntu 24.04 allow bwrap in AppArmor (sysctl kernel.apparmor_restrict_unprivileged_userns=0), in Docker run with --security-opt seccomp=unconfined, on hardened kernels set kernel.unprivileged_userns_clone=1'

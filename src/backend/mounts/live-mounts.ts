@@ -1,17 +1,18 @@
 /**
  * Mounts in a sandbox that already runs. The sandbox cannot make any itself, and pen is not in its namespaces: a pen in
  * hidden mode enters them for the moment that it takes. It enters the user namespace that owns the mounts, which is
- * bubblewrap's outer one; root needs none, and would lose its power in it.
+ * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
+import { ownProgram } from '../../base/own-program.ts'
 import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
+import { SystemCallError, systemCall } from '../process/libc.ts'
+import { NOTHING } from '../process/nothing.ts'
 import { findBeneath, O_PATH } from './beneath-root.ts'
-import { SystemCallError, systemCall } from './libc.ts'
-import { MOUNT_MODE, type MountOrder } from './mount-inside.ts'
-import { NOTHING } from './nothing.ts'
+import { MOUNT_MODE, type MountOrder, type MountOrders } from './mount-inside.ts'
 
 const IOCTL = process.arch === 'arm64' ? 29 : 16
 const NS_GET_USERNS = 0xb701
@@ -24,19 +25,31 @@ interface Entrance {
   readonly root: number
 }
 
-export class ProcessMounts implements LiveMounts {
+/** What of a sandbox's mounts depends on who made them. */
+export interface Surroundings {
+  /** An empty file that nobody may open, in the sandbox: there as soon as its tree is complete. */
+  readonly nothing: string
+  /** Whether we are the only id of the user namespace that owns the mounts, or have to become its uid 0. */
+  readonly ids: 'one' | 'many'
+}
+
+const OF_BUBBLEWRAP: Surroundings = { nothing: NOTHING, ids: 'one' }
+
+export class NamespaceMounts implements LiveMounts {
   readonly #initPid: () => number | undefined
+  readonly #surroundings: Surroundings
   #entrance: Entrance | undefined
   #child: Bun.Subprocess | undefined
   #life: 'open' | 'closed' = 'open'
 
-  constructor(initPid: () => number | undefined) {
+  constructor(initPid: () => number | undefined, surroundings = OF_BUBBLEWRAP) {
     this.#initPid = initPid
+    this.#surroundings = surroundings
   }
 
   ready(): boolean {
     if (this.#life === 'closed') return false
-    this.#entrance ??= openEntrance(this.#initPid())
+    this.#entrance ??= openEntrance(this.#initPid(), this.#surroundings.nothing)
     return this.#entrance !== undefined
   }
 
@@ -51,14 +64,14 @@ export class ProcessMounts implements LiveMounts {
   }
 
   async hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]> {
-    return await this.#carryOut(
+    return await this.carryOut(
       requests.map(({ how, path, dev, ino }) => ({ how, path, dev: String(dev), ino: String(ino) })),
     )
   }
 
   /** For mounts of a sandbox whose command has not started yet. */
   async makeNoexec(mountPoints: readonly string[]): Promise<readonly HoldResult[]> {
-    return await this.#carryOut(
+    return await this.carryOut(
       mountPoints.map(path => {
         const seen = this.look(path)
         return { how: 'noexec', path, dev: String(seen?.dev), ino: String(seen?.ino) }
@@ -66,17 +79,24 @@ export class ProcessMounts implements LiveMounts {
     )
   }
 
-  async #carryOut(orders: readonly MountOrder[]): Promise<readonly HoldResult[]> {
+  /** In order, each result in the place of its order. `trees` are detached mounts, for orders that put one somewhere. */
+  async carryOut(
+    orders: readonly MountOrder[],
+    trees: readonly number[] = [],
+  ): Promise<readonly HoldResult[]> {
     const all = (result: HoldResult) => orders.map(() => result)
     const nsenter = findTool('nsenter')
     if (nsenter === undefined) return all({ failed: 'nsenter is not installed' })
     if (!this.ready() || this.#entrance === undefined) return all({ failed: 'the sandbox cannot be entered' })
     const { mounts, owner, root } = this.#entrance
-    const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', '--preserve-credentials']
+    const { nothing, ids } = this.#surroundings
+    const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
+    const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
+    const given: MountOrders = { nothing, orders }
     const start = () =>
-      Bun.spawn([...words, ...self(), MOUNT_MODE], {
-        stdio: [Buffer.from(JSON.stringify(orders)), 'pipe', 'pipe', mounts, owner, root],
+      Bun.spawn([...words, ...ownProgram(), MOUNT_MODE], {
+        stdio: [Buffer.from(JSON.stringify(given)), 'pipe', 'pipe', mounts, owner, root, ...trees],
         env: {},
         cwd: '/',
       })
@@ -107,8 +127,8 @@ export class ProcessMounts implements LiveMounts {
   }
 }
 
-/** Undefined while bubblewrap is still building the tree, and when the sandbox is gone. */
-function openEntrance(init: number | undefined): Entrance | undefined {
+/** Undefined while the tree is still being built, and when the sandbox is gone. */
+function openEntrance(init: number | undefined, nothing: string): Entrance | undefined {
   if (init === undefined) return undefined
   const open: number[] = []
   const keep = (fd: number): number => {
@@ -118,7 +138,7 @@ function openEntrance(init: number | undefined): Entrance | undefined {
   try {
     const root = keep(openSync(`/proc/${init}/root`, O_PATH | constants.O_DIRECTORY))
     // Only a finished sandbox has it: before, the process still sees the host's root or an empty one.
-    if (lstatSync(`/proc/self/fd/${root}${NOTHING}`, { throwIfNoEntry: false }) !== undefined) {
+    if (lstatSync(`/proc/self/fd/${root}${nothing}`, { throwIfNoEntry: false }) !== undefined) {
       const mounts = keep(openSync(`/proc/${init}/ns/mnt`, 'r'))
       const owner = keep(systemCall('ioctl', IOCTL, mounts, NS_GET_USERNS))
       return { mounts, owner, root }
@@ -128,10 +148,4 @@ function openEntrance(init: number | undefined): Entrance | undefined {
   }
   for (const fd of open) closeSync(fd)
   return undefined
-}
-
-/** This very program: the compiled binary, or Bun with the source it runs from. */
-function self(): readonly string[] {
-  if (import.meta.path.startsWith('/$bunfs/')) return [process.execPath]
-  return [process.execPath, new URL('../../main.ts', import.meta.url).pathname]
 }

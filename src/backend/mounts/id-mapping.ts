@@ -1,0 +1,141 @@
+/**
+ * A tree whose owner is somebody else on the disk: what they own is the sandbox's, and what the sandbox makes is theirs.
+ * For root, who has no other way to let an ordinary uid work in a tree of root's own.
+ */
+import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { findTool } from '../../base/find-tool.ts'
+import { readKernelFile } from '../../base/kernel-file.ts'
+import { cString, pipe, systemCall } from '../process/libc.ts'
+
+export interface Identity {
+  readonly uid: number
+  readonly gid: number
+}
+
+const MOUNT_SETATTR = 442
+const AT_EMPTY_PATH = 0x1000
+const MOUNT_ATTR_IDMAP = 0x100000n
+
+/**
+ * A user namespace in which the owner is the sandbox's uid, and every other id itself, so that a group or another owner on one
+ * of the files makes it no less the owner's. Only its mapping is used: nothing ever runs in it but a `cat` that waits for us.
+ */
+export class IdMapping {
+  readonly #owner: Identity
+  readonly #sandbox: Identity
+  readonly #holder: Holder
+  #fd: number | undefined
+
+  constructor(owner: Identity, sandbox: Identity) {
+    this.#owner = owner
+    this.#sandbox = sandbox
+    this.#holder = held ?? startHolder()
+    held = undefined
+  }
+
+  /** For a detached mount that nobody has used yet. */
+  apply(tree: number, path: string): void {
+    // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
+    const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#namespace())])
+    const bytes = new Uint8Array(attributes.buffer)
+    try {
+      systemCall('mount_setattr', MOUNT_SETATTR, tree, cString(''), AT_EMPTY_PATH, bytes, bytes.length)
+    } catch (error) {
+      throw new PenError('BACKEND', {
+        what: `root cannot be mapped away on the file system of ${path}`,
+        hint: 'run pen as an ordinary user, or give the project to one (chown), then root runs the sandbox as that user',
+        cause: error,
+      })
+    }
+  }
+
+  /** Its descriptor, waited for when it is first needed. */
+  #namespace(): number {
+    if (this.#fd !== undefined) return this.#fd
+    this.#awaitNamespace()
+    const { pid } = this.#holder
+    writeFileSync(`/proc/${pid}/uid_map`, idMap(this.#owner.uid, this.#sandbox.uid))
+    writeFileSync(`/proc/${pid}/gid_map`, idMap(this.#owner.gid, this.#sandbox.gid))
+    this.#fd = openSync(`/proc/${pid}/ns/user`, 'r')
+    return this.#fd
+  }
+
+  #awaitNamespace(): void {
+    const own = readlinkSync('/proc/self/ns/user')
+    const deadline = performance.now() + 2000
+    do {
+      try {
+        if (readlinkSync(`/proc/${this.#holder.pid}/ns/user`) !== own) return
+      } catch {
+        // Not started yet, or already gone.
+      }
+    } while (!hasEnded(this.#holder.pid) && performance.now() < deadline)
+    throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
+  }
+
+  end(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd)
+    this.#fd = undefined
+    this.#holder.kill()
+  }
+}
+
+const LAST_ID = 0xffff_fffe
+
+/** `from` on the disk is `to` in the sandbox. The same twice is not allowed, so who is `to` on the disk is nobody inside. */
+export function idMap(from: number, to: number): string {
+  const [low, high] = from < to ? [from, to] : [to, from]
+  const same = (first: number, last: number): string[] =>
+    first > last ? [] : [`${first} ${first} ${last - first + 1}`]
+  const lines = [
+    ...same(0, low - 1),
+    `${from} ${to} 1`,
+    ...same(low + 1, high - 1),
+    ...same(high + 1, LAST_ID),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Asked of the kernel: the runtime would tell only after this turn of its loop. */
+const hasEnded = (pid: number): boolean => / [ZX] /.test(readKernelFile(`/proc/${pid}/stat`))
+
+interface Holder {
+  readonly pid: number
+  kill(): void
+}
+
+let held: Holder | undefined
+
+/** Starts what the next mapping will need: a program takes a millisecond or two to be there. */
+export function holdMapping(): void {
+  held ??= startHolder()
+}
+
+/** It ends when its input does: also when pen is killed. */
+function startHolder(): Holder {
+  const unshare = findTool('unshare')
+  const cat = findTool('cat')
+  if (unshare === undefined || cat === undefined)
+    throw new PenError('MISSING_TOOL', {
+      what: 'unshare and cat are needed to run as root',
+      hint: 'install util-linux and coreutils',
+    })
+  const [input, writer] = pipe()
+  const child = Bun.spawn([unshare, '--user', cat], {
+    stdio: [input, 'ignore', 'ignore'],
+    env: {},
+    cwd: '/',
+  })
+  closeSync(input)
+  return {
+    pid: child.pid,
+    kill: () => {
+      closeSync(writer)
+      child.kill('SIGKILL')
+    },
+  }
+}
+
+export const USERNS_HINT =
+  'user namespaces are blocked here: on Ubuntu 24.04 allow bwrap in AppArmor (sysctl kernel.apparmor_restrict_unprivileged_userns=0), in Docker run with --security-opt seccomp=unconfined, on hardened kernels set kernel.unprivileged_userns_clone=1'
