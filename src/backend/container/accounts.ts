@@ -1,0 +1,24 @@
+/** The users and groups of an image, with the one that commands run as. The image's text is hostile to nobody but itself. */
+import { USER_NAME } from '../../plan/environment.ts'
+
+const SHELL_FIELD = 6
+
+/** `planned` is the plan's whole file: its line for the user is taken, all others are the image's own. */
+export function withUser(image: string, planned: string): string {
+  const ours = planned.split('\n').find(line => line.startsWith(`${USER_NAME}:`))
+  if (ours === undefined || image.trim() === '') return planned
+  const id = ours.split(':')[2]
+  const theirs = image.split('\n').filter(line => line.trim() !== '')
+  const others = theirs.filter(line => !line.startsWith(`${USER_NAME}:`) && line.split(':')[2] !== id)
+  const same = theirs.find(line => line.startsWith(`${USER_NAME}:`) || line.split(':')[2] === id)
+  return `${[...others, withShell(ours, same)].join('\n')}\n`
+}
+
+/** The host's shell need not be in the image: theirs is, or at least the one that every image has. */
+function withShell(ours: string, theirs: string | undefined): string {
+  const fields = ours.split(':')
+  if (fields.length <= SHELL_FIELD) return ours
+  const shell = theirs?.split(':')[SHELL_FIELD]
+  fields[SHELL_FIELD] = shell !== undefined && /^\/[\w./-]+$/.test(shell) ? shell : '/bin/sh'
+  return fields.join(':')
+}

@@ -1,0 +1,125 @@
+/** What an engine is told to run: one container, confined as far as the engine can. Pure. */
+import type { EngineName } from './engine.ts'
+import { mountField } from './mount-field.ts'
+
+export interface Bind {
+  readonly from: string
+  readonly at: string
+  readonly mode: 'ro' | 'rw'
+}
+
+export interface Scratch {
+  readonly at: string
+  readonly size: number
+  readonly mode: number
+}
+
+export interface ContainerOrder {
+  readonly engine: EngineName
+  /** Of an ordinary user: podman then maps ids. */
+  readonly rootless: boolean
+  readonly runtime: string | undefined
+  readonly name: string
+  readonly image: string
+  readonly hostname: string
+  readonly labels: Readonly<Record<string, string>>
+  /** The user that commands run as. */
+  readonly user: { readonly uid: number; readonly gid: number }
+  readonly network: 'none' | 'bridge'
+  /** Those that the engine can hold on this machine. */
+  readonly limits: { readonly memory?: number; readonly pids?: number; readonly cpus?: number }
+  readonly ulimits: { readonly nofile: number; readonly nproc: number; readonly core: number }
+  readonly scratch: readonly Scratch[]
+  readonly binds: readonly Bind[]
+  readonly env: Readonly<Record<string, string>>
+  /** Where the engine writes the number of the first process, if it can. */
+  readonly pidFile: string
+  /** Labels of the host's files are not those of containers. */
+  readonly selinux: boolean
+  readonly argv: readonly [string, ...string[]]
+}
+
+/** What pen's agent needs to start commands as somebody else, and gives up but for the first four before it starts any. */
+export const AGENT_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP'] as const
+
+export function runArguments(order: ContainerOrder): string[] {
+  const [program, ...rest] = order.argv
+  const podman = order.engine === 'podman'
+  return [
+    ...(podman && order.runtime !== undefined ? ['--runtime', order.runtime] : []),
+    'run',
+    '--detach',
+    '--rm',
+    '--init',
+    '--pull=never',
+    `--name=${order.name}`,
+    ...pairs('--label', order.labels),
+    `--hostname=${order.hostname}`,
+    // The engine's own default profile of system calls stays; the agent puts pen's filter on top.
+    '--read-only',
+    '--cap-drop=ALL',
+    ...AGENT_CAPABILITIES.map(name => `--cap-add=${name}`),
+    '--security-opt=no-new-privileges',
+    ...(order.selinux ? ['--security-opt=label=disable'] : []),
+    ...networkArguments(order),
+    '--ipc=none',
+    '--cgroupns=private',
+    ...limitArguments(order),
+    '--user=0:0',
+    '--workdir=/',
+    '--log-driver=none',
+    ...pairs('--env', order.env),
+    ...order.scratch.flatMap(scratch => ['--tmpfs', scratchOption(scratch, podman)]),
+    ...order.binds.flatMap(bind => ['--mount', bindOption(bind)]),
+    ...(podman ? podmanArguments(order) : dockerArguments(order)),
+    `--entrypoint=${program}`,
+    order.image,
+    ...rest,
+  ]
+}
+
+function podmanArguments({ rootless, user, pidFile }: ContainerOrder): string[] {
+  return [
+    ...(rootless ? [`--userns=keep-id:uid=${user.uid},gid=${user.gid}`] : []),
+    `--pidfile=${pidFile}`,
+    // Everything that podman would add by itself.
+    '--read-only-tmpfs=false',
+    '--no-hosts',
+    '--passwd=false',
+    '--http-proxy=false',
+    '--no-healthcheck',
+    '--sdnotify=ignore',
+    '--image-volume=ignore',
+  ]
+}
+
+function dockerArguments({ runtime }: ContainerOrder): string[] {
+  return [...(runtime === undefined ? [] : [`--runtime=${runtime}`]), '--no-healthcheck']
+}
+
+/** An ordinary user's podman has no bridge of its own; what it has instead is its default. */
+function networkArguments({ network, rootless, engine }: ContainerOrder): string[] {
+  if (network === 'none') return ['--network=none']
+  return rootless && engine === 'podman' ? [] : ['--network=bridge']
+}
+
+function limitArguments({ limits: { memory, pids, cpus }, ulimits }: ContainerOrder): string[] {
+  return [
+    ...(memory === undefined ? [] : [`--memory=${memory}`, `--memory-swap=${memory}`]),
+    ...(pids === undefined ? [] : [`--pids-limit=${pids}`]),
+    ...(cpus === undefined ? [] : [`--cpus=${cpus}`]),
+    ...Object.entries(ulimits).map(([name, value]) => `--ulimit=${name}=${value}:${value}`),
+  ]
+}
+
+/** podman would copy what the image has there. */
+function scratchOption({ at, size, mode }: Scratch, podman: boolean): string {
+  const options = ['rw', 'exec', 'nosuid', 'nodev', `size=${size}`, `mode=${mode.toString(8)}`]
+  return `${at}:${[...options, ...(podman ? ['notmpcopyup'] : [])].join(',')}`
+}
+
+const bindOption = ({ from, at, mode }: Bind): string =>
+  mountField(['type=bind', ['source', from], ['target', at], ...(mode === 'ro' ? ['readonly'] : [])])
+
+const pairs = (flag: string, values: Readonly<Record<string, string>>): string[] =>
+  Object.entries(values).map(([name, value]) => `${flag}=${name}=${value}`)

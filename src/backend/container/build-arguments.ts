@@ -1,0 +1,81 @@
+/** What an engine is told to build an image. The Dockerfile and its context are hostile; nothing of them chooses a flag. */
+import type { EngineName } from './engine.ts'
+
+export type BuildNetwork =
+  | { readonly kind: 'none' }
+  /** That of a process which holds a door; every name is asked for there. */
+  | { readonly kind: 'door'; readonly pid: number; readonly hosts: string }
+  /** The engine's own, open one. */
+  | { readonly kind: 'open' }
+
+export interface BuildOrder {
+  readonly dockerfile: string
+  /** A directory that nobody else can write. */
+  readonly context: string
+  readonly name: string
+  readonly labels: readonly string[]
+  readonly args: ReadonlyMap<string, string>
+  readonly network: BuildNetwork
+  readonly pull: boolean
+  readonly cache: boolean
+  /** In bytes; undefined where the engine cannot hold it. */
+  readonly memory: number | undefined
+  readonly ulimits: { readonly nofile: number; readonly nproc: number }
+}
+
+/** What no step of a build needs: devices, raw packets, ports of the door, and powers over powers. */
+const DROPPED = ['AUDIT_WRITE', 'MKNOD', 'NET_BIND_SERVICE', 'NET_RAW', 'SETPCAP']
+
+/** Engines hand these on to a build by themselves. */
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'FTP_PROXY', 'NO_PROXY', 'ALL_PROXY']
+
+const PARTICULAR: Readonly<Record<EngineName, (order: BuildOrder) => readonly string[]>> = {
+  podman: ({ network, pull, cache }) => [
+    pull ? '--pull=true' : '--pull=never',
+    '--http-proxy=false',
+    '--format=docker',
+    `--layers=${cache}`,
+    ...DROPPED.map(name => `--cap-drop=${name}`),
+    ...PODMAN_NETWORK[network.kind](network as never),
+  ],
+  docker: ({ network, pull }) => [
+    ...(pull ? ['--pull'] : []),
+    ...PROXIES.flatMap(name => [name, name.toLowerCase()]).map(name => `--build-arg=${name}=`),
+    ...(network.kind === 'open' ? [] : ['--network=none']),
+  ],
+}
+
+const PODMAN_NETWORK: {
+  readonly [K in BuildNetwork['kind']]: (network: Extract<BuildNetwork, { kind: K }>) => readonly string[]
+} = {
+  none: () => ['--network=none'],
+  open: () => [],
+  door: ({ pid, hosts }) => [
+    `--network=ns:/proc/${pid}/ns/net`,
+    '--dns=127.0.0.1',
+    '--dns-search=.',
+    // Without it the names and addresses of the host are copied in.
+    `--volume=${hosts}:/etc/hosts:ro`,
+  ],
+}
+
+/** Docker is asked for the builder that takes limits and a network by flag; podman does not know the variable. */
+export const BUILD_ENVIRONMENT = { DOCKER_BUILDKIT: '0' } as const
+
+export function buildArguments(engine: EngineName, order: BuildOrder): string[] {
+  const { nofile, nproc } = order.ulimits
+  return [
+    'build',
+    `--file=${order.dockerfile}`,
+    `--tag=${order.name}`,
+    '--force-rm',
+    ...order.labels.map(label => `--label=${label}`),
+    ...[...order.args].map(([name, value]) => `--build-arg=${name}=${value}`),
+    ...(order.cache ? [] : ['--no-cache']),
+    ...(order.memory === undefined ? [] : [`--memory=${order.memory}`, `--memory-swap=${order.memory}`]),
+    `--ulimit=nofile=${nofile}:${nofile}`,
+    `--ulimit=nproc=${nproc}:${nproc}`,
+    ...PARTICULAR[engine](order),
+    order.context,
+  ]
+}

@@ -1,0 +1,115 @@
+/**
+ * Before anything runs in a container: what the engine mounted is the very file that the host has at that path, without a link
+ * on the way, and what the policy protects and denies in it is held. An engine follows names, and another sandbox of the same
+ * project could have swapped one; here nothing is taken for its name. Whatever is not as planned ends the container.
+ */
+import { closeSync, constants, openSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { readKernelFile } from '../../base/kernel-file.ts'
+import { printable } from '../../base/printable.ts'
+import { isWithin } from '../../policy/path.ts'
+import type { Seen } from '../backend.ts'
+import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
+import type { NamespaceMounts } from '../mounts/live-mounts.ts'
+import type { MountOrder } from '../mounts/mount-inside.ts'
+import type { Bind } from './arguments.ts'
+import type { OwnedTrees } from './owned-trees.ts'
+import type { PlanMounts } from './plan-mounts.ts'
+
+export interface InPlace {
+  readonly init: number
+  readonly mounts: NamespaceMounts
+  readonly plan: PlanMounts
+  readonly user: { readonly uid: number; readonly gid: number }
+  /** For root: trees in which the sandbox's uid is their owner. Undefined where none is needed. */
+  readonly trees: OwnedTrees | undefined
+}
+
+export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): Promise<void> {
+  if (!mounts.ready())
+    throw new PenError('BACKEND', {
+      what: 'the container ended before it was complete, or pen may not enter it',
+      hint: '`pen doctor` tries the engine',
+    })
+  const host = openSync('/', O_PATH | constants.O_DIRECTORY)
+  try {
+    const orders = [
+      ...(trees === undefined ? restrictions(init, mounts, plan.binds, host) : placings(plan.binds, host)),
+      ...plan.holds.map((hold): MountOrder => ({ ...there(host, hold.from), how: hold.how, path: hold.at })),
+      ...plan.given.map(
+        (path): MountOrder => ({ ...identity(mounts.look(path), path), how: 'give', path, ...user }),
+      ),
+    ]
+    const results = await mounts.carryOut(orders, trees?.descriptors ?? [])
+    for (const [i, order] of orders.entries()) {
+      const result = results[i] ?? 'changed'
+      if (result !== 'held') throw notInPlace(order.path, result === 'changed' ? undefined : result.failed)
+    }
+  } finally {
+    closeSync(host)
+  }
+}
+
+/** The engine's mounts, and those of the host below them, which it brought along: neither setuid bits nor devices. */
+function restrictions(
+  init: number,
+  mounts: NamespaceMounts,
+  binds: readonly Bind[],
+  host: number,
+): MountOrder[] {
+  const own = binds.map(
+    (bind): MountOrder => ({
+      ...there(host, bind.from),
+      how: 'restrict',
+      mode: bind.mode,
+      path: bind.at,
+    }),
+  )
+  const below = mountPoints(init).flatMap((path): MountOrder[] => {
+    const around = binds.findLast(bind => isWithin(path, bind.at))
+    if (around === undefined || binds.some(bind => bind.at === path)) return []
+    return [{ ...identity(mounts.look(path), path), how: 'restrict', mode: around.mode, path }]
+  })
+  return [...own, ...below]
+}
+
+const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
+  binds.map(({ from, at }, tree): MountOrder => ({ ...there(host, from), how: 'place', tree, path: at }))
+
+const there = (host: number, path: string): { dev: string; ino: string } =>
+  identity(
+    findBeneath(host, path, found => found),
+    path,
+  )
+
+function identity(
+  seen: Pick<Seen, 'dev' | 'ino' | 'kind'> | undefined,
+  path: string,
+): { dev: string; ino: string } {
+  if (seen === undefined || seen.kind === 'link') throw notInPlace(path, undefined)
+  return { dev: String(seen.dev), ino: String(seen.ino) }
+}
+
+function notInPlace(path: string, failed: string | undefined): PenError {
+  return failed === undefined
+    ? new PenError('PATH_REFUSED', {
+        what: 'what the container has at a path is not what the host has there: it changed while pen was looking',
+        at: path,
+        hint: 'run it again',
+      })
+    : new PenError('BACKEND', {
+        what: `a mount could not be made in the container: ${printable(failed)}`,
+        at: path,
+        hint: '`pen plan` shows what is mounted and why',
+      })
+}
+
+/** As the kernel lists them for that process, blanks and newlines as octal numbers. */
+export function mountPoints(pid: number): string[] {
+  return readKernelFile(`/proc/${pid}/mountinfo`, 'utf8')
+    .split('\n')
+    .flatMap(line => line.split(' ')[4] ?? [])
+    .map(path =>
+      path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
+    )
+}

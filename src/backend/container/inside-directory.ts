@@ -1,0 +1,72 @@
+/**
+ * What of pen's own a container shows: a directory of this run, read-only inside, and single files over those of the image.
+ * Its name says which pen made it, so that the next one takes away what a killed one left.
+ */
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
+import { AGENT_NOTHING, AGENT_SOCKET, INSIDE } from '../../wire/places.ts'
+import type { Bind } from './arguments.ts'
+
+export interface InsideDirectory {
+  readonly binds: readonly Bind[]
+  readonly pidFile: string
+  /** On the host. */
+  readonly socket: string
+  remove(): void
+}
+
+export interface InsideOptions {
+  readonly stateDir: string
+  readonly run: string
+  /** Mounted at places below `INSIDE`, which must exist for that. */
+  readonly program: readonly Bind[]
+  /** Files that are mounted over the image's. */
+  readonly files: readonly { readonly at: string; readonly text: string }[]
+}
+
+/** An image's libraries are not to be loaded into the agent. */
+const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
+
+export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
+  const all = `${stateDir}/containers`
+  mkdirSync(all, { recursive: true, mode: 0o700 })
+  sweep(all)
+  const dir = `${all}/${cgroupName(run)}`
+  const inside = `${dir}/inside`
+  const hostPath = (at: string): string => `${inside}${at.slice(INSIDE.length)}`
+  // To be entered by uids of the container, to which everything above is closed all the same.
+  makeDirectory(dir)
+  makeDirectory(inside)
+  for (const { at } of program) {
+    if (dirname(at) !== INSIDE) makeDirectory(hostPath(dirname(at)))
+    writeFileSync(hostPath(at), '')
+  }
+  writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
+  chmodSync(hostPath(AGENT_NOTHING), 0o000)
+  const shown = [...files, PRELOAD].map(({ at, text }, i): Bind => {
+    const from = `${dir}/file-${i}`
+    writeFileSync(from, text)
+    chmodSync(from, 0o644)
+    return { from, at, mode: 'ro' }
+  })
+  return {
+    binds: [{ from: inside, at: INSIDE, mode: 'ro' }, ...program, ...shown],
+    pidFile: `${dir}/pid`,
+    socket: hostPath(AGENT_SOCKET),
+    remove: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}
+
+/** Whatever the user's umask says. */
+function makeDirectory(path: string): void {
+  mkdirSync(path, { recursive: true })
+  chmodSync(path, 0o755)
+}
+
+function sweep(all: string): void {
+  for (const name of readdirSync(all)) {
+    const owner = ownerOf(name)
+    if (owner !== undefined && !isAlive(owner)) rmSync(`${all}/${name}`, { recursive: true, force: true })
+  }
+}

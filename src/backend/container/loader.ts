@@ -1,0 +1,84 @@
+/**
+ * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
+ * nothing of the image is executed before the sandbox is complete.
+ */
+import { closeSync, openSync, readSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { capture } from '../../base/spawn.ts'
+import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
+import type { Bind } from './arguments.ts'
+
+const LOADER = `${INSIDE}/loader`
+const LIBRARIES = `${INSIDE}/lib`
+
+export interface AgentProgram {
+  /** Files of the host, each at its place inside. */
+  readonly binds: readonly Bind[]
+  /** Words that start it there. */
+  readonly words: readonly [string, ...string[]]
+}
+
+export async function agentProgram(binary: string): Promise<AgentProgram> {
+  const loader = interpreterOf(binary)
+  const own: Bind = { from: binary, at: AGENT_BINARY, mode: 'ro' }
+  if (loader === undefined) return { binds: [own], words: [AGENT_BINARY] }
+  const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
+  if (code !== 0)
+    throw new PenError('BACKEND', {
+      what: `the libraries of ${binary} could not be listed by ${loader}`,
+      hint: 'report this with `pen version --json`',
+    })
+  const libraries = parseList(stdout).filter(({ path }) => path !== loader)
+  return {
+    binds: [
+      own,
+      { from: loader, at: LOADER, mode: 'ro' },
+      ...libraries.map(({ name, path }): Bind => ({ from: path, at: `${LIBRARIES}/${name}`, mode: 'ro' })),
+    ],
+    // The cache of libraries is the image's.
+    words: [
+      LOADER,
+      ...(isMusl(loader) ? [] : ['--inhibit-cache']),
+      '--library-path',
+      LIBRARIES,
+      AGENT_BINARY,
+    ],
+  }
+}
+
+const isMusl = (loader: string): boolean => loader.includes('/ld-musl-')
+
+/** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`; what has no file has no arrow. */
+export function parseList(text: string): { readonly name: string; readonly path: string }[] {
+  return text.split('\n').flatMap(line => {
+    const [, name, path] = /^\s*([A-Za-z0-9._+-]+) => (\/.+) \(0x[0-9a-f]+\)$/.exec(line) ?? []
+    return name === undefined || path === undefined ? [] : [{ name, path }]
+  })
+}
+
+const PT_INTERP = 3
+const HEADER = 64
+const ENTRY = 56
+
+/** The loader that a 64-bit ELF program names; undefined when it needs none. */
+export function interpreterOf(binary: string): string | undefined {
+  const fd = openSync(binary, 'r')
+  const bytes = (at: number, length: number): Buffer => {
+    const buffer = Buffer.alloc(length)
+    return buffer.subarray(0, readSync(fd, buffer, 0, length, at))
+  }
+  try {
+    const head = bytes(0, HEADER)
+    const table = Number(head.readBigUInt64LE(0x20))
+    const count = head.readUInt16LE(0x38)
+    for (let i = 0; i < count; i++) {
+      const entry = bytes(table + i * ENTRY, ENTRY)
+      if (entry.readUInt32LE(0) !== PT_INTERP) continue
+      const text = bytes(Number(entry.readBigUInt64LE(8)), Number(entry.readBigUInt64LE(32)))
+      return text.toString('utf8').replace(/\0.*$/s, '')
+    }
+    return undefined
+  } finally {
+    closeSync(fd)
+  }
+}

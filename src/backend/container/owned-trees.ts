@@ -1,0 +1,73 @@
+/**
+ * For root: every bind once more, as a detached mount in which the owner of the tree is the sandbox's uid. Files made inside are
+ * then the owner's on the disk, and no process of the sandbox is root on the host.
+ */
+import { closeSync, lstatSync } from 'node:fs'
+import type { UndoStack } from '../../base/undo.ts'
+import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
+import { cString, systemCall } from '../process/libc.ts'
+import { openPinned } from '../process/pinned.ts'
+import type { Bind } from './arguments.ts'
+
+export interface OwnedTrees {
+  /** One for each bind, in their order. */
+  readonly descriptors: readonly number[]
+}
+
+const CALL = { openTree: 428, setattr: 442 } as const
+const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
+const AT_EMPTY_PATH = 0x1000
+const AT_RECURSIVE = 0x8000
+const NOSUID_NODEV = 6n
+const RDONLY = 1n
+
+/** Undefined when the sandbox's uid owns everything already. `owner` is whose project it is. */
+export function ownedTrees(
+  binds: readonly Bind[],
+  owner: Identity,
+  sandbox: Identity,
+  undo: UndoStack,
+): OwnedTrees | undefined {
+  const owners = binds.map(({ from }) => lstatSync(from).uid)
+  // Files of root's, as pen's own volumes are, and of the project's owner become the sandbox's.
+  const wanted = owners.map(uid => uid !== sandbox.uid && (uid === 0 || uid === owner.uid))
+  if (!wanted.includes(true)) return undefined
+  const mappings = new Map<number, IdMapping>()
+  undo.push('id mappings', () => {
+    for (const mapping of mappings.values()) mapping.end()
+  })
+  const mappingOf = (uid: number): IdMapping => {
+    const known = mappings.get(uid)
+    if (known !== undefined) return known
+    const made = new IdMapping(uid === 0 ? { uid: 0, gid: 0 } : owner, sandbox)
+    mappings.set(uid, made)
+    return made
+  }
+  const descriptors = binds.map(({ from, mode }, i) => {
+    const tree = detached(from)
+    undo.push('detached tree', () => closeSync(tree))
+    if (wanted[i]) mappingOf(owners[i] ?? 0).apply(tree, from)
+    restrict(tree, mode)
+    return tree
+  })
+  return { descriptors }
+}
+
+/** By a descriptor that was compared with its name: nothing could have been swapped in between. */
+function detached(path: string): number {
+  const pinned = openPinned(path)
+  try {
+    const flags = OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
+    return systemCall('open_tree', CALL.openTree, pinned, cString(''), flags)
+  } finally {
+    closeSync(pinned)
+  }
+}
+
+function restrict(tree: number, mode: Bind['mode']): void {
+  // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
+  const set = mode === 'ro' ? NOSUID_NODEV | RDONLY : NOSUID_NODEV
+  const attributes = new Uint8Array(new BigUint64Array([set, 0n, 0n, 0n]).buffer)
+  const flags = AT_EMPTY_PATH | AT_RECURSIVE
+  systemCall('mount_setattr', CALL.setattr, tree, cString(''), flags, attributes, attributes.length)
+}

@@ -1,0 +1,94 @@
+/**
+ * A plan's file tree, as a container gets it: what the engine mounts, and what pen itself holds inside that before anything
+ * runs. The engine is told paths; inside the project pen trusts no path, and works by descriptor (see in-place.ts). Pure.
+ */
+import type { Plan } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/path.ts'
+import type { Bind, Scratch } from './arguments.ts'
+
+export interface PlacedHold {
+  readonly how: 'protect' | 'pin' | 'cover'
+  readonly at: string
+  /** The same file by its name on the host. */
+  readonly from: string
+}
+
+export interface PlanMounts {
+  readonly scratch: readonly Scratch[]
+  readonly binds: readonly Bind[]
+  /** In order: a later one lies deeper, or covers an earlier one. */
+  readonly holds: readonly PlacedHold[]
+  readonly files: readonly { readonly at: string; readonly text: string }[]
+  /** Directories that the engine makes in private scratch on the way to a mount: they are to be the user's. */
+  readonly given: readonly string[]
+}
+
+export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
+  const scratch: Scratch[] = []
+  const binds: Bind[] = []
+  const holds: PlacedHold[] = []
+  const files: { at: string; text: string }[] = []
+  const placed: Bind[] = []
+  for (const step of steps) {
+    switch (step.op) {
+      case 'tmpfs':
+        scratch.push({ at: step.at, size: step.size, mode: step.mode })
+        break
+      case 'file':
+        files.push({ at: step.at, text: step.text })
+        break
+      case 'bind': {
+        const around = innermost(placed, step.at)
+        placed.push(step)
+        if (isPartOf(step, around)) holds.push(holdOf(step))
+        else binds.push({ from: step.from, at: step.at, mode: step.mode })
+        break
+      }
+      case 'cover': {
+        const around = innermost(placed, step.at)
+        if (around !== undefined)
+          holds.push({ how: 'cover', at: step.at, from: throughBind(around, step.at) })
+        break
+      }
+      // An image brings its links, the engine /dev and /proc, and a read-only root.
+      case 'link':
+      case 'devices':
+      case 'processes':
+      case 'seal':
+    }
+  }
+  return { scratch, binds, holds, files, given: givenDirectories(scratch, binds) }
+}
+
+const holdOf = (step: Bind): PlacedHold => ({
+  how: step.mode === 'ro' ? 'protect' : 'pin',
+  at: step.at,
+  from: step.from,
+})
+
+/** Steps come parents first, so that the last one around a path is the nearest. */
+const innermost = (placed: readonly Bind[], at: string): Bind | undefined =>
+  placed.findLast(bind => bind.at !== at && isWithin(at, bind.at))
+
+const throughBind = (bind: Bind, at: string): string => `${bind.from}${at.slice(bind.at.length)}`
+
+/** Shown already by what is mounted around it, and with no more rights than that: pen can take away by itself. */
+const isPartOf = (step: Bind, around: Bind | undefined): boolean =>
+  around !== undefined &&
+  throughBind(around, step.at) === step.from &&
+  (step.mode === 'ro' || around.mode === 'rw')
+
+const PRIVATE = 0o700
+
+function givenDirectories(scratch: readonly Scratch[], binds: readonly Bind[]): string[] {
+  const out = new Set<string>()
+  for (const { at: home } of scratch.filter(({ mode }) => mode === PRIVATE)) {
+    out.add(home)
+    for (const { at } of binds.filter(bind => bind.at !== home && isWithin(bind.at, home)))
+      for (let path = parent(at); path !== home; path = parent(path))
+        if (!binds.some(bind => isWithin(path, bind.at))) out.add(path)
+  }
+  return [...out]
+}
+
+const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
