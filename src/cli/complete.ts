@@ -3,6 +3,7 @@ import type { Candidate, Offer } from './candidate.ts'
 import { NOTHING, offerLines } from './candidate.ts'
 import { CONTEXT, type Context, positionalOffer, valueOffer } from './completion-values.ts'
 import type { FlagSpec, FlagSpecs } from './flag-spec.ts'
+import { beginsAtAWord } from './flags.ts'
 import type { Verb, VerbTable } from './verb.ts'
 
 /** Never an error: a person is in the middle of a line, and whatever is wrong is told when it is run. */
@@ -72,7 +73,9 @@ async function insideVerb(
   for (let i = 0; i < before.length; i++) {
     const word = before[i] ?? ''
     if (word === '--' || !word.startsWith('-')) {
-      if (verb.command !== undefined) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
+      if (beginsAtAWord(verb)) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
+      // What follows is another program's, and not a command of the shell's either.
+      if (word === '--' && verb.command !== undefined) return NOTHING
       if (word === '--') return await positionalAt(verb, position, current, context)
       position++
       continue
@@ -92,7 +95,7 @@ async function insideVerb(
     return prefixed(`--${name}=`, await valueOffer(spec, current.slice(equals + 1), context))
   }
   if (current.startsWith('-')) return flagsOf(verb, given)
-  if (verb.command !== undefined && current !== '') return { is: 'command', at: offset + before.length }
+  if (beginsAtAWord(verb) && current !== '') return { is: 'command', at: offset + before.length }
   const offer = await positionalAt(verb, position, current, context)
   return offer === NOTHING && current === '' ? flagsOf(verb, given) : offer
 }

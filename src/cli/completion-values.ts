@@ -22,6 +22,22 @@ const refused: Source = async () => words((await lately()).refusedHosts(), 'refu
 
 const configKey: Source = async () => words((await import('./config-keys.ts')).configKeys())
 
+const groupNames: Source = async () => {
+  const { GROUPS } = await import('../policy/groups.ts')
+  return {
+    is: 'words',
+    candidates: Object.entries(GROUPS).map(([value, { reason }]) => ({ value, about: reason })),
+  }
+}
+
+const agentNames: Source = async () => {
+  const { PRESETS } = await import('../policy/presets.ts')
+  return {
+    is: 'words',
+    candidates: Object.entries(PRESETS).map(([value, { title }]) => ({ value, about: title })),
+  }
+}
+
 /** Values of flags, by what stands for them in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
@@ -29,6 +45,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'NAME[=VALUE]': async (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   'KEY=VALUE': async current => limitExamples(current),
   NAME: async () => words((await import('./gap-names.ts')).gapNames()),
+  GROUP: groupNames,
   ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
   // Read from another command's output, and never guessed.
   'sha256:…': async () => NOTHING,
@@ -45,6 +62,8 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'config set key': configKey,
   // As many kinds as there are keys: what is wrong is told with the right form.
   'config set value': async () => NOTHING,
+  'groups name': groupNames,
+  'agent name': agentNames,
   'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
   'completion shell': async () => words(SHELLS),
 }

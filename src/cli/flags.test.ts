@@ -193,6 +193,30 @@ describe('own flags', () => {
   })
 })
 
+describe('a command that only -- begins', () => {
+  const agent = {
+    name: 'agent',
+    flags: shared,
+    positionals: { name: { arity: 'optional', about: 'x' } },
+    command: 'after-dashes',
+  } as const
+
+  test('leaves flags after a word to pen, and all after -- to the command', () => {
+    const got = parseArguments(agent, ['codex', '--offline', '--', 'exec', '--offline', '--', 'x'])
+    expect(got.positionals.name).toBe('codex')
+    expect(got.flags.offline).toBe(true)
+    expect(got.command).toEqual(['exec', '--offline', '--', 'x'])
+    expect(ownFlags({ flags: shared, command: 'after-dashes' }, ['codex', '--json', '--', '--help'])).toEqual(
+      ['--json'],
+    )
+  })
+
+  test('takes no second word', () => {
+    expect(refused(() => parseArguments(agent, ['codex', 'exec'])).message).toContain('exec')
+    expect(parseArguments(agent, []).command).toEqual([])
+  })
+})
+
 test('any words either parse or are refused with a cure, never crash', () => {
   const word = fc.oneof(
     fc.string(),

@@ -33,7 +33,7 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
       break
     }
     if (!word.startsWith('-') || word === '-') {
-      if (takesCommand) {
+      if (beginsAtAWord(syntax)) {
         command = argv.slice(i)
         break
       }
@@ -146,7 +146,7 @@ export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? ''
     const isFlag = word.startsWith('-') && word !== '-'
-    if (word === '--' || (!isFlag && syntax.command !== undefined)) break
+    if (word === '--' || (!isFlag && beginsAtAWord(syntax))) break
     if (!isFlag) continue
     own.push(word)
     const name = word.slice(2)
@@ -155,6 +155,10 @@ export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly
   }
   return own
 }
+
+/** Whether a word that is no flag begins a command, whose own flags follow. */
+export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>
+  command !== undefined && command !== 'after-dashes'
 
 const help = (verb: string): string => `see pen ${verb} --help`
 

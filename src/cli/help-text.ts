@@ -12,6 +12,7 @@ export function usageLine(verb: Verb): string {
   }
   if (verb.command === 'required') parts.push('-- COMMAND…')
   if (verb.command === 'optional') parts.push('[-- COMMAND…]')
+  if (verb.command === 'after-dashes') parts.push('[-- ARGUMENTS…]')
   return parts.join(' ')
 }
 

@@ -29,6 +29,7 @@ export const policyFlags = defineFlags({
   write: { kind: 'list', value: 'PATH', about: 'let the sandbox read and write this path' },
   deny: { kind: 'list', value: 'PATH', about: 'hide this path or pattern' },
   allow: { kind: 'list', value: 'HOST:PORT', about: 'let the sandbox connect there' },
+  group: { kind: 'list', value: 'GROUP', about: 'let the sandbox connect to a set of hosts: see pen groups' },
   env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass on the host's" },
   limit: { kind: 'list', value: 'KEY=VALUE', about: 'cpus, memory, pids, disk, output, files or wall' },
   wall: { kind: 'duration', value: 'TIME', about: 'end everything after this long, as 90s or 2h' },
@@ -55,7 +56,7 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
       flags.deny.map(path => patternFromCwd(path, project)),
     ),
   }
-  const network = endpoints(flags.allow)
+  const network = { ...endpoints(flags.allow), ...some('groups', flags.group) }
   const limits = {
     ...limitEntries(flags.limit),
     ...(flags.wall === undefined ? {} : { wall: showMillis(flags.wall) }),

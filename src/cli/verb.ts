@@ -27,8 +27,8 @@ export interface VerbDescription {
   readonly details?: string
   /** Whole command lines with what they do. */
   readonly examples: readonly { readonly line: string; readonly does: string }[]
-  /** A verb that takes a command: the first word that is no flag begins it. */
-  readonly command?: 'required' | 'optional'
+  /** A verb that takes a command: the first word that is no flag begins it, or only what stands after `--`. */
+  readonly command?: 'required' | 'optional' | 'after-dashes'
   /** An agent in a sandbox must not start or configure sandboxes: only verbs that do neither say 'allow'. */
   readonly insideSandbox?: 'refuse' | 'allow'
 }

@@ -6,6 +6,7 @@ import type { VerbTable } from './verb.ts'
  */
 export const VERBS: VerbTable = {
   run: () => import('./run.ts'),
+  agent: () => import('./agent.ts'),
   plan: () => import('./plan.ts'),
   'policy explain': () => import('./policy-explain.ts'),
   logs: () => import('./logs.ts'),
@@ -13,6 +14,7 @@ export const VERBS: VerbTable = {
   allow: () => import('./allow.ts'),
   deny: () => import('./deny.ts'),
   forget: () => import('./forget.ts'),
+  groups: () => import('./groups.ts'),
   doctor: () => import('./doctor.ts'),
   completion: () => import('./completion.ts'),
   init: () => import('./init.ts'),

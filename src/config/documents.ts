@@ -5,6 +5,7 @@ import { parseHttpRule, parseTcpRule } from '../policy/endpoint.ts'
 import type { AllowRule } from '../policy/net-rule.ts'
 import type { IsPublicSuffix } from '../policy/net-target.ts'
 import type { PathWorld, Trust } from '../policy/path.ts'
+import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer, List } from '../policy/settings.ts'
 import type { Parsed } from '../policy/source.ts'
 import type { PositionedDocument } from '../policy/validate.ts'
@@ -22,6 +23,7 @@ export interface Documents {
   readonly asked: Found | undefined
   /** The command line, in the shape of a config document. */
   readonly said: object | undefined
+  readonly preset?: NamedDocument | undefined
 }
 
 interface Read {
@@ -34,17 +36,11 @@ export async function understand(documents: Documents, world: PathWorld): Promis
   const live = readDocument(documents.live, 'live config', 'user')
   const http = readList(documents.http)
   const tcp = readList(documents.tcp)
-  const said: Read | undefined =
-    documents.said === undefined
-      ? undefined
-      : {
-          name: 'command line',
-          trust: 'user',
-          document: { value: documents.said, placeOf: nowhere, keyPlaceOf: nowhere },
-        }
+  const said = unwritten('command line', documents.said)
+  const preset = unwritten(documents.preset?.name ?? '', documents.preset?.document)
   const asked = readDocument(documents.asked, 'agent-permissions.json', 'untrusted')
 
-  const all = [live, said, asked].filter(read => read !== undefined)
+  const all = [preset, live, said, asked].filter(read => read !== undefined)
   const isPublicSuffix = await publicSuffixTest([
     ...all.flatMap(read => hostTexts(read.document.value)),
     ...http.map(entry => entry.text),
@@ -56,10 +52,16 @@ export async function understand(documents: Documents, world: PathWorld): Promis
       ? []
       : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
   return {
-    trusted: [...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(said)],
+    trusted: [...parse(preset), ...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(said)],
     untrusted: parse(asked),
   }
 }
+
+/** Text that stands in no file. */
+const unwritten = (name: string, value: object | undefined): Read | undefined =>
+  value === undefined
+    ? undefined
+    : { name, trust: 'user', document: { value, placeOf: nowhere, keyPlaceOf: nowhere } }
 
 const nowhere = () => undefined
 

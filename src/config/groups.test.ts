@@ -72,9 +72,9 @@ describe('groups as data', () => {
     for (const [name, group] of Object.entries(GROUPS)) {
       expect(group.version).toBeGreaterThan(0)
       expect(group.reason).not.toBe('')
-      if (!('hosts' in group) || !isGroupName(name)) continue
+      if (group.follows !== undefined || !isGroupName(name)) continue
       const { rules, mirrors } = await resolveGroup(name, context)
-      expect(rules.map(({ rule }) => printRule(rule))).toEqual(group.hosts.map(({ rule }) => rule))
+      expect(rules.map(({ rule }) => printRule(rule))).toEqual((group.hosts ?? []).map(({ rule }) => rule))
       expect(rules.every(({ source }) => source.note !== undefined && source.note !== '')).toBe(true)
       expect(mirrors).toEqual([])
     }
@@ -276,6 +276,52 @@ describe('pypi', () => {
     expect((await refusalOf('pypi')).hint).toContain('index-url')
     install('python3', 'https://index.example.com/simple\nhttps://files.example.com')
     expect(await rulesOf('pypi')).toEqual(['files.example.com:443', 'index.example.com:443'])
+  })
+})
+
+describe('uv', () => {
+  test('its own file counts for pypi: indexes with a name, and lists over several lines', async () => {
+    put(
+      'home/.config/uv/uv.toml',
+      '[[index]]\nname = "mine"\nurl = "https://me:hunter2@one.example.com/simple"\n\n[pip]\nextra-index-url = [\n  "https://two.example.com/simple",\n  "http://three.example.com:8080/simple"\n]\n',
+    )
+    put('project/uv.toml', 'index-url = "https://evil.test/simple"\n')
+    expect(await rulesOf('pypi')).toEqual([
+      'one.example.com:443',
+      'three.example.com:8080',
+      'two.example.com:443',
+    ])
+    expect(JSON.stringify(await resolveGroup('pypi', context))).not.toContain('hunter2')
+  })
+})
+
+describe('docker-hub', () => {
+  const TOKENS = 'auth.docker.io:443'
+
+  test('follows the mirrors in registries.conf, of that registry alone, with their lines', async () => {
+    expect((await refusalOf('docker-hub')).hint).toContain('registries.conf')
+    const file = put(
+      'etc/containers/registries.conf',
+      'unqualified-search-registries = ["docker.io"]\n\n[[registry]]\nlocation = "other.example.com"\n\n[[registry]]\nprefix = "docker.io"\nlocation = "images.example.com:5000/hub"\n[[registry.mirror]]\nlocation = "mirror.example.com"\n',
+    )
+    const { rules, mirrors } = await resolveGroup('docker-hub', context)
+    expect(rules.map(({ rule }) => printRule(rule))).toEqual([
+      TOKENS,
+      'images.example.com:5000',
+      'mirror.example.com:443',
+    ])
+    expect(rules[1]?.source.place).toEqual({ file, line: 8, column: 1 })
+    expect(mirrors as readonly string[]).toEqual(['images.example.com', 'mirror.example.com'])
+  })
+
+  test('follows Docker’s daemon.json, and one that is no JSON is refused', async () => {
+    put(
+      'etc/docker/daemon.json',
+      '{"registry-mirrors": ["https://mirror.example.com", "http://10.0.0.5:5000"]}',
+    )
+    expect(await rulesOf('docker-hub')).toEqual(['10.0.0.5:5000', TOKENS, 'mirror.example.com:443'])
+    put('etc/docker/daemon.json', '{')
+    expect((await refusalOf('docker-hub')).code).toMatch(/^CONFIG/)
   })
 })
 

@@ -10,6 +10,7 @@ import { aptSources } from './apt-sources.ts'
 import type { AskContext } from './ask-tool.ts'
 import { cargoRegistries } from './cargo-registries.ts'
 import { goProxies } from './go-proxies.ts'
+import { imageMirrors } from './image-mirrors.ts'
 import { type Mirror, mirrorRule } from './mirror.ts'
 import { npmRegistries } from './npm-registries.ts'
 import { pipIndexes } from './pip-indexes.ts'
@@ -38,16 +39,10 @@ export async function resolveGroup(name: string, context: GroupContext): Promise
     })
   const group = GROUPS[name]
   const layer = `group ${name} v${group.version}`
-  if ('hosts' in group)
-    return {
-      rules: group.hosts.map(({ rule, reason }) => ({
-        rule: checkedRule(rule),
-        source: { layer, place: undefined, note: reason },
-      })),
-      mirrors: [],
-    }
   const rules = new Map<string, Sourced<AllowRule>>()
-  for (const mirror of await FOLLOW[group.follows](context)) {
+  for (const { rule, reason } of group.hosts ?? [])
+    rules.set(rule, { rule: checkedRule(rule), source: { layer, place: undefined, note: reason } })
+  for (const mirror of group.follows === undefined ? [] : await FOLLOW[group.follows](context)) {
     const rule = mirrorRule(mirror)
     if (rule !== undefined && !rules.has(printRule(rule)))
       rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
@@ -64,6 +59,7 @@ const FOLLOW: Readonly<Record<PackageManager, (context: GroupContext) => Mirror[
   cargo: cargoRegistries,
   go: goProxies,
   apt: aptSources,
+  containers: imageMirrors,
 }
 
 function sourceOf(layer: string, { at }: Mirror): Sourced<AllowRule>['source'] {

@@ -18,6 +18,8 @@ const CALLED_FOR: Readonly<Record<string, GroupName>> = {
   'pyproject.toml': 'pypi',
   'requirements.txt': 'pypi',
   'setup.py': 'pypi',
+  'setup.cfg': 'pypi',
+  Pipfile: 'pypi',
   'Cargo.toml': 'crates',
   'go.mod': 'go',
 }

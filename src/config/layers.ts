@@ -1,6 +1,7 @@
 /** The documents that a project's policy is merged from, read from disk once. */
 import { readRegularFile } from '../base/regular-file.ts'
 import type { Trust } from '../policy/path.ts'
+import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer } from '../policy/settings.ts'
 import type { Project } from './project.ts'
 
@@ -13,7 +14,7 @@ export interface Found {
 }
 
 export interface Layers {
-  /** The user's own, weakest first: live config, the text lists beside it, the command line. */
+  /** The user's own, weakest first: a preset, live config, the text lists beside it, the command line. */
   readonly trusted: readonly Layer[]
   /** `agent-permissions.json`: the agent can write it. */
   readonly untrusted: readonly Layer[]
@@ -23,6 +24,8 @@ export interface ReadOptions {
   /** What the command line says, in the shape of a config document. */
   readonly flags: object
   readonly offline: boolean
+  /** What the person chose by its name. Weaker than their own documents, so that those have the last word. */
+  readonly preset?: NamedDocument | undefined
   /**
    * What a sandbox that runs was started with. The agent may have written its document since: it is not read again,
    * so that it can neither ride on an edit of the user's nor stand in its way.
@@ -32,7 +35,7 @@ export interface ReadOptions {
 
 export async function readLayers(
   project: Project,
-  { flags, offline, untrusted }: ReadOptions,
+  { flags, offline, preset, untrusted }: ReadOptions,
 ): Promise<Layers> {
   const { world } = project
   const { live, http, tcp } = findLive(project)
@@ -40,11 +43,11 @@ export async function readLayers(
     untrusted === undefined ? find(`${world.workspace}/agent-permissions.json`, 'untrusted') : undefined
   const said = Object.keys(flags).length === 0 ? undefined : flags
   const last = offline ? [OFFLINE] : []
-  if ([live, http, tcp, asked, said].every(document => document === undefined))
+  if ([live, http, tcp, asked, said, preset].every(document => document === undefined))
     return { trusted: last, untrusted: untrusted ?? [] }
   // What understands documents is loaded only when somebody said something.
   const { understand } = await import('./documents.ts')
-  const layers = await understand({ live, http, tcp, asked, said }, world)
+  const layers = await understand({ live, http, tcp, asked, said, preset }, world)
   return { trusted: [...layers.trusted, ...last], untrusted: untrusted ?? layers.untrusted }
 }
 

@@ -3,6 +3,7 @@
 import { compile, type GroupRules } from '../policy/compile.ts'
 import { type Merged, mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { NamedDocument } from '../policy/preset-layer.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
 import type { ResolvedGroup } from './groups.ts'
@@ -15,6 +16,8 @@ export interface LoadOptions {
   /** Overrules every grant of network. Not in `flags`: the commonest of all needs no parser. */
   readonly offline: boolean
   readonly allowUserExpansion: boolean
+  /** What the person chose by its name: see `policy/preset-layer.ts`. */
+  readonly preset?: NamedDocument | undefined
   /** For a sandbox that runs: its untrusted documents as they were before it started. */
   readonly untrusted?: readonly Layer[]
 }

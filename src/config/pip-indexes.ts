@@ -10,7 +10,7 @@ import { readSystemFile } from './system-file.ts'
 const DEFAULTS =
   'from pip._internal.models.index import PyPI as p; print(p.simple_url); print("https://" + p.file_storage_domain)'
 
-/** The indexes in pip's configuration of the user and the system, or pip's own where they name none. */
+/** The indexes in pip's and uv's configuration of the user and the system, or pip's own where they name none. */
 export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
   const etc = context.etc ?? '/etc'
   const files = [
@@ -20,6 +20,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
     join(context.home, '.config/pip/pip.conf'),
   ]
   const named = files.flatMap(file => readIni(readSystemFile(file, context.workspace) ?? '', file))
+  const ofUv = uvIndexes(context)
   const indexes = named.filter(({ key }) => normal(key) === 'index-url')
   const extra = named.filter(({ key }) => normal(key) === 'extra-index-url')
   const mirrors = [...indexes, ...extra].flatMap(({ value, at }) =>
@@ -28,7 +29,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
       .filter(word => word !== '')
       .map(url => ({ url, at })),
   )
-  if (indexes.length > 0) return mirrors
+  if (indexes.length > 0 || ofUv.length > 0) return [...mirrors, ...ofUv]
 
   const answer = await askTool(
     { tool: 'python3', args: ['-I', '-c', DEFAULTS], watch: () => [] },
@@ -45,6 +46,21 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
     })
   const defaults = answer.split('\n').filter(line => line !== '')
   return [...mirrors, ...defaults.map(url => ({ url, at: 'the defaults of pip' }))]
+}
+
+/** uv reads a file of its own: `[[index]] url`, `index-url` and `extra-index-url`, alone or under `[pip]`. */
+function uvIndexes(context: GroupContext): Mirror[] {
+  const files = [join(context.etc ?? '/etc', 'uv/uv.toml'), join(context.home, '.config/uv/uv.toml')]
+  return files.flatMap(file =>
+    readIni(readSystemFile(file, context.workspace) ?? '', file)
+      .filter(
+        ({ section, key }) =>
+          /^(?:extra-)?index-url$/.test(normal(key)) || (section === '[index' && key === 'url'),
+      )
+      .flatMap(({ value, at }) =>
+        [...value.matchAll(/[a-z]+:\/\/[^"'\s,\]]+/gi)].map(([url]) => ({ url, at })),
+      ),
+  )
 }
 
 const normal = (key: string): string => key.toLowerCase().replaceAll('_', '-')

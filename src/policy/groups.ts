@@ -1,11 +1,11 @@
 /**
  * Named sets of hosts. A change to a set is a change of its version, so that a person can be shown what is new.
- * Sets for package managers name no host at all: they follow the package manager's own configuration
+ * Sets for package managers name no registry: they follow the package manager's own configuration
  * (`config/groups.ts`), so a private mirror just works.
  */
 
 /** Whose configuration says where packages come from. */
-export type PackageManager = 'npm' | 'pip' | 'cargo' | 'go' | 'apt'
+export type PackageManager = 'npm' | 'pip' | 'cargo' | 'go' | 'apt' | 'containers'
 
 /** An entry as it would stand in `network.http`, and what it is for. */
 export interface GroupHost {
@@ -13,19 +13,12 @@ export interface GroupHost {
   readonly reason: string
 }
 
-export interface HostGroup {
+export interface Group {
   readonly version: number
   readonly reason: string
-  readonly hosts: readonly GroupHost[]
+  readonly hosts?: readonly GroupHost[]
+  readonly follows?: PackageManager
 }
-
-export interface FollowingGroup {
-  readonly version: number
-  readonly reason: string
-  readonly follows: PackageManager
-}
-
-export type Group = HostGroup | FollowingGroup
 
 export type GroupName =
   | 'npm'
@@ -43,7 +36,7 @@ export type GroupName =
 
 export const GROUPS: Readonly<Record<GroupName, Group>> = {
   npm: { version: 1, reason: 'JavaScript packages, from the registries in npmrc', follows: 'npm' },
-  pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf', follows: 'pip' },
+  pypi: { version: 1, reason: 'Python packages, from the indexes in pip.conf and uv.toml', follows: 'pip' },
   crates: { version: 1, reason: 'Rust crates, from the registries in cargo’s config.toml', follows: 'cargo' },
   go: { version: 1, reason: 'Go modules, from GOPROXY and GOSUMDB', follows: 'go' },
   debian: { version: 1, reason: 'Debian packages, from the sources of apt', follows: 'apt' },
@@ -70,13 +63,10 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
     ],
   },
   'docker-hub': {
-    version: 1,
-    reason: 'pull images from Docker Hub',
-    hosts: [
-      { rule: 'registry-1.docker.io:443', reason: 'manifests' },
-      { rule: 'auth.docker.io:443', reason: 'the token that a pull needs' },
-      { rule: 'production.cloudflare.docker.com:443', reason: 'layers' },
-    ],
+    version: 2,
+    reason: 'pull images of Docker Hub, from the mirrors that the engines are set to',
+    follows: 'containers',
+    hosts: [{ rule: 'auth.docker.io:443', reason: 'the token that a pull needs' }],
   },
   anthropic: {
     version: 1,

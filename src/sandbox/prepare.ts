@@ -11,6 +11,7 @@ import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { NamedDocument } from '../policy/preset-layer.ts'
 import { liveState } from './live-files.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
 
@@ -23,6 +24,8 @@ export interface PrepareOptions {
   readonly toRun: boolean
   /** For a sandbox that stays, and is entered many times. */
   readonly toKeep?: boolean
+  /** What the person chose by its name. */
+  readonly preset?: NamedDocument
   /** What the command line says, once the project is known. */
   readonly flags: (project: Project) => object
 }
@@ -47,6 +50,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     flags: options.flags(project),
     allowUserExpansion: options.allowUserExpansion,
     offline: options.offline,
+    preset: options.preset,
   }
   const seen = liveState(project.stateDir)
   const loaded = await loadPolicy(project, load)

@@ -1,0 +1,154 @@
+import { EXIT, PenError } from '../base/error.ts'
+import { nearest } from '../base/nearest.ts'
+import { printable } from '../base/printable.ts'
+import type { Opening } from '../policy/preset-layer.ts'
+import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
+import type { Prepared } from '../sandbox/prepare.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
+import { flagDocument, policyFlags } from './policy-flags.ts'
+import type { Terminal } from './terminal.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'agent',
+  summary:
+    'Start a coding agent in the sandbox of the current project; without a name, list those that pen knows',
+  details:
+    "A preset opens the hosts of the agent's models, keeps its settings and sign-in in volumes of this project's sandbox, and passes on the keys that are set. Your own credentials stay outside. Your config and flags have the last word. What stands after -- is the agent's.",
+  flags: defineFlags({
+    ...policyFlags,
+    ...jsonFlag,
+    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
+  }),
+  positionals: { name: { arity: 'optional', about: 'the agent' } },
+  command: 'after-dashes',
+  examples: [
+    { line: 'pen agent', does: 'the agents that pen knows, and what each one needs' },
+    { line: 'pen agent claude-code', does: 'Claude Code in this project' },
+    { line: 'pen agent codex --group npm -- exec "run the tests"', does: 'with packages, and a task' },
+    { line: 'pen agent gemini --dry-run-policy', does: 'what would hold; nothing is run' },
+  ],
+  async run({ flags, positionals: { name }, command, env, terminal }) {
+    if (name === undefined) {
+      if (command.length > 0)
+        throw new PenError('USAGE', {
+          what: 'NAME is missing',
+          at: 'pen agent',
+          hint: 'pen agent lists them',
+        })
+      if (flags.json) terminal.printJson({ version: 1, agents: Object.entries(PRESETS).map(asData) })
+      else terminal.print(Object.entries(PRESETS).map(asText).join('\n'))
+      return EXIT.ok
+    }
+    const preset = presetNamed(name)
+    const { openPreset } = await import('../policy/preset-layer.ts')
+    const { prepare } = await import('../sandbox/prepare.ts')
+    const opening = openPreset(preset, variable => (env[variable] ?? '') !== '')
+    const prepared = await prepare({
+      command: [...PRESETS[preset].command, ...command],
+      env,
+      allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
+      toRun: !flags['dry-run-policy'],
+      preset: opening,
+      flags: project => flagDocument(flags, project),
+    })
+    if (!flags.json)
+      for (const line of whatItOpens(preset, opening)) terminal.note(printable(`pen: ${line}`, 1024))
+    await requireInstalled(
+      preset,
+      prepared,
+      env['PATH'] ?? '',
+      flags['dry-run-policy'] ? terminal : undefined,
+    )
+    if (flags['dry-run-policy']) {
+      const { showPlan } = await import('./plan.ts')
+      return showPlan(prepared, flags.json, terminal)
+    }
+    const { leaveInstructions } = await import('../sandbox/instructions.ts')
+    leaveInstructions(PRESETS[preset].volumes, prepared)
+    const { launch } = await import('../sandbox/launch.ts')
+    return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+  },
+})
+
+function presetNamed(name: string): PresetName {
+  if (isPresetName(name)) return name
+  const byProgram = Object.entries(PRESETS).find(([, { command }]) => command[0] === name)?.[0]
+  const meant = byProgram ?? nearest(name, Object.keys(PRESETS))
+  throw new PenError('USAGE', {
+    what: `there is no preset for the agent "${printable(name, 64)}"`,
+    at: 'pen agent',
+    hint:
+      meant === undefined
+        ? `pen knows ${Object.keys(PRESETS).join(', ')}; any other program is started with pen run`
+        : `did you mean pen agent ${meant}?`,
+  })
+}
+
+/** Names only: of a variable that is passed on, the value is never shown. */
+function whatItOpens(name: PresetName, { groups, hosts, keys, passed, addresses }: Opening): string[] {
+  const { title, version, volumes, providers } = PRESETS[name]
+  const open = [...groups.map(group => `group ${group}`), ...hosts]
+  return [
+    `${title} (preset v${version}) opens ${open.length === 0 ? 'no host' : open.join(', ')}`,
+    ...volumes.map(
+      ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
+    ),
+    ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
+    ...(keys.length > 0 ? [] : [noKey(providers)]),
+    ...addresses.map(variable => `does not open the address in ${variable}: add --allow HOST:PORT for it`),
+  ]
+}
+
+function noKey(providers: AgentPreset['providers']): string {
+  if (providers.some(({ always }) => always)) return 'finds no key in your environment: sign in inside'
+  const names = providers.flatMap(provider => provider.keys).join(', ')
+  return `finds no key in your environment, so no models are open: set one of ${names}, or add --group for a sign-in of its own`
+}
+
+/** Asked here too, because the cure is the agent's own. What an image holds is only known inside it. */
+async function requireInstalled(
+  name: PresetName,
+  { plan, backend, door }: Prepared,
+  hostPath: string,
+  onlyNote: Terminal | undefined,
+): Promise<void> {
+  if (backend.container === true) return
+  const { findCommand } = await import('../sandbox/find-command.ts')
+  const found = findCommand(plan, hostPath)
+  if (found.ok) return
+  const { title, install } = PRESETS[name]
+  const error = new PenError('MISSING_TOOL', {
+    what: `${title} is not there for the sandbox: ${found.what}`,
+    hint: found.hint.startsWith('the host has it') ? found.hint : `install it for all users: ${install}`,
+  })
+  if (onlyNote !== undefined) return onlyNote.note(`pen: ${error.message}\n  cure: ${error.hint}`)
+  await door?.then(
+    opened => opened.close(),
+    () => undefined,
+  )
+  throw error
+}
+
+const asData = ([name, preset]: readonly [string, AgentPreset]) => ({
+  name,
+  version: preset.version,
+  title: preset.title,
+  command: preset.command,
+  groups: preset.providers.map(({ group, always, keys }) => ({ group, always, keys })),
+  hosts: preset.hosts,
+  volumes: preset.volumes.map(({ volume, at, holds }) => ({ volume, at, holds })),
+  passes: preset.passes,
+  sets: preset.sets,
+  install: preset.install,
+})
+
+const asText = ([name, { title, providers, hosts, volumes, install }]: readonly [string, AgentPreset]) =>
+  [
+    `${name}: ${title}`,
+    `  opens    ${providers.map(({ group, always, keys }) => (always ? `group ${group}` : `group ${group} if ${keys.join(' or ')} is set`)).join(', ')}`,
+    ...hosts.map(({ rule, reason }) => `           ${rule}, ${reason}`),
+    ...volumes.map(({ volume, at, holds }) => `  keeps    ${at} in volume ${volume}: ${holds}`),
+    `  install  ${install}`,
+  ].join('\n')
