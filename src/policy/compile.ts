@@ -104,5 +104,8 @@ function sourcesOf(settings: Settings): ReadonlyMap<SettingKey, Source> {
   const out = new Map<SettingKey, Source>()
   for (const [key, setting] of Object.entries(settings))
     if ('value' in setting) out.set(key as SettingKey, (setting as Setting<unknown>).source)
+  // A list of tools is either the user's, narrowed or not, or altogether somebody else's.
+  const [tool] = settings['tools.allow']?.items ?? []
+  if (tool !== undefined) out.set('tools.allow', tool.source)
   return out
 }

@@ -4,9 +4,9 @@
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
+import { readProgramHead } from '../base/program-head.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin, normalize } from '../policy/path.ts'
-import { readProgramHead } from './program-head.ts'
 
 export type Found =
   | { readonly ok: true }

@@ -2,12 +2,12 @@
 import { existsSync, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { findTool } from '../base/find-tool.ts'
+import { readProgramHead } from '../base/program-head.ts'
 import type { FoundTool, SystemEntry, ToolFacts } from '../plan/facts.ts'
 import { isShellName, SYSTEM_PATH } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { findProgramDirectories, namesIn } from './program-directories.ts'
-import { readProgramHead } from './program-head.ts'
 
 const NOTHING: ToolFacts = { directories: [], found: [], missing: [], shells: [], setsid: undefined }
 
