@@ -138,8 +138,8 @@ place_bun() {
 
 stale() {
   [ -x dist/pen ] && [ -f dist/.built ] || return 0
-  changed=$(find src scripts package.json package-lock.json tsconfig.json \( -newer dist/.built -o -cnewer dist/.built \) 2>/dev/null) ||
-    changed=$(find src scripts package.json package-lock.json tsconfig.json -newer dist/.built)
+  changed=$(find src image scripts package.json package-lock.json tsconfig.json \( -newer dist/.built -o -cnewer dist/.built \) 2>/dev/null) ||
+    changed=$(find src image scripts package.json package-lock.json tsconfig.json -newer dist/.built)
   [ -n "$changed" ]
 }
 

@@ -18,6 +18,7 @@ export const VERBS: VerbTable = {
   doctor: () => import('./doctor.ts'),
   completion: () => import('./completion.ts'),
   init: () => import('./init.ts'),
+  build: () => import('./build.ts'),
   'config show': () => import('./config-show.ts'),
   'config get': () => import('./config-get.ts'),
   'config set': () => import('./config-set.ts'),

@@ -24,7 +24,7 @@ export function makeClone(options: { withPackages: boolean } = { withPackages: t
   const parent = mkdtempSync(join(tmpdir(), 'pen clone '))
   const root = join(parent, 'pen')
   mkdirSync(join(root, 'src'), { recursive: true })
-  for (const name of ['pen', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'])
+  for (const name of ['pen', 'image', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'])
     cpSync(join(ROOT, name), join(root, name), { recursive: true })
   if (options.withPackages) symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))
   const write = (path: string, text: string): void => writeFileSync(join(root, path), text)

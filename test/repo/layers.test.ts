@@ -20,8 +20,22 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // What a sandbox may use up: cgroups, rlimits, watchdogs.
   limits: ['plan', 'policy', 'base'],
   backend: ['limits', 'plan', 'policy', 'wire', 'base'],
+  // What a container's file system is made from, and what an engine has of it.
+  image: ['backend', 'config', 'policy', 'base'],
   // A running plan.
-  sandbox: ['backend', 'limits', 'gateway', 'broker', 'audit', 'config', 'plan', 'policy', 'wire', 'base'],
+  sandbox: [
+    'image',
+    'backend',
+    'limits',
+    'gateway',
+    'broker',
+    'audit',
+    'config',
+    'plan',
+    'policy',
+    'wire',
+    'base',
+  ],
   // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
   inner: ['wire', 'base'],
   // Tries the parts of a sandbox one by one, each by the code that a run would use: so it sees all of them.
@@ -29,6 +43,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'doctor',
     'sandbox',
+    'image',
     'backend',
     'limits',
     'gateway',

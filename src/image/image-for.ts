@@ -1,0 +1,46 @@
+/** The image that a sandbox is started from, if it is there. Nothing is built here, and nothing is pulled. */
+
+import type { Engine } from '../backend/container/engine.ts'
+import { PenError } from '../base/error.ts'
+import type { Project } from '../config/project.ts'
+import type { Policy } from '../policy/policy.ts'
+import { findImage, type ImageFacts, imageFacts, localName } from './inspect.ts'
+import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
+
+export interface SandboxImage extends ImageFacts {
+  /** By its contents: what another puts under the same name meanwhile is not started. */
+  readonly id: string
+  readonly name: string
+  /** For the person who starts it. */
+  readonly notes: readonly string[]
+}
+
+export async function imageFor(policy: Policy, project: Project, engine: Engine): Promise<SandboxImage> {
+  const { recipe, notes } = recipeFor(policy, project)
+  const id = await findImage(engine, localName(engine, recipe.name))
+  if (id === undefined)
+    throw new PenError('BACKEND', {
+      what: `${engine.name} does not have the image of this sandbox yet (${recipe.name})`,
+      hint: 'build it: pen build',
+    })
+  const facts = await imageFacts(engine, id, `${project.world.state}/cache`)
+  return { id, name: recipe.name, notes, ...facts }
+}
+
+/** What the sandbox is to be made from: of the project only what was agreed to. */
+export function recipeFor(
+  policy: Policy,
+  project: Project,
+): { readonly recipe: Recipe; readonly notes: readonly string[] } {
+  const candidate = findCandidate(policy, project)
+  if (candidate === undefined) return { recipe: defaultRecipe(policy), notes: [] }
+  if (candidate.agreed === undefined)
+    throw new PenError('BACKEND', {
+      what: 'the project brings a Dockerfile that nobody has agreed to',
+      at: candidate.path,
+      hint: 'read it and build it with pen build; or use pen’s own image: pen config set image.dockerfile default',
+    })
+  const recipe = projectRecipe(candidate.agreed, policy, project)
+  const changed = `${candidate.path} has changed since it was agreed to: the image is of the agreed one, until pen build`
+  return { recipe, notes: candidate.agreed === candidate.text ? [] : [changed] }
+}

@@ -1,0 +1,190 @@
+/** A recipe becomes an image: with its own network, its own copy of the files, and everything given back at the end. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { version } from '../../package.json'
+import { openAudit } from '../audit/append.ts'
+import { auditDirectory } from '../audit/directory.ts'
+import { RefusalTally } from '../audit/refusals.ts'
+import { newRunId } from '../audit/segment-name.ts'
+import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-arguments.ts'
+import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import { PenError } from '../base/error.ts'
+import { kernelRelease } from '../base/kernel-release.ts'
+import { UndoStack } from '../base/undo.ts'
+import type { Project } from '../config/project.ts'
+import { findImage, localName } from '../image/inspect.ts'
+import { BASE_ARGUMENT, baseOf, defaultRecipe, type Recipe } from '../image/recipe.ts'
+import { policyData } from '../plan/data.ts'
+import type { Policy } from '../policy/policy.ts'
+import { copyContext } from './build-context.ts'
+import { planBuildNetwork } from './build-network.ts'
+import { runBuild } from './run-build.ts'
+
+export interface BuildOptions {
+  readonly policy: Policy
+  readonly project: Project
+  readonly engine: Engine
+  /** Lets the engine fetch base images, from wherever it is set to. */
+  readonly pull: boolean
+  readonly cache: boolean
+  /** One line of what the build says, safe to show; and pen's own. */
+  readonly show: (line: string) => void
+  readonly tell: (line: string) => void
+}
+
+export interface Built {
+  readonly id: string
+  readonly name: string
+}
+
+/** In the state of the project, as the last build left it. */
+export const BUILD_LOG = 'build.log'
+
+/** What it is based on first, where that is pen's own image and is not there. */
+export async function buildImage(recipe: Recipe, options: BuildOptions): Promise<Built> {
+  if (!recipe.onDefault) return await buildOne(recipe, options)
+  const own = defaultRecipe(options.policy)
+  const base =
+    (await findImage(options.engine, localName(options.engine, own.name))) ??
+    (await buildOne(own, options)).id
+  const args = new Map([...recipe.args, [BASE_ARGUMENT, base]])
+  return await buildOne({ ...recipe, args }, options)
+}
+
+async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
+  const { policy, project, engine, tell } = options
+  const undo = new UndoStack()
+  try {
+    const places = prepareDirectory(recipe, project, undo)
+    if (recipe.context !== undefined) {
+      const { denied } = copyContext(policy, recipe.context, places.context)
+      if (denied.length > 0)
+        tell(`left out of the build, because the policy denies them: ${denied.join(', ')}`)
+    }
+    const run = newRunId()
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run })
+    undo.push('audit', () => audit.close())
+    const began = Date.now()
+    audit.record({
+      kind: 'run-start',
+      policy: policyData(policy),
+      backend: `${engine.name} build`,
+      pen: version,
+      bun: process.versions.bun ?? '',
+      kernel: kernelRelease(),
+      os: process.platform,
+    })
+    const base = recipe.from === 'pen' ? await requireBase(recipe, options) : undefined
+    const refusals = new RefusalTally(audit)
+    const { network, close } = await planBuildNetwork({
+      engine,
+      policy,
+      audit: refusals,
+      hosts: places.hosts,
+      base,
+    })
+    undo.push('network', close)
+    const argv = buildArguments(engine.name, {
+      dockerfile: places.dockerfile,
+      context: places.context,
+      name: localName(engine, recipe.name),
+      labels: ['pen=1', ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`] : [])],
+      args: recipe.args,
+      network,
+      pull: options.pull,
+      cache: options.cache,
+      memory: (await holdsMemory(engine)) ? policy.limits.memory : undefined,
+      ulimits: ulimits(policy),
+    })
+    const runtime =
+      policy.runtime === 'default' || engine.name !== 'podman' ? [] : ['--runtime', policy.runtime]
+    const exitCode = await runBuild({
+      argv: [engine.program, ...engine.flags, ...runtime, ...argv],
+      env: { ...engine.env, ...BUILD_ENVIRONMENT },
+      log: `${project.stateDir}/${BUILD_LOG}`,
+      show: options.show,
+    })
+    audit.record({ kind: 'run-end', exitCode, ms: Date.now() - began })
+    for (const line of refusals.lines()) tell(line)
+    const id = exitCode === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
+    if (id === undefined) throw failed(exitCode, project)
+    return { id, name: recipe.name }
+  } finally {
+    await undo.unwind()
+  }
+}
+
+interface Places {
+  readonly dockerfile: string
+  readonly context: string
+  readonly hosts: string
+}
+
+/** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
+function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
+  mkdirSync(project.stateDir, { recursive: true, mode: 0o700 })
+  const directory = mkdtempSync(`${project.stateDir}/build-`)
+  undo.push('build directory', () => rmSync(directory, { recursive: true, force: true }))
+  const places = {
+    dockerfile: `${directory}/Dockerfile`,
+    context: `${directory}/context`,
+    hosts: `${directory}/hosts`,
+  }
+  writeFileSync(places.dockerfile, recipe.dockerfile, { mode: 0o600 })
+  writeFileSync(places.hosts, '127.0.0.1 localhost\n::1 localhost\n', { mode: 0o644 })
+  mkdirSync(places.context, { mode: 0o755 })
+  return places
+}
+
+/** The id of what pen's own image is built on. With `--pull` the engine looks for it itself, and asks for what it needs. */
+async function requireBase(recipe: Recipe, { engine, pull }: BuildOptions): Promise<string> {
+  const name = baseOf(recipe)
+  if (pull) {
+    const { code, stderr } = await tryEngine(engine, ['pull', name], { timeoutMs: 600_000 })
+    if (code !== 0)
+      throw new PenError('BACKEND', {
+        what: `${engine.name} could not fetch ${name}: ${stderr.trim().split('\n').at(-1)}`,
+        hint: 'check the connection, or name an image that is here: image.args.BASE in the configuration',
+      })
+  }
+  const id = await findImage(engine, name)
+  if (id !== undefined) return id
+  throw new PenError('BACKEND', {
+    what: `the base image ${name} is not here`,
+    hint: 'let the engine fetch it: pen build --pull; or name one that is here: image.args.BASE in the configuration',
+  })
+}
+
+/** Docker's daemon is root. Podman of an ordinary user has only the controllers that were handed to it. */
+async function holdsMemory(engine: Engine): Promise<boolean> {
+  if (engine.name !== 'podman' || process.getuid?.() === 0) return true
+  const { stdout } = await tryEngine(engine, [
+    'info',
+    '--format',
+    '{{.Host.CGroupsVersion}} {{.Host.CgroupControllers}}',
+  ])
+  return /^v2 .*\bmemory\b/.test(stdout)
+}
+
+/** More than any build needs. */
+const MAX_PROCESSES = 4096
+
+/** No more than this process may have itself, or the engine's runtime refuses. */
+function ulimits({ limits }: Policy): { nofile: number; nproc: number } {
+  const text = readFileSync('/proc/self/limits', 'utf8')
+  const within = (name: string, most: number): number =>
+    Math.min(most, Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, 'm').exec(text)?.[1] ?? most))
+  return {
+    nofile: within('Max open files', limits.files),
+    nproc: within('Max processes', MAX_PROCESSES),
+  }
+}
+
+const failed = (exitCode: number, { stateDir }: Project): PenError =>
+  new PenError('BACKEND', {
+    what:
+      exitCode === 0
+        ? 'the engine says that it has built the image, and does not have it'
+        : `the build ended with ${exitCode}`,
+    at: `${stateDir}/${BUILD_LOG}`,
+    hint: 'what it said is there; hosts that it needs are allowed with pen allow',
+  })

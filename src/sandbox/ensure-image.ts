@@ -1,0 +1,21 @@
+/** The image of a sandbox that is about to start. pen's own is built where it is missing; a project's only by `pen build`. */
+import type { Engine } from '../backend/container/engine.ts'
+import type { Project } from '../config/project.ts'
+import { imageFor, recipeFor, type SandboxImage } from '../image/image-for.ts'
+import { findImage, localName } from '../image/inspect.ts'
+import type { Policy } from '../policy/policy.ts'
+
+export async function ensureImage(
+  policy: Policy,
+  project: Project,
+  engine: Engine,
+  tell: (line: string) => void,
+): Promise<SandboxImage> {
+  const { recipe } = recipeFor(policy, project)
+  if (recipe.from === 'pen' && (await findImage(engine, localName(engine, recipe.name))) === undefined) {
+    const { buildImage } = await import('./build-image.ts')
+    tell('building the image of sandboxes, once')
+    await buildImage(recipe, { policy, project, engine, pull: false, cache: true, show: tell, tell })
+  }
+  return await imageFor(policy, project, engine)
+}
