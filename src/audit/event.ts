@@ -118,6 +118,26 @@ export interface PlaceHeld {
   readonly reason?: string | undefined
 }
 
+/** A command began in a sandbox that stays. */
+export interface ExecStart {
+  readonly kind: 'exec-start'
+  /** Numbers it within its run. */
+  readonly execution: number
+  /** Cut where it is long. The user's own words, but shown with care. */
+  readonly command: readonly string[]
+  readonly cwd: string
+  readonly terminal: boolean
+}
+
+export interface ExecEnd {
+  readonly kind: 'exec-end'
+  readonly execution: number
+  readonly exitCode: number | null
+  /** What ended it, if it did not end by itself: `timeout`, `client`, `stop`, `lost`, a signal, or why it never began. */
+  readonly reason?: string | undefined
+  readonly ms: number
+}
+
 export interface PolicyChanged {
   readonly kind: 'policy-changed'
   /** Rules as people write them; those that refuse begin with `deny `. Connections that end for it have records of their own. */
@@ -153,6 +173,8 @@ export type AuditEventInput =
   | LimitHit
   | Quarantined
   | PlaceHeld
+  | ExecStart
+  | ExecEnd
   | PolicyChanged
   | PolicyEditRefused
   | RunEnd
@@ -202,6 +224,8 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'limit-hit': 'error',
   quarantine: 'deny',
   'place-held': 'note',
+  'exec-start': 'note',
+  'exec-end': 'note',
   'policy-changed': 'note',
   'policy-edit-refused': 'error',
   'run-end': 'note',

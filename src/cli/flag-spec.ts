@@ -2,7 +2,8 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 
 /** What a flag is, declared once: the parser, the help text and the type of its value all come from this. */
 export type FlagSpec =
-  | { readonly kind: 'boolean'; readonly about: string }
+  /** `short`: one letter, for those that everybody's fingers know. */
+  | { readonly kind: 'boolean'; readonly about: string; readonly short?: string }
   | { readonly kind: 'string'; readonly value: string; readonly about: string }
   | { readonly kind: 'list'; readonly value: string; readonly about: string }
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly about: string }

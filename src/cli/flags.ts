@@ -40,6 +40,11 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
       words.push(word)
       continue
     }
+    const letters = shortNames(syntax.flags, word)
+    if (letters !== undefined) {
+      for (const letter of letters) giveOnce(given, letter, syntax.name)
+      continue
+    }
     const [name, inline] = splitFlag(syntax.name, syntax.flags, word)
     const spec = flagSpec(syntax, name, word)
     const { text, used } = takeValue(spec, name, inline, argv[i + 1])
@@ -58,6 +63,20 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   ) as FlagValues<F>
   const positionals = readPositionals(syntax, words) as PositionalValues<P>
   return { flags, positionals, command }
+}
+
+/** `-i`, `-t` and `-it`, where each letter is declared; undefined for any other word. */
+function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
+  if (!/^-[a-z]+$/.test(word)) return undefined
+  const names = [...word.slice(1)].map(
+    letter => Object.entries(flags).find(([, spec]) => spec.kind === 'boolean' && spec.short === letter)?.[0],
+  )
+  return names.every(name => name !== undefined) ? names : undefined
+}
+
+function giveOnce(given: Map<string, string[]>, name: string, verb: string): void {
+  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `keep one --${name}`)
+  given.set(name, [''])
 }
 
 function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string, inline: string | undefined] {

@@ -29,7 +29,8 @@ export function verbHelp(verb: Verb, paint: Paint = plain): string {
   if (words.length > 0) sections.push(section('Words', columns(words), paint))
   const flags = Object.entries(verb.flags).map(([name, spec]): Row => {
     const again = spec.kind === 'list' ? ' (may be repeated)' : ''
-    return [`--${name} ${valueName(spec)}`.trimEnd(), spec.about + again]
+    const short = spec.kind === 'boolean' && spec.short !== undefined ? `-${spec.short}, ` : ''
+    return [`${short}--${name} ${valueName(spec)}`.trimEnd(), spec.about + again]
   })
   sections.push(section('Flags', columns([...flags, ['--help', 'print this text']]), paint))
   const examples = verb.examples.flatMap(({ line, does }) => [`  ${line}`, `      ${does}`])

@@ -75,6 +75,13 @@ function describe(record: FoundRecord, field: Fields): Description {
             ? `appeared or was replaced, and was ${field('how') === 'cover' ? 'covered' : 'protected again'}`
             : `appeared or was replaced, and could not be held: ${because}`,
       }
+    case 'exec-start':
+      return { target: `command ${field('execution')}`, text: `began: ${words(record)}` }
+    case 'exec-end':
+      return {
+        target: `command ${field('execution')}`,
+        text: `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
+      }
     case 'policy-changed':
       return { target: 'policy', text: changes(record) }
     case 'policy-edit-refused':
@@ -109,6 +116,11 @@ function endpoint(field: Fields): string {
 const said = (field: Fields): string => (field('raw') === undefined ? '' : ` (said "${field('raw')}")`)
 
 const moved = (field: Fields): string => (field('to') === undefined ? '' : `; moved to ${field('to')}`)
+
+const words = ({ command }: FoundRecord): string =>
+  Array.isArray(command) && command.length > 0
+    ? command.map(word => printable(String(word), 80)).join(' ')
+    : 'a shell'
 
 function changes({ added, removed }: FoundRecord): string {
   const list = (sign: string, rules: unknown): string[] =>

@@ -6,6 +6,16 @@ import type { VerbTable } from './verb.ts'
  */
 export const VERBS: VerbTable = {
   run: () => import('./run.ts'),
+  start: () => import('./start.ts'),
+  stop: () => import('./stop.ts'),
+  restart: () => import('./restart.ts'),
+  status: () => import('./status.ts'),
+  shell: () => import('./shell.ts'),
+  exec: () => import('./exec.ts'),
+  ls: () => import('./ls.ts'),
+  stats: () => import('./stats.ts'),
+  rm: () => import('./rm.ts'),
+  gc: () => import('./gc.ts'),
   agent: () => import('./agent.ts'),
   plan: () => import('./plan.ts'),
   'policy explain': () => import('./policy-explain.ts'),

@@ -1,6 +1,6 @@
 /**
- * One pen at a time edits a file. The kernel keeps the lock (flock) and takes it back from whoever dies, so there is
- * none to be taken for stale: a file that names its owner can be taken over by two at once, and outlives a reused number.
+ * One pen at a time edits a file, or keeps a sandbox. The kernel keeps the lock (flock) and takes it back from whoever dies, so
+ * there is none to be taken for stale: a file that names its owner can be taken over by two at once, and outlives a reused number.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -9,28 +9,52 @@ const WAIT_MS = 10
 const PATIENCE_MS = 10_000
 const LOCK_EX_NB = 2 | 4
 
+/** Ours until it is released, or this process ends. */
+export interface Lock {
+  /** Open for reading and writing. Not inherited by what is started meanwhile. */
+  readonly fd: number
+  release(): void
+}
+
+export interface Patience {
+  readonly patienceMs: number
+  /** What to say when it is over. */
+  readonly busy: string
+}
+
 /** Runs `work` while no other pen does the same for this file: two edits at once lose nothing. */
 export async function withLock<T>(file: string, work: () => T): Promise<T> {
-  const lock = `${file}.lock`
-  const flock = await loadFlock()
-  const deadline = Date.now() + PATIENCE_MS
-  let fd = take(lock, flock)
-  while (fd === undefined) {
-    if (Date.now() > deadline)
-      throw new PenError('STATE', {
-        what: 'another pen is editing the configuration',
-        at: lock,
-        hint: 'wait for it to end, then try again',
-      })
-    await new Promise(resolve => setTimeout(resolve, WAIT_MS * (0.5 + Math.random())))
-    fd = take(lock, flock)
-  }
+  const busy = 'another pen is editing the configuration'
+  const lock = await takeLock(`${file}.lock`, { patienceMs: PATIENCE_MS, busy })
   try {
     return work()
   } finally {
-    // While it is still held: whoever opened it meanwhile sees that it has no name any more, and makes a new one.
-    rmSync(lock, { force: true })
-    closeSync(fd)
+    lock.release()
+  }
+}
+
+export async function takeLock(path: string, { patienceMs, busy }: Patience): Promise<Lock> {
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    const lock = await tryLock(path)
+    if (lock !== undefined) return lock
+    if (Date.now() > deadline)
+      throw new PenError('STATE', { what: busy, at: path, hint: 'wait for it to end, then try again' })
+    await new Promise(resolve => setTimeout(resolve, WAIT_MS * (0.5 + Math.random())))
+  }
+}
+
+/** Undefined while somebody else has it. */
+export async function tryLock(path: string): Promise<Lock | undefined> {
+  const fd = take(path, await loadFlock())
+  if (fd === undefined) return undefined
+  return {
+    fd,
+    release: () => {
+      // While it is still held: whoever opened it meanwhile sees that it has no name any more, and makes a new one.
+      rmSync(path, { force: true })
+      closeSync(fd)
+    },
   }
 }
 
@@ -49,7 +73,7 @@ function take(lock: string, flock: Flock): number | undefined {
   } catch (error) {
     if (fd !== undefined) closeSync(fd)
     throw new PenError('STATE', {
-      what: `the configuration cannot be locked (${errnoOf(error) ?? 'unknown error'})`,
+      what: `the place cannot be locked (${errnoOf(error) ?? 'unknown error'})`,
       at: lock,
       hint: 'check that the directory is yours and that the disk is not full',
       cause: error,
@@ -57,8 +81,15 @@ function take(lock: string, flock: Flock): number | undefined {
   }
 }
 
+let loaded: Flock | undefined
+
 /** glibc, musl, macOS: the first that the loader knows. Bun has no call for it. */
 async function loadFlock(): Promise<Flock> {
+  loaded ??= await findFlock()
+  return loaded
+}
+
+async function findFlock(): Promise<Flock> {
   const { dlopen, FFIType } = await import('bun:ffi')
   const musl = `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`
   for (const library of ['libc.so.6', musl, 'libSystem.B.dylib'])

@@ -6,6 +6,9 @@ import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/path.ts'
 import { findHome, locate } from './locate.ts'
 
+/** Stands in the state of a sandbox for as long as one is kept. */
+export const KEEPER_RECORD = 'keeper.json'
+
 export interface Project {
   readonly id: string
   readonly world: PathWorld
@@ -27,8 +30,8 @@ const plain = (name: string): string =>
   /[^a-z0-9]/.test(name) ? name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '') : name
 
 /**
- * The nearest directory at or above the current one that pen knows from its own state; else the current one. Nothing
- * in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
+ * The nearest directory at or above the current one that pen knows from its own state, by a config or by a sandbox that is
+ * kept; else the current one. Nothing in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
  */
 export function findProject(directory?: string): Project {
   const home = findHome()
@@ -37,7 +40,8 @@ export function findProject(directory?: string): Project {
   const cwd = currentDirectory(directory)
   let workspace = cwd
   for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
-    if (existsSync(`${state}/sandboxes/${sandboxId(at)}/config.json`)) {
+    const known = `${state}/sandboxes/${sandboxId(at)}`
+    if (existsSync(`${known}/config.json`) || existsSync(`${known}/${KEEPER_RECORD}`)) {
       workspace = at as HostPath
       break
     }

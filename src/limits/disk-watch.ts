@@ -119,6 +119,14 @@ export class DiskWatch {
     return speed > 0 ? Math.min(CALM_MS, Math.max(CLOSE_MS, nearest / speed / 2)) : CALM_MS
   }
 
+  /** As far as it was measured: anew only when the last time did not take long. */
+  async grown(init: number): Promise<number> {
+    const budget = this.#watched.find(({ limit }) => limit === 'disk')
+    if (budget === undefined) return 0
+    if (!budget.walking && performance.now() >= budget.restUntil) await this.#measure(budget, init)
+    return budget.known
+  }
+
   #sign(budget: Watched): number {
     return Math.max(this.#over(budget, 'risen'), this.#written)
   }

@@ -98,6 +98,11 @@ export class LimitHandle {
     }
   }
 
+  /** What was added to the trees that `limits.disk` bounds. */
+  async grown(): Promise<number> {
+    return this.#init === undefined ? 0 : await this.#disk.grown(this.#init.pid)
+  }
+
   /** After the end: the last word of every counter. Nothing is watched any more. */
   async finish(): Promise<LimitHit[]> {
     this.#finished = true

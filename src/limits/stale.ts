@@ -10,9 +10,13 @@ import { isAlive, ownerOf } from './cgroup-name.ts'
 
 const MOST_PLACES = 64
 
-/** Takes away what dead pens left at these places. Costs one look at each place. */
-export function sweepPlaces(places: Iterable<string>): { readonly gone: readonly string[] } {
+/** Takes away what dead pens left at these places, or only tells it. Costs one look at each place. */
+export function sweepPlaces(
+  places: Iterable<string>,
+  { remove }: { readonly remove: boolean } = { remove: true },
+): { readonly gone: readonly string[]; readonly swept: readonly string[] } {
   const gone: string[] = []
+  const swept: string[] = []
   for (const place of places) {
     let names: string[]
     try {
@@ -28,11 +32,17 @@ export function sweepPlaces(places: Iterable<string>): { readonly gone: readonly
     for (const name of names) {
       const owner = name.startsWith('pen-') ? ownerOf(name) : undefined
       // One that still has processes refuses: its sandbox is just being ended, and the next sweep finds it empty.
-      if (owner !== undefined && !isAlive(owner)) removed(`${place}/${name}`)
+      if (owner === undefined || isAlive(owner)) continue
+      const path = `${place}/${name}`
+      if (!remove || removed(path)) swept.push(path)
     }
   }
-  return { gone }
+  return { gone, swept }
 }
+
+/** At every place where pen ever made one; tells which. */
+export const sweepRemembered = (file: string, options: { readonly remove: boolean }): readonly string[] =>
+  sweepPlaces(readPlaces(file), options).swept
 
 function readPlaces(file: string): string[] {
   try {

@@ -1,21 +1,61 @@
-/** Joins an execution to this process: its input and outputs are ours until it ends. */
-import { writeSync } from 'node:fs'
+/** Joins an execution to this process: its input and outputs are ours until it ends. Used on the host only, by whoever wants the command. */
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
+import { passOn } from './pass-on.ts'
+import { signalNumber } from './signal-number.ts'
+import { isTerminal } from './terminal-modes.ts'
+
+export interface AttachOptions {
+  /** Whether our stdin is the command's; otherwise its input is empty. */
+  readonly input?: boolean
+  /** A terminal of the sandbox's own for the command: where ours is one, unless said otherwise. */
+  readonly terminal?: boolean
+  /** Signals that reach us are the command's. False where somebody else passes them on. */
+  readonly signals?: boolean
+}
 
 export async function attach(
   exec: NonNullable<Running['exec']>,
   order: Omit<ExecOrder, 'terminal'>,
+  options: AttachOptions = {},
 ): Promise<ExitCode> {
-  const execution = exec({ ...order, terminal: undefined }, (stream, bytes) => {
-    for (let done = 0; done < bytes.length; ) done += writeSync(stream === 'stdout' ? 1 : 2, bytes, done)
-    return undefined
-  })
-  void (async () => {
+  return exitCodeOf(await attachFully(exec, order, options))
+}
+
+/** The same, with how it ended. */
+export async function attachFully(
+  exec: NonNullable<Running['exec']>,
+  order: Omit<ExecOrder, 'terminal'>,
+  { input = true, terminal = isTerminal(0) && isTerminal(1), signals = true }: AttachOptions = {},
+): Promise<ExecEnding> {
+  if (terminal) {
+    const { attachTerminal } = await import('./attach-terminal.ts')
+    return await attachTerminal(exec, order, { input, signals })
+  }
+  const { Outputs } = await import('./outputs.ts')
+  const outputs = new Outputs()
+  const execution = exec({ ...order, terminal: undefined }, (stream, bytes) => outputs.put(stream, bytes))
+  outputs.onClosed = () => execution.signal('SIGPIPE')
+  const forget = signals ? passOn(signal => execution.signal(signal)) : () => undefined
+  if (input) void relayInput(execution)
+  else execution.endInput()
+  try {
+    const ending = await execution.ended
+    await outputs.flush()
+    // As for other programs in a pipeline whose reader has gone.
+    return outputs.isClosed ? { kind: 'signal', signal: signalNumber('SIGPIPE') } : ending
+  } finally {
+    forget()
+  }
+}
+
+async function relayInput(execution: ReturnType<NonNullable<Running['exec']>>): Promise<void> {
+  try {
     for await (const bytes of Bun.stdin.stream()) await execution.write(bytes)
-    execution.endInput()
-  })().catch(() => undefined)
-  return exitCodeOf(await execution.ended)
+  } catch {
+    // A closed or unreadable stdin is an empty one.
+  }
+  execution.endInput()
 }
 
 /** As a shell tells it. */

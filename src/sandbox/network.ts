@@ -3,7 +3,7 @@ import type { AuditSink } from '../audit/event.ts'
 import { DnsStub } from '../gateway/dns.ts'
 import type { Door } from '../gateway/door.ts'
 import { MOST_REFUSED } from '../gateway/door-rules.ts'
-import { Gateway } from '../gateway/gateway.ts'
+import { Gateway, type GatewayStats } from '../gateway/gateway.ts'
 import { NameBook } from '../gateway/names.ts'
 import { isIPv6 } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
@@ -16,6 +16,9 @@ export interface WayOut {
   change(network: NetworkPolicy): number
   /** Begins to answer. Until then whatever the sandbox dials waits. */
   serve(): Promise<void>
+  /** Whether connections are taken and judged now. */
+  isServing(): boolean
+  stats(): GatewayStats
   /** Every refused datagram that was not told before goes into the audit. */
   recordRefused(): Promise<void>
   /** The programs have ended by themselves: what they sent last gets its time to leave. */
@@ -35,6 +38,7 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
   const told = new Set<string>()
   let asking: ReturnType<typeof setInterval> | undefined
   let isFullTold: boolean = false
+  let isServing: boolean = false
 
   const recordRefused = async (): Promise<void> => {
     const refused = await door.refusedDatagrams()
@@ -75,11 +79,15 @@ export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditS
         queries: socket => dns.serveUdp(socket),
         turnedAway: why => gateway.turnedAway(why),
       })
+      isServing = true
     },
+    isServing: () => isServing,
+    stats: () => gateway.stats(),
     recordRefused,
     finish: () => gateway.finish(LAST_WORDS_MS),
     close: async () => {
       clearInterval(asking)
+      isServing = false
       dns.close()
       await gateway.close()
       door.close()

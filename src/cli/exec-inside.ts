@@ -1,0 +1,104 @@
+/** A command in the sandbox of a project, on this terminal or in this pipeline. Where none runs, one is started first. */
+import { resolve } from 'node:path'
+import type { ExecEnding, ExecOrder } from '../backend/backend.ts'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { type Millis, showMillis } from '../base/quantity.ts'
+import type { Project } from '../config/project.ts'
+import { attachFully, exitCodeOf } from '../sandbox/attach.ts'
+import { ClientExecution } from '../sandbox/client-execution.ts'
+import { type Asked, ask, takeValue } from '../sandbox/control-client.ts'
+import { isTerminal } from '../sandbox/terminal-modes.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface Inside {
+  readonly project: Project
+  /** Empty: a shell. */
+  readonly command: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly terminal: Terminal
+  readonly variables?: readonly string[]
+  readonly cwd?: string | undefined
+  readonly timeout?: Millis | undefined
+  readonly interactive?: boolean
+  readonly tty?: boolean
+}
+
+export async function execInside(inside: Inside): Promise<ExitCode> {
+  const { project, command, terminal, timeout } = inside
+  const order: Omit<ExecOrder, 'terminal'> = {
+    argv: command,
+    cwd: directoryOf(inside),
+    env: [...terminalName(inside), ...(inside.variables ?? []).map(text => variable(text, inside.env))],
+  }
+  const asked = await reach(project, timeout ?? null, terminal)
+  const { timeoutMs } = takeValue(asked.answer) as { timeoutMs: number | null }
+  if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
+    terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
+  const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
+  const ending = await attachFully((whole, output) => new ClientExecution(asked, whole, output), order, {
+    input: inside.interactive === true || wantsTerminal || !isTerminal(0),
+    terminal: wantsTerminal,
+  })
+  if (ending.kind === 'not-started' && ending.errno === 'ETIMEDOUT') {
+    terminal.note(`pen: the command was ended after ${showMillis((timeoutMs ?? 0) as Millis)}, its --timeout`)
+    return EXIT.timeout
+  }
+  explain(ending, order, terminal)
+  return exitCodeOf(ending)
+}
+
+/** A keeper may end between two looks: then another one is started, and asked. */
+async function reach(project: Project, timeoutMs: number | null, terminal: Terminal): Promise<Asked> {
+  const request = { want: 'exec', timeoutMs } as const
+  for (let tries = 0; tries < 3; tries++) {
+    const asked = await ask(project.stateDir, request)
+    if (asked !== undefined) return asked
+    const { startSandbox } = await import('../sandbox/start-keeper.ts')
+    const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
+    await startSandbox(project, order, line => terminal.note(`pen: ${line}`))
+  }
+  throw new PenError('STATE', {
+    what: 'the sandbox ends as soon as it is started',
+    hint: 'pen logs --all tells what ended it',
+  })
+}
+
+/** The same directory as here, which has the same name inside; outside of the project there is only its root. */
+function directoryOf({ project, cwd }: Inside): string {
+  const here = project.cwd
+  const { workspace } = project.world
+  if (cwd !== undefined) return resolve(here, cwd)
+  return here === workspace || here.startsWith(`${workspace}/`) ? here : workspace
+}
+
+/** What a program must know to draw on a terminal; nothing else of the host's environment goes inside by itself. */
+const terminalName = ({ env }: Inside): { name: string; value: string }[] =>
+  ['TERM', 'COLORTERM'].flatMap(name => {
+    const value = env[name]
+    return value === undefined || !/^[\w.+-]{1,64}$/.test(value) ? [] : [{ name, value }]
+  })
+
+function variable(text: string, env: Inside['env']): { name: string; value: string } {
+  const at = text.indexOf('=')
+  const name = at < 0 ? text : text.slice(0, at)
+  const value = at < 0 ? env[name] : text.slice(at + 1)
+  if (name === '' || /[^A-Za-z0-9_]/.test(name) || value === undefined)
+    throw new PenError('USAGE', {
+      what: value === undefined ? `${name} is not set here` : `"${name}" is not the name of a variable`,
+      at: '--env',
+      hint: 'write --env NAME=VALUE, or --env NAME to pass on yours',
+    })
+  return { name, value }
+}
+
+function explain(ending: ExecEnding, { argv, cwd }: Omit<ExecOrder, 'terminal'>, terminal: Terminal): void {
+  if (ending.kind === 'lost') terminal.note('pen: the sandbox ended before the command did')
+  if (ending.kind !== 'not-started') return
+  const what = printable(argv[0] ?? 'the shell', 200)
+  terminal.note(
+    ending.errno === 'ENOENT'
+      ? `pen: ${what} is not there in the sandbox, or ${printable(cwd, 200)} is not`
+      : `pen: ${what} could not be started in the sandbox (${printable(ending.errno, 32)})`,
+  )
+}

@@ -1,0 +1,30 @@
+import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'gc',
+  summary: 'Take away what killed sandboxes left: records, sockets, cgroups and containers',
+  details:
+    'Every command of pen does this for its own project, so it is seldom needed. Nothing that runs is touched, no configuration, no volume and no audit.',
+  flags: defineFlags({
+    ...jsonFlag,
+    'dry-run': { kind: 'boolean', about: 'tell what would be taken away, and leave it' },
+  }),
+  examples: [
+    { line: 'pen gc --dry-run', does: 'what there is' },
+    { line: 'pen gc', does: 'take it away' },
+  ],
+  async run({ flags, terminal }) {
+    const { collectLeftovers } = await import('../sandbox/leftovers.ts')
+    const dryRun = flags['dry-run']
+    const found = await collectLeftovers({ remove: !dryRun })
+    if (flags.json) terminal.printJson({ version: 1, removed: !dryRun, leftovers: found })
+    else if (found.length === 0) terminal.print('nothing was left behind')
+    else
+      for (const { kind, name } of found)
+        terminal.print(`${dryRun ? 'would remove' : 'removed'} ${kind} ${printable(name, 4096)}`)
+    return EXIT.ok
+  },
+})

@@ -1,0 +1,41 @@
+import { EXIT } from '../base/error.ts'
+import type { KeepOrder } from '../sandbox/keep-order.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
+import { flagDocument, policyFlags } from './policy-flags.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'restart',
+  summary: 'End the sandbox of this project and start it anew, with the configuration as it is now',
+  details:
+    'Without flags it is started with those that it was started with before. Volumes are kept; commands in it are ended.',
+  flags: defineFlags({ ...policyFlags, ...jsonFlag }),
+  examples: [
+    { line: 'pen restart', does: 'after a change of mounts, limits or files' },
+    { line: 'pen restart --read ~/reference', does: 'with other flags than before' },
+  ],
+  async run({ flags, terminal }) {
+    const { findProject } = await import('../config/project.ts')
+    const { startUnlessKept } = await import('../sandbox/start-keeper.ts')
+    const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
+    const { whileChanging } = await import('../sandbox/store.ts')
+    const { askForOrder } = await import('../sandbox/control-client.ts')
+    const project = findProject()
+    const { id, stateDir } = project
+    const given: KeepOrder = {
+      id,
+      flags: flagDocument(flags, project),
+      offline: flags.offline,
+      allowUserExpansion: flags['allow-user-expansion'],
+    }
+    const isGiven = Object.keys(given.flags).length > 0 || given.offline || given.allowUserExpansion
+    await whileChanging(stateDir, async () => {
+      const order = isGiven ? given : ((await askForOrder(stateDir)) ?? given)
+      await stopSandbox(stateDir)
+      await startUnlessKept(project, order, line => terminal.note(`pen: ${line}`))
+    })
+    if (flags.json) terminal.printJson({ version: 1, id, started: true })
+    else terminal.print(`${id}: started anew`)
+    return EXIT.ok
+  },
+})

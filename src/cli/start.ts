@@ -1,0 +1,50 @@
+import { EXIT } from '../base/error.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
+import { flagDocument, policyFlags } from './policy-flags.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'start',
+  summary: 'Start the sandbox of this project and leave it running; on a terminal, open a shell in it',
+  details:
+    'It stays until pen stop, its wall time or the end of the machine, and is entered by pen exec and pen shell as often as you like. One that runs already is joined. Changes of the allowed hosts take effect at once; all else takes pen restart.',
+  flags: defineFlags({
+    ...policyFlags,
+    ...jsonFlag,
+    detach: { kind: 'boolean', about: 'open no shell' },
+  }),
+  examples: [
+    {
+      line: 'pen start',
+      does: 'a shell in the sandbox of this project, which stays when you leave the shell',
+    },
+    { line: 'pen start --detach', does: 'without a shell' },
+    { line: 'pen start --detach --limit memory=8GiB', does: 'with another limit, until it is stopped' },
+  ],
+  async run({ flags, env, terminal }) {
+    const { findProject } = await import('../config/project.ts')
+    const { startSandbox } = await import('../sandbox/start-keeper.ts')
+    const { isTerminal } = await import('../sandbox/terminal-modes.ts')
+    const project = findProject()
+    const document = flagDocument(flags, project)
+    const came = await startSandbox(
+      project,
+      {
+        id: project.id,
+        flags: document,
+        offline: flags.offline,
+        allowUserExpansion: flags['allow-user-expansion'],
+      },
+      line => terminal.note(`pen: ${line}`),
+    )
+    const given = Object.keys(document).length > 0 || flags.offline || flags['allow-user-expansion']
+    if (came === 'already' && given)
+      terminal.note('pen: it runs already, and not by these flags: pen restart takes them')
+    if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came === 'started' })
+    else if (!flags.detach && isTerminal(0) && isTerminal(1)) {
+      const { execInside } = await import('./exec-inside.ts')
+      return await execInside({ project, command: [], env, terminal })
+    } else terminal.print(`${project.id}: ${came === 'started' ? 'started' : 'already running'}`)
+    return EXIT.ok
+  },
+})

@@ -1,0 +1,116 @@
+import { EXIT, PenError } from '../base/error.ts'
+import type { KeptStats } from '../sandbox/kept-status.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
+import { showSize, table } from './table.ts'
+import { defineVerb } from './verb.ts'
+
+/** Between two readings, for a rate. */
+const SAMPLE_MS = 250
+const REFRESH_MS = 1000
+
+export const verb = defineVerb({
+  name: 'stats',
+  summary: 'Show what the sandboxes that run use: processors, memory, processes, disk and network',
+  details:
+    'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway.',
+  flags: defineFlags({
+    ...jsonFlag,
+    all: { kind: 'boolean', about: 'all your sandboxes, not only the one of this project' },
+    once: { kind: 'boolean', about: 'also on a terminal' },
+  }),
+  examples: [
+    { line: 'pen stats', does: 'of this project, until q' },
+    { line: 'pen stats --all --once', does: 'of all, once' },
+    { line: 'pen stats --json', does: 'once, for a program' },
+  ],
+  async run({ flags, terminal }) {
+    const { isTerminal } = await import('../sandbox/terminal-modes.ts')
+    const sandboxes = await chosen(flags.all)
+    const first = await read(sandboxes)
+    if (first.length === 0)
+      throw new PenError('STATE', {
+        what: flags.all ? 'no sandbox runs' : 'the sandbox of this project does not run',
+        hint: 'pen start starts it',
+      })
+    if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
+      const { showUntilLeft } = await import('./live-table.ts')
+      let before = first
+      await showUntilLeft(REFRESH_MS, async () => {
+        const now = await read(await chosen(flags.all))
+        const lines = statsTable(before, now)
+        before = now
+        return lines
+      })
+      return EXIT.ok
+    }
+    await new Promise(resolve => setTimeout(resolve, SAMPLE_MS))
+    const second = await read(sandboxes)
+    if (flags.json)
+      terminal.printJson({
+        version: 1,
+        sandboxes: second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats })),
+      })
+    else for (const line of statsTable(first, second)) terminal.print(line)
+    return EXIT.ok
+  },
+})
+
+interface Place {
+  readonly id: string
+  readonly stateDir: string
+}
+
+interface Reading {
+  readonly id: string
+  readonly stats: KeptStats
+}
+
+async function chosen(all: boolean): Promise<readonly Place[]> {
+  if (all) {
+    const { listSandboxes } = await import('../sandbox/list-sandboxes.ts')
+    return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
+  }
+  const { findProject } = await import('../config/project.ts')
+  return [findProject()]
+}
+
+async function read(places: readonly Place[]): Promise<Reading[]> {
+  const { askFor } = await import('../sandbox/control-client.ts')
+  const readings = places.map(async ({ id, stateDir }) => {
+    const asked = await askFor(stateDir, 'stats')
+    return asked === undefined ? [] : [{ id, stats: asked.value as KeptStats }]
+  })
+  return (await Promise.all(readings)).flat()
+}
+
+/** Of one processor; two that are busy are 200. */
+function percent(before: readonly Reading[], { id, stats }: Reading): number {
+  const earlier = before.find(one => one.id === id)?.stats ?? stats
+  const passed = stats.atMs - earlier.atMs
+  return passed <= 0 ? 0 : Math.max(0, Math.round(((stats.cpuMs - earlier.cpuMs) / passed) * 1000) / 10)
+}
+
+const HEADINGS = ['NAME', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
+
+export function statsTable(before: readonly Reading[], now: readonly Reading[]): string[] {
+  const rows = now.map(one => {
+    const { limits, network, ...used } = one.stats
+    return [
+      one.id,
+      `${percent(before, one).toFixed(1)}%`,
+      `${showSize(used.memoryBytes)} / ${showSize(limits.memory)}`,
+      `${used.processes} / ${limits.pids}`,
+      `${showSize(used.diskBytes)} / ${showSize(limits.disk)}`,
+      String(used.executions),
+      ...(network === null
+        ? ['-', '-', '-', '-']
+        : [
+            String(network.open),
+            String(network.denied),
+            showSize(network.bytesUp),
+            showSize(network.bytesDown),
+          ]),
+    ]
+  })
+  return table(HEADINGS, rows)
+}

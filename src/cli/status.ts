@@ -1,0 +1,64 @@
+import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { type Millis, showMillis } from '../base/quantity.ts'
+import type { KeptStatus } from '../sandbox/kept-status.ts'
+import type { Paint } from './colour.ts'
+import { jsonFlag } from './flag-spec.ts'
+import { showAge, showSize } from './table.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'status',
+  summary: 'Tell whether the sandbox of this project runs, and what holds it',
+  details: 'Exit code 0 when it runs, 1 when it does not.',
+  flags: jsonFlag,
+  examples: [
+    { line: 'pen status', does: 'backend, image, limits, what is weaker, and whether the gateway answers' },
+    { line: 'pen status --json', does: 'for a program' },
+    { line: 'pen status >/dev/null && echo runs', does: 'in a script' },
+  ],
+  async run({ flags, terminal }) {
+    const { findProject } = await import('../config/project.ts')
+    const { askFor } = await import('../sandbox/control-client.ts')
+    const { presenceOf } = await import('../sandbox/store.ts')
+    const project = findProject()
+    const { id, world } = project
+    const asked = await askFor(project.stateDir, 'status')
+    if (asked === undefined) {
+      const presence = await presenceOf(project.stateDir)
+      const state = presence.is === 'absent' ? 'not running' : 'starting or ending'
+      if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace: world.workspace })
+      else terminal.print(`${id}: ${state}\n  ${printable(world.workspace, 4096)}`)
+      return EXIT.failed
+    }
+    const status = asked.value as KeptStatus
+    if (flags.json) terminal.printJson({ version: 1, running: true, ...status })
+    else terminal.print(statusText(status, terminal.paint, Date.now()))
+    return EXIT.ok
+  },
+})
+
+export function statusText(status: KeptStatus, paint: Paint, now: number): string {
+  const { cpus, memory, pids, disk, wall } = status.limits
+  const gateway = { answers: paint('green', 'answers'), closed: paint('red', 'closed') }
+  const rows: readonly (readonly [string, string])[] = [
+    ['directory', printable(status.workspace, 4096)],
+    ['since', `${showAge(status.since, now)} (${status.since})`],
+    ['backend', `${status.backend}, isolation ${status.isolation}`],
+    ...(status.image === null ? [] : [['image', printable(status.image, 200)] as const]),
+    ['network', printable(status.network, 200)],
+    ...(status.gateway === null ? [] : [['gateway', gateway[status.gateway]] as const]),
+    [
+      'limits',
+      `${cpus} CPUs, ${showSize(memory)} memory, ${pids} processes, ${showSize(disk)} disk, ${showMillis(wall as Millis)}`,
+    ],
+    ...status.weaker.map(({ name, how }) => ['weaker', `${name}: ${printable(how, 300)}`] as const),
+    ...status.gaps.map(({ name, why }) => ['gap', `${name}: ${printable(why, 300)}`] as const),
+    ['commands', String(status.executions)],
+    ['keeper', `process ${status.pid}, run ${printable(status.run, 64)}`],
+  ]
+  return [
+    `${status.id}: ${paint('green', 'running')}`,
+    ...rows.map(([name, text]) => `  ${name.padEnd(10)} ${text}`),
+  ].join('\n')
+}

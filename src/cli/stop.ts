@@ -1,0 +1,22 @@
+import { EXIT } from '../base/error.ts'
+import { jsonFlag } from './flag-spec.ts'
+import { defineVerb } from './verb.ts'
+
+export const verb = defineVerb({
+  name: 'stop',
+  summary: 'End the sandbox of this project and everything in it',
+  details:
+    'Commands are asked to end (SIGTERM), and are ended a second later. The project, its volumes and its configuration stay. When it does not run, nothing happens.',
+  flags: jsonFlag,
+  examples: [{ line: 'pen stop', does: 'when it returns, every process is gone' }],
+  async run({ flags, terminal }) {
+    const { findProject } = await import('../config/project.ts')
+    const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
+    const { whileChanging } = await import('../sandbox/store.ts')
+    const { id, stateDir } = findProject()
+    const came = await whileChanging(stateDir, () => stopSandbox(stateDir))
+    if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })
+    else terminal.print(`${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`)
+    return EXIT.ok
+  },
+})

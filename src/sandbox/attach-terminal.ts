@@ -1,0 +1,69 @@
+/**
+ * A command on a terminal of the sandbox's own, shown on ours. Ours is raw meanwhile, so that every key goes there; what comes back
+ * is hostile, passes the filter, and whatever modes it changed are changed back.
+ */
+import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
+import { ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { writeAll } from './outputs.ts'
+import { passOn } from './pass-on.ts'
+import { TerminalFilter } from './terminal-filter.ts'
+import { isTerminal } from './terminal-modes.ts'
+
+export async function attachTerminal(
+  exec: NonNullable<Running['exec']>,
+  order: Omit<ExecOrder, 'terminal'>,
+  { input, signals }: { readonly input: boolean; readonly signals: boolean },
+): Promise<ExecEnding> {
+  const screen = isTerminal(1) ? 1 : isTerminal(2) ? 2 : isTerminal(0) ? 0 : undefined
+  const filter = screen === undefined ? undefined : new TerminalFilter()
+  const modes = new ModeKeeper()
+  const show = (bytes: Uint8Array): void => {
+    try {
+      writeAll(1, bytes)
+    } catch {
+      // The terminal, or the reader, is gone: SIGHUP or the next look tells.
+    }
+  }
+  const { cols, rows } = windowSize(screen ?? 1)
+  const execution = exec({ ...order, terminal: { columns: cols, rows } }, (_, bytes) => {
+    const shown = filter?.push(bytes) ?? bytes
+    if (filter !== undefined) modes.saw(Buffer.from(shown).toString('latin1'))
+    show(shown)
+    return undefined
+  })
+  const restore = input && isTerminal(0) ? makeRaw(0) : () => undefined
+  const onResize = (): void => {
+    const size = windowSize(screen ?? 1)
+    execution.resize(size.cols, size.rows)
+  }
+  const giveBack = (): void => {
+    if (screen !== undefined) modes.restore(screen)
+    restore()
+  }
+  // Also when pen ends by a mistake of its own, which the sandbox may have found.
+  process.once('exit', giveBack)
+  process.on('SIGWINCH', onResize)
+  const forget = signals ? passOn(signal => execution.signal(signal)) : () => undefined
+  if (input) void relayKeys(execution)
+  try {
+    const ending = await execution.ended
+    if (filter !== undefined) show(filter.end())
+    return ending
+  } finally {
+    process.off('exit', giveBack)
+    process.off('SIGWINCH', onResize)
+    forget()
+    giveBack()
+  }
+}
+
+async function relayKeys(execution: ReturnType<NonNullable<Running['exec']>>): Promise<void> {
+  try {
+    for await (const keys of Bun.stdin.stream()) await execution.write(keys)
+  } catch {
+    // As below.
+  }
+  // A terminal that is gone hangs up; a pipe that has ended is the end of the input.
+  if (isTerminal(0)) execution.signal('SIGHUP')
+  else execution.endInput()
+}

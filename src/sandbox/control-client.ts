@@ -1,0 +1,118 @@
+/** Talks to a keeper. Loaded by every `pen exec`: it stands on little, because a person waits for it. */
+import { errnoOf, PenError } from '../base/error.ts'
+import {
+  type Answer,
+  AnswerReader,
+  asPenError,
+  encodeRequest,
+  type Plain,
+  type Request,
+} from './control-messages.ts'
+import { addressOf, ControlSocket } from './control-socket.ts'
+import { asKeepOrder, type KeepOrder } from './keep-order.ts'
+
+/** Longer than a keeper that lives takes, on a machine that is busy. */
+const PATIENCE_MS = 10_000
+
+export interface Asked {
+  readonly answer: Answer
+  readonly socket: ControlSocket
+  /** What came behind the answer. */
+  readonly rest: Uint8Array
+}
+
+/** Undefined where nobody listens: there is no keeper, or it has just ended. `more` goes with the request, unasked. */
+export async function ask(
+  stateDir: string,
+  request: Request,
+  more: readonly Uint8Array[] = [],
+): Promise<Asked | undefined> {
+  const socket = await connect(stateDir)
+  if (socket === undefined) return undefined
+  const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>()
+  const late = setTimeout(() => reject(silent(stateDir)), PATIENCE_MS)
+  const reader = new AnswerReader()
+  socket.attach({
+    data: bytes => {
+      try {
+        const found = reader.push(bytes)
+        if (found !== undefined) resolve({ socket, ...found })
+      } catch (error) {
+        reject(error)
+      }
+    },
+    closed: () => resolve(undefined),
+  })
+  socket.send(encodeRequest(request))
+  for (const bytes of more) socket.send(bytes)
+  try {
+    return await promise
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+/** The value of a plain request; undefined where there is no keeper. */
+export async function askFor(
+  stateDir: string,
+  want: Exclude<Plain, 'stop'>,
+): Promise<{ readonly value: unknown } | undefined> {
+  const asked = await ask(stateDir, { want })
+  asked?.socket.end()
+  return asked === undefined ? undefined : { value: takeValue(asked.answer) }
+}
+
+export function takeValue(answer: Answer): unknown {
+  if (answer.ok) return answer.value
+  throw asPenError(answer.error)
+}
+
+export const answers = async (stateDir: string): Promise<boolean> =>
+  (await askFor(stateDir, 'ping')) !== undefined
+
+/** What a sandbox that runs was started with. */
+export async function askForOrder(stateDir: string): Promise<KeepOrder | undefined> {
+  const asked = await askFor(stateDir, 'order').catch(() => undefined)
+  return asked === undefined ? undefined : asKeepOrder(asked.value)
+}
+
+/** Whether there was a keeper that heard it. */
+export async function askToStop(stateDir: string): Promise<boolean> {
+  const asked = await ask(stateDir, { want: 'stop' })
+  if (asked === undefined) return false
+  takeValue(asked.answer)
+  return true
+}
+
+async function connect(stateDir: string): Promise<ControlSocket | undefined> {
+  const socket = new ControlSocket()
+  try {
+    const address = addressOf(`${stateDir}/control`)
+    try {
+      await Bun.connect({ unix: address.path, data: socket, socket: ControlSocket.handlers })
+    } finally {
+      address.close()
+    }
+    return socket
+  } catch (error) {
+    const errno = errnoOf(error)
+    // A socket that nobody listens at is what a killed keeper leaves.
+    if (errno === 'ENOENT' || errno === 'ECONNREFUSED' || errno === 'ENOTDIR') return undefined
+    throw new PenError('STATE', {
+      what: `the keeper of this sandbox cannot be reached (${errno ?? 'unknown error'})`,
+      at: `${stateDir}/control`,
+      hint: errno === 'EACCES' ? 'it is the sandbox of another user' : 'pen stop ends it',
+      cause: error,
+    })
+  }
+}
+
+const silent = (stateDir: string): PenError =>
+  new PenError('STATE', {
+    what: 'the keeper of this sandbox does not answer',
+    at: `${stateDir}/control`,
+    hint: 'pen stop ends it',
+  })

@@ -1,0 +1,157 @@
+/**
+ * What a command asks of a keeper, and what it is told. A connection is one request. Both ends are this user's pen, but
+ * perhaps of two versions, and whoever can open the socket may send anything: each end reads strictly, within bounds.
+ *
+ * A request is one frame; the answer another. After a request for an execution and its answer, the connection speaks the
+ * language of executions (wire/exec-messages.ts), on channel 1.
+ */
+import { ERROR_CODES, type ErrorCode, PenError, showPlace } from '../base/error.ts'
+import { encodeFrame, type Frame, FrameDecoder, wireError } from '../wire/frame.ts'
+
+/** `order`: what it was started with, for whoever starts it anew. */
+export type Plain = 'ping' | 'status' | 'stats' | 'order' | 'stop'
+
+export type Request =
+  | { readonly want: Plain }
+  /** `timeoutMs`: null for a command that may take its time. */
+  | { readonly want: 'exec'; readonly timeoutMs: number | null }
+
+/** Of one process that talks to another about a failure: shown by the first as if it were its own. */
+export interface ToldError {
+  readonly code: ErrorCode
+  readonly what: string
+  readonly at: string | null
+  readonly hint: string | null
+}
+
+export type Answer =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: ToldError }
+
+export const CHANNEL = 1
+
+const KIND = { request: 32, answer: 33 } as const
+const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'stop']
+const HEADER = 9
+const MAX_REQUEST = 1024
+/** The longest that a timer can be set to. */
+const LONGEST_MS = 2 ** 31 - 1
+
+const toBytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
+
+export const encodeRequest = (request: Request): Uint8Array => encodeFrame(KIND.request, 0, toBytes(request))
+
+export const encodeAnswer = (answer: Answer): Uint8Array => encodeFrame(KIND.answer, 0, toBytes(answer))
+
+/** Takes the first frame off a stream; what follows it is somebody else's. */
+class FirstFrame {
+  readonly #kind: number
+  readonly #most: number
+  #bytes = new Uint8Array()
+
+  constructor(kind: number, most: number) {
+    this.#kind = kind
+    this.#most = most
+  }
+
+  /** Undefined until it is complete. */
+  push(bytes: Uint8Array): { readonly frame: Frame; readonly rest: Uint8Array } | undefined {
+    this.#bytes = this.#bytes.length === 0 ? bytes.slice() : Buffer.concat([this.#bytes, bytes])
+    if (this.#bytes.length < HEADER) return undefined
+    const length = new DataView(this.#bytes.buffer, this.#bytes.byteOffset).getUint32(0)
+    if (length > this.#most) throw wireError(`a message of ${length} bytes`)
+    if (this.#bytes.length < HEADER + length) return undefined
+    const [frame] = new FrameDecoder().push(this.#bytes.subarray(0, HEADER + length))
+    if (frame === undefined || frame.kind !== this.#kind || frame.channel !== 0)
+      throw wireError('a first message of another kind')
+    return { frame, rest: this.#bytes.subarray(HEADER + length) }
+  }
+}
+
+export class RequestReader {
+  readonly #first = new FirstFrame(KIND.request, MAX_REQUEST)
+
+  push(bytes: Uint8Array): { readonly request: Request; readonly rest: Uint8Array } | undefined {
+    const found = this.#first.push(bytes)
+    return found === undefined
+      ? undefined
+      : { request: readRequest(jsonOf(found.frame.payload)), rest: found.rest }
+  }
+}
+
+export class AnswerReader {
+  readonly #first = new FirstFrame(KIND.answer, 65_536)
+
+  push(bytes: Uint8Array): { readonly answer: Answer; readonly rest: Uint8Array } | undefined {
+    const found = this.#first.push(bytes)
+    return found === undefined
+      ? undefined
+      : { answer: readAnswer(jsonOf(found.frame.payload)), rest: found.rest }
+  }
+}
+
+function jsonOf(payload: Uint8Array): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
+  } catch {
+    throw wireError('a text that is not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wireError('a text of no kind')
+  return value as Record<string, unknown>
+}
+
+function exactly(value: Record<string, unknown>, ...keys: readonly string[]): void {
+  if (Object.keys(value).length !== keys.length || !keys.every(key => Object.hasOwn(value, key)))
+    throw wireError('a text with other keys')
+}
+
+function readRequest(value: Record<string, unknown>): Request {
+  const { want } = value
+  if (want === 'exec') {
+    exactly(value, 'want', 'timeoutMs')
+    const { timeoutMs } = value
+    if (timeoutMs === null) return { want, timeoutMs }
+    if (typeof timeoutMs !== 'number' || !Number.isInteger(timeoutMs)) throw wireError('a time that is none')
+    if (timeoutMs < 1 || timeoutMs > LONGEST_MS) throw wireError('a time out of bounds')
+    return { want, timeoutMs }
+  }
+  exactly(value, 'want')
+  const plain = PLAIN.find(one => one === want)
+  if (plain !== undefined) return { want: plain }
+  throw wireError('a request for something unknown')
+}
+
+function readAnswer(value: Record<string, unknown>): Answer {
+  if (value['ok'] === true) {
+    exactly(value, 'ok', 'value')
+    return { ok: true, value: value['value'] }
+  }
+  exactly(value, 'ok', 'error')
+  return { ok: false, error: readError(value['error']) }
+}
+
+export function tellError(error: unknown): ToldError {
+  if (error instanceof PenError)
+    return {
+      code: error.code,
+      what: error.message,
+      at: error.at === undefined ? null : showPlace(error.at),
+      hint: error.hint ?? null,
+    }
+  const what = error instanceof Error ? error.message || error.name : String(error)
+  const hint = 'this is a mistake in pen: repeat with PEN_DEBUG=1 and report what it prints'
+  return { code: 'INTERNAL', what: what.split('\n', 1)[0] ?? '', at: null, hint }
+}
+
+export function readError(value: unknown): ToldError {
+  const { code, what, at, hint } = (value ?? {}) as Record<string, unknown>
+  const isText = (one: unknown) => one === null || typeof one === 'string'
+  if (typeof code !== 'string' || !Object.hasOwn(ERROR_CODES, code)) throw wireError('a failure of no kind')
+  if (typeof what !== 'string' || !isText(at) || !isText(hint)) throw wireError('a failure without words')
+  return { code: code as ErrorCode, what, at: at as string | null, hint: hint as string | null }
+}
+
+export const asPenError = ({ code, what, at, hint }: ToldError): PenError =>
+  new PenError(code, { what, ...(at !== null && { at }), ...(hint !== null && { hint }) })

@@ -1,0 +1,219 @@
+/**
+ * The keeper's control socket: for this user's own commands, and for nobody else. The directory is the user's alone, the socket has
+ * mode 0600 from its first moment, and whoever connects is asked for by the kernel's word. No sandbox can see the path.
+ */
+import type { Running } from '../backend/backend.ts'
+import { PenError } from '../base/error.ts'
+import type { Project } from '../config/project.ts'
+import { type Answer, encodeAnswer, type Request, RequestReader, tellError } from './control-messages.ts'
+import { type Address, addressOf, ControlSocket } from './control-socket.ts'
+import { ExecRelay } from './exec-relay.ts'
+import type { KeepOrder } from './keep-order.ts'
+import type { Serving } from './keeper.ts'
+import { statsOf, statusOf } from './kept-status.ts'
+import { isOurUser } from './peer.ts'
+import { GRACE_MS } from './stopping.ts'
+import { placesOf } from './store.ts'
+
+const MOST_CLIENTS = 256
+/** Whoever connects knows already what it wants. */
+const REQUEST_MS = 5000
+
+export interface Served {
+  readonly project: Project
+  readonly serving: Serving
+  readonly since: string
+  /** What it was started with. Kept in memory alone: there may be secrets in it. */
+  readonly order: KeepOrder
+}
+
+interface Client {
+  readonly socket: ControlSocket
+  /** What comes is for whoever has it at the time. */
+  take: (bytes: Uint8Array) => void
+  relay: ExecRelay | undefined
+}
+
+export class ControlServer {
+  readonly #project: Project
+  readonly #serving: Serving
+  readonly #since: string
+  readonly #order: KeepOrder
+  readonly #address: Address
+  readonly #listener: { stop(closeAll?: boolean): void }
+  readonly #clients = new Set<Client>()
+  /** Until the sandbox is known to be wanted nobody is answered. */
+  readonly #answering = Promise.withResolvers<void>()
+  #executions = 0
+  #stopping: ReturnType<typeof setTimeout> | undefined
+
+  constructor({ project, serving, since, order }: Served) {
+    this.#project = project
+    this.#serving = serving
+    this.#since = since
+    this.#order = order
+    this.#address = addressOf(placesOf(project.stateDir).control)
+    const before = process.umask(0o177)
+    try {
+      this.#listener = Bun.listen<ControlSocket>({
+        unix: this.#address.path,
+        socket: {
+          ...ControlSocket.handlers,
+          open: native => {
+            native.data = new ControlSocket()
+            ControlSocket.handlers.open?.(native)
+            this.#accept(native.data)
+          },
+        },
+      })
+    } finally {
+      process.umask(before)
+    }
+    process.on('SIGTERM', this.#onSignal)
+  }
+
+  answer(): void {
+    this.#answering.resolve()
+  }
+
+  /** Commands are asked to end, then everything is ended. */
+  stop(): void {
+    if (this.#stopping !== undefined) return
+    const end = (): void => this.#serving.running.kill()
+    this.#stopping = setTimeout(end, GRACE_MS)
+    const relays = [...this.#clients].flatMap(({ relay }) => relay ?? [])
+    for (const relay of relays) relay.stop()
+    void Promise.all(relays.map(relay => relay.over)).then(end)
+  }
+
+  /** The sandbox is gone: whoever still waits sees its connection end. */
+  close(): void {
+    process.off('SIGTERM', this.#onSignal)
+    clearTimeout(this.#stopping)
+    this.#listener.stop(false)
+    for (const { socket } of this.#clients) socket.end()
+    this.#address.close()
+  }
+
+  readonly #onSignal = (): void => this.stop()
+
+  #accept(socket: ControlSocket): void {
+    if (!isOurUser(socket.descriptor)) {
+      socket.destroy()
+      return
+    }
+    const client: Client = { socket, take: () => undefined, relay: undefined }
+    this.#clients.add(client)
+    const late = setTimeout(() => socket.destroy(), REQUEST_MS)
+    const requests = new RequestReader()
+    client.take = bytes => {
+      const found = requests.push(bytes)
+      if (found === undefined) return
+      clearTimeout(late)
+      const early: Uint8Array[] = [found.rest]
+      let held = found.rest.length
+      client.take = more => {
+        // Until the request has been answered, what follows waits here: an order for a command, and no more.
+        held += more.length
+        if (held > 4 * 2 ** 20) throw new PenError('WIRE', { what: 'too much before an answer' })
+        early.push(more.slice())
+      }
+      void this.#answering.promise
+        .then(() => this.#serve(found.request, client))
+        .then(() => {
+          for (const piece of early) if (piece.length > 0) client.take(piece)
+        })
+        .catch(() => socket.destroy())
+    }
+    socket.attach({
+      data: bytes => {
+        try {
+          client.take(bytes)
+        } catch {
+          // Not what was agreed: it is not answered, and costs nobody anything.
+          socket.destroy()
+        }
+      },
+      closed: () => {
+        clearTimeout(late)
+        this.#clients.delete(client)
+        client.relay?.clientGone()
+      },
+    })
+    if (this.#clients.size > MOST_CLIENTS) this.#turnAway(client)
+  }
+
+  #turnAway({ socket }: Client): void {
+    const hint = 'wait until some have ended, or end them'
+    const error = new PenError('LIMIT', {
+      what: `${MOST_CLIENTS} commands run in this sandbox already`,
+      hint,
+    })
+    socket.send(encodeAnswer({ ok: false, error: tellError(error) }))
+    socket.end()
+  }
+
+  async #serve(request: Request, client: Client): Promise<void> {
+    if (request.want === 'exec') {
+      this.#serveExec(request.timeoutMs, client)
+      return
+    }
+    // Nothing may follow.
+    client.take = () => client.socket.destroy()
+    client.socket.send(encodeAnswer(await this.#answerTo(request.want)))
+    if (request.want !== 'stop') client.socket.end()
+  }
+
+  async #answerTo(want: Exclude<Request['want'], 'exec'>): Promise<Answer> {
+    try {
+      switch (want) {
+        case 'ping':
+          return { ok: true, value: null }
+        case 'status':
+          return {
+            ok: true,
+            value: statusOf(this.#project, this.#serving, this.#since, this.#running()),
+          }
+        case 'stats':
+          return { ok: true, value: await statsOf(this.#serving, this.#running()) }
+        case 'order':
+          return { ok: true, value: this.#order }
+        case 'stop':
+          // The connection ends when everything is gone: that is what the client waits for.
+          this.stop()
+          return { ok: true, value: null }
+      }
+    } catch (error) {
+      return { ok: false, error: tellError(error) }
+    }
+  }
+
+  #running(): number {
+    return [...this.#clients].filter(({ relay }) => relay !== undefined).length
+  }
+
+  #serveExec(asked: number | null, client: Client): void {
+    const { socket } = client
+    const exec: Running['exec'] = this.#serving.running.exec
+    const { ceiling } = this.#serving.prepared.loaded.policy.exec
+    const timeoutMs = asked === null ? null : Math.min(asked, ceiling)
+    if (exec === undefined || this.#stopping !== undefined) {
+      socket.end()
+      return
+    }
+    const relay = new ExecRelay({
+      exec,
+      audit: this.#serving.audit,
+      number: ++this.#executions,
+      timeoutMs,
+      send: bytes => socket.send(bytes),
+      done: () => {
+        client.relay = undefined
+        socket.end()
+      },
+    })
+    client.relay = relay
+    client.take = bytes => relay.push(bytes)
+    socket.send(encodeAnswer({ ok: true, value: { timeoutMs } }))
+  }
+}

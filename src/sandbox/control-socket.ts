@@ -1,0 +1,103 @@
+/** A Unix stream of the runtime's own, for both ends of the control socket: node:net costs a command more than all the rest. */
+import { closeSync, constants, openSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+
+export interface ControlEvents {
+  /** The bytes may be reused afterwards. */
+  data(bytes: Uint8Array): void
+  /** The last event. */
+  closed(): void
+}
+
+/** As the kernel has it, with the closing NUL. */
+const LONGEST_ADDRESS = 108
+
+type Native = Bun.Socket<ControlSocket> & { readonly fd: number }
+
+export class ControlSocket {
+  #native: Native | undefined
+  #events: ControlEvents | undefined
+  #queue: Uint8Array[] = []
+  #unsent = 0
+  #isEnding: boolean = false
+  #isClosed: boolean = false
+
+  attach(events: ControlEvents): void {
+    this.#events = events
+  }
+
+  /** In order. What the other end does not take stays in memory: whoever sends keeps it within bounds. */
+  send(bytes: Uint8Array): void {
+    if (this.#isClosed || this.#isEnding || this.#native === undefined) return
+    const sent = this.#unsent > 0 ? 0 : Math.max(this.#native.write(bytes), 0)
+    if (sent === bytes.length) return
+    this.#queue.push(bytes.subarray(sent))
+    this.#unsent += bytes.length - sent
+  }
+
+  get unsent(): number {
+    return this.#unsent
+  }
+
+  /** After what was sent. */
+  end(): void {
+    this.#isEnding = true
+    if (this.#unsent === 0) this.#native?.end()
+  }
+
+  destroy(): void {
+    this.#native?.terminate()
+  }
+
+  get descriptor(): number | undefined {
+    return this.#native?.fd
+  }
+
+  static readonly handlers: Bun.SocketHandler<ControlSocket> = {
+    open: native => {
+      native.data.#native = native as Native
+    },
+    data: (native, bytes) => native.data.#events?.data(bytes),
+    drain: native => native.data.#flush(),
+    close: native => native.data.#close(),
+    end: native => native.data.#close(),
+    error: native => native.data.#close(),
+    connectError: () => undefined,
+  }
+
+  #flush(): void {
+    for (let piece = this.#queue[0]; piece !== undefined; piece = this.#queue[0]) {
+      const sent = Math.max(this.#native?.write(piece) ?? 0, 0)
+      this.#unsent -= sent
+      if (sent < piece.length) {
+        this.#queue[0] = piece.subarray(sent)
+        return
+      }
+      this.#queue.shift()
+    }
+    if (this.#isEnding) this.#native?.end()
+  }
+
+  #close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#queue = []
+    this.#events?.closed()
+  }
+}
+
+export interface Address {
+  readonly path: string
+  close(): void
+}
+
+/** A path is longer in some homes than an address may be: then the way is through the open directory. */
+export function addressOf(socket: string): Address {
+  if (Buffer.byteLength(socket) < LONGEST_ADDRESS || process.platform !== 'linux')
+    return { path: socket, close: () => undefined }
+  const directory = openSync(dirname(socket), constants.O_RDONLY | constants.O_DIRECTORY)
+  return {
+    path: `/proc/self/fd/${directory}/${basename(socket)}`,
+    close: () => closeSync(directory),
+  }
+}

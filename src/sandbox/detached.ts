@@ -1,0 +1,120 @@
+/**
+ * `pen __keep`: the keeper that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
+ * whatever way it ends, the sandbox ends with it.
+ */
+import { writeFileSync } from 'node:fs'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { findProject, type Project } from '../config/project.ts'
+import { startTimeOf } from '../limits/cgroup-name.ts'
+import { tellError } from './control-messages.ts'
+import { type KeepOrder, type KeepReport, readKeepOrder, report } from './keep-order.ts'
+import type { Serving } from './keeper.ts'
+import { launch } from './launch.ts'
+import { prepare } from './prepare.ts'
+import { becomeKeeper, clear, writeRecord } from './store.ts'
+
+/** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
+const MOST_LOGGED = 256 * 1024
+
+export async function keepDetached(): Promise<ExitCode> {
+  const order = readKeepOrder()
+  const starter = new Starter()
+  try {
+    return await keepProject(order, starter)
+  } catch (error) {
+    starter.tell({ failed: tellError(error) })
+    throw error
+  }
+}
+
+async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode> {
+  const project = findProject()
+  if (project.id !== order.id)
+    throw new PenError('STATE', {
+      what: 'the project was changed while its sandbox was being started',
+      at: project.world.workspace,
+      hint: 'try again',
+    })
+  const lock = await becomeKeeper(project.stateDir)
+  try {
+    const prepared = await prepare({
+      command: [],
+      env: process.env,
+      allowUserExpansion: order.allowUserExpansion,
+      offline: order.offline,
+      toRun: true,
+      toKeep: true,
+      flags: () => order.flags,
+    })
+    await launch(prepared, {
+      env: process.env,
+      tell: line => starter.say(line),
+      serve: serving => serve(project, serving, order, starter),
+    })
+    // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
+    return EXIT.ok
+  } finally {
+    clear(project.stateDir)
+    lock.release()
+  }
+}
+
+async function serve(
+  project: Project,
+  serving: Serving,
+  order: KeepOrder,
+  starter: Starter,
+): Promise<() => Promise<void>> {
+  const { ControlServer } = await import('./control-server.ts')
+  const { plan } = serving.prepared
+  const since = new Date().toISOString()
+  const server = new ControlServer({ project, serving, since, order })
+  writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
+  writeRecord(project.stateDir, {
+    pid: process.pid,
+    startTime: startTimeOf(process.pid) ?? '0',
+    run: serving.audit.run,
+    workspace: plan.workspace,
+    backend: plan.backend,
+    isolation: plan.isolation,
+    image: null,
+    since,
+  })
+  // A starter that is gone wanted no sandbox that nobody knows of. Until now nobody else was answered.
+  if (starter.ready()) server.answer()
+  else server.stop()
+  return async () => server.close()
+}
+
+/** Whoever ran `pen start`, for as long as it waits; afterwards the log. */
+class Starter {
+  #waits: boolean = true
+  #logged = 0
+
+  say(line: string): void {
+    if (this.#waits) this.tell({ say: line })
+    else this.#log(line)
+  }
+
+  ready(): boolean {
+    const heard = this.tell({ ready: true })
+    this.#waits = false
+    return heard
+  }
+
+  tell(line: KeepReport): boolean {
+    if (!this.#waits) return false
+    try {
+      report(line)
+      return true
+    } catch {
+      this.#waits = false
+      return false
+    }
+  }
+
+  #log(line: string): void {
+    this.#logged += line.length + 1
+    if (this.#logged < MOST_LOGGED) process.stderr.write(`${line}\n`)
+  }
+}

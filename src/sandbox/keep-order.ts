@@ -1,0 +1,81 @@
+/** What `pen start` and the keeper that it leaves tell each other: an order down, lines of a report up. Both are this user's pen. */
+import { readFileSync, writeSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
+import { readError, type ToldError } from './control-messages.ts'
+
+/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
+export const KEEP_MODE = '__keep'
+export const ORDER_FD = 0
+export const REPORT_FD = 3
+
+export interface KeepOrder {
+  /** Whose sandbox: the keeper looks again, and stops if it finds another. */
+  readonly id: string
+  /** What the command line says, in the shape of a config document. */
+  readonly flags: object
+  readonly offline: boolean
+  readonly allowUserExpansion: boolean
+}
+
+export type KeepReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
+
+const MAX_LINE = 65_536
+
+export function readKeepOrder(): KeepOrder {
+  const order = asKeepOrder(readJson())
+  if (order !== undefined) return order
+  throw new PenError('USAGE', { what: `${KEEP_MODE} is not a verb: pen start starts it by itself` })
+}
+
+function readJson(): unknown {
+  try {
+    return JSON.parse(readFileSync(ORDER_FD, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+export function asKeepOrder(value: unknown): KeepOrder | undefined {
+  const { id, flags, offline, allowUserExpansion } = (value ?? {}) as Record<string, unknown>
+  const isWhole =
+    typeof id === 'string' &&
+    typeof flags === 'object' &&
+    flags !== null &&
+    typeof offline === 'boolean' &&
+    typeof allowUserExpansion === 'boolean'
+  return isWhole ? { id, flags, offline, allowUserExpansion } : undefined
+}
+
+/** Throws EPIPE when the starter is gone. */
+export function report(line: KeepReport): void {
+  const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+  for (let done = 0; done < bytes.length; ) done += writeSync(REPORT_FD, bytes, done)
+}
+
+/** Cuts what comes into lines; the last one counts only when it is whole. */
+export class ReportLines {
+  #text = ''
+  readonly #decoder = new TextDecoder()
+
+  push(bytes: Uint8Array): KeepReport[] {
+    const lines = `${this.#text}${this.#decoder.decode(bytes, { stream: true })}`.split('\n')
+    this.#text = lines.pop() ?? ''
+    if (this.#text.length > MAX_LINE) throw odd()
+    return lines.map(readReport)
+  }
+}
+
+function readReport(line: string): KeepReport {
+  try {
+    const value = JSON.parse(line) as Record<string, unknown>
+    if (typeof value['say'] === 'string') return { say: value['say'] }
+    if (value['ready'] === true) return { ready: true }
+    if (value['failed'] !== undefined) return { failed: readError(value['failed']) }
+  } catch {
+    // Told below.
+  }
+  throw odd()
+}
+
+const odd = (): PenError =>
+  new PenError('INTERNAL', { what: 'the keeper said something that pen does not know' })

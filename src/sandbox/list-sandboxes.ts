@@ -1,0 +1,59 @@
+/** Every sandbox that this user's pen knows, running or not. What is stale is repaired by looking. */
+import { readdirSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import { readRegularFile } from '../base/regular-file.ts'
+import { findHome, locate } from '../config/locate.ts'
+import { hasLeftovers, type KeeperRecord, presenceOf } from './store.ts'
+
+export interface KnownSandbox {
+  readonly id: string
+  readonly stateDir: string
+  readonly state: 'running' | 'changing' | 'stopped'
+  /** The project's directory; undefined for one that was never started, only configured. */
+  readonly workspace: string | undefined
+  readonly record: KeeperRecord | undefined
+  /** A dead keeper had left a record or a socket; they are gone now. */
+  readonly repaired: boolean
+}
+
+const ID = /^[a-z0-9][a-z0-9-]{0,63}$/
+
+export const stateOfUser = (): string => locate(`${findHome()}/.pen`).real
+
+/** `repair: false` leaves everything as it is, for a list of what would be done. */
+export async function listSandboxes(options: { readonly repair: boolean }): Promise<KnownSandbox[]> {
+  const root = `${stateOfUser()}/sandboxes`
+  const found: KnownSandbox[] = []
+  for (const id of namesIn(root).filter(name => ID.test(name))) {
+    const stateDir = `${root}/${id}`
+    const had = hasLeftovers(stateDir)
+    const presence = await presenceOf(stateDir, options)
+    const record = presence.is === 'kept' ? presence.record : undefined
+    found.push({
+      id,
+      stateDir,
+      state: presence.is === 'absent' ? 'stopped' : record === undefined ? 'changing' : 'running',
+      workspace: record?.workspace ?? workspaceOf(stateDir),
+      record,
+      repaired: had && presence.is === 'absent',
+    })
+  }
+  return found
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort()
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+function workspaceOf(stateDir: string): string | undefined {
+  try {
+    return readRegularFile(`${stateDir}/workspace`, { maxBytes: 8192 })?.toString().trimEnd()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,93 @@
+/** Our stdout and stderr for a command without a terminal of its own. What it writes is hostile where one of ours is a terminal. */
+import { fstatSync, writeSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import type { Stream } from '../wire/exec-messages.ts'
+import { TerminalFilter } from './terminal-filter.ts'
+import { isTerminal } from './terminal-modes.ts'
+
+export class Outputs {
+  /** The reader of one of them has gone. */
+  onClosed: () => void = () => undefined
+  #isClosed: boolean = false
+  readonly #ends: Record<Stream, End> = { stdout: endOf(1), stderr: endOf(2) }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  put(stream: Stream, bytes: Uint8Array): undefined | Promise<void> {
+    const end = this.#ends[stream]
+    return this.#write(end, end.filter === undefined ? bytes : end.filter.push(bytes))
+  }
+
+  async flush(): Promise<void> {
+    for (const end of Object.values(this.#ends))
+      if (end.filter !== undefined) await this.#write(end, end.filter.end())
+  }
+
+  #write(end: End, bytes: Uint8Array): undefined | Promise<void> {
+    if (this.#isClosed || bytes.length === 0) return undefined
+    try {
+      return end.write(bytes)?.catch(error => this.#failed(error))
+    } catch (error) {
+      this.#failed(error)
+      return undefined
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isClosed) return
+    this.#isClosed = errnoOf(error) === 'EPIPE'
+    if (this.#isClosed) this.onClosed()
+  }
+}
+
+interface End {
+  readonly filter: TerminalFilter | undefined
+  readonly write: (bytes: Uint8Array) => undefined | Promise<void>
+}
+
+/**
+ * A pipe or a socket may be full for as long as its reader likes: then we wait beside it, so that the other stream and signals
+ * are not kept waiting too. What a file or a terminal takes, it takes at once.
+ */
+function endOf(fd: number): End {
+  const filter = isTerminal(fd) ? new TerminalFilter() : undefined
+  if (!mayBlock(fd))
+    return {
+      filter,
+      write: bytes => {
+        writeAll(fd, bytes)
+        return undefined
+      },
+    }
+  const sink = Bun.file(fd).writer({ highWaterMark: 1 })
+  return {
+    filter,
+    write: bytes => {
+      sink.write(bytes)
+      const flushed = sink.flush()
+      return flushed instanceof Promise ? flushed.then(() => undefined) : undefined
+    },
+  }
+}
+
+function mayBlock(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd)
+    return stat.isFIFO() || stat.isSocket()
+  } catch {
+    return false
+  }
+}
+
+export function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) {
+    try {
+      done += writeSync(fd, bytes, done)
+    } catch (error) {
+      if (errnoOf(error) !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+    }
+  }
+}

@@ -1,0 +1,11 @@
+/** Signals that reach us and are meant for a command elsewhere. */
+const PASSED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const
+
+/** For as long as the command runs; returns what undoes it. */
+export function passOn(send: (signal: NodeJS.Signals) => void): () => void {
+  const handlers = PASSED.map(signal => [signal, () => send(signal)] as const)
+  for (const [signal, handler] of handlers) process.on(signal, handler)
+  return () => {
+    for (const [signal, handler] of handlers) process.off(signal, handler)
+  }
+}
