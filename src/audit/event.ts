@@ -5,6 +5,8 @@
 import type { Address } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 import type { Port } from '../policy/port.ts'
+import type { BrokerEvent } from './broker-event.ts'
+import type { GateEvent } from './gate-event.ts'
 
 export const AUDIT_VERSION = 1
 
@@ -40,6 +42,12 @@ export interface ConnectionAllowed extends Target, OfConnection {
   /** The rule as people write it (`printRule`) and where it stands (`showSource`). */
   readonly rule: string
   readonly from?: string | undefined
+}
+
+/** No rule names it, and a person may answer until then. One of the other records, with the same number, tells what came of it. */
+export interface ConnectionHeld extends Target, OfConnection {
+  readonly kind: 'connection-held'
+  readonly until: string
 }
 
 export interface ConnectionDenied extends Target, OfConnection {
@@ -143,6 +151,8 @@ export interface PolicyChanged {
   /** Rules as people write them; those that refuse begin with `deny `. Connections that end for it have records of their own. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
+  /** When nobody changed a file: what was for a while is over. */
+  readonly reason?: 'expired' | undefined
 }
 
 export interface PolicyEditRefused {
@@ -165,6 +175,7 @@ export interface RunEnd {
 export type AuditEventInput =
   | RunStart
   | ConnectionAllowed
+  | ConnectionHeld
   | ConnectionDenied
   | ConnectionFailed
   | ConnectionClosed
@@ -175,8 +186,10 @@ export type AuditEventInput =
   | PlaceHeld
   | ExecStart
   | ExecEnd
+  | BrokerEvent
   | PolicyChanged
   | PolicyEditRefused
+  | GateEvent
   | RunEnd
 
 /** The audit's own: records that are no longer there, or never came to be. Counts since the run began. */
@@ -192,7 +205,7 @@ export interface Dropped {
   readonly reached?: Readonly<Record<string, number>> | undefined
 }
 
-export type Verdict = 'allow' | 'deny' | 'error' | 'note'
+export type Verdict = 'allow' | 'hold' | 'deny' | 'error' | 'note'
 
 /** What pen adds to every record. */
 export interface Stamp {
@@ -203,6 +216,8 @@ export interface Stamp {
   readonly sandbox: string
   readonly run: string
   readonly verdict: Verdict
+  /** Of a run that no kernel confines. */
+  readonly soft?: true
 }
 
 export type AuditEvent = AuditEventInput | Dropped
@@ -216,6 +231,7 @@ export interface AuditSink {
 const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'run-start': 'note',
   'connection-allowed': 'allow',
+  'connection-held': 'hold',
   'connection-denied': 'deny',
   'connection-failed': 'error',
   'connection-closed': 'note',
@@ -226,8 +242,17 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'place-held': 'note',
   'exec-start': 'note',
   'exec-end': 'note',
+  'broker-allowed': 'allow',
+  'broker-denied': 'deny',
+  'broker-ended': 'note',
+  'grants-changed': 'note',
   'policy-changed': 'note',
   'policy-edit-refused': 'error',
+  'file-allowed': 'allow',
+  'file-denied': 'deny',
+  'tool-allowed': 'allow',
+  'tool-denied': 'deny',
+  'tool-ended': 'note',
   'run-end': 'note',
   dropped: 'error',
 }

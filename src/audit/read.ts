@@ -155,7 +155,7 @@ export class LineReader {
   }
 }
 
-const VERDICTS: readonly unknown[] = ['allow', 'deny', 'error', 'note'] satisfies Verdict[]
+const VERDICTS: readonly unknown[] = ['allow', 'hold', 'deny', 'error', 'note'] satisfies Verdict[]
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 export function parseRecord(line: string): FoundRecord | undefined {

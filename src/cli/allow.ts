@@ -4,14 +4,15 @@ import { findProject } from '../config/project.ts'
 import { listOf, printRule } from '../policy/net-rule.ts'
 import { allowRules } from './endpoints.ts'
 import { jsonFlag } from './flag-spec.ts'
+import { grantForAWhile, lifeFlags } from './grant-flags.ts'
 import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
   name: 'allow',
-  summary: 'Let the sandboxes of this project connect to a host, from now on',
+  summary: 'Let the sandboxes of this project connect to a host, from now on or for a while',
   details:
-    'Adds to the live config of the project. A running sandbox takes it up within a second. A rule that denies the same host still wins: see pen forget.',
-  flags: jsonFlag,
+    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself and no backup finds it. A running sandbox takes it up within a second, and a connection that is held for an answer goes on. A rule that denies the same host still wins: see pen forget.',
+  flags: { ...lifeFlags, ...jsonFlag },
   positionals: {
     target: {
       arity: 'many',
@@ -24,19 +25,27 @@ export const verb = defineVerb({
       line: 'pen allow 203.0.113.7:5432 host.pen.internal:8080',
       does: 'an address, and a service of this machine',
     },
+    { line: 'pen allow cdn.example.com:443 --session', does: 'until the sandbox that runs now ends' },
+    { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for an hour; then open connections end' },
   ],
   async run({ flags, positionals, terminal }) {
     const rules = await allowRules(positionals.target)
     const project = findProject()
-    await editLiveConfig(project, config =>
-      rules.reduce((edited, rule) => {
-        const text = printRule(rule)
-        return editNetworkList(edited, listOf(rule), list => (list.includes(text) ? list : [...list, text]))
-      }, config),
-    )
+    const life = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
+    if (life === undefined)
+      await editLiveConfig(project, config =>
+        rules.reduce((edited, rule) => {
+          const text = printRule(rule)
+          return editNetworkList(edited, listOf(rule), list => (list.includes(text) ? list : [...list, text]))
+        }, config),
+      )
     const allowed = rules.map(printRule)
-    if (flags.json) terminal.printJson({ allowed, project: project.world.workspace })
-    else terminal.print(`allowed for ${project.world.workspace}: ${allowed.join(', ')}`)
+    const { workspace } = project.world
+    if (flags.json) terminal.printJson({ allowed, project: workspace, ...(life !== undefined && { life }) })
+    else
+      terminal.print(
+        `allowed for ${workspace}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+      )
     return EXIT.ok
   },
 })

@@ -21,6 +21,7 @@ export const verb = defineVerb({
       flags: {},
       offline: false,
       allowUserExpansion: false,
+      grants: 'shown',
     })
     if (flags.json)
       terminal.printJson({

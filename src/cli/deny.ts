@@ -4,30 +4,38 @@ import { findProject } from '../config/project.ts'
 import { printRule } from '../policy/net-rule.ts'
 import { denyRules } from './endpoints.ts'
 import { jsonFlag } from './flag-spec.ts'
+import { grantForAWhile, lifeFlags } from './grant-flags.ts'
 import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
   name: 'deny',
   summary: 'Refuse a host to the sandboxes of this project, whatever else allows it',
   details:
-    'Adds to the live config of the project. A running sandbox takes it up within a second, and open connections there end.',
-  flags: jsonFlag,
+    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself. A running sandbox takes it up within a second, and open connections there end.',
+  flags: { ...lifeFlags, ...jsonFlag },
   positionals: {
     target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
   },
-  examples: [{ line: 'pen deny telemetry.example.com', does: 'no port of it is reached' }],
+  examples: [
+    { line: 'pen deny telemetry.example.com', does: 'no port of it is reached' },
+    { line: 'pen deny cdn.example.com:443 --once', does: 'the connection that is held, or the next one' },
+  ],
   async run({ flags, positionals, terminal }) {
     const rules = await denyRules(positionals.target)
     const project = findProject()
     const denied = rules.map(printRule)
-    await editLiveConfig(project, config =>
-      editNetworkList(config, 'deny', list => {
-        const added = denied.filter(text => !list.includes(text))
-        return added.length === 0 ? list : [...list, ...added]
-      }),
-    )
-    if (flags.json) terminal.printJson({ denied, project: project.world.workspace })
-    else terminal.print(`denied for ${project.world.workspace}: ${denied.join(', ')}`)
+    const life = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
+    if (life === undefined)
+      await editLiveConfig(project, config =>
+        editNetworkList(config, 'deny', list => {
+          const added = denied.filter(text => !list.includes(text))
+          return added.length === 0 ? list : [...list, ...added]
+        }),
+      )
+    const { workspace } = project.world
+    if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
+    else
+      terminal.print(`denied for ${workspace}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`)
     return EXIT.ok
   },
 })

@@ -22,6 +22,7 @@ const WIDER: readonly (readonly [string, string])[] = [
   ['network.offline', 'it has a network'],
   ['network.mode', 'it has a wider way out'],
   ['network.ask', 'it can make you be asked'],
+  ['network.hold', 'refused connections are held longer'],
   ['network.idle', 'silent connections are kept longer'],
   ['network.upstreamProxy', 'its traffic goes another way'],
   ['network.', 'it connects to more'],

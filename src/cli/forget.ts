@@ -1,5 +1,6 @@
 import { EXIT } from '../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
+import { removeGrants } from '../config/network-grants.ts'
 import { findProject } from '../config/project.ts'
 import { printRule } from '../policy/net-rule.ts'
 import { denyRules } from './endpoints.ts'
@@ -10,7 +11,7 @@ export const verb = defineVerb({
   name: 'forget',
   summary: 'Take back what pen allow or pen deny said of a host',
   details:
-    'Removes the entry from the live config of the project, exactly as it stands there. Exit code 1 when there was none.',
+    'Removes the entry from the live config of the project, exactly as it stands there, and what was said of it for a while. Exit code 1 when there was none.',
   flags: jsonFlag,
   positionals: { target: { arity: 'many', about: 'as it was given to pen allow or pen deny' } },
   examples: [
@@ -32,6 +33,8 @@ export const verb = defineVerb({
         config,
       ),
     )
+    const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
+    forgotten.push(...grants.map(({ rule }) => printRule(rule)))
     if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
     else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok

@@ -5,6 +5,7 @@ import type { Colour, Paint } from './colour.ts'
 
 const COLOURS: Readonly<Record<FoundRecord['verdict'], Colour>> = {
   allow: 'green',
+  hold: 'cyan',
   deny: 'red',
   error: 'yellow',
   note: 'dim',
@@ -47,6 +48,8 @@ function describe(record: FoundRecord, field: Fields): Description {
   switch (record.kind) {
     case 'connection-allowed':
       return { target: endpoint(field), text: `allowed by ${field('rule')}${said(field)}` }
+    case 'connection-held':
+      return { target: endpoint(field), text: `waits for an answer until ${localTime(field('until') ?? '')}` }
     case 'connection-denied':
       return { target: endpoint(field), text: `${because}${said(field)}` }
     case 'connection-failed':

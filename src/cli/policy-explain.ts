@@ -39,6 +39,7 @@ export const verb = defineVerb({
       flags: flagDocument({ ...flags, read: [], write: [] }, project),
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
+      grants: 'shown',
     })
     const access = flags.write ? 'write' : 'read'
     const explain = (policy: Policy) =>

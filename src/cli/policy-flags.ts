@@ -30,6 +30,7 @@ export const policyFlags = defineFlags({
   deny: { kind: 'list', value: 'PATH', about: 'hide this path or pattern' },
   allow: { kind: 'list', value: 'HOST:PORT', about: 'let the sandbox connect there' },
   group: { kind: 'list', value: 'GROUP', about: 'let the sandbox connect to a set of hosts: see pen groups' },
+  ask: { kind: 'boolean', about: 'hold connections that no rule names until you answer: see pen watch' },
   env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass on the host's" },
   limit: { kind: 'list', value: 'KEY=VALUE', about: 'cpus, memory, pids, disk, output, files or wall' },
   wall: { kind: 'duration', value: 'TIME', about: 'end everything after this long, as 90s or 2h' },
@@ -56,7 +57,11 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
       flags.deny.map(path => patternFromCwd(path, project)),
     ),
   }
-  const network = { ...endpoints(flags.allow), ...some('groups', flags.group) }
+  const network = {
+    ...endpoints(flags.allow),
+    ...some('groups', flags.group),
+    ...(flags.ask && { ask: 'hold' }),
+  }
   const limits = {
     ...limitEntries(flags.limit),
     ...(flags.wall === undefined ? {} : { wall: showMillis(flags.wall) }),

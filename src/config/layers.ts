@@ -3,6 +3,8 @@ import { readRegularFile } from '../base/regular-file.ts'
 import type { Trust } from '../policy/path.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer } from '../policy/settings.ts'
+import { grantFiles } from './grant-files.ts'
+import type { GrantView } from './grant-layer.ts'
 import type { Project } from './project.ts'
 
 const MAX_BYTES = 65_536
@@ -31,18 +33,20 @@ export interface ReadOptions {
    * so that it can neither ride on an edit of the user's nor stand in its way.
    */
   readonly untrusted?: readonly Layer[]
+  /** Which temporary grants count; without it, those of no run. */
+  readonly grants?: GrantView
 }
 
 export async function readLayers(
   project: Project,
-  { flags, offline, preset, untrusted }: ReadOptions,
+  { flags, offline, preset, untrusted, grants = 'start' }: ReadOptions,
 ): Promise<Layers> {
   const { world } = project
   const { live, http, tcp } = findLive(project)
   const asked =
     untrusted === undefined ? find(`${world.workspace}/agent-permissions.json`, 'untrusted') : undefined
   const said = Object.keys(flags).length === 0 ? undefined : flags
-  const last = offline ? [OFFLINE] : []
+  const last = [...(await temporary(project.stateDir, grants)), ...(offline ? [OFFLINE] : [])]
   if ([live, http, tcp, asked, said, preset].every(document => document === undefined))
     return { trusted: last, untrusted: untrusted ?? [] }
   // What understands documents is loaded only when somebody said something.
@@ -50,6 +54,9 @@ export async function readLayers(
   const layers = await understand({ live, http, tcp, asked, said, preset }, world)
   return { trusted: [...layers.trusted, ...last], untrusted: untrusted ?? layers.untrusted }
 }
+
+const temporary = async (stateDir: string, view: GrantView): Promise<Layer[]> =>
+  grantFiles(stateDir).length === 0 ? [] : await (await import('./grant-layer.ts')).grantLayer(stateDir, view)
 
 /** The user's own documents: what is in force when a sandbox starts. */
 export const findLive = ({ stateDir }: Project) => ({

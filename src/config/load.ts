@@ -6,6 +6,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
+import type { GrantView } from './grant-layer.ts'
 import type { ResolvedGroup } from './groups.ts'
 import { readLayers } from './layers.ts'
 import type { Project } from './project.ts'
@@ -20,6 +21,8 @@ export interface LoadOptions {
   readonly preset?: NamedDocument | undefined
   /** For a sandbox that runs: its untrusted documents as they were before it started. */
   readonly untrusted?: readonly Layer[]
+  /** Which temporary grants count; without it, those of no run. */
+  readonly grants?: GrantView
 }
 
 export interface Loaded {

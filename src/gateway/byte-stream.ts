@@ -76,7 +76,8 @@ export class ByteStream implements Holder, SocketEvents {
   /** Waits for bytes beyond those held. False when the time is over, or no more will come. */
   more(ms?: number): Promise<boolean> {
     if (this.ended || this.closed) return FALSE
-    this.socket.resume()
+    // Whoever waits beside a full hold waits for the end, or for its time.
+    if (this.#held.length < HOLD) this.socket.resume()
     return new Promise(resolve => {
       this.#reader = resolve
       if (ms !== undefined) this.#readerTimer = setTimeout(() => this.#wake(false), Math.max(ms, 0))

@@ -4,8 +4,8 @@
  * client sent goes upstream before that. A client that stays silent may be waiting for the server: its upstream is
  * dialled meanwhile, and what the server says flows at once.
  */
-import { decideConnection } from '../policy/decide-connection.ts'
 import type { Accepted } from './accepted.ts'
+import { plainDenial } from './admit.ts'
 import { readClientHello } from './client-hello.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
 import { NOT_PROXY } from './http-judge.ts'
@@ -23,8 +23,8 @@ export async function serveConnection(
   if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
   const endpoint: Endpoint = { to: name === undefined ? { address: to.address } : { name }, port: to.port }
-  const verdict = decideConnection(session.shared.network().index, endpoint.to, endpoint.port)
-  if (!verdict.ok) return session.refuse(refusalOf(verdict), endpoint)
+  const denied = plainDenial(session.shared, endpoint)
+  if (denied !== undefined) return session.refuse(refusalOf(denied), endpoint)
   if (session.client.held.length === 0) await session.client.more(session.shared.limits.graceMs)
   await serveSpoken(session, endpoint)
 }
@@ -81,7 +81,7 @@ async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes
 /** Dials for a silent client. False when there is nothing left to do. */
 async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boolean> {
   const { client } = session
-  const route = session.route ?? session.openRoute(endpoint)
+  const route = session.route ?? (await session.openRoute(endpoint))
   if (route === undefined) return false
   if (client.closed) {
     session.end('client')
@@ -130,7 +130,7 @@ const badHello = (why: string): Refusal => ({
 })
 
 async function tunnel(session: Session, endpoint: Endpoint, tongue: Tongue): Promise<void> {
-  const route = session.route ?? session.openRoute(endpoint, tongue)
+  const route = session.route ?? (await session.openRoute(endpoint, tongue))
   if (route === undefined) return
   const upstream = route.upstream ?? (await session.dial(route, tongue))
   if (upstream === undefined) return

@@ -48,16 +48,16 @@ export class Dialer {
     return this.#turnstile.inside
   }
 
-  async dial(dial: Dial, interest: Interest): Promise<DialResult> {
+  async dial(dial: Dial, interest: Interest, indexOf: IndexOf = plainIndex): Promise<DialResult> {
     await this.#turnstile.enter()
     try {
-      return interest.isLost ? GIVEN_UP : await this.#dial(dial, interest)
+      return interest.isLost ? GIVEN_UP : await this.#dial(dial, interest, indexOf)
     } finally {
       this.#turnstile.leave()
     }
   }
 
-  async #dial(dial: Dial, interest: Interest): Promise<DialResult> {
+  async #dial(dial: Dial, interest: Interest, indexOf: IndexOf): Promise<DialResult> {
     const { network, resolver } = this.#options
     if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, interest)
     const proxy = network().upstreamProxy
@@ -68,16 +68,21 @@ export class Dialer {
         new URL(proxy),
         dial,
       )
-    if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, interest)
+    if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, interest, indexOf)
     const resolution = await resolver.resolve(dial.host)
     if (interest.isLost) return GIVEN_UP
     if (!resolution.ok) return failed(resolution.reason, resolution.why)
-    return this.#dialChecked(resolution.addresses, dial, interest)
+    return this.#dialChecked(resolution.addresses, dial, interest, indexOf)
   }
 
-  #dialChecked(addresses: readonly Address[], dial: Dial, interest: Interest): Promise<DialResult> {
+  #dialChecked(
+    addresses: readonly Address[],
+    dial: Dial,
+    interest: Interest,
+    indexOf: IndexOf,
+  ): Promise<DialResult> {
     // The policy in force now, which may be narrower than the one that allowed the name.
-    const { index } = this.#options.network()
+    const index = indexOf(this.#options.network())
     const good: Address[] = []
     let refusal: { readonly denied: Denied; readonly address: Address } | undefined
     for (const address of addresses) {
@@ -160,6 +165,11 @@ export class Dialer {
     })
   }
 }
+
+/** The rules that count for one dial. */
+type IndexOf = (network: NetworkPolicy) => NetworkIndex
+
+const plainIndex: IndexOf = ({ index }) => index
 
 const GIVEN_UP = failed('given-up', 'the client went away')
 

@@ -22,6 +22,8 @@ export interface GatewayOptions {
   readonly audit: AuditSink
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
+  /** Uses up a grant for one connection; true for one caller alone. */
+  readonly useUp?: (grant: string) => boolean
   /** How a checked address is dialled; tests lead it to a server of their own. */
   readonly connect?: Connect
 }
@@ -39,7 +41,7 @@ export class Gateway {
   #isClosed: boolean = false
   #onEmpty: (() => void) | undefined
 
-  constructor({ network, names, audit, limits: wanted, resolver, connect }: GatewayOptions) {
+  constructor({ network, names, audit, limits: wanted, resolver, connect, useUp }: GatewayOptions) {
     const limits = { ...DEFAULT_LIMITS, ...wanted }
     this.#resolver = resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
     const dialer = new Dialer({
@@ -48,7 +50,7 @@ export class Gateway {
       limits,
       connect: connect ?? connectTcp,
     })
-    this.#shared = new Surroundings(network, names, limits, dialer, audit)
+    this.#shared = new Surroundings(network, names, limits, dialer, audit, useUp ?? (() => false))
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
     this.#sweeper.unref()
   }
@@ -72,7 +74,7 @@ export class Gateway {
     this.#shared.countUnheard(why)
   }
 
-  /** Ends what the policy in force no longer allows; tells how many that were. */
+  /** Ends what the policy in force no longer allows, and tells how many that were. What is held hears its answer. */
   policyChanged(): number {
     this.#resolver.forget?.()
     const policy = this.#shared.network()
@@ -82,11 +84,13 @@ export class Gateway {
       session.end('policy')
       ended++
     }
+    this.#shared.holds.wake()
     return ended
   }
 
-  stats(): GatewayStats & { readonly dialling: number } {
-    return { ...this.#shared.stats, dialling: this.#shared.dialer.inFlight }
+  stats(): GatewayStats & { readonly dialling: number; readonly holding: number } {
+    const { stats, dialer, holds } = this.#shared
+    return { ...stats, dialling: dialer.inFlight, holding: holds.count }
   }
 
   /**
@@ -111,6 +115,8 @@ export class Gateway {
     for (const session of this.#sessions) session.end('policy')
     this.#shared.recordUnheard()
     if (this.#sessions.size > 0) await promise
+    // What was held has its last record.
+    await nextTurn()
   }
 
   #forget(session: Session): void {

@@ -92,7 +92,7 @@ async function routeTo(session: Session, endpoint: Endpoint, tongue: Tongue): Pr
     open.end(open.isUsable ? 'client' : 'upstream')
     session.route = undefined
   }
-  const route = session.openRoute(endpoint, tongue)
+  const route = await session.openRoute(endpoint, tongue)
   if (route === undefined) return undefined
   return (await session.dial(route, tongue)) === undefined ? undefined : route
 }

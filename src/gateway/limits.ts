@@ -10,6 +10,9 @@ export interface GatewayLimits {
   readonly maxBeside: number
   /** Bytes in memory for peers that do not read, all connections together. Beyond it the newest are ended. */
   readonly maxHeld: number
+  /** Connections that wait for a person, and those of them that want the same. */
+  readonly maxHolding: number
+  readonly maxHoldingAlike: number
   /** Denials that are recorded one by one: so many at once, and so many a second. More are closed and counted. */
   readonly denialBurst: number
   readonly denialsPerSecond: number
@@ -47,6 +50,8 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   maxDialling: 512,
   maxBeside: 128,
   maxHeld: 134_217_728,
+  maxHolding: 128,
+  maxHoldingAlike: 32,
   denialBurst: 1000,
   denialsPerSecond: 200,
 

@@ -13,6 +13,9 @@ export type RefusalReason =
   | 'bad-request'
   | 'refused-protocol'
   | 'not-a-proxy-request'
+  | 'not-answered'
+  | 'hung-up'
+  | 'too-many-held'
 
 export interface Refusal {
   readonly reason: RefusalReason

@@ -2,10 +2,12 @@
 import type { Address } from '../policy/address.ts'
 import { type Allowed, type Destination, decideConnection } from '../policy/decide-connection.ts'
 import type { Denied } from '../policy/denial.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { type AllowRule, printRule } from '../policy/net-rule.ts'
+import type { NetworkIndex } from '../policy/network.ts'
+import { withGrant } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Port } from '../policy/port.ts'
-import { showSource } from '../policy/source.ts'
+import { type Sourced, showSource } from '../policy/source.ts'
 import { ByteStream } from './byte-stream.ts'
 import { type DialFailure, Interest } from './dial-result.ts'
 import { sameDestination } from './http-target.ts'
@@ -21,10 +23,18 @@ export type EndReason = 'client' | 'upstream' | 'idle' | 'policy' | 'limit' | 'e
 
 export type RouteFailure = { readonly kind: 'denied'; readonly refusal: Refusal } | DialFailure
 
+export interface Admitted {
+  readonly allowed: Allowed
+  /** The grant that this way has used up: it holds for this way alone. */
+  readonly once: Sourced<AllowRule> | undefined
+  readonly number: number | undefined
+}
+
 export class Route {
   readonly number: number
   readonly endpoint: Endpoint
   readonly #allowed: Allowed
+  readonly #once: Sourced<AllowRule> | undefined
   readonly #shared: Surroundings
   readonly #since = performance.now()
   readonly #interest = new Interest()
@@ -33,8 +43,9 @@ export class Route {
   #isOver: boolean = false
 
   /** Undefined when the audit could not be written: no record, no connection. */
-  static open(shared: Surroundings, endpoint: Endpoint, allowed: Allowed): Route | undefined {
-    const route = new Route(shared, endpoint, allowed)
+  static open(shared: Surroundings, endpoint: Endpoint, admitted: Admitted): Route | undefined {
+    const route = new Route(shared, endpoint, admitted)
+    const { allowed } = admitted
     const isRecorded = shared.record({
       kind: 'connection-allowed',
       connection: route.number,
@@ -47,11 +58,12 @@ export class Route {
     return route
   }
 
-  private constructor(shared: Surroundings, endpoint: Endpoint, allowed: Allowed) {
+  private constructor(shared: Surroundings, endpoint: Endpoint, { allowed, once, number }: Admitted) {
     this.#shared = shared
     this.endpoint = endpoint
     this.#allowed = allowed
-    this.number = shared.nextNumber()
+    this.#once = once
+    this.number = number ?? shared.nextNumber()
   }
 
   get upstream(): ByteStream | undefined {
@@ -76,7 +88,9 @@ export class Route {
   /** The stream to what was dialled, or why there is none; a failure is recorded here, a denial by whoever tells the client. */
   async dial(): Promise<ByteStream | RouteFailure> {
     const judgedBy = this.#shared.network()
-    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#interest)
+    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#interest, network =>
+      this.#indexOf(network),
+    )
     if (this.#isOver) {
       if (result.kind === 'connected') result.socket.destroy()
       return { kind: 'failed', reason: 'given-up', why: 'the connection was ended' }
@@ -142,12 +156,17 @@ export class Route {
   }
 
   /** Names are judged anew, and so is the address that was dialled for one. */
-  #denialBy({ index }: NetworkPolicy): Denied | undefined {
+  #denialBy(network: NetworkPolicy): Denied | undefined {
+    const index = this.#indexOf(network)
     const verdict = decideConnection(index, this.endpoint.to, this.endpoint.port)
     if (!verdict.ok) return verdict
     if (this.#address === undefined || verdict.dial.kind === 'host-service') return undefined
     const check = this.#shared.dialer.check(index, this.#address, verdict.dial)
     return check.ok ? undefined : check
+  }
+
+  #indexOf(network: NetworkPolicy): NetworkIndex {
+    return this.#once === undefined ? network.index : withGrant(network, this.#once)
   }
 
   #count(): void {

@@ -1,10 +1,10 @@
 /** One connection of the sandbox: its end inside, its way out, and how it is told no. */
-import { decideConnection } from '../policy/decide-connection.ts'
 import type { Accepted } from './accepted.ts'
+import { admit } from './admit.ts'
 import { ByteStream } from './byte-stream.ts'
 import { ACCESS_DENIED, denialPage, failurePage, INTERNAL_ERROR } from './denial-page.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
-import { type Refusal, refusalOf } from './refusal.ts'
+import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
 import type { Surroundings } from './surroundings.ts'
 
@@ -70,15 +70,16 @@ export class Session {
     this.shared.stats.undecided--
   }
 
-  /** Verdict, then audit; the caller dials. Undefined when the client has been told no. */
-  openRoute(endpoint: Endpoint, tongue?: Tongue): Route | undefined {
-    const verdict = decideConnection(this.shared.network().index, endpoint.to, endpoint.port)
-    if (!verdict.ok) {
-      void this.refuse(refusalOf(verdict), endpoint, tongue)
+  /** Verdict, of a person if need be, then audit; the caller dials. Undefined when the client has been told no. */
+  async openRoute(endpoint: Endpoint, tongue?: Tongue): Promise<Route | undefined> {
+    const admission = await admit(this.shared, this.client, endpoint)
+    if (admission.kind === 'denied') {
+      const { refusal, number } = admission
+      await this.refuse(refusal, endpoint, tongue, { number })
       return undefined
     }
     this.decided()
-    this.route = Route.open(this.shared, endpoint, verdict)
+    if (admission.kind === 'allowed') this.route = Route.open(this.shared, endpoint, admission)
     if (this.route === undefined) this.client.reset()
     return this.route
   }
@@ -104,7 +105,7 @@ export class Session {
     refusal: Refusal,
     about: Endpoint | undefined,
     tongue?: Tongue,
-    { number, raw }: { readonly number?: number; readonly raw?: string | undefined } = {},
+    { number, raw }: { readonly number?: number | undefined; readonly raw?: string | undefined } = {},
   ): Promise<void> {
     const { shared } = this
     shared.stats.denied++

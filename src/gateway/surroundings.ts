@@ -3,8 +3,10 @@ import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import type { Address } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Sourced } from '../policy/source.ts'
 import type { Dialer } from './dial.ts'
 import { HeldBytes } from './held-bytes.ts'
+import { Holds } from './holds.ts'
 import type { GatewayLimits } from './limits.ts'
 import { TokenBucket } from './token-bucket.ts'
 
@@ -44,7 +46,11 @@ export class Surroundings {
   readonly limits: GatewayLimits
   readonly dialer: Dialer
   readonly held: HeldBytes
+  readonly holds: Holds
+  /** Grants for one connection that were taken, here or by another sandbox. */
+  readonly spent = new Set<string>()
   readonly #audit: AuditSink
+  readonly #useUp: (grant: string) => boolean
   readonly #denials: TokenBucket
   readonly #unheard = new Map<string, number>()
   #lastNumber = 0
@@ -55,14 +61,25 @@ export class Surroundings {
     limits: GatewayLimits,
     dialer: Dialer,
     audit: AuditSink,
+    useUp: (grant: string) => boolean,
   ) {
     this.network = network
     this.names = names
     this.limits = limits
     this.dialer = dialer
     this.held = new HeldBytes(limits.maxHeld)
+    this.holds = new Holds(limits)
     this.#audit = audit
+    this.#useUp = useUp
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
+  }
+
+  /** True for exactly one connection of all sandboxes. */
+  claim({ source }: Sourced<unknown>): boolean {
+    const grant = source.temporary?.once
+    if (grant === undefined || this.spent.has(grant)) return false
+    this.spent.add(grant)
+    return this.#useUp(grant)
   }
 
   nextNumber(): number {

@@ -33,6 +33,7 @@ export function policyData(policy: Policy) {
       mode: { value: network.mode, from: at('network.mode') },
       offline: { value: network.offline, from: at('network.offline') },
       ask: { value: network.ask, from: at('network.ask') },
+      hold: { value: showMillis(network.hold), from: at('network.hold') },
       idle: { value: showMillis(network.idle), from: at('network.idle') },
       upstreamProxy: network.upstreamProxy === null ? null : redactUrl(network.upstreamProxy),
       groups: network.groups,

@@ -100,7 +100,7 @@ export function settingsText(policy: Policy): string {
     `  image: ${image === 'default' ? image : image.dockerfile}, runtime: ${runtime}, user: ${user}`,
     `  ssh keys: ${list(sshAgent)}`,
     `  accepted gaps: ${list(acceptGaps)}`,
-    `  a refused connection: ${network.ask.value === 'hold' ? 'waits for you' : 'is refused at once'}, a silent one is kept ${network.idle.value}`,
+    `  a refused connection: ${network.ask.value === 'hold' ? `waits ${network.hold.value} for you` : 'is refused at once'}, a silent one is kept ${network.idle.value}`,
   ]
     .map(line => printable(line, 4096))
     .join('\n')

@@ -24,13 +24,14 @@ export function compile(settings: Settings, workspace: HostPath, groupRules: Gro
   const mode = value(settings['network.mode'], zero.network.mode)
   const offline = value(settings['network.offline'], zero.network.offline)
   const groups = [...new Set(rules(settings['network.groups']))]
-  const allow = [
+  const allowed = [
     ...items(settings['network.http']),
     ...items(settings['network.tcp']),
     ...groups.flatMap(group => groupRules.get(group)?.rules ?? []),
   ]
-
-  const deny = items(settings['network.deny'])
+  const denied = items(settings['network.deny'])
+  const allow = allowed.filter(isLasting)
+  const deny = denied.filter(isLasting)
   const mirrors = groups.flatMap(group => groupRules.get(group)?.mirrors ?? [])
 
   return {
@@ -48,11 +49,13 @@ export function compile(settings: Settings, workspace: HostPath, groupRules: Gro
       mode,
       offline,
       ask: value(settings['network.ask'], zero.network.ask),
+      hold: value(settings['network.hold'], zero.network.hold),
       idle: value(settings['network.idle'], zero.network.idle),
       upstreamProxy: value(settings['network.upstreamProxy'], zero.network.upstreamProxy),
       groups,
       allow,
       deny,
+      once: { allow: allowed.filter(isOnce), deny: denied.filter(isOnce) },
       index: compileNetwork({ mode, offline, allow, deny, mirrors }),
     },
     exec: {
@@ -89,6 +92,9 @@ export function compile(settings: Settings, workspace: HostPath, groupRules: Gro
     sources: sourcesOf(settings),
   }
 }
+
+const isOnce = ({ source }: Sourced<unknown>): boolean => source.temporary?.once !== undefined
+const isLasting = (item: Sourced<unknown>): boolean => !isOnce(item)
 
 /** A path that is both read and written is listed once, at its most specific. */
 function unique(grants: readonly Sourced<PathGrant>[]): readonly Sourced<PathGrant>[] {

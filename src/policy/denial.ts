@@ -40,7 +40,11 @@ export function deny(
 
 export function denyByRule(by: Sourced<DenyRule>): Denied {
   const rule = printRule(by.rule)
-  return deny('denied-by-rule', `denied by "${rule}"`, `take "${rule}" out of ${showSource(by.source)}`, by)
+  const cure =
+    by.source.temporary === undefined
+      ? `take "${rule}" out of ${showSource(by.source)}`
+      : `pen forget ${rule}`
+  return deny('denied-by-rule', `denied by "${rule}"`, cure, by)
 }
 
 /** A sandbox that dials loopback through the gateway means a service of the machine it was started on. */

@@ -77,6 +77,7 @@ function compareNumbers(before: Policy, after: Policy): Difference[] {
   const millis = (value: number) => showMillis(value as Millis)
   const bytes = (value: number) => showBytes(value as Bytes)
   return [
+    ...number('network.hold', ({ network }) => network.hold, millis),
     ...number('network.idle', ({ network }) => network.idle, millis),
     ...number('exec.timeout', ({ exec }) => exec.timeout, millis),
     ...number('exec.ceiling', ({ exec }) => exec.ceiling, millis),

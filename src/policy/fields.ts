@@ -143,6 +143,7 @@ export const FIELDS: Fields = {
   'network.groups': grants(same),
   'network.deny': denials(),
   'network.ask': words(['never', 'hold']),
+  'network.hold': smaller(),
   'network.mode': words(NETWORK_MODES),
   'network.upstreamProxy': usersOnly(),
   'network.idle': smaller(),

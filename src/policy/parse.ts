@@ -102,6 +102,7 @@ class LayerParser {
       'network.ask': this.#scalar(['network', 'ask'], network.ask),
       'network.mode': this.#scalar(['network', 'mode'], network.mode),
       'network.upstreamProxy': this.#parsed(['network', 'upstreamProxy'], network.upstreamProxy, proxy),
+      'network.hold': this.#measured(['network', 'hold'], network.hold, parseMillis),
       'network.idle': this.#measured(['network', 'idle'], network.idle, parseMillis),
       'network.offline': this.#scalar(['network', 'offline'], network.offline),
       'exec.timeout': this.#measured(['exec', 'timeout'], exec.timeout, parseMillis),

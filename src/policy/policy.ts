@@ -2,6 +2,7 @@
 import type { Bytes, Millis } from '../base/quantity.ts'
 import type { AllowRule, DenyRule } from './net-rule.ts'
 import { compileNetwork, type NetworkIndex } from './network.ts'
+import type { OnceRules } from './once.ts'
 import type { HostPath } from './path.ts'
 import type {
   BackendName,
@@ -30,11 +31,15 @@ export interface NetworkPolicy {
   readonly mode: NetworkMode
   readonly offline: boolean
   readonly ask: 'never' | 'hold'
+  /** How long a connection is held for a person. */
+  readonly hold: Millis
   readonly idle: Millis
   readonly upstreamProxy: string | null
   readonly groups: readonly string[]
   readonly allow: readonly Sourced<AllowRule>[]
   readonly deny: readonly Sourced<DenyRule>[]
+  /** For one connection each: not in the index, because whoever meets one has to use it up. */
+  readonly once: OnceRules
   readonly index: NetworkIndex
 }
 
@@ -94,11 +99,13 @@ export const denyAll = (workspace: HostPath): Policy => ({
     mode: 'none',
     offline: true,
     ask: 'never',
+    hold: 1 as Millis,
     idle: 1 as Millis,
     upstreamProxy: null,
     groups: [],
     allow: [],
     deny: [],
+    once: { allow: [], deny: [] },
     index: compileNetwork({ mode: 'none', offline: true, allow: [], deny: [] }),
   },
   exec: { timeout: 1 as Millis, ceiling: 1 as Millis, maxOutput: 1 as Bytes },

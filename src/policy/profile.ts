@@ -64,6 +64,7 @@ export function profileLayer(name: ProfileName, world: PathWorld): Layer {
     // In `strict` too, where nothing of the workspace is writable by itself: a user's own grant must not open them.
     'files.protect': list(...PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))),
     'network.ask': set('never'),
+    'network.hold': set(60_000 as Millis),
     'network.mode': set(strict ? 'none' : 'gateway'),
     'network.upstreamProxy': set(null),
     'network.idle': set(HOUR as Millis),

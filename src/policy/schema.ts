@@ -38,6 +38,7 @@ const networkSchema = v.strictObject({
   upstreamProxy: v.optional(
     described(v.nullable(v.string()), 'A company proxy through which the gateway dials'),
   ),
+  hold: v.optional(time('With "ask": "hold", how long it waits before it is refused')),
   idle: v.optional(time('How long a silent connection is kept')),
   offline: v.optional(described(v.boolean(), 'True overrules everything that grants network')),
 })

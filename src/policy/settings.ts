@@ -70,6 +70,7 @@ export interface Settings {
   readonly 'network.groups'?: List<string>
   readonly 'network.deny'?: List<DenyRule>
   readonly 'network.ask'?: Setting<'never' | 'hold'>
+  readonly 'network.hold'?: Setting<Millis>
   readonly 'network.mode'?: Setting<NetworkMode>
   readonly 'network.upstreamProxy'?: Setting<string | null>
   readonly 'network.idle'?: Setting<Millis>

@@ -7,6 +7,13 @@ export interface Source {
   readonly place: Place | undefined
   /** What a person should know besides: a group's reason, a flag's spelling. */
   readonly note?: string
+  /** For what ends by itself. */
+  readonly temporary?: {
+    /** Milliseconds since 1970 from which it counts no more. */
+    readonly until: number | undefined
+    /** Good for one connection: the id by which whoever takes it uses it up. */
+    readonly once: string | undefined
+  }
 }
 
 /** A rule and who asked for it. */

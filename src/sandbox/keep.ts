@@ -85,8 +85,15 @@ function sayWhatHolds({ loaded, plan }: Prepared, tell: Waiting['tell']): void {
   for (const line of launchLines(plan, merged, policy.acceptGaps)) tell(printable(line, 1024))
 }
 
-async function openWayOut({ door, prepared }: Waiting, audit: AuditSink): Promise<WayOut | undefined> {
+async function openWayOut(
+  { door, prepared, tell, env }: Waiting,
+  audit: AuditSink,
+): Promise<WayOut | undefined> {
   if (door === undefined) return undefined
   const { connectGateway } = await import('./network.ts')
-  return connectGateway(door, prepared.loaded.policy.network, audit)
+  const { project, policy } = prepared.loaded
+  const { claimGrant } = await import('../config/grant-files.ts')
+  const { HeldNotice } = await import('./held-notice.ts')
+  const noticed = new HeldNotice(audit, { tell, env, sandbox: project.id })
+  return connectGateway(door, policy.network, noticed, grant => claimGrant(project.stateDir, grant))
 }

@@ -119,6 +119,7 @@ export class Keeper {
       loaded: prepared.loaded,
       seen: prepared.seen,
       load: prepared.load,
+      run: audit.run,
       audit,
       change: network => wayOut.change(network),
       tell: line => this.#told.push(line),
@@ -127,7 +128,7 @@ export class Keeper {
     return {
       finish: async ({ reason, failure }) => {
         await serving
-        live.stop()
+        await live.stop()
         if (reason === undefined && failure === undefined) await wayOut.finish()
         await wayOut.recordRefused()
         await wayOut.close()

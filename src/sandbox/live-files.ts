@@ -1,6 +1,7 @@
 /** The files of the user's live config, and whether they changed. They lie outside every sandbox's reach. */
 import { lstatSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { grantFiles } from '../config/grant-files.ts'
 
 const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
 
@@ -9,7 +10,7 @@ const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
  * between the two is then seen the next time, and one that comes before is read.
  */
 export const liveState = (stateDir: string): string =>
-  FILES.map(name => lookOf(`${stateDir}/${name}`)).join('\n')
+  [...FILES.map(name => lookOf(`${stateDir}/${name}`)), ...grantFiles(stateDir)].join('\n')
 
 /** Whatever stands there is for the reader to judge, and to tell the user about. */
 function lookOf(path: string): string {

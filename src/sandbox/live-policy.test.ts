@@ -4,11 +4,13 @@ import { chmodSync, rmSync, symlinkSync } from 'node:fs'
 import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
 import type { AuditEventInput } from '../audit/event.ts'
 import { type LoadOptions, loadPolicy } from '../config/load.ts'
+import { addGrants, type GrantOrder, readGrants } from '../config/network-grants.ts'
 import { findProject } from '../config/project.ts'
 import { printRule } from '../policy/net-rule.ts'
 import { liveState } from './live-files.ts'
 import { LivePolicy } from './live-policy.ts'
 
+const RUN = '20260102-030405-1a2b3c'
 const LOAD: LoadOptions = { flags: {}, allowUserExpansion: false, offline: false }
 const config = (network: object): string => JSON.stringify({ version: 1, network })
 
@@ -23,8 +25,8 @@ beforeEach(() => {
   project = temporaryProject()
   for (const list of [audit, told, failures]) list.length = 0
 })
-afterEach(() => {
-  live?.stop()
+afterEach(async () => {
+  await live?.stop()
   project[Symbol.dispose]()
 })
 
@@ -40,6 +42,7 @@ async function watch(meanwhile: () => void = () => undefined): Promise<LivePolic
     loaded,
     seen,
     load: LOAD,
+    run: RUN,
     audit: { record: event => audit.push(event) },
     change: network => {
       allowed = rules(network)
@@ -104,5 +107,49 @@ describe('the live policy', () => {
     rmSync(`${project.stateDir}/config.json`)
     await watching.check()
     expect(allowed).toEqual([])
+  })
+})
+
+describe('grants for a while', () => {
+  const grant = (host: string, more: Partial<GrantOrder>): GrantOrder => ({
+    effect: 'allow',
+    rule: { kind: 'name', host: host as never, port: 443 as never },
+    by: 'pen allow',
+    once: false,
+    run: undefined,
+    until: new Date(Date.now() + 3_600_000),
+    ...more,
+  })
+  const within = async (holds: () => boolean) => {
+    for (const late = performance.now() + 3000; !holds(); await Bun.sleep(2))
+      if (performance.now() > late) throw new Error(`never: ${allowed}`)
+  }
+
+  test('P6 end by the clock, with a record, also while the config is broken', async () => {
+    project.writeLive('config.json', config({ http: ['a.test'] }))
+    await watch()
+    addGrants(project.stateDir, [grant('b.test', { until: new Date(Date.now() + 700) })])
+    await within(() => allowed.includes('b.test:443'))
+    project.writeLive('config.json', '{ broken')
+    await within(() => !allowed.includes('b.test:443'))
+    expect(allowed).toEqual(['a.test:443'])
+    expect(audit.filter(({ kind }) => kind === 'policy-changed')).toMatchObject([
+      { added: ['b.test:443'], removed: [] },
+      { added: [], removed: ['b.test:443'], reason: 'expired' },
+    ])
+  })
+
+  test('P16 of a session end with it, and those of others stay', async () => {
+    const watching = await watch()
+    addGrants(project.stateDir, [
+      grant('mine.test', { run: RUN, until: undefined }),
+      grant('others.test', { run: '20260102-030405-ffffff', until: undefined }),
+    ])
+    await within(() => allowed.length > 0)
+    expect(allowed).toEqual(['mine.test:443'])
+    await watching.stop()
+    expect((await readGrants(project.stateDir)).map(({ rule }) => printRule(rule))).toEqual([
+      'others.test:443',
+    ])
   })
 })

@@ -1,21 +1,29 @@
 /**
  * The user's live config while a sandbox runs. An edit takes effect as one change, or not at all: a broken one keeps the
- * policy that was in force, and says why. Only files outside every sandbox's reach are watched.
+ * policy that was in force, and says why. Only files outside every sandbox's reach are watched. What was granted for a while
+ * ends by the clock, whatever the files say.
  */
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
+import { grantFiles } from '../config/grant-files.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { type DenyRule, printRule } from '../policy/net-rule.ts'
+import { nextExpiry, withoutExpired } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
+import type { Sourced } from '../policy/source.ts'
 import { liveState } from './live-files.ts'
 
 const INTERVAL_MS = 250
+/** More than a timer can count in one go; it is set anew then. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export interface LivePolicyOptions {
   readonly loaded: Loaded
   /** `liveState` from before it was loaded. */
   readonly seen: string
   readonly load: LoadOptions
+  /** Whose session this is: what was granted for it ends with it. */
+  readonly run: string
   readonly audit: AuditSink
   /** Puts the new network policy in force; returns how many connections that ended. */
   readonly change: (network: NetworkPolicy) => number
@@ -30,6 +38,7 @@ export class LivePolicy {
   #state: string
   #network: NetworkPolicy
   #isLoading: boolean = false
+  #expiry: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: LivePolicyOptions) {
     this.#options = options
@@ -37,10 +46,12 @@ export class LivePolicy {
     this.#state = options.seen
     this.#timer = setInterval(() => void this.check().catch(options.fail), INTERVAL_MS)
     this.#timer.unref()
+    this.#awaitExpiry()
   }
 
   /** Looks once; also called by the timer. */
   async check(): Promise<void> {
+    this.#expire()
     if (this.#isLoading) return
     const state = liveState(this.#options.loaded.project.stateDir)
     if (state === this.#state) return
@@ -54,23 +65,64 @@ export class LivePolicy {
     }
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     clearInterval(this.#timer)
+    clearTimeout(this.#expiry)
+    const { loaded, run } = this.#options
+    if (grantFiles(loaded.project.stateDir).length === 0) return
+    const { removeGrants } = await import('../config/network-grants.ts')
+    // Nobody else ever has this id: what cannot be removed now is only left over.
+    await removeGrants(loaded.project.stateDir, grant => grant.run === run).catch(() => [])
+  }
+
+  /** Also asked by the timer that looks: a machine that slept has slept through the other one. */
+  #expire(): void {
+    const next = nextExpiry(this.#network)
+    if (next === undefined || next > Date.now()) return
+    this.#putInForce(withoutExpired(this.#network, Date.now()), 'expired')
+  }
+
+  #awaitExpiry(): void {
+    clearTimeout(this.#expiry)
+    const next = nextExpiry(this.#network)
+    if (next === undefined) return
+    this.#expiry = setTimeout(
+      () => {
+        try {
+          this.#expire()
+          this.#awaitExpiry()
+        } catch (error) {
+          this.#options.fail(error)
+        }
+      },
+      Math.min(Math.max(next - Date.now(), 1), LONGEST_TIMER_MS),
+    )
+    this.#expiry.unref()
+  }
+
+  #putInForce(network: NetworkPolicy, reason?: 'expired'): void {
+    const before = rulesOf(this.#network)
+    const after = rulesOf(network)
+    this.#options.audit.record({
+      kind: 'policy-changed',
+      added: [...after].filter(rule => !before.has(rule)),
+      removed: [...before].filter(rule => !after.has(rule)),
+      reason,
+    })
+    this.#network = network
+    this.#options.change(network)
+    this.#awaitExpiry()
   }
 
   async #reload(): Promise<void> {
-    const { loaded, load, audit, change, tell } = this.#options
+    const { loaded, load, run, audit, tell } = this.#options
     try {
-      const { policy } = await loadPolicy(loaded.project, { ...load, untrusted: loaded.untrusted })
-      const before = rulesOf(this.#network)
-      const after = rulesOf(policy.network)
-      audit.record({
-        kind: 'policy-changed',
-        added: [...after].filter(rule => !before.has(rule)),
-        removed: [...before].filter(rule => !after.has(rule)),
+      const { policy } = await loadPolicy(loaded.project, {
+        ...load,
+        untrusted: loaded.untrusted,
+        grants: { run },
       })
-      this.#network = policy.network
-      change(policy.network)
+      this.#putInForce(policy.network)
     } catch (error) {
       if (!(error instanceof PenError)) throw error
       const at = error.at === undefined ? undefined : showPlace(error.at)
@@ -82,5 +134,13 @@ export class LivePolicy {
   }
 }
 
-const rulesOf = ({ allow, deny }: NetworkPolicy): ReadonlySet<string> =>
-  new Set([...allow.map(({ rule }) => printRule(rule)), ...deny.map(({ rule }) => `deny ${printRule(rule)}`)])
+function rulesOf({ allow, deny, once }: NetworkPolicy): ReadonlySet<string> {
+  const texts = (sign: string, rules: readonly Sourced<DenyRule>[]): string[] =>
+    rules.map(({ rule }) => `${sign}${printRule(rule)}`)
+  return new Set([
+    ...texts('', allow),
+    ...texts('deny ', deny),
+    ...texts('once ', once.allow),
+    ...texts('deny once ', once.deny),
+  ])
+}

@@ -30,11 +30,17 @@ export interface WayOut {
 const REFUSED_MS = 1000
 const LAST_WORDS_MS = 2000
 
-export function connectGateway(door: Door, network: NetworkPolicy, audit: AuditSink): WayOut {
+export function connectGateway(
+  door: Door,
+  network: NetworkPolicy,
+  audit: AuditSink,
+  /** Uses up a grant for one connection. Without it there are none. */
+  useUp: (grant: string) => boolean = () => false,
+): WayOut {
   let current = network
   const names = new NameBook({ isAwaited: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
-  const gateway = new Gateway({ network: () => current, names, audit })
+  const gateway = new Gateway({ network: () => current, names, audit, useUp })
   const told = new Set<string>()
   let asking: ReturnType<typeof setInterval> | undefined
   let isFullTold: boolean = false

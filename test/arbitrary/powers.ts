@@ -57,6 +57,7 @@ export function powersOf(policy: Policy): ReadonlySet<string> {
 export const numbersOf = (policy: Policy): Readonly<Record<string, number>> => ({
   ...policy.limits,
   ...policy.exec,
+  hold: policy.network.hold,
   idle: policy.network.idle,
 })
 
@@ -78,6 +79,7 @@ export const KEYS_OF_POWERS: Readonly<Record<string, readonly string[]>> = {
   mode: ['network.mode'],
   ask: ['network.ask'],
   proxy: ['network.upstreamProxy'],
+  hold: ['network.hold'],
   idle: ['network.idle'],
   group: ['network.groups'],
   volume: ['mounts'],

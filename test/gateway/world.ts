@@ -33,6 +33,8 @@ export interface WorldOptions {
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
   readonly idleMs?: number
+  /** Asked for a grant that is good for one connection. */
+  readonly useUp?: (grant: string) => boolean
 }
 
 export const UP = '198.51.100.10'
@@ -50,11 +52,13 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     mode: 'gateway',
     offline: false,
     ask: 'never',
+    hold: toMillis(60_000),
     idle: toMillis(options.idleMs ?? 3_600_000),
     upstreamProxy: null,
     groups: [],
     allow,
     deny,
+    once: { allow: [], deny: [] },
     index: compileNetwork({ mode: 'gateway', offline: false, allow, deny }),
     ...extra,
   }
@@ -83,6 +87,7 @@ export class World {
       limits: { graceMs: 100, lingerMs: 300, connectMs: 1000, ...options.limits },
       resolver: options.resolver ?? { resolve: name => Promise.resolve(this.#resolve(name)) },
       connect: (to, at, done) => this.#connect(to, at, done),
+      ...(options.useUp !== undefined && { useUp: options.useUp }),
     })
   }
 

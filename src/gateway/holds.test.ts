@@ -1,0 +1,291 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { type Client, eventually } from '../../test/gateway/client.ts'
+import { clientHello } from '../../test/gateway/hello.ts'
+import { echo } from '../../test/gateway/recorder.ts'
+import { policyOf, World, type WorldOptions } from '../../test/gateway/world.ts'
+import { toMillis } from '../base/quantity.ts'
+import type { OnceRules } from '../policy/once.ts'
+import type { NetworkPolicy } from '../policy/policy.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'
+const ALERT_DENIED = '\x15\x03\x03\x00\x02\x02\x31'
+
+let world: World
+afterEach(() => world.close())
+
+const holding = (options: WorldOptions = {}, extra: Partial<NetworkPolicy> = {}): NetworkPolicy =>
+  policyOf(options, { ask: 'hold', hold: toMillis(5000), ...extra })
+
+async function start(options: WorldOptions = {}, extra: Partial<NetworkPolicy> = {}): Promise<void> {
+  world = await World.start(options)
+  world.policy = holding(options, extra)
+}
+
+function change(policy: NetworkPolicy): void {
+  world.policy = policy
+  world.gateway.policyChanged()
+}
+
+const once = (allow: readonly string[], deny: readonly string[] = []): OnceRules => {
+  const { allow: a, deny: d } = policyOf({ allow, deny })
+  const mark = <T extends object>(item: T, i: number) => ({
+    ...item,
+    source: {
+      layer: 'pen allow, one connection',
+      place: undefined,
+      temporary: { until: undefined, once: `g${i}` },
+    },
+  })
+  return { allow: a.map(mark), deny: d.map((item, i) => mark(item, i + 100)) }
+}
+
+/** Asserts, where `heard` only waits. */
+async function hears(client: Client, text: string): Promise<void> {
+  await client.heard(text)
+  expect(client.text).toContain(text)
+}
+
+const isHeld = (count = 1) => eventually(() => world.gateway.stats().holding === count)
+
+describe('P7 a connection that no rule names is held', () => {
+  test('without a look-up and without a byte to anybody, until it is allowed', async () => {
+    await start()
+    const client = await world.byName('evil.test', 80)
+    client.send(GET)
+    await isHeld()
+    expect([world.lookups, world.strays, world.evil.text, client.text]).toEqual([[], [], '', ''])
+    expect(world.kinds()).toEqual(['connection-held'])
+    change(holding({ allow: ['evil.test:80'] }))
+    await hears(client, 'ok')
+    expect(world.lookups).toEqual(['evil.test'])
+    expect(world.audit.slice(0, 2)).toMatchObject([
+      { kind: 'connection-held', connection: 1, name: 'evil.test', port: 80 },
+      { kind: 'connection-allowed', connection: 1, name: 'evil.test', rule: 'evil.test:80' },
+    ])
+  })
+
+  test('in TLS, and a client that waits for the server as well', async () => {
+    await start()
+    world.evil.behave = echo
+    const tls = await world.byName('evil.test', 443)
+    const hello = clientHello({ names: ['evil.test'] })
+    tls.send(hello)
+    const silent = await world.byName('evil.test', 22)
+    await isHeld(2)
+    expect(world.evil.text).toBe('')
+    change(holding({ allow: ['evil.test:443', 'evil.test:22'] }))
+    await tls.until(() => tls.text.length >= hello.length)
+    await hears(silent.send('SSH-2.0-x\r\n'), 'SSH-2.0-x')
+    expect(world.lookups).toEqual(['evil.test', 'evil.test'])
+  })
+
+  test('through the proxy', async () => {
+    await start()
+    const client = await world.byProxy()
+    client.send('CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n')
+    await isHeld()
+    expect(client.text).toBe('')
+    change(holding({ allow: ['evil.test:443'] }))
+    await hears(client, '200 Connection established')
+  })
+
+  test('and nobody is asked about a request that would be refused in any case', async () => {
+    await start()
+    const client = await world.byName('evil.test', 80)
+    await hears(client.send('GET / HTTP/1.1\r\nHost: other.test\r\n\r\n'), '403')
+    expect(world.kinds()).toEqual(['connection-denied host-mismatch'])
+    const tls = await world.byName('evil.test', 443)
+    await hears(tls.send(clientHello({ names: ['other.test'] })), ALERT_DENIED)
+    expect(world.kinds().at(-1)).toBe('connection-denied sni-mismatch')
+  })
+})
+
+describe('P11 a held connection is told no in its own protocol, and why', () => {
+  test('when a rule denies it', async () => {
+    await start()
+    const http = await world.byName('evil.test', 80)
+    http.send(GET)
+    const tls = await world.byName('evil.test', 443)
+    tls.send(clientHello({ names: ['evil.test'] }))
+    await isHeld(2)
+    change(holding({ deny: ['evil.test'] }))
+    await hears(http, 'x-pen-denied: denied-by-rule')
+    await hears(tls, ALERT_DENIED)
+    expect(world.kinds().toSorted((a, b) => a.localeCompare(b))).toEqual([
+      'connection-denied denied-by-rule',
+      'connection-denied denied-by-rule',
+      'connection-held',
+      'connection-held',
+    ])
+    expect([world.lookups, world.evil.text]).toEqual([[], ''])
+  })
+
+  test('when nobody answers in time', async () => {
+    await start({}, { hold: toMillis(80) })
+    const client = await world.byName('evil.test', 80)
+    await hears(client.send(GET), 'x-pen-denied: not-answered')
+    expect(client.text).toContain('nobody answered within 0.1 s')
+    expect(client.text).toContain('pen allow evil.test:80')
+    expect(world.audit).toMatchObject([
+      { kind: 'connection-held', connection: 1 },
+      { kind: 'connection-denied', connection: 1, reason: 'not-answered', cure: 'pen allow evil.test:80' },
+    ])
+    expect(world.lookups).toEqual([])
+  })
+
+  test('when the program hangs up, and when the gateway closes', async () => {
+    await start()
+    const client = await world.byName('evil.test', 80)
+    client.send(GET)
+    await isHeld()
+    client.socket.destroy()
+    await isHeld(0)
+    await eventually(() => world.kinds().at(-1) === 'connection-denied hung-up')
+    const other = await world.byName('evil.test', 80)
+    other.send(GET)
+    await isHeld()
+    await world.gateway.close()
+    expect(world.kinds().slice(-2)).toEqual(['connection-held', 'connection-denied hung-up'])
+  })
+
+  test('when the policy stops asking', async () => {
+    await start()
+    const client = await world.byName('evil.test', 80)
+    client.send(GET)
+    await isHeld()
+    change(policyOf({}))
+    await hears(client, 'x-pen-denied: not-allowed')
+  })
+})
+
+describe('P8 nobody is asked', () => {
+  test.each([
+    ['127.0.0.1', 80],
+    ['10.0.0.5', 443],
+    ['192.168.1.1', 80],
+    ['169.254.169.254', 80],
+    ['169.254.7.7', 80],
+    ['100.64.0.1', 80],
+    ['::1', 80],
+    ['fe80::1', 80],
+    ['fd00:ec2::254', 80],
+    ['::ffff:127.0.0.1', 80],
+  ])('about the address %s', async (to, port) => {
+    await start()
+    await hears((await world.byAddress(to, port)).send(GET), '403')
+    expect(world.kinds().some(kind => kind === 'connection-held')).toBe(false)
+  })
+
+  test.each(['host.pen.internal', 'localhost', 'metadata.google.internal', 'printer', 'nas.local'])(
+    'about the name %s',
+    async name => {
+      await start()
+      await hears((await world.byName(name, 80)).send(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`), '403')
+      expect(world.kinds().some(kind => kind === 'connection-held')).toBe(false)
+    },
+  )
+
+  test('about what a rule denies; and about a public address somebody is', async () => {
+    await start({ deny: ['evil.test'] })
+    await hears((await world.byName('evil.test', 80)).send(GET), '403')
+    expect(world.kinds()).toEqual(['connection-denied denied-by-rule'])
+    ;(await world.byAddress('203.0.113.9', 80)).send('GET / HTTP/1.1\r\nHost: 203.0.113.9\r\n\r\n')
+    await isHeld()
+  })
+})
+
+describe('P13 what may be held is bounded', () => {
+  test('in number, and for one target; beyond it the answer is at once', async () => {
+    await start({ limits: { maxHolding: 3, maxHoldingAlike: 2 } })
+    const ask = async (name: string) => {
+      const client = await world.byName(name, 80)
+      client.send(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`)
+      return client
+    }
+    await ask('evil.test')
+    await ask('evil.test')
+    await isHeld(2)
+    await hears(await ask('evil.test'), 'x-pen-denied: too-many-held')
+    await ask('other.test')
+    await isHeld(3)
+    await hears(await ask('third.test'), 'x-pen-denied: too-many-held')
+  })
+
+  test('in bytes: a program that sends on is not read on', async () => {
+    await start()
+    world.evil.behave = echo
+    const client = await world.byName('evil.test', 80)
+    client.send(`POST / HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 8000000\r\n\r\n`)
+    client.socket.write(Buffer.alloc(8_000_000, 120))
+    await isHeld()
+    await Bun.sleep(100)
+    expect(client.socket.writableLength).toBeGreaterThan(0)
+    expect(world.evil.text).toBe('')
+  })
+})
+
+describe('P6 a grant for one connection', () => {
+  test('lets one of twenty through, held or not, and is claimed once', async () => {
+    const claimed: string[] = []
+    const useUp = (grant: string) => claimed.push(grant) === 1
+    for (const ask of ['never', 'hold'] as const) {
+      claimed.length = 0
+      await start({ useUp }, { ask, once: once(['evil.test:80']) })
+      const clients = await Promise.all(Array.from({ length: 20 }, () => world.byName('evil.test', 80)))
+      for (const client of clients) client.send(GET)
+      await eventually(() => world.audit.length >= 20)
+      expect(world.kinds().filter(kind => kind === 'connection-allowed')).toHaveLength(1)
+      await eventually(() => clients.some(client => client.text.includes('200 OK')))
+      expect(world.evil.requests).toHaveLength(1)
+      expect(claimed).toEqual(['g0'])
+      if (ask === 'hold') await isHeld(19)
+      await world.close()
+    }
+    await start()
+  })
+
+  test('that another sandbox has taken opens nothing', async () => {
+    await start({ useUp: () => false }, { ask: 'never', once: once(['evil.test:80']) })
+    await hears((await world.byName('evil.test', 80)).send(GET), '403')
+    expect([world.lookups, world.evil.text]).toEqual([[], ''])
+  })
+
+  test('is not used where a rule allows it, and opens nothing that a rule denies', async () => {
+    const claimed: string[] = []
+    const useUp = (grant: string) => claimed.push(grant) > 0
+    await start({ allow: ['evil.test:80'], useUp }, { once: once(['evil.test:80']) })
+    await hears((await world.byName('evil.test', 80)).send(GET), 'ok')
+    change(holding({ deny: ['evil.test:80'] }, { once: once(['evil.test:80']) }))
+    await hears((await world.byName('evil.test', 80)).send(GET), 'denied-by-rule')
+    expect(claimed).toEqual([])
+  })
+
+  test('outlives its own end, but not a denial', async () => {
+    world = await World.start({ useUp: () => true })
+    world.evil.behave = echo
+    world.policy = holding({}, { once: once(['evil.test:22']) })
+    const client = await world.byName('evil.test', 22)
+    await hears(client.send('SSH-2.0-x\r\n'), 'x')
+    change(holding())
+    await hears(client.send('more\n'), 'more')
+    change(holding({ deny: ['evil.test'] }))
+    await eventually(() => world.kinds().at(-1) === 'connection-closed policy')
+  })
+
+  test('to an address is for that address', async () => {
+    world = await World.start({ useUp: () => true })
+    const recorder = await world.recorder('203.0.113.9')
+    world.policy = holding({}, { ask: 'never', once: once(['203.0.113.9:22']) })
+    const client = await world.byAddress('203.0.113.9', 22)
+    recorder.behave = echo
+    await hears(client.send('SSH-2.0-x\r\n'), 'x')
+    expect(world.kinds()).toEqual(['connection-allowed'])
+  })
+
+  test('and a denial for one: the next is judged as ever', async () => {
+    world = await World.start({ useUp: () => true })
+    world.policy = policyOf({ allow: ['evil.test:80'] }, { once: once([], ['evil.test']) })
+    await hears((await world.byName('evil.test', 80)).send(GET), 'denied-by-rule')
+    await hears((await world.byName('evil.test', 80)).send(GET), 'ok')
+  })
+})

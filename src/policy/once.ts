@@ -1,0 +1,67 @@
+/** Rules that are good for one connection, and rules that end by themselves. Deny still wins over all of them. */
+import type { Allowed, Destination } from './decide-connection.ts'
+import { HOST_SERVICE } from './host.ts'
+import { type AllowRule, covers, type DenyRule } from './net-rule.ts'
+import { compileNetwork, type NetworkIndex } from './network.ts'
+import type { NetworkPolicy } from './policy.ts'
+import type { Port } from './port.ts'
+import type { Sourced } from './source.ts'
+
+export interface OnceRules {
+  readonly allow: readonly Sourced<AllowRule>[]
+  readonly deny: readonly Sourced<DenyRule>[]
+}
+
+/** The rule that means this connection and no other. */
+export function exactRule(to: Destination, port: Port): AllowRule {
+  if ('address' in to) return { kind: 'address', address: to.address, port }
+  return to.name === HOST_SERVICE ? { kind: 'host-service', port } : { kind: 'name', host: to.name, port }
+}
+
+/** The first that means this connection and is not used up. */
+export function findOnce<R extends DenyRule>(
+  rules: readonly Sourced<R>[],
+  to: Destination,
+  port: Port,
+  isSpent: (id: string) => boolean,
+): Sourced<R> | undefined {
+  if (rules.length === 0) return undefined
+  const wanted = exactRule(to, port)
+  return rules.find(({ rule, source }) => !isSpent(source.temporary?.once ?? '') && covers(rule, wanted))
+}
+
+/** What a rule says yes to, when nothing denies it. */
+export function allowedBy({ rule, source }: Sourced<AllowRule>, to: Destination, port: Port): Allowed {
+  const exact = exactRule(to, port)
+  const dial =
+    exact.kind === 'name'
+      ? { kind: 'name' as const, host: exact.host, port }
+      : exact.kind === 'address'
+        ? { kind: 'address' as const, address: exact.address, port }
+        : { kind: 'host-service' as const, port }
+  return { ok: true, rule, source, dial }
+}
+
+/** The rules in force and one more grant: for the one connection that has used it up. */
+export const withGrant = (network: NetworkPolicy, grant: Sourced<AllowRule>): NetworkIndex =>
+  compileNetwork({ ...network, allow: [...network.allow, grant], mirrors: [...network.index.mirrors] })
+
+/** When the first of the rules ends by itself; undefined when none does. */
+export function nextExpiry({ allow, deny, once }: NetworkPolicy): number | undefined {
+  let next: number | undefined
+  for (const { source } of [...allow, ...deny, ...once.allow, ...once.deny]) {
+    const until = source.temporary?.until
+    if (until !== undefined && until < (next ?? Infinity)) next = until
+  }
+  return next
+}
+
+/** The policy without what has ended: needs no file, so that nothing on disk can keep a rule alive. */
+export function withoutExpired(network: NetworkPolicy, now: number): NetworkPolicy {
+  const lives = ({ source }: Sourced<unknown>): boolean => (source.temporary?.until ?? Infinity) > now
+  const allow = network.allow.filter(lives)
+  const deny = network.deny.filter(lives)
+  const once = { allow: network.once.allow.filter(lives), deny: network.once.deny.filter(lives) }
+  const index = compileNetwork({ ...network, allow, deny, mirrors: [...network.index.mirrors] })
+  return { ...network, allow, deny, once, index }
+}

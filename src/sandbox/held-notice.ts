@@ -1,0 +1,72 @@
+/**
+ * Tells the person that a connection waits. The sandbox owns the screen: whatever is drawn there it could have drawn itself, so
+ * nothing is asked and no key is read there. The line names the command that answers, to be typed where no sandbox draws.
+ */
+import type { AuditEventInput, AuditSink } from '../audit/event.ts'
+import { findTool } from '../base/find-tool.ts'
+import { capture } from '../base/spawn.ts'
+
+export interface HeldNoticeOptions {
+  readonly tell: (line: string) => void
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** As pen names the sandbox: no text of a project's. */
+  readonly sandbox: string
+  readonly now?: () => number
+  readonly notify?: (title: string, body: string) => void
+}
+
+/** A program that dials again and again is told of once in a while, and all together not faster than a person reads. */
+const SAME_AGAIN_MS = 60_000
+const NOT_FASTER_MS = 2000
+const MOST_KNOWN = 1000
+
+export class HeldNotice implements AuditSink {
+  readonly #sink: AuditSink
+  readonly #options: HeldNoticeOptions
+  readonly #told = new Map<string, number>()
+  #last = -Infinity
+
+  constructor(sink: AuditSink, options: HeldNoticeOptions) {
+    this.#sink = sink
+    this.#options = options
+  }
+
+  record(event: AuditEventInput): void {
+    this.#sink.record(event)
+    if (event.kind !== 'connection-held') return
+    // Canonical: nothing in it was spelled by the sandbox.
+    const place = event.name ?? event.address ?? ''
+    this.#say(`${place.includes(':') ? `[${place}]` : place}:${event.port}`)
+  }
+
+  #say(target: string): void {
+    const { tell, sandbox, now = () => performance.now() } = this.#options
+    const at = now()
+    if (at - (this.#told.get(target) ?? -Infinity) < SAME_AGAIN_MS || at - this.#last < NOT_FASTER_MS) return
+    if (this.#told.size >= MOST_KNOWN) this.#told.clear()
+    this.#told.set(target, at)
+    this.#last = at
+    tell(`held: ${target} waits for you. In another terminal: pen watch, or pen allow ${target} --session`)
+    const notify = this.#options.notify ?? ((title, body) => this.#notify(title, body))
+    notify('A sandbox asks to connect', `${target}, for ${sandbox}. Answer with pen watch.`)
+  }
+
+  /** To the user's own desktop, if there is one. Whether it was shown nobody needs to know. */
+  #notify(title: string, body: string): void {
+    const env = desktopOf(this.#options.env)
+    const tool = env === undefined ? undefined : findTool('notify-send')
+    if (tool === undefined || env === undefined) return
+    const argv = [tool, '--app-name=pen', '--', title, body]
+    capture(argv, { env, timeoutMs: NOT_FASTER_MS }).catch(() => undefined)
+  }
+}
+
+const DESKTOP = ['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'DISPLAY', 'WAYLAND_DISPLAY']
+
+function desktopOf(env: HeldNoticeOptions['env']): Record<string, string> | undefined {
+  const known = DESKTOP.flatMap(name => {
+    const value = env[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return env['DBUS_SESSION_BUS_ADDRESS'] === undefined ? undefined : Object.fromEntries(known)
+}
