@@ -2,6 +2,7 @@
  * What every backend is: a way to find out what this machine can do, and an interpreter of plans. Nothing outside this
  * directory branches on a backend's name; it asks for capabilities.
  */
+import type { Found } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName } from '../policy/settings.ts'
@@ -115,6 +116,8 @@ export interface StartOptions {
   readonly sandbox: { readonly id: string; readonly run: string; readonly stateDir: string }
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
+  /** What a container is made of: by its contents, and the accounts that it has. */
+  readonly image?: { readonly id: string; readonly passwd: string; readonly group: string }
 }
 
 export interface Backend {
@@ -123,8 +126,10 @@ export interface Backend {
   readonly container?: true
   /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
   warm?(): void
-  /** Found by trying, not by looking for a file. */
-  probe(): Promise<Capabilities>
+  /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */
+  probe(cacheDir?: string): Promise<Capabilities>
+  /** Where the backend makes the cgroups itself: what they hold. After `probe`. */
+  bounds?(): Found
   /** The sandbox is set up, or still being so; its command waits for `begin()`. */
   start(plan: Plan, options: StartOptions): Promise<Running>
 }

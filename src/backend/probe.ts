@@ -1,43 +1,73 @@
 /** Chooses the backend that keeps what the policy asks for. Nothing weaker than what was named is ever taken. */
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { BackendName } from '../policy/settings.ts'
 import type { Backend } from './backend.ts'
 import { processBackend } from './process/process.ts'
 
-/** Every backend that exists; all but the usual one are loaded when they are needed. */
-const BACKENDS = {
-  process: async (): Promise<Backend> => processBackend,
-} as const
+type Load = (policy: Policy) => Promise<Backend>
 
-const WANTED: Readonly<Record<Policy['isolation'], keyof typeof BACKENDS | undefined>> = {
-  auto: 'process',
-  process: 'process',
-  soft: undefined,
-  container: undefined,
-  gvisor: undefined,
-  vm: undefined,
+const container =
+  (engine: 'podman' | 'docker'): Load =>
+  async ({ runtime }) =>
+    (await import('./container/backends.ts')).containerBackend(engine, runtime)
+
+/** Every backend that exists; all but the usual one are loaded when they are needed. */
+const BACKENDS: Partial<Record<BackendName, Load>> = {
+  process: async () => processBackend,
+  podman: container('podman'),
+  docker: container('docker'),
+}
+
+/** Which backends give an isolation, the first that works on this machine. */
+const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
+  auto: ['process'],
+  process: ['process'],
+  container: ['podman', 'docker'],
+  soft: [],
+  gvisor: [],
+  vm: [],
 }
 
 /** For one command, or for a sandbox that stays. */
 export type Purpose = 'run' | 'keep'
 
 export async function chooseBackend(policy: Policy, _purpose: Purpose): Promise<Backend> {
-  const name = policy.backend === 'any' ? WANTED[policy.isolation] : policy.backend
-  const load =
-    name === undefined ? undefined : (BACKENDS as Partial<Record<string, () => Promise<Backend>>>)[name]
-  if (load === undefined)
-    throw new PenError('BACKEND', {
-      what:
-        policy.backend === 'any'
-          ? `isolation "${policy.isolation}" is not available in this version of pen`
-          : `backend "${policy.backend}" is not available in this version of pen`,
-      hint: `available: ${Object.keys(BACKENDS).join(', ')}; pen never takes a weaker one by itself`,
-    })
-  const backend = await load()
-  if (policy.backend !== 'any' && policy.isolation !== 'auto' && WANTED[policy.isolation] !== policy.backend)
+  const names = policy.backend === 'any' ? WANTED[policy.isolation] : [policy.backend]
+  const loads = names.flatMap(name => BACKENDS[name] ?? [])
+  if (loads.length === 0) throw notAvailable(policy)
+  if (
+    policy.backend !== 'any' &&
+    policy.isolation !== 'auto' &&
+    !WANTED[policy.isolation].includes(policy.backend)
+  )
     throw new PenError('BACKEND', {
       what: `backend "${policy.backend}" does not give isolation "${policy.isolation}"`,
       hint: 'name one of the two, not both',
     })
-  return backend
+  return await firstThatWorks(await Promise.all(loads.map(load => load(policy))))
+}
+
+const notAvailable = (policy: Policy): PenError =>
+  new PenError('BACKEND', {
+    what:
+      policy.backend === 'any'
+        ? `isolation "${policy.isolation}" is not available in this version of pen`
+        : `backend "${policy.backend}" is not available in this version of pen`,
+    hint: `available: ${Object.keys(BACKENDS).join(', ')}; pen never takes a weaker one by itself`,
+  })
+
+/** Where there is a choice, the rest is asked only when the first does not work; its own reason is then the one to tell. */
+async function firstThatWorks([first, ...rest]: readonly Backend[]): Promise<Backend> {
+  if (first === undefined) throw new PenError('INTERNAL', { what: 'no backend was chosen' })
+  if (rest.length === 0) return first
+  let reason: unknown
+  for (const backend of [first, ...rest])
+    try {
+      await backend.probe()
+      return backend
+    } catch (error) {
+      reason ??= error
+    }
+  throw reason
 }

@@ -25,6 +25,7 @@ const NAMES: Readonly<Record<Means['how'], string>> = {
   'cgroup-v1': 'a cgroup (version 1)',
   'cgroup-v2': 'a cgroup (version 2)',
   'systemd-scope': 'a scope of the user’s service manager',
+  engine: 'cgroups of a container engine',
   watchdog: 'no cgroup',
 }
 

@@ -16,7 +16,7 @@ export const CORES = navigator.hardwareConcurrency
 export interface BoundOptions {
   readonly limits: Limits
   readonly runId: string
-  /** For tests: another view of the machine. */
+  /** Where a backend makes the cgroups itself, and in tests: another view of the machine. */
   readonly found?: Found
 }
 

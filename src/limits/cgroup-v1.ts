@@ -86,6 +86,17 @@ function tryToSet(file: string, value: number): boolean {
   }
 }
 
+/** Counters of cgroups that exist, such as an engine's. */
+export function readV1(
+  { memory, pids, cpus }: Readonly<Record<CgroupLimit, string | undefined>>,
+  holds: ReadonlySet<CgroupLimit>,
+): Cgroup {
+  const dirs = Object.entries({ memory, pids, cpus }).flatMap(([limit, dir]) =>
+    dir === undefined ? [] : [[limit as CgroupLimit, dir] as const],
+  )
+  return { ...opened(new Map(dirs), [], holds), dirs: [] }
+}
+
 function opened(
   dirs: ReadonlyMap<CgroupLimit, string>,
   joinFds: readonly number[],

@@ -4,6 +4,7 @@ import { type Bounds, CORES } from './bounds.ts'
 import type { Cgroup, CgroupLimit } from './cgroup.ts'
 import { startTimeOf } from './cgroup-name.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
+import { cgroupOf } from './engine-cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { ALL, type Found } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
@@ -57,7 +58,7 @@ export class LimitHandle {
     this.#found = found
     this.#name = bounds.name
     this.#cgroup = bounds.cgroup
-    if (found.means.how !== 'watchdog')
+    if (found.means.how !== 'watchdog' && found.means.how !== 'engine')
       this.#sweep = () => sweepAndRemember(options.placesFile, placesOf(found))
     this.#disk = new DiskWatch(budgets(limits, options), hit => this.#hit(hit))
     this.#room = new RoomWatch(limits, hit => this.#hit(hit))
@@ -144,10 +145,15 @@ export class LimitHandle {
   }
 
   #lookAtCounters(): number {
-    if (this.#cgroup === undefined && this.#init !== undefined)
-      this.#cgroup = scopeOf(this.#init.pid, this.#name, this.#found.own)
+    if (this.#cgroup === undefined && this.#init !== undefined) this.#cgroup = this.#find(this.#init.pid)
     this.#readCounters(false)
     return COUNTERS_MS
+  }
+
+  /** Made by somebody else, and there when the sandbox is. */
+  #find(init: number): Cgroup | undefined {
+    const { means, held, own } = this.#found
+    return means.how === 'engine' ? cgroupOf(init, held) : scopeOf(init, this.#name, own)
   }
 
   #readCounters(last: boolean): void {

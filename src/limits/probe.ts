@@ -11,6 +11,8 @@ export type Means =
   | { readonly how: 'cgroup-v1'; readonly parents: ReadonlyMap<CgroupLimit, string> }
   | { readonly how: 'cgroup-v2'; readonly parent: V2Parent }
   | { readonly how: 'systemd-scope'; readonly tool: ScopeTool }
+  /** A container engine makes the cgroups, and takes them away. */
+  | { readonly how: 'engine' }
   | { readonly how: 'watchdog' }
 
 export interface LimitPlan {

@@ -40,7 +40,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   try {
     makeDirectories(plan, undo)
     const run = newRunId()
-    const bounds = openBounds({ limits: plan.limits, runId: run })
+    const found = backend.bounds?.()
+    const bounds = openBounds({ limits: plan.limits, runId: run, ...(found !== undefined && { found }) })
     undo.push('limits', async () => await bounds.remove())
     // Its agent brings a terminal of the sandbox's own to each command.
     const agent = backend.container === true || options.serve !== undefined

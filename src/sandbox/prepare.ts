@@ -60,7 +60,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const door =
     opensFirst && network.mode === 'gateway' && !network.offline ? beginDoor(loaded.policy) : undefined
   if (options.toRun) backend.warm?.()
-  const capabilities = await backend.probe()
+  const capabilities = await backend.probe(`${project.world.state}/cache`)
   const facts = surveyHost(loaded.policy, project, options.env)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath

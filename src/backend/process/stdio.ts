@@ -8,8 +8,8 @@ import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import type { StartOptions } from '../backend.ts'
+import type { Identity } from '../mounts/id-mapping.ts'
 import { pipe, systemCall } from './libc.ts'
-import type { Identity } from './staging.ts'
 
 type Stdio = StartOptions['stdio']
 

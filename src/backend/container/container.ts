@@ -1,0 +1,135 @@
+/** One container of an engine: found by the number of its first process, and gone when that and the engine's record of it are. */
+import { readFileSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { isAlive, startTimeOf } from '../../limits/cgroup-name.ts'
+import { type ContainerOrder, runArguments } from './arguments.ts'
+import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
+import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
+
+/** Who keeps it: another pen sees by this whether it is still wanted. */
+export const KEEPER_LABEL = 'pen.keeper'
+
+export const keeperLabel = (): string => `${process.pid}:${startTimeOf(process.pid) ?? '0'}`
+
+/** The configuration of Docker's client would hand proxies on to the container. */
+const clientEnv = ({ name }: Engine): Record<string, string> =>
+  name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : {}
+const REMOVAL_MS = 10_000
+
+export class Container {
+  readonly name: string
+  readonly init: number
+  readonly #engine: Engine
+  readonly #startTime: string | undefined
+
+  private constructor(engine: Engine, name: string, init: number) {
+    this.#engine = engine
+    this.name = name
+    this.init = init
+    this.#startTime = startTimeOf(init)
+  }
+
+  /** It exists then, and its first program is pen's agent, which waits. */
+  static async run(
+    engine: Engine,
+    order: Omit<ContainerOrder, 'runtime'>,
+    runtimes: RuntimeChoice,
+    /** Another name, for when the first is in use. */
+    spare: string,
+  ): Promise<Container> {
+    const name = await runOnce(engine, order, runtimes, spare)
+    try {
+      return new Container(engine, name, await firstProcess(engine, name, order.pidFile))
+    } catch (error) {
+      await removeContainer(engine, name)
+      throw error
+    }
+  }
+
+  /** Everything in it goes with its first process. The number may belong to another by now. */
+  kill(): void {
+    if (!this.isAlive()) return
+    try {
+      process.kill(this.init, 'SIGKILL')
+    } catch {
+      // Gone in this very moment.
+    }
+  }
+
+  isAlive(): boolean {
+    return this.#startTime !== undefined && startTimeOf(this.init) === this.#startTime
+  }
+
+  /** By force, until nothing of it is left. */
+  async end(): Promise<void> {
+    const deadline = performance.now() + REMOVAL_MS
+    for (let wait = 1; this.isAlive() && performance.now() < deadline; wait = Math.min(20, wait * 2)) {
+      this.kill()
+      await Bun.sleep(wait)
+    }
+    await removeContainer(this.#engine, this.name)
+  }
+}
+
+async function runOnce(
+  engine: Engine,
+  order: Omit<ContainerOrder, 'runtime'>,
+  runtimes: RuntimeChoice,
+  spare: string,
+): Promise<string> {
+  let { name } = order
+  for (const runtime of runtimes.candidates) {
+    const attempt = () =>
+      tryEngine(engine, runArguments({ ...order, name, runtime }), { env: clientEnv(engine) })
+    let answer = await attempt()
+    if (answer.code !== 0 && /already in use/.test(reasonOf(answer))) {
+      // Of a pen that was killed, or of one that runs a command beside this one.
+      if ((await keeperOf(engine, name)) === 'gone') await removeContainer(engine, name)
+      else name = spare
+      answer = await attempt()
+    }
+    if (answer.code === 0) {
+      runtimes.worked(runtime)
+      return name
+    }
+    // What was made before it failed; --rm takes it away only where it ran.
+    await removeContainer(engine, name)
+    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer)) throw engineError(engine, answer)
+  }
+  throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
+}
+
+/** Only what pen itself left is ever removed: a container without its label is somebody else's. */
+async function keeperOf(engine: Engine, name: string): Promise<'gone' | 'other'> {
+  const format = `{{index .Config.Labels "${KEEPER_LABEL}"}}`
+  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
+  const [, pid, startTime] = /^(\d+):(\d+)$/.exec(stdout.trim()) ?? []
+  if (pid === undefined || startTime === undefined) return 'other'
+  return isAlive({ pid: Number(pid), startTime }) ? 'other' : 'gone'
+}
+
+async function firstProcess(engine: Engine, name: string, pidFile: string): Promise<number> {
+  const text =
+    engine.name === 'podman'
+      ? readFileSync(pidFile, 'utf8')
+      : await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', name])
+  const pid = Number(text.trim())
+  if (Number.isInteger(pid) && pid > 1) return pid
+  throw new PenError('BACKEND', {
+    what: 'the container ended as soon as it was started',
+    hint: '`pen doctor` tries the engine',
+  })
+}
+
+/** Done when the engine does not know it any more, whoever removed it. */
+export async function removeContainer(engine: Engine, name: string): Promise<void> {
+  const argv =
+    engine.name === 'podman' ? ['rm', '--force', '--time=0', '--ignore', name] : ['rm', '--force', name]
+  const deadline = performance.now() + REMOVAL_MS
+  for (let wait = 20; ; wait = Math.min(200, wait * 2)) {
+    const answer = await tryEngine(engine, argv)
+    if (answer.code === 0 || /no such container/i.test(reasonOf(answer))) return
+    if (performance.now() > deadline) throw engineError(engine, answer)
+    await Bun.sleep(wait)
+  }
+}

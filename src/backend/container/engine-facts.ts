@@ -1,0 +1,105 @@
+/** What an engine says of itself and of this machine. Asked once for each version of podman; a daemon is asked every time. */
+import { mkdirSync, statSync } from 'node:fs'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { PenError } from '../../base/error.ts'
+import { kernelRelease } from '../../base/kernel-release.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import type { CgroupLimit } from '../../limits/cgroup.ts'
+import { askEngine, type Engine } from './engine.ts'
+
+export interface EngineFacts {
+  readonly version: string
+  readonly rootless: boolean
+  /** The OCI runtime that it takes by itself. */
+  readonly runtime: string
+  readonly held: readonly CgroupLimit[]
+}
+
+const ANSWER_MS = 20_000
+
+export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
+  if (engine.name === 'docker' || cacheDir === undefined) return await ask(engine)
+  const file = `${cacheDir}/${engine.name}.json`
+  const key = keyOf(engine)
+  const known = remembered(file, key)
+  if (known !== undefined) return known
+  const facts = await ask(engine)
+  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
+  writeFileAtomically(file, JSON.stringify({ key, facts }))
+  return facts
+}
+
+/** Another program, another configuration or another boot: asked anew. */
+function keyOf({ program, env }: Engine): string {
+  const { mtimeMs, size } = statSync(program)
+  return JSON.stringify([program, mtimeMs, size, kernelRelease(), process.getuid?.(), Object.entries(env)])
+}
+
+/** The file is pen's own; a broken one is as good as none. */
+function remembered(file: string, key: string): EngineFacts | undefined {
+  try {
+    const bytes = readRegularFile(file, { maxBytes: 65_536, owner: 'self-or-root' })
+    const value = bytes && (JSON.parse(bytes.toString('utf8')) as { key?: string; facts?: EngineFacts })
+    return value?.key === key ? value.facts : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function ask(engine: Engine): Promise<EngineFacts> {
+  const text = await askEngine(engine, ['info', '--format', '{{json .}}'], { timeoutMs: ANSWER_MS })
+  try {
+    const info = JSON.parse(text) as Info
+    return engine.name === 'podman' ? ofPodman(info) : ofDocker(info)
+  } catch (cause) {
+    throw new PenError('BACKEND', {
+      what: `the answer of \`${engine.name} info\` could not be read`,
+      hint: `pen works with podman 4.3 and Docker 20.10, or newer`,
+      cause,
+    })
+  }
+}
+
+interface Info {
+  readonly [key: string]: unknown
+}
+
+const CONTROLLER: Readonly<Record<CgroupLimit, string>> = { memory: 'memory', pids: 'pids', cpus: 'cpu' }
+const LIMITS: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
+
+export function ofPodman(info: Info): EngineFacts {
+  const host = record(info['host'])
+  const given = list(host['cgroupControllers'])
+  return {
+    version: text(record(info['version'])['Version']),
+    rootless: record(host['security'])['rootless'] === true,
+    runtime: text(record(host['ociRuntime'])['name']),
+    held: LIMITS.filter(limit => given.includes(CONTROLLER[limit])),
+  }
+}
+
+const DOCKER_FLAG: Readonly<Record<CgroupLimit, string>> = {
+  memory: 'MemoryLimit',
+  pids: 'PidsLimit',
+  cpus: 'CpuCfsQuota',
+}
+
+export function ofDocker(info: Info): EngineFacts {
+  const errors = list(info['ServerErrors'])
+  if (errors.length > 0 || typeof info['ServerVersion'] !== 'string' || info['ServerVersion'] === '')
+    throw new Error(errors.map(String).join('; ') || 'no daemon')
+  return {
+    version: info['ServerVersion'],
+    rootless: list(info['SecurityOptions']).some(option => String(option).includes('name=rootless')),
+    runtime: text(info['DefaultRuntime']),
+    held: LIMITS.filter(limit => info[DOCKER_FLAG[limit]] === true),
+  }
+}
+
+function record(value: unknown): Info {
+  if (typeof value !== 'object' || value === null) throw new Error('not a record')
+  return value as Info
+}
+
+const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')

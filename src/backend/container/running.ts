@@ -1,0 +1,71 @@
+/** A container that waits to begin, as the keeper sees it. */
+import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
+import type { Container } from './container.ts'
+import type { AgentLink } from './link.ts'
+
+export interface WaitingContainer {
+  readonly container: Container
+  readonly mounts: LiveMounts
+  readonly undo: UndoStack
+  /** Whether its namespaces belong to a user namespace of its own. */
+  readonly userNamespace: boolean
+  /** Sets the agent up: from then on it takes orders. */
+  readonly connect: () => AgentLink
+}
+
+const LOOK_MS = 100
+
+export function runningContainer(waiting: WaitingContainer): Running {
+  const { container, undo } = waiting
+  const executions = new Set<Execution>()
+  let link: AgentLink | undefined
+  let failure: unknown
+  let killed = false
+  const over = Promise.withResolvers<void>()
+  // Before it has begun nothing else tells that it is gone.
+  const timer = setInterval(() => container.isAlive() || over.resolve(), LOOK_MS)
+  const kill = (): void => {
+    killed = true
+    container.kill()
+    over.resolve()
+  }
+  const ended = over.promise.then(async (): Promise<Ending> => {
+    clearInterval(timer)
+    try {
+      await container.end()
+    } finally {
+      link?.close()
+      await undo.unwind()
+    }
+    if (failure !== undefined) throw failure
+    return killed ? { kind: 'killed' } : { kind: 'exit', code: 0 }
+  })
+  ended.catch(() => undefined)
+  return {
+    begin: () => {
+      link = waiting.connect()
+      void link.closed.then(over.resolve, over.resolve)
+      link.ready.catch((error: unknown) => {
+        if (!killed) failure ??= error
+        over.resolve()
+      })
+    },
+    exec: (order, output) => {
+      if (link === undefined) throw new PenError('INTERNAL', { what: 'the container has not begun' })
+      const execution = link.exec(order, output)
+      executions.add(execution)
+      void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)
+      return execution
+    },
+    namespace: { pid: container.init, userNamespace: waiting.userNamespace },
+    ended,
+    initPid: () => container.init,
+    kill,
+    signal: name => {
+      for (const execution of executions) execution.signal(name)
+    },
+    mounts: waiting.mounts,
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Which OCI runtime starts a container: the policy's, else the engine's own, else the first that works. Some refuse a machine
+ * (its layout of cgroups, its kernel) that others take: found by trying, and remembered for the next start.
+ */
+import { mkdirSync } from 'node:fs'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { findTool } from '../../base/find-tool.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import type { Captured } from '../../base/spawn.ts'
+import type { EngineFacts } from './engine-facts.ts'
+
+const OTHERS = ['crun', 'runc'] as const
+
+export interface RuntimeChoice {
+  /** In the order of trying; undefined is the engine's own. */
+  readonly candidates: readonly (string | undefined)[]
+  worked(runtime: string | undefined): void
+}
+
+export function chooseRuntime(
+  named: string | 'default',
+  facts: EngineFacts,
+  engine: 'podman' | 'docker',
+  cacheDir: string,
+): RuntimeChoice {
+  // A daemon has the runtimes that it was configured with; only podman takes any.
+  if (named !== 'default' || engine === 'docker')
+    return { candidates: [named === 'default' ? undefined : named], worked: () => undefined }
+  const file = `${cacheDir}/runtime`
+  const key = `${facts.version} ${facts.runtime} `
+  const known = recall(file)
+  const first = known?.startsWith(key) ? known.slice(key.length) : facts.runtime
+  const rest = [facts.runtime, ...OTHERS].filter(name => name !== first && findTool(name) !== undefined)
+  const flag = (name: string) => (name === facts.runtime ? undefined : name)
+  return {
+    candidates: [...new Set([first, ...rest])].map(flag),
+    worked: runtime => {
+      const name = runtime ?? facts.runtime
+      if (name === first && (known !== undefined || name === facts.runtime)) return
+      mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
+      writeFileAtomically(file, `${key}${name}`)
+    },
+  }
+}
+
+/** The runtime refused, not the engine: another may do better. */
+export const blamesRuntime = ({ stderr }: Captured): boolean =>
+  /OCI runtime|\b(crun|runc|runsc)\b/.test(stderr.trim().split('\n').at(-1) ?? '')
+
+function recall(file: string): string | undefined {
+  try {
+    return readRegularFile(file, { maxBytes: 256, owner: 'self-or-root' })?.toString('utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * A plan becomes a container whose only program is pen's agent. It runs on the host's own loader and waits for its setup, so that
+ * nothing of the image has run when `start` returns: mounts are verified, places held, and the door can be opened.
+ */
+import { existsSync, lstatSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { UndoStack } from '../../base/undo.ts'
+import type { CgroupLimit } from '../../limits/cgroup.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { SANDBOX_HOME } from '../../policy/profile.ts'
+import { AGENT_MODE, AGENT_NOTHING, AGENT_SOCKET } from '../../wire/places.ts'
+import type { Running, StartOptions } from '../backend.ts'
+import { NamespaceMounts } from '../mounts/live-mounts.ts'
+import { seccompFilter } from '../seccomp/filter.ts'
+import { withUser } from './accounts.ts'
+import type { ContainerOrder } from './arguments.ts'
+import { Container, KEEPER_LABEL, keeperLabel } from './container.ts'
+import type { Engine } from './engine.ts'
+import type { EngineFacts } from './engine-facts.ts'
+import { hardLimits } from './hard-limits.ts'
+import { putInPlace } from './in-place.ts'
+import { makeInside } from './inside-directory.ts'
+import { AgentLink, listenForAgent } from './link.ts'
+import { agentProgram } from './loader.ts'
+import { ownedTrees } from './owned-trees.ts'
+import { type PlanMounts, planMounts } from './plan-mounts.ts'
+import { runningContainer } from './running.ts'
+import { chooseRuntime } from './runtimes.ts'
+
+export interface Machine {
+  readonly engine: Engine
+  readonly facts: EngineFacts
+  /** As the policy names it. */
+  readonly runtime: string | 'default'
+}
+
+export async function startContainer(
+  { engine, facts, runtime }: Machine,
+  plan: Plan,
+  options: StartOptions,
+): Promise<Running> {
+  const { image, sandbox } = options
+  if (image === undefined)
+    throw new PenError('INTERNAL', { what: 'a container was started without an image' })
+  refuseRoot(plan)
+  const undo = new UndoStack()
+  try {
+    const program = await agentProgram(agentBinary())
+    const mounts = planMounts(plan)
+    const inside = makeInside({
+      stateDir: sandbox.stateDir,
+      run: sandbox.run,
+      program: program.binds,
+      files: filesOver(plan, mounts, image),
+    })
+    undo.push('inside directory', () => inside.remove())
+    const agent = await listenForAgent(inside.socket)
+    undo.push('agent socket', () => agent.close())
+    const order: Omit<ContainerOrder, 'runtime'> = {
+      engine: engine.name,
+      rootless: facts.rootless,
+      name: `pen-${sandbox.id}`,
+      image: image.id,
+      hostname: plan.hostname,
+      labels: { pen: '1', 'pen.sandbox': sandbox.id, 'pen.run': sandbox.run, [KEEPER_LABEL]: keeperLabel() },
+      user: plan.user,
+      network: plan.network.kind === 'bridge' ? 'bridge' : 'none',
+      ...boundsOf(plan, facts),
+      scratch: mounts.scratch,
+      binds: [...mounts.binds, ...inside.binds],
+      env: { AGENT_IN_SANDBOX: '1', LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '' },
+      pidFile: inside.pidFile,
+      selinux: existsSync('/sys/fs/selinux/enforce'),
+      argv: [...program.words, AGENT_MODE, `unix:${AGENT_SOCKET}`],
+    }
+    const trees = plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo)
+    const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
+    const container = await Container.run(engine, order, runtimes, `${order.name}-${sandbox.run}`)
+    const disarm = undo.push('container', async () => await container.end())
+    const live = new NamespaceMounts(() => container.init, { nothing: AGENT_NOTHING, ids: 'many' })
+    undo.push('mounts', () => live.close())
+    await putInPlace({ init: container.init, mounts: live, plan: mounts, user: plan.user, trees })
+    const socket = await agent.connected
+    disarm()
+    return runningContainer({
+      container,
+      mounts: live,
+      undo,
+      userNamespace: facts.rootless,
+      connect: () =>
+        new AgentLink(socket, {
+          user: plan.user,
+          home: SANDBOX_HOME,
+          env: plan.env.map(({ name, value }) => ({ name, value })),
+          seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
+          emptyBounding: true,
+        }),
+    })
+  } catch (error) {
+    await undo.unwind()
+    throw error
+  }
+}
+
+/** The inner mode is pen's own binary: a pen that runs from source has none. */
+function agentBinary(): string {
+  if (import.meta.path.startsWith('/$bunfs/')) return process.execPath
+  throw new PenError('BACKEND', {
+    what: 'containers need the compiled pen: its binary is what runs inside',
+    hint: 'build it: ./pen version',
+  })
+}
+
+/** The agent alone is uid 0 of the container, and commands that were it could take it over. */
+function refuseRoot({ user }: Plan): void {
+  if (user.uid === 0 || user.gid === 0)
+    throw new PenError('CONFIG_VALUE', {
+      what: 'no command may be root, not even of a container',
+      hint: 'name another user: "user": "1000:1000"',
+    })
+}
+
+function filesOver(
+  plan: Plan,
+  { files }: PlanMounts,
+  image: NonNullable<StartOptions['image']>,
+): { readonly at: string; readonly text: string }[] {
+  return files.flatMap(({ at, text }) => {
+    // The engine's own network has name servers of its own.
+    if (at === '/etc/resolv.conf' && plan.network.kind === 'bridge') return []
+    if (at === '/etc/passwd') return [{ at, text: withUser(image.passwd, text) }]
+    if (at === '/etc/group') return [{ at, text: withUser(image.group, text) }]
+    return [{ at, text }]
+  })
+}
+
+/** Tasks of the container that are pen's own: the init, and the threads of the agent. */
+const OWN_TASKS = 32
+
+function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits' | 'ulimits'> {
+  const { memory, pids, cpus, files } = plan.limits
+  const hard = hardLimits()
+  const holds = (limit: CgroupLimit): boolean => facts.held.includes(limit)
+  return {
+    limits: {
+      ...(holds('memory') && { memory }),
+      ...(holds('pids') && { pids: pids + OWN_TASKS }),
+      ...(holds('cpus') && { cpus: Math.min(cpus, navigator.hardwareConcurrency) }),
+    },
+    ulimits: {
+      nofile: Math.min(files, hard.nofile),
+      // In a user namespace of its own only the container's processes count; elsewhere all of that uid's do.
+      nproc: Math.min(facts.rootless && !holds('pids') ? pids + OWN_TASKS : MOST_PROCESSES, hard.nproc),
+      // See `leaveNoCore`: one byte is less than none.
+      core: Math.min(1, hard.core),
+    },
+  }
+}
+
+/** More is refused where podman has lowered its own to what the kernel can count. */
+const MOST_PROCESSES = 32_768
+
+function treesOf(plan: Plan, { binds }: PlanMounts, undo: UndoStack) {
+  const { uid, gid } = lstatSync(plan.workspace)
+  return ownedTrees(binds, { uid, gid }, plan.user, undo)
+}
