@@ -66,7 +66,7 @@ export const verb = defineVerb({
       return showPlan(prepared, flags.json, terminal)
     }
     const { leaveInstructions } = await import('../sandbox/instructions.ts')
-    leaveInstructions(PRESETS[preset].volumes, prepared)
+    leaveInstructions(PRESETS[preset], prepared)
     const { launch } = await import('../sandbox/launch.ts')
     return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
   },

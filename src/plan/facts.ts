@@ -70,5 +70,7 @@ export interface HostFacts {
   /** Directories of the host user's PATH that lie in what the sandbox sees. */
   readonly path: readonly string[]
   readonly volumes: HostPath
+  /** What agents are told, and where it lies in pen's own state; named by its content. */
+  readonly note?: { readonly text: string; readonly file: HostPath }
   readonly tools: ToolFacts
 }

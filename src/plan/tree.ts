@@ -9,6 +9,7 @@ import { depth, type GuestPath, type HostPath, isWithin } from '../policy/path.t
 import type { Policy } from '../policy/policy.ts'
 import { SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
+import { noteSteps } from './agent-note.ts'
 import { USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
@@ -115,9 +116,13 @@ export function buildTree(
     if (readable(policy, facts, path))
       bind('pin', path, writable(policy, facts, path) ? 'rw' : 'ro', 'holds a protected or denied place')
 
+  const system = image ? [] : systemSteps(facts)
+  const others = [...system, ...placed.map(({ step }) => step)]
+  for (const step of noteSteps(facts, policy.workspace, others, image)) place('scratch', step)
+
   return {
     steps: [
-      ...(image ? [] : systemSteps(facts)),
+      ...system,
       ...accountSteps(facts, identity),
       ...tools.steps,
       ...inOrder(placed),

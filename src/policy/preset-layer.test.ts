@@ -31,7 +31,9 @@ describe('presets', () => {
     for (const isSet of [everything, nothing]) {
       const { settings } = parse(openPreset(name, isSet).document)
       expect(settings.mounts?.items.every(({ rule }) => rule.kind === 'volume')).toBe(true)
-      expect(Object.values(settings).some(setting => 'clear' in setting && setting.clear === true)).toBe(false)
+      expect(Object.values(settings).some(setting => 'clear' in setting && setting.clear === true)).toBe(
+        false,
+      )
     }
   })
 

@@ -4,7 +4,7 @@
  * the host are passed on by name, only those that are set.
  */
 import type { GroupHost, GroupName } from './groups.ts'
-import { SANDBOX_HOME } from './profile.ts'
+import { NOTE_PLACE, SANDBOX_HOME } from './profile.ts'
 
 /** Whose models an agent talks to. */
 export interface Provider {
@@ -37,6 +37,8 @@ export interface AgentPreset {
   /** An address in one of these is passed on and not opened: a person must allow it. */
   readonly addresses: readonly string[]
   readonly sets: Readonly<Record<string, string>>
+  /** It reads instructions in the directories above the project too. */
+  readonly readsAbove: boolean
   readonly install: string
 }
 
@@ -48,9 +50,6 @@ const BY_KEY: readonly Provider[] = [
   { group: 'openai', keys: ['OPENAI_API_KEY'], always: false },
   { group: 'google-ai', keys: ['GEMINI_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'], always: false },
 ]
-
-/** Where pen's own note for agents stands: see `plan/agent-note.ts`. */
-export const NOTE_PLACE = `${SANDBOX_HOME}/AGENTS.md`
 
 export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   'claude-code': {
@@ -82,6 +81,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
     },
+    readsAbove: true,
     install: 'npm install --global @anthropic-ai/claude-code',
   },
   codex: {
@@ -101,6 +101,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     passes: [],
     addresses: ['OPENAI_BASE_URL'],
     sets: { CODEX_HOME: `${SANDBOX_HOME}/.codex` },
+    readsAbove: false,
     install: 'npm install --global @openai/codex',
   },
   gemini: {
@@ -121,6 +122,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     addresses: ['GOOGLE_GEMINI_BASE_URL'],
     // There is no browser inside: it prints the address to open.
     sets: { NO_BROWSER: 'true' },
+    readsAbove: false,
     install: 'npm install --global @google/gemini-cli',
   },
   opencode: {
@@ -145,6 +147,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     passes: [],
     addresses: [],
     sets: { OPENCODE_DISABLE_AUTOUPDATE: 'true' },
+    readsAbove: false,
     install: 'npm install --global opencode-ai',
   },
   aider: {
@@ -162,6 +165,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
       AIDER_ANALYTICS_DISABLE: 'true',
       AIDER_CHECK_UPDATE: 'false',
     },
+    readsAbove: false,
     install: 'uv tool install aider-chat',
   },
 }

@@ -43,6 +43,8 @@ const ROOMY: ProfileLimits = {
 /** The volume that keeps package caches between runs. It is the sandbox's alone: no host program reads it. */
 export const CACHE_VOLUME = 'cache'
 export const SANDBOX_HOME = '/home/agent'
+/** Where what pen tells agents stands: see `plan/agent-note.ts`. */
+export const NOTE_PLACE = `${SANDBOX_HOME}/AGENTS.md`
 
 export function profileLayer(name: ProfileName, world: PathWorld): Layer {
   const source: Source = { layer: `profile ${name}`, place: undefined }

@@ -1,18 +1,42 @@
-/**
- * An agent with a directory of its own reads its standing instructions there, and that directory is a volume. A link in it
- * leads to the note that pen puts into every sandbox.
- */
-import { mkdirSync, symlinkSync } from 'node:fs'
+/** What agents are told, put where a sandbox can show it: in pen's own state, and in the volumes of the agents. */
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
-import { NOTE_PLACE, type PresetVolume } from '../policy/presets.ts'
+import type { HostFacts } from '../plan/facts.ts'
+import type { AgentPreset } from '../policy/presets.ts'
+import { NOTE_PLACE } from '../policy/profile.ts'
 import type { Prepared } from './prepare.ts'
 
+/** Longer than any run: nobody shows such an old one any more. */
+const LIFE = 30 * 24 * 3_600_000
+
+/** Most runs find it there: its name is its content's. */
+export function leaveNote({ note }: Pick<HostFacts, 'note'>): void {
+  if (note === undefined || existsSync(note.file)) return
+  const directory = dirname(note.file)
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    writeFileAtomically(note.file, note.text, { mode: 0o644 })
+    for (const name of readdirSync(directory)) {
+      const made = lstatSync(`${directory}/${name}`, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()
+      if (Date.now() - made > LIFE) rmSync(`${directory}/${name}`, { force: true })
+    }
+  } catch (error) {
+    throw cannot('the note for agents could not be written', directory, error)
+  }
+}
+
 /**
- * What is in a volume was written by the sandbox: hostile. A link is made in its top directory, which no sandbox can
+ * An agent with a directory of its own reads its standing instructions there, and that directory is a volume: a link in it
+ * leads to the note. What is in a volume was written by the sandbox: hostile. A link is made in its top directory, which no sandbox can
  * replace, and making one follows nothing; whatever has the name already stays, be it the agent's own or the user's.
  */
-export function leaveInstructions(volumes: readonly PresetVolume[], { facts, plan }: Prepared): void {
+export function leaveInstructions({ volumes, readsAbove }: AgentPreset, { facts, plan }: Prepared): void {
   for (const { volume, at, instructions } of volumes) {
+    // It has read them before it comes to its own directory.
+    if (readsAbove && plan.steps.some(step => step.at === `${dirname(plan.workspace)}/${instructions}`))
+      continue
     const from = `${facts.volumes}/${volume}`
     // The user's own mount may stand in the volume's place.
     const isShown = plan.steps.some(step => step.op === 'bind' && step.at === at && step.from === from)
@@ -22,12 +46,15 @@ export function leaveInstructions(volumes: readonly PresetVolume[], { facts, pla
       symlinkSync(NOTE_PLACE, `${from}/${instructions}`)
     } catch (error) {
       if (errnoOf(error) === 'EEXIST') continue
-      throw new PenError('STATE', {
-        what: `a volume could not be prepared (${errnoOf(error) ?? 'unknown error'})`,
-        at: from,
-        hint: 'check that it may be written and that the disk is not full',
-        cause: error,
-      })
+      throw cannot('a volume could not be prepared', from, error)
     }
   }
 }
+
+const cannot = (what: string, at: string, cause: unknown): PenError =>
+  new PenError('STATE', {
+    what: `${what} (${errnoOf(cause) ?? 'unknown error'})`,
+    at,
+    hint: 'check that it may be written and that the disk is not full',
+    cause,
+  })

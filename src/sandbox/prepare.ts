@@ -12,6 +12,7 @@ import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
+import { leaveNote } from './instructions.ts'
 import { liveState } from './live-files.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
 
@@ -62,6 +63,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   if (options.toRun) backend.warm?.()
   const capabilities = await backend.probe(`${project.world.state}/cache`)
   const facts = surveyHost(loaded.policy, project, options.env)
+  if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
   return {

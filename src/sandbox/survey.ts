@@ -7,7 +7,9 @@ import { dirname } from 'node:path'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
+import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
+import { agentNote } from '../plan/agent-note.ts'
 import { PASSED_ON } from '../plan/environment.ts'
 import type { HostFacts, SystemEntry } from '../plan/facts.ts'
 import { HOME_TOOLCHAINS, SYSTEM_CONFIG, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
@@ -63,6 +65,7 @@ export function surveyHost(
     shell: chooseShell(policy),
     path,
     volumes: `${project.stateDir}/volumes` as HostPath,
+    note: noteFor(policy, project.stateDir),
     tools: surveyTools(policy, system, path),
   }
 }
@@ -77,6 +80,11 @@ function chooseShell({ tools }: Policy): GuestPath {
     first ??= shell
   }
   return (first ?? '/bin/sh') as GuestPath
+}
+
+function noteFor(policy: Policy, stateDir: string): NonNullable<HostFacts['note']> {
+  const text = agentNote(policy)
+  return { text, file: `${stateDir}/notes/${sha256(text).slice(0, 16)}.md` as HostPath }
 }
 
 /** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */

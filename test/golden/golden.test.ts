@@ -83,6 +83,7 @@ function normalise(text: string, project: TemporaryProject): string {
     .replaceAll(project.workspace, '<project>')
     .replaceAll(/project-[0-9a-f]{16}/g, '<id>')
     .replaceAll(project.home, '<home>')
+    .replaceAll(/notes\/[0-9a-f]{16}/g, 'notes/<digest>')
     .split('\n')
     .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +(no-limit-|refusals-unrecorded)/.test(line))
     .map(line =>

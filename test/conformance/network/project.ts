@@ -154,9 +154,15 @@ export class Project {
 
   /** What another command of pen says, on the host. */
   pen(...args: string[]): string {
+    return this.command(args).stdout
+  }
+
+  /** Another command of pen, on the host, to its end. */
+  command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const words = [...this.#world.on('host', this.#user), 'env', '-C', this.workspace, `HOME=${this.home}`]
-    const [program = '', ...rest] = [...words, this.#world.pen, ...args]
-    return spawnSync(program, rest, { encoding: 'utf8' }).stdout
+    const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+    const [program = '', ...rest] = [...words, ...set, this.#world.pen, ...args]
+    return spawnSync(program, rest, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 })
   }
 
   /** All records of all runs, in order. */

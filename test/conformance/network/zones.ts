@@ -1,4 +1,6 @@
 /** What the hostile name server outside answers. Each name is one way to turn an allowed name into something else. */
+import { GROUPS } from '../../../src/policy/groups.ts'
+import { PRESETS } from '../../../src/policy/presets.ts'
 import type { Zone } from '../../gateway/dns-server.ts'
 
 export const UP = '198.51.100.10'
@@ -55,6 +57,13 @@ export const BROKEN: Readonly<Record<string, Zone>> = {
   'absent.test': { lie: 'nxdomain' },
 }
 
+/** The hosts that pen ships: outside, all of them are ours. */
+function namedInGroups(): Readonly<Record<string, Zone>> {
+  const presets = Object.values(PRESETS).flatMap(({ hosts }) => hosts)
+  const hosts = [...Object.values(GROUPS).flatMap(group => group.hosts ?? []), ...presets]
+  return Object.fromEntries(hosts.map(({ rule }) => [rule.replace(/:\d+$/, ''), { a: [UP] }]))
+}
+
 /** Two questions for each look-up: one for each family of addresses. */
 let turn = 0
 
@@ -62,6 +71,11 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   ...LOCAL_PLACES,
   ...BROKEN,
   'allowed.test': { a: [UP] },
+  // What the pages of the documentation name.
+  'example.com': { a: [UP] },
+  'registry.example.com': { a: [UP] },
+  'api.example.com': { a: [UP] },
+  ...namedInGroups(),
   'git.allowed.test': { a: [UP] },
   'six.test': { aaaa: [UP6] },
   'both.test': { a: [UP], aaaa: [UP6] },

@@ -1,0 +1,96 @@
+/**
+ * What an agent is told about the place it is in, made from the policy. It stands where agents look for instructions, in
+ * directories that only the sandbox has: never in the project, and never over a file that somebody mounted.
+ */
+import { printable } from '../base/printable.ts'
+import { showDeny } from '../policy/decide-file.ts'
+import { printRule } from '../policy/net-rule.ts'
+import { type GuestPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { NOTE_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
+import type { HostFacts } from './facts.ts'
+import type { Step } from './plan.ts'
+
+const MOST = 40
+const LONGEST = 200
+
+/** Bounded, and without a secret: names of hosts and paths, no values. */
+export function agentNote(policy: Policy): string {
+  const { files, network, mounts } = policy
+  const write = files.write.map(({ rule }) => rule.path as string)
+  const read = files.read.map(({ rule }) => rule.path as string).filter(path => !write.includes(path))
+  const volumes = mounts.flatMap(({ rule }) => (rule.kind === 'volume' ? [rule.at as string] : []))
+  const isOff = network.offline || network.mode === 'none'
+  const hosts = isOff ? [] : network.allow.map(({ rule }) => printRule(rule))
+  return `# You are in a sandbox
+
+pen runs this program in a sandbox. A policy on the host decides what is open, and nothing in here can change it.
+
+- You may write: ${list(write)}. Also ${list([SANDBOX_HOME, '/tmp'])}, which are gone when the sandbox ends${volumes.length === 0 ? '' : `, but for ${list(volumes)}`}.
+- You may read: ${read.length === 0 ? '' : `${list(read)}, and `}the programs of the system. The user's home and other projects are not here.
+- Hidden, though their names may show: ${list(files.deny.map(({ rule }) => showDeny(rule)))}.
+- Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`.
+- Network: ${isOff ? 'none. No host can be reached, and no rule can change that while this runs.' : `${list(hosts)}. Every other host and port is refused.`}
+
+## When something is refused
+
+A refused connection ends at once: HTTP with status 403 and the header \`x-pen-denied\`, TLS with \`access_denied\`, others with a reset.
+Another port, mirror, proxy or address will be refused too, so do not look for a way around. Say what you need and why, and ask the user to run, outside:
+
+    pen allow HOST:PORT     # takes effect here within a second
+    pen logs                # what was refused, and what would allow it
+
+For a file outside the project: \`pen run --read PATH\` or \`--write PATH\`, at the next start. \`pen\` itself refuses to work in here.
+This text tells what was open at the start; it may be more, or less, by now.
+`
+}
+
+/** Paths and patterns may hold anything: they stand as code, and cannot end it. */
+function list(items: readonly string[]): string {
+  if (items.length === 0) return 'nothing'
+  const shown = items.slice(0, MOST).map(item => `\`${printable(item, LONGEST).replaceAll('`', '\\x60')}\``)
+  return [...shown, ...(items.length > MOST ? [`${items.length - MOST} more`] : [])].join(', ')
+}
+
+/** What each agent calls the instructions that hold everywhere, below its home. */
+const IN_HOME = ['CLAUDE.md', '.codex/AGENTS.md', '.gemini/GEMINI.md', '.config/opencode/AGENTS.md']
+const ABOVE = ['AGENTS.md', 'CLAUDE.md']
+
+/** The note, and links to it. `others` are the steps that stand already: where they show something, the note is not put. */
+export function noteSteps(
+  { note }: Pick<HostFacts, 'note'>,
+  workspace: string,
+  others: readonly Step[],
+  image: boolean,
+): Step[] {
+  if (note === undefined) return []
+  const above = parent(workspace)
+  const fits = (place: string): boolean => isPrivate(parent(place), others)
+  // Claude Code reads such files in every directory above the project but the root.
+  const isAbove = above !== '/' && fits(`${above}/CLAUDE.md`)
+  const places = [
+    ...(isAbove ? ABOVE.map(name => `${above}/${name}`) : [`${SANDBOX_HOME}/.claude/CLAUDE.md`]),
+    ...IN_HOME.map(name => `${SANDBOX_HOME}/${name}`),
+  ]
+  const links = [...new Set(places)].filter(place => place !== NOTE_PLACE && fits(place))
+  if (!fits(NOTE_PLACE)) return []
+  const at = NOTE_PLACE as GuestPath
+  // An engine mounts files one by one, and makes no links.
+  if (image)
+    return [at, ...links].map(place => ({ op: 'file', at: place as GuestPath, text: note.text }) as const)
+  return [
+    { op: 'bind', from: note.file, at, mode: 'ro', why: 'what agents are told' },
+    ...links.map(place => ({ op: 'link', at: place as GuestPath, to: NOTE_PLACE }) as const),
+  ]
+}
+
+/** Whether a directory is the sandbox's own: nothing of the host's is shown there. */
+function isPrivate(directory: string, steps: readonly Step[]): boolean {
+  let innermost: Step | undefined
+  for (const step of steps)
+    if (step.op !== 'seal' && isWithin(directory, step.at) && step.at.length >= (innermost?.at.length ?? 0))
+      innermost = step
+  return innermost === undefined || innermost.op === 'tmpfs'
+}
+
+const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'

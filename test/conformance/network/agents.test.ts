@@ -1,0 +1,137 @@
+/**
+ * Every preset, with a program in the agent's place that does what the agent does: reads its keys and instructions, keeps
+ * its sign-in in its directory, and talks to the hosts of its models.
+ */
+import { expect } from 'bun:test'
+import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { GROUPS } from '../../../src/policy/groups.ts'
+import { PRESETS, type PresetName } from '../../../src/policy/presets.ts'
+import type { Project } from './project.ts'
+import { forEachKind } from './world.ts'
+
+const CANARY = 'canary-of-the-host'
+
+const FAKE = `#!/bin/sh
+for place in $PLACES; do
+  echo "kept $(cat $place/sign-in 2>/dev/null || echo nothing)"
+  echo "signed in" > $place/sign-in
+done
+for file in $READS; do grep -q "You are in a sandbox" $file && echo "told by $file"; done
+[ "$(printenv "$KEY_NAME")" = "$KEY_VALUE" ] && echo "has its key"
+echo "other secret: \${AWS_SECRET_ACCESS_KEY-none}"
+cat $HOST_HOME/.credentials 2>/dev/null
+for url in $HOSTS https://evil.test/; do curl -sSk -o /dev/null -w "$url %{http_code}\\n" $url 2>/dev/null; done
+echo "asked: $*"
+`
+
+/** The agent's program, in a directory that the user shows to the sandbox. */
+function install(project: Project, name: PresetName): string {
+  const bin = join(project.root, 'bin')
+  mkdirSync(bin)
+  chmodSync(bin, 0o755)
+  const [program] = PRESETS[name].command
+  writeFileSync(join(bin, program), FAKE)
+  chmodSync(join(bin, program), 0o755)
+  writeFileSync(join(project.home, '.credentials'), CANARY, { mode: 0o644 })
+  return bin
+}
+
+function start(project: Project, name: PresetName, bin: string, ...rest: string[]) {
+  const { providers, hosts, volumes, readsAbove } = PRESETS[name]
+  const [provider] = providers
+  const key = provider?.keys[0] ?? ''
+  const rules = [...((provider && GROUPS[provider.group].hosts) ?? []), ...hosts].map(({ rule }) => rule)
+  const above = readsAbove ? [`${project.workspace}/../CLAUDE.md`] : []
+  const own = readsAbove
+    ? []
+    : volumes.flatMap(({ at, instructions }) => (instructions ? [`${at}/${instructions}`] : []))
+  const set = {
+    PATH: `${bin}:/usr/bin:/bin`,
+    PLACES: volumes.map(({ at }) => at).join(' '),
+    READS: [...above, ...own, '/home/agent/AGENTS.md'].join(' '),
+    HOSTS: rules.map(rule => `https://${rule.replace(/:443$/, '/')}`).join(' '),
+    HOST_HOME: project.home,
+    KEY_NAME: key,
+    KEY_VALUE: `${CANARY}-key`,
+  }
+  const ran = project.command(
+    [
+      'agent',
+      name,
+      ...['--read', bin],
+      ...Object.entries(set).flatMap(([variable, value]) => ['--env', `${variable}=${value}`]),
+      ...rest,
+    ],
+    { [key]: `${CANARY}-key`, AWS_SECRET_ACCESS_KEY: CANARY },
+  )
+  return { ...ran, key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules }
+}
+
+for (const name of Object.keys(PRESETS) as PresetName[])
+  forEachKind(
+    `P15 ${name} gets its keys, hosts, instructions and a sign-in that stays, and nothing else of the host's`,
+    async (world, project) => {
+      const heard = world.listen()
+      const bin = install(project, name)
+      const first = start(project, name, bin, '--', '--model', 'x')
+      const lines = first.stdout.split('\n')
+      expect({ status: first.status, err: first.status === 0 ? '' : first.stderr }).toEqual({
+        status: 0,
+        err: '',
+      })
+      const volumes = PRESETS[name].volumes
+      expect(lines.filter(line => line.startsWith('kept'))).toEqual(volumes.map(() => 'kept nothing'))
+      expect(lines.filter(line => line.startsWith('told'))).toEqual(
+        first.reads.map(file => `told by ${file}`),
+      )
+      expect(lines).toContain('has its key')
+      expect(lines).toContain('other secret: none')
+      expect(lines).toContain('asked: --model x')
+      expect(lines.filter(line => line.startsWith('https:'))).toEqual([
+        ...first.urls.map(url => `${url} 200`),
+        'https://evil.test/ 000',
+      ])
+      const reached = heard.requests.map(line => line.split(' ')[4])
+      expect([...new Set(reached)].sort()).toEqual(first.hosts.map(rule => rule.replace(/:443$/, '')).sort())
+      expect(heard.names).not.toContain('evil.test')
+      expect(first.stdout).not.toContain(CANARY)
+      expect(first.stderr).toContain(`passes on ${first.key}`)
+
+      const second = start(project, name, bin)
+      expect(second.stdout.split('\n').filter(line => line.startsWith('kept'))).toEqual(
+        volumes.map(() => 'kept signed in'),
+      )
+      const shown = start(project, name, bin, '--dry-run-policy', '--json')
+      expect(shown.status).toBe(0)
+      const told = [
+        first.stderr,
+        second.stderr,
+        shown.stdout,
+        shown.stderr,
+        JSON.stringify(project.audit()),
+      ].join()
+      expect(told).not.toContain(CANARY)
+    },
+  )
+
+forEachKind(
+  'P15 an agent that is not there is told with its cure, and nothing was started',
+  async (_, project) => {
+    const { status, stderr } = project.command(['agent', 'codex', '--env', 'PATH=/nowhere'])
+    expect(status).toBe(125)
+    expect(stderr).toContain('npm install --global @openai/codex')
+    expect(project.audit()).toEqual([])
+  },
+)
+
+forEachKind('P16 what the sandbox put into a volume is neither followed nor replaced', async (_, project) => {
+  const bin = install(project, 'codex')
+  start(project, 'codex', bin)
+  const file = join(project.stateDir, 'volumes/codex/AGENTS.md')
+  expect(lstatSync(file).isSymbolicLink()).toBe(true)
+  writeFileSync(join(bin, 'codex'), '#!/bin/sh\nrm ~/.codex/AGENTS.md; echo mine > ~/.codex/AGENTS.md\n')
+  start(project, 'codex', bin)
+  start(project, 'codex', bin)
+  expect(readFileSync(file, 'utf8')).toBe('mine\n')
+})
