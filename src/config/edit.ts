@@ -71,7 +71,7 @@ export const readLive = (file: string): Buffer | undefined =>
 export const isSame = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
-function makeStateDirectory(dir: string): void {
+export function makeStateDirectory(dir: string): void {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (error) {

@@ -8,3 +8,5 @@ export const AGENT_SOCKET = `${INSIDE}/agent`
 export const AGENT_NOTHING = `${INSIDE}/nothing`
 /** The word after `pen`. */
 export const AGENT_MODE = '__agent'
+/** Where the file broker listens, inside every sandbox. */
+export const BROKER_SOCKET = `${INSIDE}/broker`

@@ -1,0 +1,24 @@
+import { MAX_PATH } from '../wire/broker-messages.ts'
+import { Refusal } from './refusal.ts'
+
+const MAX_NAME = 255
+
+/**
+ * A path as the sandbox wrote it. There is one spelling for each place: whatever would have to be resolved, or could be read in
+ * two ways, is refused before anything is asked of the disk.
+ */
+export function requestedPath(text: string): string {
+  const names = text.split('/')
+  const isPlain =
+    text.startsWith('/') &&
+    text.length > 1 &&
+    Buffer.byteLength(text) < MAX_PATH &&
+    text.isWellFormed() &&
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this pattern refuses
+    !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text) &&
+    names
+      .slice(1)
+      .every(name => name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= MAX_NAME)
+  if (!isPlain) throw new Refusal('bad-path')
+  return text
+}
