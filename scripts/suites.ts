@@ -34,5 +34,6 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },
   { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
   { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 600 },
+  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300 },
   { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300 },
 ]

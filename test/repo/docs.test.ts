@@ -12,6 +12,36 @@ const LINK = /\]\((?!https?:|mailto:|#)([^)#\s]+)/g
 /** In code spans and blocks: `pen run …`, `./pen version`. */
 const COMMAND = /(?:^|[`$ ])(?:\.\/)?pen ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/g
 
+/** What stands in code: lines of blocks, and spans. */
+function codeOf(page: string): string[] {
+  let fenced = false
+  return read(page)
+    .split('\n')
+    .flatMap(line => {
+      if (line.startsWith('```')) fenced = !fenced
+      return fenced ? [line] : [...line.matchAll(/`([^`]+)`/g)].map(([, span]) => span ?? '')
+    })
+}
+
+/** Flags that a page gives to a verb which does not have them. What follows `--` or a pipe is another program's. */
+async function unknownFlags(page: string): Promise<string[]> {
+  const found: string[] = []
+  for (const code of codeOf(page)) {
+    const [, words] = /^(?:\$ )?(?:\.\/)?pen ([a-z].*)$/.exec(code.trim()) ?? []
+    if (words === undefined) continue
+    const [first = '', second = '', ...rest] = words.split(/ -- | \| | # /)[0]?.split(/\s+/) ?? []
+    const name = VERBS[`${first} ${second}`] === undefined ? first : `${first} ${second}`
+    const verb = (await VERBS[name]?.())?.verb
+    if (verb === undefined) continue
+    for (const word of [second, ...rest]) {
+      const flag = /^\[?--([a-z][a-z-]*)/.exec(word)?.[1]
+      if (flag !== undefined && flag !== 'help' && !Object.hasOwn(verb.flags, flag))
+        found.push(`${page}: pen ${name} --${flag}`)
+    }
+  }
+  return found
+}
+
 /** A verb that a page shows before it exists: the line or its heading says "to come". */
 function unknownVerbs(page: string): string[] {
   const found: string[] = []
@@ -48,6 +78,11 @@ describe('documentation', () => {
   test('verbs that a page shows exist, or are marked as to come', () => {
     // Requirements list what is still to come, row by row, and have a test of their own.
     expect(pages.filter(page => page !== 'docs/requirements.md').flatMap(unknownVerbs)).toEqual([])
+  })
+
+  test('flags that a page shows are flags of that verb', async () => {
+    const shown = pages.filter(page => page !== 'docs/requirements.md')
+    expect((await Promise.all(shown.map(unknownFlags))).flat()).toEqual([])
   })
 
   test('decisions have a number each, in order', () => {

@@ -92,8 +92,8 @@ for (const name of Object.keys(PRESETS) as PresetName[])
         ...first.urls.map(url => `${url} 200`),
         'https://evil.test/ 000',
       ])
-      const reached = heard.requests.map(line => line.split(' ')[4])
-      expect([...new Set(reached)].sort()).toEqual(first.hosts.map(rule => rule.replace(/:443$/, '')).sort())
+      const reached = heard.requests.map(line => line.split(' ')[4] ?? '')
+      expect(new Set(reached)).toEqual(new Set(first.hosts.map(rule => rule.replace(/:443$/, ''))))
       expect(heard.names).not.toContain('evil.test')
       expect(first.stdout).not.toContain(CANARY)
       expect(first.stderr).toContain(`passes on ${first.key}`)

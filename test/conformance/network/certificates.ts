@@ -3,7 +3,16 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const NAMES = ['allowed.test', '*.allowed.test', 'evil.test', 'six.test', 'both.test', 'registry.test']
+const NAMES = [
+  'example.com',
+  '*.example.com',
+  'allowed.test',
+  '*.allowed.test',
+  'evil.test',
+  'six.test',
+  'both.test',
+  'registry.test',
+]
 
 export function makeCertificates(dir: string): void {
   const openssl = (...args: string[]): void => {
