@@ -28,6 +28,7 @@ const HIDDEN = new Map([
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
   ['__complete', () => import('./cli/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS))],
   ['__keep', () => import('./sandbox/detached.ts').then(mode => mode.keepDetached())],
+  ['__supervise', () => import('./gate/supervise.ts').then(mode => mode.supervise())],
   ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')

@@ -40,6 +40,8 @@ export const ERROR_CODES = {
   BACKEND: EXIT.pen,
   LIMIT: EXIT.pen,
   WIRE: EXIT.pen,
+  REFUSED: EXIT.notExecutable,
+  CONNECT: EXIT.failed,
   INTERNAL: EXIT.pen,
 } as const
 

@@ -19,7 +19,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   broker: ['policy', 'audit', 'wire', 'base'],
   // What a sandbox may use up: cgroups, rlimits, watchdogs.
   limits: ['plan', 'policy', 'base'],
-  backend: ['limits', 'plan', 'policy', 'wire', 'base'],
+  // Where no kernel confines a sandbox: pen itself judges and records each file, program and connection that a tool asks for.
+  gate: ['gateway', 'limits', 'audit', 'plan', 'policy', 'base'],
+  backend: ['gate', 'audit', 'limits', 'plan', 'policy', 'wire', 'base'],
   // What a container's file system is made from, and what an engine has of it.
   image: ['backend', 'config', 'policy', 'base'],
   // A running plan.
@@ -65,7 +67,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What only ever runs in the pen binary, which is Bun. */
-const KEEPER = ['backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner', 'doctor']
+const KEEPER = ['gate', 'backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner', 'doctor']
 /** Takes Bun's way where Bun is, and Node's elsewhere; and what is loaded only by verbs that edit, never by the library. */
 const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
 /** The binary's own entry point: no library user imports it. */

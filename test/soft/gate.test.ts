@@ -1,0 +1,184 @@
+/** The four minimum acceptance tests of an agent's sandbox, through the gate: secret reads, outside writes, network, tools. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { gateBox, reasonOf } from './gate-box.ts'
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
+
+describe('reading through the gate', () => {
+  test('gives a file of the workspace, and records it first', async () => {
+    using box = await gateBox({})
+    box.project.write('src/a.txt', 'hello')
+    const { bytes, truncated } = await box.gate.read('src/a.txt')
+    expect(text(bytes)).toBe('hello')
+    expect(truncated).toBe(false)
+    expect(box.of('file-allowed')).toMatchObject([
+      { access: 'read', path: join(box.project.workspace, 'src/a.txt'), from: 'profile coding' },
+    ])
+  })
+
+  test('refuses secrets: of the home, of the workspace, by any spelling and through links', async () => {
+    using box = await gateBox({})
+    mkdirSync(join(box.project.home, '.ssh'))
+    writeFileSync(join(box.project.home, '.ssh/id'), 'secret')
+    box.project.write('.env', 'secret')
+    symlinkSync('../.ssh/id', join(box.project.workspace, 'innocent'))
+    symlinkSync('../.ssh', join(box.project.workspace, 'dir'))
+    symlinkSync('.env', join(box.project.workspace, 'settings'))
+    for (const path of ['~/.ssh/id', '../.ssh/id', 'src/../../.ssh/id', 'innocent', 'dir/id', '/etc/shadow'])
+      expect([path, await reasonOf(box.gate.read(path))]).toEqual([path, 'not-granted'])
+    for (const path of ['.env', './.env', 'settings'])
+      expect([path, await reasonOf(box.gate.read(path))]).toEqual([path, 'denied-by-rule'])
+    expect(await reasonOf(box.gate.list('~/.ssh'))).toBe('not-granted')
+    expect(box.of('file-denied')).toHaveLength(10)
+    expect(box.of('file-allowed')).toEqual([])
+  })
+
+  test('is cut at the policy’s bound, and waits for no pipe', async () => {
+    using box = await gateBox({ exec: { maxOutput: '1KiB' } })
+    box.project.write('long', 'x'.repeat(5000))
+    const { bytes, truncated } = await box.gate.read('long', { maxBytes: 1e9 })
+    expect([bytes.length, truncated]).toEqual([1024, true])
+    Bun.spawnSync(['mkfifo', join(box.project.workspace, 'pipe')])
+    expect(box.gate.read('pipe')).rejects.toThrow('not a plain file')
+  })
+})
+
+describe('writing through the gate', () => {
+  test('makes and replaces files in the workspace, and nothing of their second names elsewhere', async () => {
+    using box = await gateBox({})
+    await box.gate.write('new/deep/file', 'one')
+    const file = join(box.project.workspace, 'new/deep/file')
+    const elsewhere = join(box.project.root, 'elsewhere')
+    linkSync(file, elsewhere)
+    await box.gate.write('new/deep/file', 'two')
+    expect([readFileSync(file, 'utf8'), readFileSync(elsewhere, 'utf8')]).toEqual(['two', 'one'])
+    expect(box.of('file-allowed').map(({ access }) => access)).toEqual(['write', 'write'])
+    expect((await box.gate.list('new/deep')).map(({ name }) => name)).toEqual(['file'])
+  })
+
+  test('refuses everything outside, and what the host would run later', async () => {
+    using box = await gateBox({})
+    symlinkSync(box.project.home, join(box.project.workspace, 'out'))
+    symlinkSync('/nowhere/yet', join(box.project.workspace, 'dangling'))
+    for (const path of ['../x', '~/.bashrc', '/tmp/x', 'out/x', 'dangling'])
+      expect([path, await reasonOf(box.gate.write(path, 'x'))]).toEqual([path, 'not-granted'])
+    for (const path of ['.git/hooks/post-commit', '.vscode/tasks.json', '.pen/config.json'])
+      expect([path, await reasonOf(box.gate.write(path, 'x'))]).toEqual([path, 'protected'])
+    expect(existsSync(join(box.project.home, 'x'))).toBe(false)
+    expect(box.of('file-allowed')).toEqual([])
+  })
+
+  test('of the strict profile reaches ./output alone', async () => {
+    using box = await gateBox({ profile: 'strict' })
+    expect(await reasonOf(box.gate.write('a', 'x'))).toBe('read-only')
+    await box.gate.write('output/a', 'x')
+    expect(readFileSync(join(box.project.workspace, 'output/a'), 'utf8')).toBe('x')
+  })
+})
+
+describe('deleting through the gate', () => {
+  test('takes one file, one link or an empty directory, never what a link leads to', async () => {
+    using box = await gateBox({})
+    writeFileSync(join(box.project.home, 'kept'), '')
+    symlinkSync('../kept', join(box.project.workspace, 'link'))
+    box.project.write('d/file', '')
+    await box.gate.delete('link')
+    expect(existsSync(join(box.project.home, 'kept'))).toBe(true)
+    expect(box.gate.delete('d')).rejects.toThrow('ENOTEMPTY')
+    await box.gate.delete('d/file')
+    await box.gate.delete('d')
+    expect(await reasonOf(box.gate.delete('../kept'))).toBe('not-granted')
+  })
+
+  test('with all beneath is off unless the user lists rm, and is whole or not at all', async () => {
+    using box = await gateBox({})
+    box.project.write('d/a/b', '')
+    expect(await reasonOf(box.gate.delete('d', { recursive: true }))).toBe('not-granted')
+    expect(existsSync(join(box.project.workspace, 'd/a/b'))).toBe(true)
+    using allowed = await gateBox({ tools: { allow: ['rm'] }, files: { deny: ['d/z/secret'] } })
+    allowed.project.write('d/a/b', '')
+    symlinkSync('/', join(allowed.project.workspace, 'd/root'))
+    allowed.project.write('d/z/secret', '')
+    expect(await reasonOf(allowed.gate.delete('d', { recursive: true }))).toBe('denied-by-rule')
+    expect(existsSync(join(allowed.project.workspace, 'd/a/b'))).toBe(true)
+    await allowed.gate.delete('d/a', { recursive: true })
+    expect(existsSync(join(allowed.project.workspace, 'd/a'))).toBe(false)
+    expect(allowed.of('file-allowed')).toMatchObject([{ access: 'delete', names: 2 }])
+  })
+})
+
+describe('programs through the gate', () => {
+  test('are refused while the user lists none, a shell also when it is listed', async () => {
+    using box = await gateBox({})
+    for (const argv of [['cat', '/etc/passwd'], ['sh', '-c', 'true'], ['./evil'], ['/bin/cat']])
+      expect(await reasonOf(box.gate.exec(argv))).toBeOneOf(['not-listed', 'shell-off', 'not-found'])
+    using listed = await gateBox({ tools: { allow: ['sh', 'cat'] } })
+    expect(await reasonOf(listed.gate.exec(['sh', '-c', 'true']))).toBe('shell-off')
+    expect(await reasonOf(listed.gate.exec(['head', '-c1']))).toBe('not-listed')
+    expect(listed.of('tool-denied')).toMatchObject([{ reason: 'shell-off' }, { reason: 'not-listed' }])
+    expect(listed.of('tool-allowed')).toEqual([])
+  })
+
+  test('that are listed run, by name or by their own path, with nothing of pen’s environment', async () => {
+    using box = await gateBox({ tools: { allow: ['env', 'cat'] } })
+    const { exitCode, stdout } = await box.gate.exec(['env'], { env: { MORE: '1', SOFT_SANDBOX: 'no' } })
+    const set = Object.fromEntries(
+      text(stdout)
+        .trim()
+        .split('\n')
+        .map(line => line.split('=')),
+    )
+    expect([exitCode, set]).toEqual([
+      0,
+      {
+        PATH: '/usr/bin:/bin',
+        HOME: box.project.root,
+        LANG: 'C.UTF-8',
+        MORE: '1',
+        AGENT_IN_SANDBOX: '1',
+        SOFT_SANDBOX: 'true',
+      },
+    ])
+    const fed = await box.gate.exec(['/bin/cat', '-'], { stdin: 'fed' })
+    expect(text(fed.stdout)).toBe('fed')
+    box.project.write('cat', '#!/usr/bin/env node')
+    expect(await reasonOf(box.gate.exec(['./cat']))).toBeOneOf(['not-found', 'not-listed'])
+    expect(box.of('tool-allowed').map(({ program }) => program)).toEqual(['/usr/bin/env', '/bin/cat'])
+    expect(box.of('tool-ended')).toMatchObject([{ exitCode: 0, survivors: 0 }, { exitCode: 0 }])
+  })
+})
+
+describe('connections through the gate', () => {
+  test('are refused unless a rule names them, and what is refused is not looked up', async () => {
+    const asked: string[] = []
+    const resolver = { resolve: async (host: string) => void asked.push(host) as never }
+    using box = await gateBox({ network: { http: ['allowed.example.com:443'] } }, { resolver })
+    expect(await reasonOf(box.gate.connect('refused.example.com', 443))).toBe('not-allowed')
+    expect(await reasonOf(box.gate.connect('allowed.example.com', 80))).toBe('port-not-allowed')
+    expect(await reasonOf(box.gate.connect('192.0.2.1', 22))).toBe('literal-not-allowed')
+    expect(asked).toEqual([])
+    expect(box.of('connection-denied')).toHaveLength(3)
+  })
+
+  test('that a rule names carry bytes both ways, and are recorded before and after', async () => {
+    const server = createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1')
+    await new Promise(resolve => server.once('listening', resolve))
+    const { port } = server.address() as { port: number }
+    using box = await gateBox({ network: { tcp: [`host.pen.internal:${port}`] } })
+    const connection = await box.gate.connect('host.pen.internal', port)
+    expect(await connection.write(Buffer.from('ping'))).toBe(true)
+    expect(text((await connection.read()) ?? new Uint8Array())).toBe('ping')
+    connection.close()
+    server.close()
+    expect(box.of('connection-allowed')).toHaveLength(1)
+    for (
+      const late = performance.now() + 2000;
+      box.of('connection-closed').length === 0 && performance.now() < late;
+    )
+      await Bun.sleep(2)
+    expect(box.of('connection-closed')).toMatchObject([{ bytesUp: 4, bytesDown: 4, reason: 'client' }])
+  })
+})
