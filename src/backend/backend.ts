@@ -56,8 +56,8 @@ export interface ExecOrder {
 export type ExecEnding =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: number }
-  /** `errno` by name: ENOENT means not found, all others not executable. */
-  | { readonly kind: 'not-started'; readonly errno: string }
+  /** `errno` by name: ENOENT means not found, all others not executable. The reason is hostile text. */
+  | { readonly kind: 'not-started'; readonly errno: string; readonly reason?: string }
   /** The sandbox, or its agent, ended first. */
   | { readonly kind: 'lost' }
 

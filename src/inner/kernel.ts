@@ -8,7 +8,7 @@ const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64
 
 const open = (library: string) =>
   dlopen(library, {
-    syscall: { args: [i64, u64, u64, u64, u64], returns: i64 },
+    syscall: { args: [i64, u64, u64, u64, u64, u64], returns: i64 },
     execve: { args: [pointer, pointer, pointer], returns: i32 },
     signal: { args: [i32, u64], returns: u64 },
     __errno_location: { args: [], returns: pointer },
@@ -34,11 +34,11 @@ const errno = (): number => {
 
 /** The answer, or minus the errno. Buffers live until the call returns. */
 export function call(number: number, ...args: readonly (number | Uint8Array)[]): number {
-  const words = [0, 1, 2, 3].map(i => {
-    const word = args[i] ?? 0
-    return word instanceof Uint8Array ? ptr(word) : word
-  })
-  const result = Number(libc.syscall(number, words[0] ?? 0, words[1] ?? 0, words[2] ?? 0, words[3] ?? 0))
+  const word = (i: number): number => {
+    const argument = args[i] ?? 0
+    return argument instanceof Uint8Array ? ptr(argument) : argument
+  }
+  const result = Number(libc.syscall(number, word(0), word(1), word(2), word(3), word(4)))
   return result >= 0 ? result : -errno()
 }
 

@@ -1,0 +1,101 @@
+/**
+ * The keeper's link to the agent inside. The agent may have been taken over by what it started: everything that it says is
+ * parsed strictly and held within bounds, and the first thing that does not fit ends the link, and with it the sandbox.
+ */
+import { PenError } from '../base/error.ts'
+import { encodeOrder, type Order, type Report, ReportReader } from '../wire/exec-messages.ts'
+import type { AgentSetup } from '../wire/exec-order.ts'
+import { wireError } from '../wire/frame.ts'
+import { Outbox } from '../wire/outbox.ts'
+import { AgentExecution, type OrderVoice } from './agent-execution.ts'
+import type { AgentSocket } from './agent-socket.ts'
+import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
+
+/** An agent that does not read what it is told has ceased to be one. */
+const MAX_BACKLOG = 16 * 2 ** 20
+
+export class AgentLink {
+  /** When the agent is confined; rejects when it ended before. */
+  readonly ready: Promise<void>
+  readonly closed: Promise<void>
+  readonly #socket: AgentSocket
+  readonly #outbox: Outbox
+  readonly #reports = new ReportReader()
+  readonly #executions = new Map<number, AgentExecution>()
+  readonly #voice: OrderVoice = { order: order => this.#order(order), room: () => this.#outbox.room() }
+  readonly #readiness = Promise.withResolvers<void>()
+  readonly #closure = Promise.withResolvers<void>()
+  #state: 'asked' | 'ready' | 'closed' = 'asked'
+  #channels = 0
+
+  constructor(socket: AgentSocket, setup: AgentSetup) {
+    this.#socket = socket
+    this.#outbox = new Outbox(bytes => socket.write(bytes))
+    this.ready = this.#readiness.promise
+    this.ready.catch(() => undefined)
+    this.closed = this.#closure.promise
+    socket.listen({
+      data: bytes => this.#hear(bytes),
+      drain: () => this.#outbox.drain(),
+      close: () => this.#end(undefined),
+    })
+    this.#order({ kind: 'configure', setup })
+  }
+
+  exec(order: ExecOrder, output: ExecOutput): Execution {
+    const channel = ++this.#channels
+    const execution = new AgentExecution(channel, output, this.#voice)
+    if (this.#state === 'closed') {
+      execution.lose()
+      return execution
+    }
+    const { argv, cwd, env, terminal } = order
+    this.#executions.set(channel, execution)
+    this.#order({ kind: 'exec', channel, order: { argv, cwd, env, terminal } })
+    return execution
+  }
+
+  /** Ends the agent, and with it the sandbox. */
+  close(): void {
+    this.#end(undefined)
+  }
+
+  #hear(bytes: Uint8Array): void {
+    try {
+      for (const report of this.#reports.push(bytes)) this.#take(report)
+    } catch (error) {
+      this.#end(error)
+    }
+  }
+
+  #take(report: Report): void {
+    if (report.kind === 'ready') {
+      if (this.#state !== 'asked') throw wireError('"ready" out of its turn')
+      this.#state = 'ready'
+      this.#readiness.resolve()
+      return
+    }
+    const execution = this.#executions.get(report.channel)
+    if (this.#state !== 'ready' || execution === undefined)
+      throw wireError('a report on nothing that was ordered')
+    if (execution.hear(report)) this.#executions.delete(report.channel)
+  }
+
+  #order(order: Order): void {
+    if (this.#state === 'closed') return
+    this.#outbox.send(encodeOrder(order))
+    if (this.#outbox.backlog > MAX_BACKLOG) this.#end(wireError('the agent does not listen'))
+  }
+
+  #end(cause: unknown): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    const what = 'the agent inside the sandbox ended before it was ready'
+    this.#readiness.reject(new PenError('BACKEND', { what, ...(cause !== undefined && { cause }) }))
+    this.#socket.close()
+    this.#outbox.close()
+    for (const execution of this.#executions.values()) execution.lose()
+    this.#executions.clear()
+    this.#closure.resolve()
+  }
+}

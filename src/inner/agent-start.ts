@@ -1,0 +1,197 @@
+/** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
+import { closeSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { errnoOf } from '../base/error.ts'
+import type { AgentSetup, ExecOrder, Variable } from '../wire/exec-order.ts'
+import { MARK } from './agent-kill.ts'
+import { asUser } from './as-user.ts'
+import { call } from './kernel.ts'
+
+const CALL = process.arch === 'arm64' ? { pipe2: 59, fcntl: 25 } : { pipe2: 293, fcntl: 72 }
+/** Where nothing says otherwise. */
+const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
+const O_CLOEXEC = 0o2000000
+const F_DUPFD_CLOEXEC = 1030
+
+export interface Started {
+  readonly child: Bun.Subprocess
+  readonly input: number
+  /** A terminal is one stream: input and output are the same descriptor, which is this one's to close. */
+  readonly outputs: readonly { readonly stream: 'stdout' | 'stderr'; readonly fd: number }[]
+  readonly terminal: boolean
+}
+
+type Environment = Record<string, string | undefined>
+
+export class NotStarted extends Error {
+  readonly errno: string
+  constructor(errno: string, reason: string) {
+    super(reason)
+    this.errno = errno
+  }
+}
+
+export const start = (order: ExecOrder, mark: string, setup: AgentSetup): Started =>
+  asUser(setup.user, () => {
+    checkDirectory(order.cwd)
+    const env = environment(setup.env, order, mark)
+    const argv = order.argv.length > 0 ? order.argv : [shell()]
+    const spawn = (file: string, args: readonly string[]) =>
+      order.terminal === undefined
+        ? withPipes(file, args, order.cwd, env, setup)
+        : onTerminal(file, args, order.cwd, env, setup, order.terminal)
+    return firstThatRuns(argv, order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
+  })
+
+/** What only the agent itself was given, by whoever started it. */
+const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*)$/
+
+/** The image's variables, under the sandbox's, under the order's. */
+function environment(sandbox: readonly Variable[], order: ExecOrder, mark: string): Environment {
+  const env: Environment = {}
+  for (const [name, value] of Object.entries(process.env))
+    if (value !== undefined && !AGENTS_OWN.test(name)) env[name] = value
+  for (const { name, value } of [...sandbox, ...order.env]) env[name] = value
+  return { ...env, PWD: order.cwd, [MARK]: mark }
+}
+
+function checkDirectory(cwd: string): void {
+  try {
+    if (!statSync(cwd).isDirectory()) throw new NotStarted('ENOTDIR', `${cwd} is not a directory`)
+  } catch (error) {
+    if (error instanceof NotStarted) throw error
+    const errno = errnoOf(error) ?? 'EIO'
+    const why = errno === 'ENOENT' ? 'does not exist in the sandbox' : 'cannot be entered'
+    throw new NotStarted(errno, `the directory ${cwd} ${why}`)
+  }
+}
+
+const shell = (): string => (isFile('/bin/bash') ? '/bin/bash' : '/bin/sh')
+
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** A file that may not be executed is passed over, and told when there is no other; one without a format is for the shell. */
+function firstThatRuns<T>(
+  argv: readonly string[],
+  cwd: string,
+  path: string,
+  spawn: (file: string, argv: readonly string[]) => T,
+): T {
+  const [name = '', ...rest] = argv
+  const places = (name.includes('/') ? [name] : path.split(':').map(place => join(place, name))).map(file =>
+    resolve(cwd, file),
+  )
+  let refused: unknown
+  for (const file of places) {
+    if (places.length > 1 && !isFile(file)) continue
+    try {
+      return spawn(file, argv)
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === 'ENOEXEC') return spawn('/bin/sh', ['sh', file, ...rest])
+      if (errno !== 'EACCES' && errno !== 'ENOENT') throw notStarted(name, error)
+      refused ??= error
+    }
+  }
+  throw name === '' || refused === undefined
+    ? new NotStarted('ENOENT', `${name} was not found in the sandbox`)
+    : notStarted(name, refused)
+}
+
+function notStarted(name: string, error: unknown): Error {
+  const errno = errnoOf(error)
+  if (errno === undefined) return error instanceof Error ? error : new Error(String(error))
+  const why = errno === 'ENOENT' ? 'was not found in the sandbox' : `could not be started (${errno})`
+  return new NotStarted(errno, `${name} ${why}`)
+}
+
+/** The child's descriptors are real pipes of its own user: it can open /dev/stdout again, as programs do. */
+function withPipes(
+  file: string,
+  argv: readonly string[],
+  cwd: string,
+  env: Environment,
+  setup: AgentSetup,
+): Started {
+  const pipes = [pipe(), pipe(), pipe()] as const
+  const [[stdin, input], [stdout, out], [stderr, err]] = pipes
+  const theirs = [stdin, out, err] as const
+  try {
+    const child = Bun.spawn([file, ...argv.slice(1)], {
+      ...identity(setup),
+      argv0: argv[0] ?? file,
+      cwd,
+      env,
+      stdio: [stdin, out, err],
+      // A session of its own.
+      detached: true,
+    })
+    return {
+      child,
+      input,
+      outputs: [
+        { stream: 'stdout', fd: stdout },
+        { stream: 'stderr', fd: stderr },
+      ],
+      terminal: false,
+    }
+  } catch (error) {
+    for (const fd of [input, stdout, stderr]) closeSync(fd)
+    throw error
+  } finally {
+    for (const fd of theirs) closeSync(fd)
+  }
+}
+
+/**
+ * The runtime makes the terminal and the session that it controls. Its own reader knows no holding back, so the master is
+ * taken over at once: nothing is read before this function returns.
+ */
+function onTerminal(
+  file: string,
+  argv: readonly string[],
+  cwd: string,
+  env: Environment,
+  setup: AgentSetup,
+  size: { readonly columns: number; readonly rows: number },
+): Started {
+  const known = new Set(readdirSync('/proc/self/fd'))
+  const child = Bun.spawn([file, ...argv.slice(1)], {
+    ...identity(setup),
+    argv0: argv[0] ?? file,
+    cwd,
+    env,
+    terminal: { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined },
+  })
+  const master = call(CALL.fcntl, findMaster(known), F_DUPFD_CLOEXEC, 3)
+  child.terminal?.close()
+  if (master < 0) throw new NotStarted('EMFILE', 'a terminal could not be opened')
+  return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
+}
+
+const identity = ({ user }: AgentSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
+
+function findMaster(known: ReadonlySet<string>): number {
+  for (const fd of readdirSync('/proc/self/fd')) {
+    if (known.has(fd)) continue
+    try {
+      if (readlinkSync(`/proc/self/fd/${fd}`).endsWith('ptmx')) return Number(fd)
+    } catch {
+      // The descriptor of this very listing.
+    }
+  }
+  throw new Error('the pseudo-terminal cannot be found')
+}
+
+function pipe(): readonly [number, number] {
+  const ends = new Int32Array(2)
+  if (call(CALL.pipe2, new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
+    throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+  return [ends[0] ?? -1, ends[1] ?? -1]
+}

@@ -1,0 +1,133 @@
+/**
+ * pen's exec agent: the first program of a container, and of a process sandbox that stays. It starts commands for the
+ * keeper, over one socket, and does nothing else. It obeys the keeper alone: commands can neither signal nor trace it where
+ * it has a user of its own. When the socket ends, so does the agent, and with it the sandbox.
+ */
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { encodeReport, type Order, OrderReader, type Report } from '../wire/exec-messages.ts'
+import type { AgentSetup, ExecOrder } from '../wire/exec-order.ts'
+import { wireError } from '../wire/frame.ts'
+import { Outbox } from '../wire/outbox.ts'
+import { AGENT_MODE } from '../wire/places.ts'
+import { Command, type Voice } from './agent-command.ts'
+import { confine } from './agent-confine.ts'
+import { NotStarted, start } from './agent-start.ts'
+
+/** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
+const MAX_COMMANDS = 256
+
+/** `unix:PATH` or `fd:NUMBER`. Resolves when the keeper is gone. */
+export function runAgent(words: readonly string[]): Promise<ExitCode> {
+  const [, how, where] = /^(unix|fd):(.+)$/.exec(words[0] ?? '') ?? []
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || words.length !== 1)
+    throw new PenError('USAGE', { what: `${AGENT_MODE} is not a verb: pen starts it by itself` })
+  return new Promise((resolve, reject) => {
+    const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
+    const agents = new Map<object, Agent>()
+    const options = {
+      ...place,
+      socket: {
+        open: (socket: Bun.Socket) => void agents.set(socket, new Agent(bytes => socket.write(bytes))),
+        data: (socket: Bun.Socket, bytes: Uint8Array) => {
+          try {
+            agents.get(socket)?.hear(bytes)
+          } catch (error) {
+            reject(error)
+          }
+        },
+        drain: (socket: Bun.Socket) => agents.get(socket)?.drain(),
+        close: () => resolve(EXIT.ok),
+        error: () => resolve(EXIT.ok),
+      },
+    }
+    Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
+  })
+}
+
+class Agent {
+  readonly #orders = new OrderReader()
+  readonly #outbox: Outbox
+  readonly #commands = new Map<number, Command>()
+  readonly #voice: Voice = {
+    say: report => this.#say(report),
+    room: () => this.#outbox.room(),
+  }
+  #setup: AgentSetup | undefined
+  #lastChannel = 0
+
+  constructor(write: (bytes: Uint8Array) => number) {
+    this.#outbox = new Outbox(write)
+  }
+
+  hear(bytes: Uint8Array): void {
+    for (const order of this.#orders.push(bytes)) this.#obey(order)
+  }
+
+  drain(): void {
+    this.#outbox.drain()
+  }
+
+  #obey(order: Order): void {
+    switch (order.kind) {
+      case 'configure':
+        this.#configure(order.setup)
+        break
+      case 'exec':
+        this.#exec(order.channel, order.order)
+        break
+      case 'stdin':
+        this.#command(order.channel)?.write(order.bytes)
+        break
+      case 'stdin-end':
+        this.#command(order.channel)?.endInput()
+        break
+      case 'resize':
+        this.#command(order.channel)?.resize(order.columns, order.rows)
+        break
+      case 'signal':
+        this.#command(order.channel)?.signal(order.signal)
+        break
+      case 'window':
+        this.#command(order.channel)?.grant(order.stream, order.bytes)
+        break
+      case 'end':
+        this.#command(order.channel)?.kill()
+        break
+    }
+  }
+
+  /** Undefined when it ended while the order was on its way. */
+  #command(channel: number): Command | undefined {
+    if (channel > this.#lastChannel) throw wireError('an order for a command that never was')
+    return this.#commands.get(channel)
+  }
+
+  #configure(setup: AgentSetup): void {
+    if (this.#setup !== undefined) throw wireError('a second setup')
+    confine(setup)
+    this.#setup = setup
+    this.#say({ kind: 'ready' })
+  }
+
+  #exec(channel: number, order: ExecOrder): void {
+    const setup = this.#setup
+    if (setup === undefined) throw wireError('an order before the setup')
+    if (channel <= this.#lastChannel) throw wireError('a channel that was used before')
+    this.#lastChannel = channel
+    try {
+      if (this.#commands.size >= MAX_COMMANDS)
+        throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
+      const command = new Command(channel, start(order, String(channel), setup), setup.user, this.#voice)
+      this.#commands.set(channel, command)
+      this.#say({ kind: 'started', channel })
+      void command.run().finally(() => this.#commands.delete(channel))
+    } catch (error) {
+      if (!(error instanceof NotStarted)) throw error
+      this.#say({ kind: 'failed', channel, errno: error.errno, reason: error.message })
+    }
+  }
+
+  #say(report: Report): void {
+    this.#outbox.send(encodeReport(report))
+  }
+}
