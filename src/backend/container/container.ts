@@ -15,6 +15,9 @@ export const keeperLabel = (): string => `${process.pid}:${startTimeOf(process.p
 const clientEnv = ({ name }: Engine): Record<string, string> =>
   name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : {}
 const REMOVAL_MS = 10_000
+/** A machine under load may take seconds to start a program. */
+const AGENT_MS = 30_000
+const LOOK_MS = 50
 
 export class Container {
   readonly name: string
@@ -58,6 +61,26 @@ export class Container {
 
   isAlive(): boolean {
     return this.#startTime !== undefined && startTimeOf(this.init) === this.#startTime
+  }
+
+  /** What the agent is awaited for, or an error when it cannot come any more. */
+  async whileAlive<T>(awaited: Promise<T>): Promise<T> {
+    const lost = Promise.withResolvers<never>()
+    const deadline = performance.now() + AGENT_MS
+    const timer = setInterval(() => {
+      if (this.isAlive() && performance.now() < deadline) return
+      lost.reject(
+        new PenError('BACKEND', {
+          what: `pen's agent ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
+          hint: '`pen doctor` tries the engine',
+        }),
+      )
+    }, LOOK_MS)
+    try {
+      return await Promise.race([awaited, lost.promise])
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   /** By force, until nothing of it is left. */

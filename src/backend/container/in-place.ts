@@ -8,10 +8,9 @@ import { PenError } from '../../base/error.ts'
 import { readKernelFile } from '../../base/kernel-file.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/path.ts'
-import type { Seen } from '../backend.ts'
 import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
-import type { MountOrder } from '../mounts/mount-inside.ts'
+import { type MountOrder, WHATEVER_IS_THERE } from '../mounts/mount-inside.ts'
 import type { Bind } from './arguments.ts'
 import type { OwnedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
@@ -34,11 +33,9 @@ export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): 
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
   try {
     const orders = [
-      ...(trees === undefined ? restrictions(init, mounts, plan.binds, host) : placings(plan.binds, host)),
+      ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
       ...plan.holds.map((hold): MountOrder => ({ ...there(host, hold.from), how: hold.how, path: hold.at })),
-      ...plan.given.map(
-        (path): MountOrder => ({ ...identity(mounts.look(path), path), how: 'give', path, ...user }),
-      ),
+      ...plan.given.map((path): MountOrder => ({ ...WHATEVER_IS_THERE, how: 'give', path, ...user })),
     ]
     const results = await mounts.carryOut(orders, trees?.descriptors ?? [])
     for (const [i, order] of orders.entries()) {
@@ -51,12 +48,7 @@ export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): 
 }
 
 /** The engine's mounts, and those of the host below them, which it brought along: neither setuid bits nor devices. */
-function restrictions(
-  init: number,
-  mounts: NamespaceMounts,
-  binds: readonly Bind[],
-  host: number,
-): MountOrder[] {
+function restrictions(init: number, binds: readonly Bind[], host: number): MountOrder[] {
   const own = binds.map(
     (bind): MountOrder => ({
       ...there(host, bind.from),
@@ -68,7 +60,7 @@ function restrictions(
   const below = mountPoints(init).flatMap((path): MountOrder[] => {
     const around = binds.findLast(bind => isWithin(path, bind.at))
     if (around === undefined || binds.some(bind => bind.at === path)) return []
-    return [{ ...identity(mounts.look(path), path), how: 'restrict', mode: around.mode, path }]
+    return [{ ...WHATEVER_IS_THERE, how: 'restrict', mode: around.mode, path }]
   })
   return [...own, ...below]
 }
@@ -76,18 +68,11 @@ function restrictions(
 const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
   binds.map(({ from, at }, tree): MountOrder => ({ ...there(host, from), how: 'place', tree, path: at }))
 
-const there = (host: number, path: string): { dev: string; ino: string } =>
-  identity(
-    findBeneath(host, path, found => found),
-    path,
-  )
-
-function identity(
-  seen: Pick<Seen, 'dev' | 'ino' | 'kind'> | undefined,
-  path: string,
-): { dev: string; ino: string } {
-  if (seen === undefined || seen.kind === 'link') throw notInPlace(path, undefined)
-  return { dev: String(seen.dev), ino: String(seen.ino) }
+/** Without following a link. */
+function there(host: number, path: string): { dev: string; ino: string } {
+  const found = findBeneath(host, path, ({ dev, ino, kind }) => ({ dev, ino, kind }))
+  if (found === undefined || found.kind === 'link') throw notInPlace(path, undefined)
+  return { dev: String(found.dev), ino: String(found.ino) }
 }
 
 function notInPlace(path: string, failed: string | undefined): PenError {

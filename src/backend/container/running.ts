@@ -1,9 +1,9 @@
 /** A container that waits to begin, as the keeper sees it. */
 import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
+import type { AgentLink } from '../agent-link.ts'
 import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
 import type { Container } from './container.ts'
-import type { AgentLink } from './link.ts'
 
 export interface WaitingContainer {
   readonly container: Container

@@ -9,6 +9,8 @@ import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
 import { AGENT_MODE, AGENT_NOTHING, AGENT_SOCKET } from '../../wire/places.ts'
+import { AgentLink } from '../agent-link.ts'
+import { listenForAgent } from '../agent-socket.ts'
 import type { Running, StartOptions } from '../backend.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
@@ -20,7 +22,6 @@ import type { EngineFacts } from './engine-facts.ts'
 import { hardLimits } from './hard-limits.ts'
 import { putInPlace } from './in-place.ts'
 import { makeInside } from './inside-directory.ts'
-import { AgentLink, listenForAgent } from './link.ts'
 import { agentProgram } from './loader.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
@@ -54,7 +55,7 @@ export async function startContainer(
       files: filesOver(plan, mounts, image),
     })
     undo.push('inside directory', () => inside.remove())
-    const agent = await listenForAgent(inside.socket)
+    const agent = listenForAgent(inside.socket)
     undo.push('agent socket', () => agent.close())
     const order: Omit<ContainerOrder, 'runtime'> = {
       engine: engine.name,
@@ -80,7 +81,7 @@ export async function startContainer(
     const live = new NamespaceMounts(() => container.init, { nothing: AGENT_NOTHING, ids: 'many' })
     undo.push('mounts', () => live.close())
     await putInPlace({ init: container.init, mounts: live, plan: mounts, user: plan.user, trees })
-    const socket = await agent.connected
+    const socket = await container.whileAlive(agent.connected)
     disarm()
     return runningContainer({
       container,

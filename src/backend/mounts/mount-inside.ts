@@ -23,6 +23,9 @@ export type MountOrder = What & {
   readonly ino: string
 }
 
+/** For places that are pen's own, in a sandbox in which nothing runs yet. */
+export const WHATEVER_IS_THERE = { dev: 'any', ino: 'any' } as const
+
 type What =
   | { readonly how: HoldRequest['how'] }
   /** A mount of its own, as it is: a directory that can be neither renamed nor replaced. */
@@ -64,8 +67,7 @@ function carryOut(order: MountOrder, nothing: string): HoldResult {
   try {
     return (
       findBeneath(ROOT_FD, order.path, found => {
-        if (String(found.dev) !== order.dev || String(found.ino) !== order.ino || found.kind === 'link')
-          return 'changed'
+        if (!isMeant(order, found)) return 'changed'
         return act(order, found, nothing)
       }) ?? 'changed'
     )
@@ -76,6 +78,10 @@ function carryOut(order: MountOrder, nothing: string): HoldResult {
     throw error
   }
 }
+
+const isMeant = ({ dev, ino }: MountOrder, found: Found): boolean =>
+  found.kind !== 'link' &&
+  (dev === WHATEVER_IS_THERE.dev || (String(found.dev) === dev && String(found.ino) === ino))
 
 function act(order: MountOrder, found: Found, nothing: string): HoldResult {
   switch (order.how) {
