@@ -83,6 +83,8 @@ export interface Running {
   begin(): void
   /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
+  /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
+  readonly inside?: string
   /** A network namespace that the backend made itself, in which the door is to be opened before `begin()`. */
   readonly namespace?: { readonly pid: number; readonly userNamespace: boolean }
   /** Resolves when every process of the sandbox is gone. */

@@ -1,5 +1,5 @@
 /** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import type { Broker } from './broker.ts'
 import { serveConnection } from './session.ts'
@@ -38,7 +38,6 @@ export async function listen(
       broker.close()
       for (const socket of open) socket.destroy()
       await new Promise<void>(resolve => server.close(() => resolve()))
-      rmSync(path, { force: true })
     },
   }
 }

@@ -38,6 +38,12 @@ const agentNames: Source = async () => {
   }
 }
 
+async function grantedPaths(): Promise<string[]> {
+  const { readFileGrants } = await import('../config/file-grants.ts')
+  const { findProject } = await import('../config/project.ts')
+  return readFileGrants(findProject().stateDir).map(({ path }) => path)
+}
+
 /** Values of flags, by what stands for them in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
@@ -47,6 +53,9 @@ export const VALUES: Readonly<Record<string, Source>> = {
   NAME: async () => words((await import('./gap-names.ts')).gapNames()),
   GROUP: groupNames,
   ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
+  // A place in a file, which only its reader knows.
+  BYTE: async () => NOTHING,
+  BYTES: async () => NOTHING,
   // Read from another command's output, and never guessed.
   'sha256:…': async () => NOTHING,
 }
@@ -62,6 +71,16 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'config set key': configKey,
   // As many kinds as there are keys: what is wrong is told with the right form.
   'config set value': async () => NOTHING,
+  'grant path': PATHS,
+  'revoke path': async () => words(await grantedPaths(), 'granted'),
+  // Inside: what the host has is the broker's to tell, and a completion asks nobody.
+  'files ls path': PATHS,
+  'files stat path': PATHS,
+  'files cat path': PATHS,
+  'files get path': PATHS,
+  'files get to': PATHS,
+  'files put from': PATHS,
+  'files put path': PATHS,
   'groups name': groupNames,
   'agent name': agentNames,
   'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),

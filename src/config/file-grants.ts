@@ -26,21 +26,32 @@ export function readFileGrants(stateDir: string): readonly FileGrant[] {
 export async function editFileGrants(
   project: Project,
   edit: (grants: readonly FileGrant[]) => readonly FileGrant[],
+  /** To begin anew, where the file cannot be read. */
+  before: 'as it is' | 'whatever it says' = 'as it is',
 ): Promise<void> {
   const file = fileGrantsFile(project.stateDir)
   makeStateDirectory(project.stateDir)
   await withLock(file, () => {
     removeLeftovers(file)
-    const before = readFileGrants(project.stateDir)
+    const present = before === 'as it is' ? readFileGrants(project.stateDir) : readIfGood(project.stateDir)
     const now = Date.now()
-    const after = edit(before.filter(({ until }) => until === undefined || now < until))
+    const after = edit(present.filter(({ until }) => until === undefined || now < until))
     if (after.length > MAX_GRANTS)
       throw new PenError('USAGE', {
         what: `more than ${MAX_GRANTS} grants at once`,
         hint: 'pen revoke those that are no longer needed, or grant the directory above',
       })
-    if (before.length > 0 || after.length > 0) writeFileAtomically(file, printGrants(after))
+    writeFileAtomically(file, printGrants(after))
   })
+}
+
+function readIfGood(stateDir: string): readonly FileGrant[] {
+  try {
+    return readFileGrants(stateDir)
+  } catch (error) {
+    if (error instanceof PenError) return []
+    throw error
+  }
 }
 
 const printGrants = (grants: readonly FileGrant[]): string =>

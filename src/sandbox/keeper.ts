@@ -22,6 +22,9 @@ import { type PlaceWatch, watchPlaces } from './watch-places.ts'
 /** A run that is over before costs more in compiling than it gains: its end took five milliseconds instead of two. */
 const WORTH_COMPILING_MS = 100
 
+/** Whoever asks for files before that waits for the socket. */
+const FILES_AFTER_MS = 60
+
 /** A sandbox whose agent starts commands, as whoever employs it sees it. */
 export interface Serving extends Omit<Kept, 'employ'> {
   /** Ends it: its programs are asked first, then ended. */
@@ -85,11 +88,13 @@ export class Keeper {
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin()
+      const files = this.#serveFiles()
       const employed = this.#employ(stopping)
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
       const employedFor = await employed
+      await files.finish()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthTelling)
@@ -132,6 +137,27 @@ export class Keeper {
         if (reason === undefined && failure === undefined) await wayOut.finish()
         await wayOut.recordRefused()
         await wayOut.close()
+      },
+    }
+  }
+
+  /** Where it cannot listen no file is served: the sandbox goes on without. A run that is over before needs none. */
+  #serveFiles(): { finish(): Promise<void> } {
+    const { running, prepared, refusals } = this.#kept
+    const { inside } = running
+    if (inside === undefined) return { finish: async () => undefined }
+    const tell = (line: string) => void this.#told.push(line)
+    const fail = (error: unknown) => tell(`files: ${error instanceof Error ? error.message : String(error)}`)
+    let opened: Promise<{ close(): Promise<void> } | undefined> | undefined
+    const timer = setTimeout(() => {
+      opened = import('./file-broker.ts')
+        .then(({ openFileBroker }) => openFileBroker({ prepared, inside, audit: refusals, tell, fail }))
+        .catch(error => void fail(error))
+    }, FILES_AFTER_MS)
+    return {
+      finish: async () => {
+        clearTimeout(timer)
+        await (await opened)?.close()
       },
     }
   }

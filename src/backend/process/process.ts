@@ -10,6 +10,7 @@ import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { capabilities } from './capabilities.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
+import { showInside } from './inside-view.ts'
 import { memoryFile, pipe } from './libc.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
@@ -26,13 +27,14 @@ export const processBackend: Backend = {
 
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 
-async function start(plan: Plan, options: StartOptions): Promise<Running> {
+async function start(given: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
-  const inner = plan.listedExec ? await import('./listed.ts') : undefined
+  const inner = given.listedExec ? await import('./listed.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
+    const { plan, dir } = showInside(given, options.sandbox, undo)
     const joins = options.joinFds.length
     const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
     const [argsFd, argsWriter] = argumentPipe(undo)
@@ -89,7 +91,8 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     if (init !== undefined) await listed?.release(init)
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
-    return running(guard, status, crossing, undo, new NamespaceMounts(() => status.initPid()))
+    const mounts = new NamespaceMounts(() => status.initPid())
+    return { ...running(guard, status, crossing, undo, mounts), inside: dir }
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
     abandon()

@@ -1,0 +1,75 @@
+/**
+ * What of pen's own a process sandbox shows at `/run/pen`: a directory of this run, read-only inside, in which the keeper may
+ * put a socket at any time later; and pen itself, the client for it. Making it costs two system calls and a mount.
+ */
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { ownProgram } from '../../base/own-program.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
+import type { Plan, Step } from '../../plan/plan.ts'
+import { SETSID_PLACE } from '../../plan/system-view.ts'
+import { type GuestPath, type HostPath, isWithin } from '../../policy/path.ts'
+import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
+
+export interface InsideView {
+  readonly plan: Plan
+  /** On the host. */
+  readonly dir: string
+}
+
+export function showInside(
+  plan: Plan,
+  sandbox: { stateDir: string; run: string },
+  undo: UndoStack,
+): InsideView {
+  const all = `${sandbox.stateDir}/inside`
+  const dir = `${all}/${cgroupName(sandbox.run)}`
+  // Its own entry may be passed by another uid inside; what is above it is closed to everybody else.
+  mkdirSync(all, { recursive: true, mode: 0o700 })
+  sweep(all)
+  mkdirSync(dir)
+  chmodSync(dir, 0o755)
+  undo.push('inside directory', () => rmSync(dir, { recursive: true, force: true }))
+  const program = visibleProgram(plan, sandbox.stateDir)
+  const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, AGENT_BINARY)])]
+  for (const { at } of [...own, ...plan.steps])
+    if (dirname(at) === INSIDE) writeFileSync(`${dir}${at.slice(INSIDE.length)}`, '')
+  return { dir, plan: { ...plan, steps: afterRun(plan.steps, own), env: withPath(plan, program) } }
+}
+
+const bind = (from: string, at: string) =>
+  ({ op: 'bind', from: from as HostPath, at: at as GuestPath, mode: 'ro', why: 'pen' }) as const
+
+/** Before anything that stands in it. */
+function afterRun(steps: readonly Step[], own: readonly Step[]): readonly Step[] {
+  const at = steps.findIndex(step => step.op === 'tmpfs' && step.at === dirname(INSIDE))
+  return at < 0 ? steps : [...steps.slice(0, at + 1), ...own, ...steps.slice(at + 1)]
+}
+
+/** Undefined where it is there already, where a policy lists its programs, and where it could not be shown. */
+function visibleProgram(plan: Plan, stateDir: string): string | undefined {
+  const [program, ...source] = ownProgram()
+  if (source.length > 0 || plan.listedExec) return undefined
+  for (const step of plan.steps)
+    if (
+      step.at === SETSID_PLACE ||
+      (step.op === 'bind' && step.why === 'system' && isWithin(program, step.at))
+    )
+      return undefined
+  // Root's files are shown through a mapping, which not every file system knows; that of pen's state does.
+  return plan.runAs === 'self' || statSync(program).dev === statSync(stateDir).dev ? program : undefined
+}
+
+const withPath = (plan: Plan, program: string | undefined): Plan['env'] =>
+  program === undefined
+    ? plan.env
+    : plan.env.map(one => (one.name === 'PATH' ? { ...one, value: `${one.value}:${INSIDE}` } : one))
+
+/** What a killed pen left. */
+function sweep(all: string): void {
+  for (const name of readdirSync(all)) {
+    const owner = ownerOf(name)
+    if (owner !== undefined && !isAlive(owner)) rmSync(`${all}/${name}`, { recursive: true, force: true })
+  }
+}

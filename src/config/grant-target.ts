@@ -1,0 +1,34 @@
+/** From what a person typed to the place that is granted: canonical, allowed to be granted, and of a known identity. */
+import { lstatSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
+import { checkGrantable, type FileGrant, type GrantedPolicy, rootOf } from '../policy/decide-grant.ts'
+import { canonicalize, type PathWorld } from '../policy/path.ts'
+
+export interface GrantQuestion {
+  readonly policy: GrantedPolicy
+  readonly world: PathWorld
+  readonly write: boolean
+  /** As it was typed, for the person. */
+  readonly shown: string
+}
+
+export function identify(text: string, question: GrantQuestion): Pick<FileGrant, 'path' | 'kind' | 'root'> {
+  const { policy, world, write, shown } = question
+  const refuse = (why: string, hint: string | undefined): never => {
+    throw new PenError('PATH_REFUSED', {
+      what: `${shown} cannot be granted: ${why}`,
+      at: shown,
+      ...(hint !== undefined && { hint }),
+    })
+  }
+  const found = canonicalize(text, 'user', world)
+  if (!found.ok) return refuse(found.why, found.cure)
+  const path = found.value
+  const refused = checkGrantable(policy, world, { path, write })
+  if (refused !== undefined) return refuse(refused.why, refused.cure)
+  const { kind } = world.locate(path)
+  if (kind === 'absent') return refuse('nothing stands there', 'make it first, or grant the directory above')
+  if (kind === 'other') return refuse('it is neither a file nor a directory', 'name a file or a directory')
+  const { dev, ino } = lstatSync(rootOf({ path, kind }), { bigint: true })
+  return { path, kind, root: { dev, ino } }
+}

@@ -1,0 +1,166 @@
+/** The sandbox's side of the file broker: one request at a time, and bytes as they come. It holds no right of its own. */
+import { existsSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { errnoOf } from '../base/error.ts'
+import {
+  type DirectoryPage,
+  encodeAsk,
+  type FileFacts,
+  type FileRefusal,
+  type FileRequest,
+  type GrantedPlace,
+  type Reply,
+  ReplyReader,
+} from '../wire/broker-messages.ts'
+import { MAX_PAYLOAD, wireError } from '../wire/frame.ts'
+import { INSIDE } from '../wire/places.ts'
+import { Allowance, Credit } from '../wire/window.ts'
+
+/** What the broker said no to, in its words. */
+export class FileRefused extends Error {
+  readonly refusal: FileRefusal
+
+  constructor(refusal: FileRefusal) {
+    super(refusal.why)
+    this.refusal = refusal
+  }
+}
+
+/** The keeper has better things to do than to listen in the first moment of a sandbox. */
+const PATIENCE_MS = 3000
+const ASK_AGAIN_MS = 20
+
+export class BrokerClient {
+  readonly #socket: Socket
+  readonly #replies: AsyncGenerator<Reply, void, void>
+  #channel = 0
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    this.#replies = repliesOf(socket)
+  }
+
+  /** Undefined when nobody listens there. */
+  static async connect(path: string): Promise<BrokerClient | undefined> {
+    for (const began = performance.now(); ; ) {
+      const socket = await tryConnect(path)
+      if (socket !== undefined) return new BrokerClient(socket)
+      if (!existsSync(INSIDE) || performance.now() - began > PATIENCE_MS) return undefined
+      await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS))
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  async grants(): Promise<readonly GrantedPlace[]> {
+    this.#ask({ op: 'grants' })
+    const reply = await this.#expect('granted')
+    await this.#expect('done')
+    return reply.places
+  }
+
+  async stat(path: string): Promise<FileFacts> {
+    this.#ask({ op: 'stat', path })
+    const reply = await this.#expect('facts')
+    await this.#expect('done')
+    return reply.facts
+  }
+
+  async list(path: string, from: number): Promise<DirectoryPage> {
+    this.#ask({ op: 'list', path, from })
+    const reply = await this.#expect('page')
+    await this.#expect('done')
+    return reply.page
+  }
+
+  /** `begin` hears what it is; what it returns gets the bytes, in order, and is waited for. */
+  async read(
+    path: string,
+    begin: (facts: FileFacts) => (bytes: Uint8Array) => void | Promise<void>,
+    { from = 0, length = null }: { readonly from?: number; readonly length?: number | null } = {},
+  ): Promise<number> {
+    const channel = this.#ask({ op: 'read', path, from, length })
+    const sink = begin((await this.#expect('facts')).facts)
+    const allowance = new Allowance()
+    let bytes = 0
+    for (;;) {
+      const reply = await this.#next()
+      if (reply.kind === 'done') {
+        if (reply.bytes !== bytes) throw wireError('another length than was sent')
+        return bytes
+      }
+      if (reply.kind !== 'data') throw wireError('a reply to another question')
+      allowance.receive(reply.bytes.length)
+      bytes += reply.bytes.length
+      const { length: used } = reply.bytes
+      await sink(reply.bytes)
+      const granted = allowance.use(used)
+      if (granted > 0) this.#socket.write(encodeAsk({ kind: 'window', channel, bytes: granted }))
+    }
+  }
+
+  /** All of `source`, or nothing: the old content stays until the last byte has come. */
+  async write(path: string, source: AsyncIterable<Uint8Array>, executable: boolean): Promise<number> {
+    const channel = this.#ask({ op: 'write', path, executable })
+    const credit = new Credit()
+    for await (const chunk of source)
+      for (let at = 0; at < chunk.length; ) {
+        while (credit.left === 0) credit.grant((await this.#expect('window')).bytes)
+        const piece = chunk.subarray(at, at + Math.min(MAX_PAYLOAD, credit.left))
+        credit.spend(piece.length)
+        at += piece.length
+        this.#socket.write(encodeAsk({ kind: 'data', channel, bytes: piece }))
+      }
+    this.#socket.write(encodeAsk({ kind: 'complete', channel }))
+    for (;;) {
+      const reply = await this.#next()
+      if (reply.kind === 'done') return reply.bytes
+      if (reply.kind !== 'window') throw wireError('a reply to another question')
+    }
+  }
+
+  #ask(request: FileRequest): number {
+    const channel = ++this.#channel
+    this.#socket.write(encodeAsk({ kind: 'request', channel, request }))
+    return channel
+  }
+
+  async #next(): Promise<Reply> {
+    const { value } = await this.#replies.next()
+    if (value === undefined)
+      throw new FileRefused({ reason: 'ended', why: 'the broker ended the connection', cure: null })
+    if (value.channel !== this.#channel) throw wireError('a reply to another question')
+    if (value.kind === 'refused') throw new FileRefused(value.refusal)
+    return value
+  }
+
+  async #expect<K extends Reply['kind']>(kind: K): Promise<Extract<Reply, { kind: K }>> {
+    const reply = await this.#next()
+    if (reply.kind !== kind) throw wireError('a reply to another question')
+    return reply as Extract<Reply, { kind: K }>
+  }
+}
+
+async function* repliesOf(socket: Socket): AsyncGenerator<Reply, void, void> {
+  const reader = new ReplyReader()
+  try {
+    for await (const bytes of socket) yield* reader.push(bytes as Buffer)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+  }
+}
+
+function tryConnect(path: string): Promise<Socket | undefined> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path)
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', error => {
+      const errno = errnoOf(error)
+      if (errno === 'ENOENT' || errno === 'ECONNREFUSED' || errno === 'ENOTDIR' || errno === 'EAGAIN')
+        resolve(undefined)
+      else reject(error)
+    })
+  })
+}
