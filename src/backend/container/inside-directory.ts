@@ -9,6 +9,8 @@ import { AGENT_NOTHING, AGENT_SOCKET, INSIDE } from '../../wire/places.ts'
 import type { Bind } from './arguments.ts'
 
 export interface InsideDirectory {
+  /** What the container sees at `INSIDE`. */
+  readonly shown: string
   readonly binds: readonly Bind[]
   readonly pidFile: string
   /** On the host. */
@@ -51,6 +53,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     return { from, at, mode: 'ro' }
   })
   return {
+    shown: inside,
     binds: [{ from: inside, at: INSIDE, mode: 'ro' }, ...program, ...shown],
     pidFile: `${dir}/pid`,
     socket: hostPath(AGENT_SOCKET),

@@ -9,6 +9,8 @@ export interface WaitingContainer {
   readonly container: Container
   readonly mounts: LiveMounts
   readonly undo: UndoStack
+  /** The host's directory that it sees at `/run/pen`. */
+  readonly inside: string
   /** Whether its namespaces belong to a user namespace of its own. */
   readonly userNamespace: boolean
   /** Sets the agent up: from then on it takes orders. */
@@ -59,6 +61,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
       void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)
       return execution
     },
+    inside: waiting.inside,
     namespace: { pid: container.init, userNamespace: waiting.userNamespace },
     ended,
     initPid: () => container.init,

@@ -87,6 +87,7 @@ export async function startContainer(
       container,
       mounts: live,
       undo,
+      inside: inside.shown,
       userNamespace: facts.rootless,
       connect: () =>
         new AgentLink(socket, {
