@@ -39,12 +39,12 @@ export const verb = defineVerb({
     })
     const engine = await chooseEngine(policy)
     const candidate = findCandidate(policy, project)
+    const recipe =
+      candidate === undefined ? defaultRecipe(policy) : projectRecipe(candidate.text, policy, project)
     if (candidate !== undefined && candidate.agreed !== candidate.text) {
       if (!(await isAgreed(candidate, flags, terminal))) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
-    const recipe =
-      candidate === undefined ? defaultRecipe(policy) : projectRecipe(candidate.text, policy, project)
     const { buildImage, BUILD_LOG } = await import('../sandbox/build-image.ts')
     const silent = flags.quiet || flags.json
     const built = await buildImage(recipe, {

@@ -7,11 +7,12 @@ import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import dockerfile from '../../image/Dockerfile' with { type: 'text' }
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { PenError } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
+import { checkDockerfile } from './check-dockerfile.ts'
 
 /** Complete: nothing of the project is read for it any more, but for the files of its context. */
 export interface Recipe {
@@ -103,12 +104,27 @@ function agreedText({ stateDir }: Project): string | undefined {
 
 /** From now on these bytes may be built, whatever becomes of the file. */
 export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
-  mkdirSync(stateDir, { recursive: true, mode: 0o700 })
+  makeStateDirectory(stateDir)
   writeFileAtomically(`${stateDir}/${KEPT}`, text)
 }
 
-/** Of a text that was agreed to. */
+/** Where a project was never configured there is none yet. */
+export function makeStateDirectory(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new PenError('STATE', {
+      what: `could not make ${path} (${errnoOf(cause) ?? 'unknown error'})`,
+      at: path,
+      hint: 'check that it is yours to write and that the disk is not full',
+      cause,
+    })
+  }
+}
+
+/** Of a text that was agreed to, or is about to be. Throws when an engine would be led out of the build by it. */
 export function projectRecipe(agreed: string, policy: Policy, project: Project): Recipe {
+  checkDockerfile(agreed, policy.image === 'default' ? PICKED_UP : policy.image.dockerfile || PICKED_UP)
   const args = policy.image === 'default' ? new Map<string, string>() : policy.image.args
   const context = policy.image === 'default' ? '.' : policy.image.context
   return {

@@ -1,7 +1,7 @@
 /**
  * A copy of the files that a project's Dockerfile may COPY. The engine, which may be root, never walks the project itself: while it
- * does, a sandbox that runs could put a link in the place of a directory. Links are copied as links, what the policy denies
- * is left out, because whatever is in an image can be read in the sandbox.
+ * does, a sandbox that runs could put a link in the place of a directory. Links that lead out of the context are left out: some
+ * engines follow them on the host. What the policy denies is left out, because whatever is in an image can be read in the sandbox.
  */
 import {
   closeSync,
@@ -26,12 +26,14 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 const MAX_FILES = 200_000
 const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
+const MAX_TOLD = 20
 
 export interface CopiedContext {
   readonly files: number
   readonly bytes: number
-  /** Relative to the context; the first of them only. */
+  /** What was left out, relative to the project; the first of them only. */
   readonly denied: readonly string[]
+  readonly leadingOut: readonly string[]
 }
 
 /** `to` must be an empty directory of our own. */
@@ -71,6 +73,7 @@ class ContextCopy implements CopiedContext {
   files = 0
   bytes = 0
   readonly denied: string[] = []
+  readonly leadingOut: string[] = []
   readonly #policy: Policy
 
   constructor(policy: Policy) {
@@ -85,18 +88,22 @@ class ContextCopy implements CopiedContext {
       this.files += 1
       if (this.files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
       if (!this.#mayRead(place)) {
-        if (this.denied.length < 20) this.denied.push(place.slice(this.#policy.workspace.length + 1))
+        this.#leaveOut(this.denied, place)
         continue
       }
       if (entry.isDirectory()) this.#enter(fd, entry.name, place, `${to}/${entry.name}`, depth)
-      else if (entry.isSymbolicLink()) link(at(fd, entry.name), `${to}/${entry.name}`)
-      else if (entry.isFile()) this.#file(at(fd, entry.name), `${to}/${entry.name}`)
+      else if (entry.isSymbolicLink()) {
+        if (!link(at(fd, entry.name), `${to}/${entry.name}`, depth)) this.#leaveOut(this.leadingOut, place)
+      } else if (entry.isFile()) this.#file(at(fd, entry.name), `${to}/${entry.name}`)
     }
   }
 
+  #leaveOut(list: string[], path: string): void {
+    if (list.length < MAX_TOLD) list.push(path.slice(this.#policy.workspace.length + 1))
+  }
+
   #mayRead(path: string): boolean {
-    const verdict = decideFile(this.#policy, path as HostPath, 'read')
-    return verdict.ok
+    return decideFile(this.#policy, path as HostPath, 'read').ok
   }
 
   #enter(fd: number, name: string, path: string, to: string, depth: number): void {
@@ -137,13 +144,26 @@ class ContextCopy implements CopiedContext {
   }
 }
 
-/** Where it leads is for the build to find out, inside. */
-function link(from: string | Buffer, to: string): void {
+/** False for one that leads out. */
+function link(from: string | Buffer, to: string, depth: number): boolean {
   try {
-    symlinkSync(readlinkSync(from), to)
+    const target = readlinkSync(from)
+    if (!staysWithin(target, depth)) return false
+    symlinkSync(target, to)
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
   }
+  return true
+}
+
+/**
+ * Up only at its beginning, and no further than to the root of the context: then it stays within, whatever other links of this kind
+ * it leads through. Behind a name `..` would be that of wherever the name leads.
+ */
+export function staysWithin(target: string, depth: number): boolean {
+  const [, up = '', rest = ''] = /^((?:\.{1,2}(?:\/+|$))*)(.*)$/s.exec(target) ?? []
+  if (target === '' || target.startsWith('/') || rest.split('/').includes('..')) return false
+  return up.split('/').filter(part => part === '..').length <= depth
 }
 
 const tooMuch = (what: string): PenError =>

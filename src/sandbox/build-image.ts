@@ -11,8 +11,9 @@ import { PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { UndoStack } from '../base/undo.ts'
 import type { Project } from '../config/project.ts'
+import { imagesNamed } from '../image/check-dockerfile.ts'
 import { findImage, localName } from '../image/inspect.ts'
-import { BASE_ARGUMENT, baseOf, defaultRecipe, type Recipe } from '../image/recipe.ts'
+import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from '../image/recipe.ts'
 import { policyData } from '../plan/data.ts'
 import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
@@ -56,7 +57,9 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   try {
     const places = prepareDirectory(recipe, project, undo)
     if (recipe.context !== undefined) {
-      const { denied } = copyContext(policy, recipe.context, places.context)
+      const { denied, leadingOut } = copyContext(policy, recipe.context, places.context)
+      if (leadingOut.length > 0)
+        tell(`left out of the build, because they lead out of its context: ${leadingOut.join(', ')}`)
       if (denied.length > 0)
         tell(`left out of the build, because the policy denies them: ${denied.join(', ')}`)
     }
@@ -73,6 +76,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       kernel: kernelRelease(),
       os: process.platform,
     })
+    if (!options.pull) await requireImages(recipe, engine)
     const base = recipe.from === 'pen' ? await requireBase(recipe, options) : undefined
     const refusals = new RefusalTally(audit)
     const { network, close } = await planBuildNetwork({
@@ -121,7 +125,7 @@ interface Places {
 
 /** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
 function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
-  mkdirSync(project.stateDir, { recursive: true, mode: 0o700 })
+  makeStateDirectory(project.stateDir)
   const directory = mkdtempSync(`${project.stateDir}/build-`)
   undo.push('build directory', () => rmSync(directory, { recursive: true, force: true }))
   const places = {
@@ -133,6 +137,20 @@ function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Pl
   writeFileSync(places.hosts, '127.0.0.1 localhost\n::1 localhost\n', { mode: 0o644 })
   mkdirSync(places.context, { mode: 0o755 })
   return places
+}
+
+/** Nothing is fetched unasked. podman can be told so; Docker would fetch what a Dockerfile names. */
+async function requireImages({ from, dockerfile, args }: Recipe, engine: Engine): Promise<void> {
+  if (from === 'pen') return
+  for (const name of imagesNamed(dockerfile, args))
+    if (name === '' || (await findImage(engine, name)) === undefined)
+      throw new PenError('BACKEND', {
+        what:
+          name === ''
+            ? 'the Dockerfile names an image by an argument that has no value'
+            : `the image ${name}, which the Dockerfile names, is not here`,
+        hint: 'let the engine fetch it: pen build --pull',
+      })
 }
 
 /** The id of what pen's own image is built on. With `--pull` the engine looks for it itself, and asks for what it needs. */

@@ -1,0 +1,109 @@
+/**
+ * What a project's Dockerfile may not say, because an engine would do it outside of the build: on the host's network, or with the
+ * host's files. Whoever agrees to a Dockerfile cannot be expected to know which of its words do that.
+ */
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+
+export interface Instruction {
+  /** In capitals; what ONBUILD defers is an instruction of its own. */
+  readonly name: string
+  readonly text: string
+  readonly line: number
+}
+
+/** One for each, with its continued lines joined: between them stand comments and empty lines, which do not count. */
+export function instructionsOf(dockerfile: string): Instruction[] {
+  const found: Instruction[] = []
+  let joined = ''
+  let begin = 0
+  for (const [i, raw] of dockerfile.split(/\r?\n/).entries()) {
+    if (/^\s*(#.*)?$/.test(raw)) continue
+    if (joined === '') begin = i + 1
+    // Whatever an engine makes of blanks at the seam: a word that is cut in two is found all the same.
+    const [, text = '', continued] = /^(.*?)(\\[ \t]*)?$/.exec(joined === '' ? raw : raw.trimStart()) ?? []
+    joined += text
+    if (continued !== undefined) continue
+    found.push(instruction(joined, begin))
+    joined = ''
+  }
+  if (joined !== '') found.push(instruction(joined, begin))
+  return found
+}
+
+function instruction(joined: string, line: number): Instruction {
+  const [, name = '', text = ''] = /^\s*(?:ONBUILD\s+)*(\S+)\s*(.*)$/is.exec(joined) ?? []
+  return { name: name.toUpperCase(), text, line }
+}
+
+interface Rule {
+  readonly in: readonly string[]
+  readonly finds: RegExp
+  readonly why: string
+  readonly cure: string
+}
+
+const RULES: readonly Rule[] = [
+  {
+    in: ['RUN'],
+    finds: /^--/,
+    why: 'flags of RUN reach the files and the network of the host in some engines',
+    cure: 'copy files with COPY, and fetch what is needed with RUN alone',
+  },
+  {
+    in: ['ADD'],
+    finds: /\/\/|git@|github\.com|[^\w./*?+@ \t"[\],=:-]/i,
+    why: 'what ADD fetches is fetched by the engine, and not through the network of the project',
+    cure: 'use COPY for files of the project, and RUN curl for others',
+  },
+  {
+    in: ['RUN', 'COPY', 'ADD'],
+    finds: /(?:^|\s)\d*<<-?["'\w\\]/,
+    why: 'a text within the Dockerfile hides where an instruction ends',
+    cure: 'put it into a file of the project and COPY that',
+  },
+]
+
+/** Throws for the first that is not allowed. */
+export function checkDockerfile(dockerfile: string, path: string): void {
+  if (/^\s*#\s*escape\s*=/im.test(dockerfile))
+    throw refused(path, 1, 'another escape character than "\\" is not read by pen', 'take the directive out')
+  for (const { name, text, line } of instructionsOf(dockerfile))
+    for (const rule of RULES)
+      if (rule.in.includes(name) && rule.finds.test(text))
+        throw refused(
+          path,
+          line,
+          `"${printable(`${name} ${text}`, 80)}" is not built: ${rule.why}`,
+          rule.cure,
+        )
+}
+
+const refused = (file: string, line: number, what: string, hint: string): PenError =>
+  new PenError('CONFIG_VALUE', { what, at: { file, line, column: 1 }, hint })
+
+/** Images by name that it begins with or copies from, as far as they can be told: stages of its own are not among them. */
+export function imagesNamed(dockerfile: string, args: ReadonlyMap<string, string>): string[] {
+  const values = new Map(args)
+  const stages = new Set<string>(['scratch'])
+  const named = new Set<string>()
+  const use = (word: string): void => {
+    const name = word.replace(/\$(?:\{(\w+)\}|(\w+))/g, (_, a, b) => values.get(a ?? b) ?? '')
+    if (!stages.has(name.toLowerCase()) && !/^\d+$/.test(name)) named.add(name)
+  }
+  for (const { name, text } of instructionsOf(dockerfile)) {
+    if (name === 'ARG' && stages.size === 1) {
+      const [, key = '', value = ''] = /^(\w+)=["']?([^"']*)["']?$/.exec(text.trim()) ?? []
+      if (key !== '' && !values.has(key)) values.set(key, value)
+    }
+    if (name === 'COPY') {
+      const from = /--from=(\S+)/.exec(text)?.[1]
+      if (from !== undefined) use(from)
+    }
+    if (name !== 'FROM') continue
+    const [, image = '', stage] = /^(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$/i.exec(text) ?? []
+    use(image)
+    stages.add((stage ?? `stage ${stages.size}`).toLowerCase())
+  }
+  return [...named]
+}

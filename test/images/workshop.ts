@@ -1,0 +1,124 @@
+/** A home with a project in it, where images are built by one engine. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Box } from '../conformance/box.ts'
+import { type Launcher, PEN } from '../conformance/launcher.ts'
+import type { TestEngine } from '../engines/test-engine.ts'
+
+export interface Said {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+export class Workshop {
+  readonly engine: TestEngine
+  readonly box: Box
+  /** Words before pen, and the pen to use: on another machine where a test has one. */
+  readonly #around: readonly string[]
+  readonly #pen: string
+
+  constructor(engine: TestEngine, around: readonly string[] = [], pen = PEN) {
+    this.engine = engine
+    this.#around = around
+    this.#pen = pen
+    const launcher: Launcher = {
+      name: engine.name,
+      who: engine.who,
+      start: () => {
+        throw new Error('nothing is run here, only built')
+      },
+    }
+    this.box = new Box(launcher)
+  }
+
+  /** The live config: the user's own. */
+  configure(config: object): void {
+    const state = this.box.directory(this.stateDir, 0o700)
+    this.box.file(join(state, 'config.json'), `${JSON.stringify({ version: 1, ...config })}\n`, 0o600)
+  }
+
+  get stateDir(): string {
+    const sandboxes = join(this.box.home, '.pen/sandboxes')
+    this.box.directory(sandboxes, 0o700)
+    const known = readdirSync(sandboxes)[0]
+    if (known !== undefined) return join(sandboxes, known)
+    // pen tells by itself where: any verb that writes would do.
+    this.pen('deny', 'placeholder.example.com')
+    return join(sandboxes, readdirSync(sandboxes)[0] ?? '')
+  }
+
+  words(...args: readonly string[]): { argv: string[]; env: Record<string, string> } {
+    const { who, env } = this.engine
+    const pairs = Object.entries(this.box.env(env)).map(([name, value]) => `${name}=${value}`)
+    const argv = [
+      ...this.#around,
+      ...who.become,
+      'env',
+      '-i',
+      '-C',
+      this.box.project,
+      ...pairs,
+      this.#pen,
+      ...args,
+    ]
+    return { argv, env: this.box.env(env) }
+  }
+
+  /** One command of pen in the project, as the user whose engine it is. */
+  pen(...args: readonly string[]): Said {
+    const [program = '', ...rest] = this.words(...args).argv
+    const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 55_000 })
+    return { code: ran.status, out: ran.stdout, err: ran.stderr }
+  }
+  build(...flags: readonly string[]): Said {
+    return this.pen('build', '--backend', this.engine.backend, ...flags)
+  }
+
+  /** Agrees to the Dockerfile as it stands, as somebody who has read it. */
+  agreeAndBuild(...flags: readonly string[]): Said {
+    const shown = this.build(...flags)
+    const digest = /^sha256:[0-9a-f]{64}$/m.exec(shown.out)?.[0]
+    if (digest === undefined) return shown
+    return this.build('--yes', '--expect', digest, ...flags)
+  }
+
+  ask(...argv: readonly string[]): Said {
+    const [program = '', ...rest] = this.engine.command(argv)
+    const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 55_000 })
+    return { code: ran.status, out: ran.stdout, err: ran.stderr }
+  }
+
+  /** What a command prints in a container of the image that was built last. */
+  inside(built: Said, script: string): string {
+    const name = /^built: (\S+)$/m.exec(built.out)?.[1]
+    if (name === undefined) throw new Error(`nothing was built: ${built.code} ${built.out}${built.err}`)
+    const image = this.engine.backend === 'podman' ? `localhost/${name}` : name
+    const ran = this.ask('run', '--rm', '--network=none', '--entrypoint=/bin/sh', image, '-c', script)
+    if (ran.code !== 0) throw new Error(`${script}: ${ran.code} ${ran.err}`)
+    return ran.out
+  }
+
+  /** Records of all builds, in order. */
+  audit(): { readonly kind: string; readonly [field: string]: unknown }[] {
+    const dir = join(this.stateDir, 'audit')
+    return readdirSync(dir)
+      .sort()
+      .flatMap(file => readFileSync(join(dir, file), 'utf8').trim().split('\n'))
+      .map(line => JSON.parse(line))
+  }
+
+  dockerfile(text: string): string {
+    return this.box.file('.pen/Dockerfile', text)
+  }
+  write(path: string, text: string): void {
+    writeFileSync(join(this.box.project, path), text)
+  }
+
+  [Symbol.dispose](): void {
+    const ids = this.ask('images', '--quiet', '--filter', 'label=pen.sandbox').out.trim().split('\n')
+    for (const id of new Set(ids)) if (id !== '') this.ask('rmi', '--force', id)
+    this.box.remove()
+  }
+}
