@@ -11,6 +11,8 @@ import {
 export interface FollowOptions extends ReadOptions {
   readonly signal?: AbortSignal
   readonly intervalMs?: number
+  /** Runs that are followed; without it, all. */
+  readonly follows?: (run: string) => boolean
 }
 
 /** A long history is handed over in pieces. */
@@ -21,10 +23,12 @@ const MAX_BATCH = 10_000
  * for events: those get lost on some file systems, and a person does not see a quarter of a second.
  */
 export async function* followAudit(dir: string, options: FollowOptions = {}): AsyncGenerator<FoundRecord[]> {
-  const { signal, intervalMs = 250, run } = options
+  const { signal, intervalMs = 250, run, follows = () => true } = options
   const readers = new Map<string, LineReader>()
   while (!signal?.aborted) {
-    const names = listSegments(dir).filter(name => run === undefined || name.run === run)
+    const names = listSegments(dir).filter(
+      name => (run === undefined || name.run === run) && follows(name.run),
+    )
     let batch: FoundRecord[] = []
     for (const { file } of names) {
       const reader = readers.get(file) ?? new LineReader()

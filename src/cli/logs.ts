@@ -81,7 +81,8 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   return EXIT.ok
 }
 
-const isTrouble = ({ verdict }: FoundRecord): boolean => verdict === 'deny' || verdict === 'error' || verdict === 'hold'
+const isTrouble = ({ verdict }: FoundRecord): boolean =>
+  verdict === 'deny' || verdict === 'error' || verdict === 'hold'
 
 async function printer({ json, terminal }: LogRequest): Promise<(record: FoundRecord) => void> {
   if (json) return record => terminal.print(printableJson(record))

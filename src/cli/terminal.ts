@@ -65,7 +65,7 @@ function writeNote(text: string): void {
   }
 }
 
-function writeAll(fd: number, text: string): void {
+export function writeAll(fd: number, text: string): void {
   const bytes = Buffer.from(text)
   for (let done = 0; done < bytes.length; ) {
     try {

@@ -21,6 +21,7 @@ export const VERBS: VerbTable = {
   'policy explain': () => import('./policy-explain.ts'),
   logs: () => import('./logs.ts'),
   'proxy logs': () => import('./proxy-logs.ts'),
+  watch: () => import('./watch.ts'),
   allow: () => import('./allow.ts'),
   deny: () => import('./deny.ts'),
   forget: () => import('./forget.ts'),

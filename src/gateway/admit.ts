@@ -89,7 +89,11 @@ function judge(
     }
   }
   const refusing = taken(network.once.deny)
-  if (refusing !== undefined) return { kind: 'denied', denied: denyByRule(refusing) }
+  if (refusing !== undefined) {
+    // It is used up: nothing is left to be forgotten, and the next one is judged without it.
+    const cure = `pen allow ${printRule(exactRule(to, port))}`
+    return { kind: 'denied', denied: { ...denyByRule(refusing), cure } }
+  }
   if (verdict.ok) return { kind: 'allowed', allowed: verdict, once: undefined }
   const once = taken(network.once.allow)
   if (once !== undefined) return { kind: 'allowed', allowed: allowedBy(once, to, port), once }

@@ -2,32 +2,34 @@
 import type { Box } from './box.ts'
 import { PEN } from './launcher.ts'
 
-export class Screen {
+interface Where {
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+}
+interface Size {
+  readonly cols: number
+  readonly rows: number
+}
+
+export class ProgramScreen {
   readonly #terminal: Bun.Terminal
   readonly #child: Bun.Subprocess
   #seen = ''
   #from = 0
 
-  /** A shell line on the terminal, in which `pen run` is a run of the box's user and backend. */
-  constructor(box: Box, line: string, size = { cols: 91, rows: 33 }) {
+  /** A program that leads a session on the terminal. */
+  constructor(argv: readonly string[], { cwd, env }: Where, size: Size = { cols: 91, rows: 33 }) {
     this.#terminal = new Bun.Terminal({
       ...size,
       data: (_terminal, bytes) => {
         this.#seen += Buffer.from(bytes).toString()
       },
     })
-    const functions = `pen() { verb=$1; shift; command ${PEN} "$verb" --offline "$@"; }`
-    const argv = [
-      'setsid',
-      '--ctty',
-      '--wait',
-      ...box.launcher.who.become,
-      '/bin/bash',
-      '--norc',
-      '-c',
-      `${functions}\n${line}`,
-    ]
-    this.#child = Bun.spawn(argv, { cwd: box.project, env: box.env(), terminal: this.#terminal })
+    this.#child = Bun.spawn(['setsid', '--ctty', '--wait', ...argv], {
+      cwd,
+      env: { ...env },
+      terminal: this.#terminal,
+    })
   }
 
   type(keys: string): void {
@@ -70,5 +72,14 @@ export class Screen {
     // What was written last may still be on its way.
     await Bun.sleep(20)
     return code
+  }
+}
+
+/** A shell line on the terminal, in which `pen run` is a run of the box's user and backend. */
+export class Screen extends ProgramScreen {
+  constructor(box: Box, line: string, size?: Size) {
+    const functions = `pen() { verb=$1; shift; command ${PEN} "$verb" --offline "$@"; }`
+    const argv = [...box.launcher.who.become, '/bin/bash', '--norc', '-c', `${functions}\n${line}`]
+    super(argv, { cwd: box.project, env: box.env() }, size)
   }
 }

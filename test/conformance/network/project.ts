@@ -53,12 +53,12 @@ export class Project {
   readonly workspace: string
   readonly stateDir: string
   readonly #world: World
-  readonly #user: string
+  readonly user: string
   readonly #owner: readonly [number, number]
 
   constructor(world: World, user: string) {
     this.#world = world
-    this.#user = user
+    this.user = user
     this.#owner = user === 'root' ? [0, 0] : idsOf(user)
     this.root = mkdtempSync(join(tmpdir(), 'pen-net-'))
     chmodSync(this.root, 0o755)
@@ -118,7 +118,7 @@ export class Project {
     const { allow = [], flags = [], env = {}, wrap = [] } = options
     const pen = [this.#world.pen, 'run', ...allow.flatMap(rule => ['--allow', rule]), ...flags]
     const [program = '', ...rest] = [
-      ...this.#world.on('host', this.#user),
+      ...this.#world.on('host', this.user),
       'env',
       '-C',
       this.workspace,
@@ -159,7 +159,7 @@ export class Project {
 
   /** Another command of pen, on the host, to its end. */
   command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    const words = [...this.#world.on('host', this.#user), 'env', '-C', this.workspace, `HOME=${this.home}`]
+    const words = [...this.#world.on('host', this.user), 'env', '-C', this.workspace, `HOME=${this.home}`]
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)
     const [program = '', ...rest] = [...words, ...set, this.#world.pen, ...args]
     return spawnSync(program, rest, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 })

@@ -1,0 +1,88 @@
+/** What stands on the screen, as lines of exactly its width at most. Nothing is drawn here. */
+import { printable } from '../base/printable.ts'
+import type { Colour, Paint } from './colour.ts'
+import type { HeldTarget, Totals, WatchState } from './watch-state.ts'
+
+export interface View {
+  readonly state: WatchState
+  readonly columns: number
+  readonly rows: number
+  readonly now: number
+  /** As pen names the sandbox. */
+  readonly project: string
+  readonly selected: string | undefined
+  /** Whether a key counts already: what has just appeared is read before it is answered. */
+  readonly isArmed: boolean
+  readonly message: string
+  readonly paint: Paint
+}
+
+const KEYS = 'o once  s session  a always  d not now  n never  up/down choose  q quit'
+const IDLE_KEYS = 'q quit'
+const COLOURS: Readonly<Record<string, Colour>> = {
+  allow: 'green',
+  hold: 'cyan',
+  deny: 'red',
+  error: 'yellow',
+  note: 'dim',
+}
+
+export function screenLines(view: View): string[] {
+  const { state, columns, rows, now, paint } = view
+  const cut = (text: string): string => (text.length > columns ? `${text.slice(0, columns - 1)}~` : text)
+  const held = state.held(now)
+  const room = Math.max(1, Math.floor((rows - 5) / 2))
+  const shown = around(held, view.selected, room)
+  const hidden = held.length - shown.length
+  const top = [
+    paint('bold', cut(`pen watch  ${view.project}`)),
+    cut(totalsText(state.totals)),
+    paint(
+      'bold',
+      cut(held.length === 0 ? 'nothing waits for an answer' : `${held.length} waiting for your answer`),
+    ),
+    ...shown.map(target => {
+      const isSelected = target.key === view.selected
+      const line = cut(heldText(target, isSelected, now))
+      return isSelected ? paint(view.isArmed ? 'cyan' : 'dim', line) : line
+    }),
+    ...(hidden > 0 ? [cut(`  and ${hidden} more`)] : []),
+  ]
+  const bottom = [cut(view.message), paint('dim', cut(held.length === 0 ? IDLE_KEYS : KEYS))]
+  const left = Math.max(0, rows - top.length - bottom.length)
+  const recent = state.lines(left).map(({ verdict, text }) => paint(COLOURS[verdict] ?? 'dim', cut(text)))
+  const empty = Array.from({ length: left - recent.length }, () => '')
+  return [...top, ...recent, ...empty, ...bottom].slice(0, rows)
+}
+
+/** As many as there is room for, the selected one among them. */
+function around(
+  held: readonly HeldTarget[],
+  selected: string | undefined,
+  room: number,
+): readonly HeldTarget[] {
+  const at = held.findIndex(({ key }) => key === selected)
+  const from = Math.max(0, Math.min(at - room + 1, held.length - room))
+  return held.slice(from, from + room)
+}
+
+function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean, now: number): string {
+  const seconds = Math.max(0, Math.ceil((until - now) / 1000))
+  const many = count > 1 ? ` x${count}` : ''
+  return `${isSelected ? '>' : ' '} ${printable(target, 280).padEnd(36)} ${`${seconds} s`.padStart(6)}${many}  run ${printable(run, 40)}`
+}
+
+function totalsText({ allowed, refused, failed, limits, bytesUp, bytesDown }: Totals): string {
+  return `${allowed} allowed  ${refused} refused  ${failed} failed  ${limits} limits  ${size(bytesUp)} up  ${size(bytesDown)} down`
+}
+
+function size(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let value = bytes
+  let unit = 0
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+}

@@ -1,0 +1,106 @@
+/**
+ * What a person who watches is shown, from the records as they come. Every text in a record may come from a sandbox; what is
+ * kept here is bounded, whatever it does.
+ */
+import type { FoundRecord } from '../audit/read.ts'
+import { plain } from './colour.ts'
+import { logLine } from './log-line.ts'
+
+/** Connections of one run that want the same, and wait for one answer. */
+export interface HeldTarget {
+  readonly key: string
+  readonly run: string
+  readonly target: string
+  /** When it is too late for the first of them. */
+  readonly until: number
+  readonly count: number
+}
+
+export interface Totals {
+  allowed: number
+  refused: number
+  failed: number
+  limits: number
+  bytesUp: number
+  bytesDown: number
+}
+
+const MOST_LINES = 500
+const MOST_HELD = 1000
+/** A keeper that was killed leaves what it held without a last word. */
+const SLACK_MS = 3000
+
+export class WatchState {
+  readonly totals: Totals = { allowed: 0, refused: 0, failed: 0, limits: 0, bytesUp: 0, bytesDown: 0 }
+  readonly #held = new Map<
+    string,
+    { readonly run: string; readonly target: string; readonly until: number }
+  >()
+  #lines: { readonly verdict: FoundRecord['verdict']; readonly text: string }[] = []
+
+  add(record: FoundRecord): void {
+    this.#count(record)
+    this.#hold(record)
+    if (record.kind === 'connection-closed') return
+    // The day is today's. One character is one place on the screen.
+    const text = logLine(record, plain)
+      .slice(11)
+      .replaceAll('→', '->')
+      .replaceAll(/[^ -~]/g, '?')
+    this.#lines.push({ verdict: record.verdict, text })
+    if (this.#lines.length > 2 * MOST_LINES) this.#lines = this.#lines.slice(-MOST_LINES)
+  }
+
+  /** Oldest first: what appears while somebody reads does not move what they read. */
+  held(now: number): HeldTarget[] {
+    const targets = new Map<string, HeldTarget>()
+    for (const [id, { run, target, until }] of this.#held) {
+      if (until + SLACK_MS < now) {
+        this.#held.delete(id)
+        continue
+      }
+      const key = `${run} ${target}`
+      const known = targets.get(key)
+      if (known === undefined) targets.set(key, { key, run, target, until, count: 1 })
+      else targets.set(key, { ...known, until: Math.min(known.until, until), count: known.count + 1 })
+    }
+    return [...targets.values()]
+  }
+
+  /** The newest, oldest of them first. */
+  lines(count: number): readonly { readonly verdict: FoundRecord['verdict']; readonly text: string }[] {
+    return count <= 0 ? [] : this.#lines.slice(-count)
+  }
+
+  #hold(record: FoundRecord): void {
+    const id = `${record.run} ${String(record['connection'])}`
+    if (record.kind === 'connection-held') {
+      const target = targetOf(record)
+      const until = Date.parse(String(record['until']))
+      if (target !== undefined && Number.isFinite(until) && this.#held.size < MOST_HELD)
+        this.#held.set(id, { run: record.run, target, until })
+    } else if (record.kind.startsWith('connection-')) this.#held.delete(id)
+    else if (record.kind === 'run-end')
+      for (const [other, { run }] of this.#held) if (run === record.run) this.#held.delete(other)
+  }
+
+  #count(record: FoundRecord): void {
+    const { totals } = this
+    if (record.kind === 'connection-allowed') totals.allowed++
+    else if (record.verdict === 'deny') totals.refused++
+    else if (record.kind === 'connection-failed') totals.failed++
+    else if (record.kind === 'limit-hit') totals.limits++
+    else if (record.kind === 'connection-closed') {
+      totals.bytesUp += Number(record['bytesUp']) || 0
+      totals.bytesDown += Number(record['bytesDown']) || 0
+    }
+  }
+}
+
+/** As a rule is written. What does not look like one is not offered: an answer is a rule. */
+function targetOf({ name, address, port }: FoundRecord): string | undefined {
+  const place = name ?? address
+  if (typeof place !== 'string' || typeof port !== 'number') return undefined
+  const text = `${place.includes(':') ? `[${place}]` : place}:${port}`
+  return /^[a-z0-9[][a-z0-9.:[\]-]{2,280}$/.test(text) ? text : undefined
+}

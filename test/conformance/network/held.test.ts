@@ -1,0 +1,227 @@
+/** Connections that no rule names, with somebody at another terminal who answers, or does not. */
+import { beforeAll, expect } from 'bun:test'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from './keeper.ts'
+import type { Project, Started } from './project.ts'
+import { makeRepository, startSshd } from './services.ts'
+import { forEachKind, isReady, World } from './world.ts'
+import { UP } from './zones.ts'
+
+const ask = (project: Project, hold = '30s') =>
+  project.writeLive('config.json', JSON.stringify({ version: 1, network: { ask: 'hold', hold } }))
+
+const kinds = (project: Project) =>
+  project
+    .audit()
+    .filter(({ kind }) => kind.startsWith('connection-'))
+    .map(({ kind, reason }) => (reason === undefined ? kind : `${kind} ${reason}`))
+const isHeld = (project: Project, count = 1) =>
+  until(() => kinds(project).filter(kind => kind === 'connection-held').length === count, 10_000)
+
+async function end({ child, ended }: Started): Promise<void> {
+  child.kill('SIGTERM')
+  await ended
+}
+
+const SSH = 'ssh -i ./user-key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR'
+let bare = ''
+
+beforeAll(async () => {
+  if (!isReady) return
+  const world = await World.get()
+  bare = makeRepository(world.dir)
+  await startSshd(world)
+}, 30_000)
+
+forEachKind(
+  'P7 a held curl goes on when it is allowed at another terminal, and nobody outside heard of it before',
+  async (world, project) => {
+    const heard = world.listen()
+    const running = project.start('curl -sS https://allowed.test/', { flags: ['--ask'] })
+    await isHeld(project)
+    expect([heard.left, heard.names, heard.requests, running.text.out]).toEqual([[], [], [], ''])
+    expect(project.pen('allow', 'allowed.test:443', '--session')).toContain('until the sandbox ends')
+    const { code, out, err } = await running.ended
+    expect({ code, out }).toEqual({ code: 0, out: `hello from ${UP} 443\n` })
+    expect(heard.names).toContain('allowed.test')
+    expect(err).toContain('pen: held: allowed.test:443 waits for you. In another terminal: pen watch')
+    expect(err).toContain('pen allow allowed.test:443 --session')
+    const [held, allowed] = project.audit().filter(({ kind }) => kind.startsWith('connection-'))
+    expect(held).toMatchObject({ kind: 'connection-held', verdict: 'hold', name: 'allowed.test', port: 443 })
+    expect(allowed).toMatchObject({ kind: 'connection-allowed', connection: held?.connection })
+    expect(String(allowed?.['from'])).toMatch(/^pen allow, run \d{8}-\d{6}-[0-9a-f]{6}$/)
+    // It ended with the run: nothing is left of it, and the next run starts as the first did.
+    expect(project.pen('config', 'show')).not.toContain('allowed.test')
+    const again = await project.run('curl -s -o /dev/null -w "%{http_code}" http://allowed.test/')
+    expect(again.out).toBe('403')
+  },
+)
+
+forEachKind(
+  'P7 a held git clone over SSH goes on when it is allowed, and fails with the reason when it is denied',
+  async (world, project) => {
+    copyFileSync(join(world.dir, 'user-key'), join(project.workspace, 'user-key'))
+    project.adopt('user-key')
+    ask(project)
+    const heard = world.listen()
+    const clone = (to: string) => `GIT_SSH_COMMAND='${SSH}' git clone -q root@allowed.test:${bare} ${to}`
+    const running = project.start(`${clone('one')} && cat one/README; ${clone('two')}; echo code $?`)
+    await isHeld(project)
+    expect([heard.left, heard.names]).toEqual([[], []])
+    project.pen('allow', 'allowed.test:22', '--once')
+    await until(() => running.text.out === 'from the repository\n', 20_000)
+    await isHeld(project, 2)
+    const left = heard.left.length
+    project.pen('deny', 'allowed.test:22', '--once')
+    const { out, err } = await running.ended
+    expect(out).toBe('from the repository\ncode 128\n')
+    expect(heard.left.length).toBe(left)
+    expect(err).toContain('pen: refused: allowed.test:22; to allow it: pen allow allowed.test:22\n')
+    expect(kinds(project)).toEqual([
+      'connection-held',
+      'connection-allowed',
+      expect.stringMatching(/^connection-closed (client|upstream)$/),
+      'connection-held',
+      'connection-denied denied-by-rule',
+    ])
+    expect(project.audit().find(({ kind }) => kind === 'connection-denied')?.['from']).toMatch(
+      /^pen deny, one connection, until /,
+    )
+  },
+)
+
+forEachKind(
+  'P11 a held connection that is denied, or that nobody answers, is told so in its own protocol',
+  async (world, project) => {
+    ask(project, '2s')
+    const heard = world.listen()
+    const running = project.start(
+      `curl -s -D- http://allowed.test/ & curl -sS https://evil.test/ 2>&1 & wait
+       curl -s http://allowed.test:8080/ & curl -sS https://allowed.test/ 2>&1; wait`,
+    )
+    await isHeld(project, 2)
+    project.pen('deny', 'allowed.test:80')
+    project.pen('deny', 'evil.test')
+    const { out, err } = await running.ended
+    expect(out).toContain('x-pen-denied: denied-by-rule')
+    expect(out).toContain('reason: not-answered')
+    expect(out).toContain('nobody answered within 2 s')
+    expect(out.match(/curl: \(35\).*alert/g)?.length).toBe(2)
+    expect([heard.left, heard.names, heard.requests]).toEqual([[], [], []])
+    expect(
+      kinds(project)
+        .filter(kind => kind.startsWith('connection-denied'))
+        .toSorted(),
+    ).toEqual([
+      'connection-denied denied-by-rule',
+      'connection-denied denied-by-rule',
+      'connection-denied not-answered',
+      'connection-denied not-answered',
+    ])
+    expect(err).toContain('pen: refused: allowed.test:8080; to allow it: pen allow allowed.test:8080\n')
+  },
+)
+
+forEachKind(
+  'P6 a grant for one connection lets one of twenty through, in two sandboxes at once',
+  async (world, project) => {
+    const heard = world.listen()
+    const dial = `sleep 0.2; for i in 1 2 3 4 5 6 7 8 9 10; do
+      curl -s -m 20 -o /dev/null -w '%{http_code}\\n' http://allowed.test/ & done; wait`
+    project.pen('allow', 'other.test:80', '--once')
+    project.pen('allow', 'allowed.test:80', '--once')
+    const runs = [project.start(dial), project.start(dial)]
+    const codes = (await Promise.all(runs.map(({ ended }) => ended))).flatMap(({ out }) =>
+      out.trim().split('\n'),
+    )
+    expect(codes.filter(code => code === '200')).toHaveLength(1)
+    expect(codes.filter(code => code === '403')).toHaveLength(19)
+    expect(heard.requests).toHaveLength(1)
+    expect(kinds(project).filter(kind => kind === 'connection-allowed')).toHaveLength(1)
+    // What was for somebody else is still there.
+    expect(project.pen('forget', 'other.test:80', 'allowed.test:80')).toBe('forgotten: other.test:80\n')
+  },
+)
+
+forEachKind('P6 a grant for a time ends then, and so do its connections', async (world, project) => {
+  const heard = world.listen()
+  const running = project.start(`/usr/bin/python3 -c "
+import socket, time
+def dial():
+    s = socket.create_connection(('allowed.test', 7), 5); s.settimeout(3)
+    if s.recv(99) == b'': raise OSError('refused')
+    return s
+while True:
+    try: s = dial(); break
+    except OSError: time.sleep(0.05)
+print('open', flush=True)
+try:
+    while True:
+        s.send(b'x'); time.sleep(0.02)
+        if s.recv(9) == b'': break
+except OSError: pass
+print('gone', flush=True)
+try: dial(); print('again', flush=True)
+except OSError: print('refused', flush=True)
+"`)
+  await until(() => kinds(project).includes('connection-denied not-allowed'), 10_000)
+  const began = Date.now()
+  project.pen('allow', 'allowed.test:7', '--for', '3s')
+  expect(project.pen('policy', 'explain', 'allowed.test:7')).toMatch(/from: pen allow, until \d{4}-/)
+  const { out } = await running.ended
+  expect(out).toBe('open\ngone\nrefused\n')
+  expect(Date.now() - began).toBeGreaterThan(2900)
+  expect(heard.left).toEqual([`tcp ${UP} 7`])
+  expect(project.audit().filter(({ kind }) => kind === 'policy-changed')).toMatchObject([
+    { added: ['allowed.test:7'], removed: [] },
+    { added: [], removed: ['allowed.test:7'], reason: 'expired' },
+  ])
+  expect(kinds(project)).toContain('connection-closed policy')
+})
+
+forEachKind(
+  'P8 nobody is asked about services of this machine, of its network and of its cloud',
+  async (world, project) => {
+    ask(project)
+    const heard = world.listen()
+    const to = ['10.0.0.5', '169.254.169.254', '192.168.1.1', 'host.pen.internal', 'metadata.google.internal']
+    const { out } = await project.run(
+      to.map(host => `curl -s -m 5 -o /dev/null -w '%{http_code} ' http://${host}/`).join('; '),
+    )
+    expect(out).toBe('403 '.repeat(to.length))
+    expect(kinds(project).filter(kind => kind === 'connection-held')).toEqual([])
+    expect([heard.left, heard.names, heard.loopback]).toEqual([[], [], []])
+  },
+)
+
+forEachKind(
+  'P16 the sandbox cannot answer for the person, nor find where answers lie',
+  async (world, project) => {
+    ask(project)
+    const heard = world.listen()
+    const grant = JSON.stringify({
+      version: 1,
+      allow: 'allowed.test:80',
+      by: 'pen allow',
+      made: new Date().toISOString(),
+      until: new Date(Date.now() + 3_600_000).toISOString(),
+    })
+    const running = project.start(
+      `for d in ${project.stateDir}/grants grants .pen/grants ~/.pen/grants; do
+         mkdir -p $d 2>/dev/null; (echo '${grant}' > $d/20260102T030405678Z-1a2b3c4d.json) 2>/dev/null; done
+       ${world.pen} allow allowed.test:80 --session 2>&1; AGENT_IN_SANDBOX= ${world.pen} allow allowed.test:80 --for 1h 2>&1
+       curl -s http://allowed.test/`,
+    )
+    await isHeld(project)
+    await Bun.sleep(600)
+    expect([heard.left, heard.names]).toEqual([[], []])
+    await end(running)
+    expect(kinds(project)).toEqual(['connection-held', 'connection-denied hung-up'])
+    expect(project.audit().filter(({ kind }) => kind === 'policy-changed')).toEqual([])
+    // And the backup that people check in holds nothing of what was for a while.
+    project.pen('allow', 'allowed.test:80', '--for', '1h')
+    project.pen('config', 'backup')
+    expect(project.pen('config', 'diff')).not.toContain('allowed.test')
+  },
+)

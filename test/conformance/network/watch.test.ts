@@ -1,0 +1,199 @@
+/** `pen watch` on a real terminal, beside a sandbox that asks. */
+import { expect } from 'bun:test'
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ProgramScreen } from '../screen.ts'
+import { until } from './keeper.ts'
+import type { Project, Started } from './project.ts'
+import { forEachKind, type World } from './world.ts'
+import { UP } from './zones.ts'
+
+const ask = (project: Project) =>
+  project.writeLive('config.json', JSON.stringify({ version: 1, network: { ask: 'hold', hold: '30s' } }))
+
+const places = (world: World, project: Project) => ({
+  argv: [...world.on('host', project.user), 'env', '-C', project.workspace],
+  where: {
+    cwd: project.workspace,
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: project.home, TERM: 'xterm' },
+  },
+})
+
+function watch(world: World, project: Project, line = '"$0" watch'): ProgramScreen {
+  const { argv, where } = places(world, project)
+  return new ProgramScreen([...argv, '/bin/bash', '--norc', '-c', line, world.pen], where, {
+    cols: 80,
+    rows: 24,
+  })
+}
+
+/** The last whole picture, without colours. */
+function picture(screen: ProgramScreen): string[] {
+  const frame = screen.seen.split('\x1b[H').at(-2) ?? ''
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal is told is what is taken out
+  return frame.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '').split('\r\n')
+}
+
+/** Selected and long enough on the screen that a key counts. */
+async function isOffered(screen: ProgramScreen, target: string): Promise<void> {
+  await screen.shows(`> ${target}`, 10_000)
+  await screen.shows(`\x1b[36m> ${target}`, 10_000)
+}
+
+async function end({ child, ended }: Started): Promise<void> {
+  child.kill('SIGTERM')
+  await ended
+}
+
+const get = (url: string) => `curl -s -m 25 -o /dev/null -w '%{http_code}\\n' ${url}`
+
+forEachKind(
+  'P16 a key in pen watch answers what is held: once, for the session, always, not now',
+  async (world, project) => {
+    ask(project)
+    const heard = world.listen()
+    using screen = watch(world, project)
+    await screen.shows('nothing waits for an answer')
+    const http = get('http://allowed.test/')
+    const running = project.start(
+      `${http}; ${http}; ${http}; ${http}; ${get('http://allowed.test:8080/')}; ${get('http://both.test/')}; ${get('http://both.test/')}; ${get('http://both.test/')}`,
+    )
+    await isOffered(screen, 'allowed.test:80')
+    expect([heard.left, heard.names]).toEqual([[], []])
+    screen.type('o')
+    await until(() => running.text.out === '200\n')
+    // The second is asked about anew.
+    await screen.shows('allowed once: allowed.test:80')
+    await isOffered(screen, 'allowed.test:80')
+    screen.type('s')
+    await until(() => running.text.out === '200\n200\n200\n200\n')
+    await isOffered(screen, 'allowed.test:8080')
+    screen.type('a')
+    await until(() => running.text.out === '200\n200\n200\n200\n200\n')
+    await isOffered(screen, 'both.test:80')
+    screen.type('d')
+    await until(() => running.text.out.endsWith('403\n'))
+    await end(running)
+    screen.type('q')
+    expect(await screen.ended()).toBe(0)
+    const config = JSON.parse(readFileSync(join(project.stateDir, 'config.json'), 'utf8')) as object
+    expect(config).toMatchObject({ network: { http: ['allowed.test:8080'] } })
+    expect(new Set(heard.left)).toEqual(new Set([`tcp ${UP} 80`, `tcp ${UP} 8080`]))
+    const from = project
+      .audit()
+      .flatMap(({ kind, from }) => (kind === 'connection-allowed' ? [String(from)] : []))
+    expect(from[0]).toMatch(/^pen watch, one connection, run /)
+    expect(from[1]).toMatch(/^pen watch, run /)
+    expect(from[4]).toMatch(/^live config \(/)
+  },
+)
+
+forEachKind('P16 never is for good, and no key answers what has just appeared', async (world, project) => {
+  ask(project)
+  const heard = world.listen()
+  using screen = watch(world, project)
+  await screen.shows('nothing waits for an answer')
+  const running = project.start(`${get('http://allowed.test/')}; ${get('http://allowed.test/')}`)
+  // Typed before anything was there, and in the moment in which it appears.
+  screen.type('a')
+  await screen.shows('> allowed.test:80', 10_000)
+  screen.type('a')
+  // Pasted text is no answer.
+  screen.type('sssaaa')
+  await screen.shows('\x1b[36m> allowed.test:80', 10_000)
+  expect(running.text.out).toBe('')
+  screen.type('n')
+  expect((await running.ended).out).toBe('403\n403\n')
+  expect(project.pen('config', 'get', 'network.deny')).toContain('allowed.test:80')
+  expect(project.pen('config', 'get', 'network.http')).not.toContain('allowed.test')
+  expect([heard.left, heard.names]).toEqual([[], []])
+  screen.type('\x03')
+  expect(await screen.ended()).toBe(0)
+})
+
+forEachKind('P15 pen watch gives the terminal back, whatever ends it', async (world, project) => {
+  const modes = 'stty -g; "$0" watch; echo "code $?"; stty -g'
+  const ends: Readonly<Record<string, (screen: ProgramScreen) => void>> = {
+    q: screen => screen.type('q'),
+    'Ctrl-C': screen => screen.type('\x03'),
+    SIGTERM: () => signalWatchers(project, 'SIGTERM'),
+    SIGINT: () => signalWatchers(project, 'SIGINT'),
+  }
+  for (const [how, endIt] of Object.entries(ends)) {
+    using screen = watch(world, project, modes)
+    const before = await screen.shows(/[0-9a-f:]{20,}\r\n/)
+    await screen.shows('nothing waits for an answer')
+    endIt(screen)
+    await screen.shows('\x1b[?25h\x1b[?1049l')
+    await screen.shows('code 0')
+    const after = await screen.shows(/[0-9a-f:]{20,}\r\n/)
+    expect(`${how} ${after}`).toBe(`${how} ${before}`)
+    expect(await screen.ended()).toBe(0)
+  }
+  // Its window is closed: it does not stay behind.
+  const screen = watch(world, project, 'exec "$0" watch')
+  await screen.shows('nothing waits for an answer')
+  const [pid = 0] = watchers(project)
+  screen.close()
+  await until(() => !watchers(project).includes(pid))
+})
+
+forEachKind('P15 pen watch follows the size of its terminal', async (world, project) => {
+  using screen = watch(world, project)
+  await screen.shows('nothing waits for an answer')
+  for (const [cols, rows] of [
+    [40, 10],
+    [120, 50],
+    [20, 4],
+  ] as const) {
+    screen.resize(cols, rows)
+    await until(() => picture(screen).length === rows)
+    expect(Math.max(...picture(screen).map(line => line.length))).toBeLessThanOrEqual(cols)
+  }
+  screen.type('q')
+  expect(await screen.ended()).toBe(0)
+})
+
+forEachKind('P15 without a terminal, and with stdin closed, it prints lines', async (world, project) => {
+  const { argv, where } = places(world, project)
+  const start = (line: string) => {
+    const [program = '', ...rest] = [...argv, '/bin/sh', '-c', line, world.pen]
+    const child = spawn(program, rest, { ...where, stdio: ['ignore', 'pipe', 'pipe'] })
+    const text = { out: '' }
+    child.stdout.on('data', (data: Buffer) => {
+      text.out += data.toString()
+    })
+    return { child, text }
+  }
+  const watching = ['exec "$0" watch', 'exec "$0" watch --json', 'exec "$0" watch <&-'].map(start)
+  const ran = await project.run(get('http://evil.test/'))
+  expect(ran.out).toBe('403\n')
+  for (const { text } of watching)
+    await until(() => text.out.includes('run-end') || text.out.includes('ended: exit 0'))
+  const [lines, json, closed] = watching.map(({ text }) => text.out)
+  expect(lines).toMatch(/deny {3}evil\.test:80 .*→ pen allow evil\.test:80\n/)
+  expect(closed).toBe(String(lines))
+  const kinds = String(json)
+    .trim()
+    .split('\n')
+    .map(line => (JSON.parse(line) as { kind: string }).kind)
+  expect(kinds).toEqual(['run-start', 'connection-denied', 'run-end'])
+  for (const { child } of watching) child.kill('SIGTERM')
+})
+
+function watchers(project: Project): number[] {
+  return readdirSync('/proc').flatMap(name => {
+    try {
+      const words = readFileSync(`/proc/${Number(name)}/cmdline`, 'latin1').split('\0')
+      const environment = readFileSync(`/proc/${Number(name)}/environ`, 'latin1').split('\0')
+      return words[1] === 'watch' && environment.includes(`HOME=${project.home}`) ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function signalWatchers(project: Project, signal: NodeJS.Signals): void {
+  for (const pid of watchers(project)) process.kill(pid, signal)
+}
