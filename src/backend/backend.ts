@@ -6,6 +6,7 @@ import type { Found } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName } from '../policy/settings.ts'
+import type { Engine } from './container/engine.ts'
 
 /** How a sandbox ended: by its command, or by us. */
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
@@ -126,6 +127,8 @@ export interface Backend {
   readonly name: BackendName
   /** Makes the network namespace itself, and starts commands by pen's agent. */
   readonly container?: true
+  /** Who has the images that its sandboxes are made of. */
+  engine?(): Engine
   /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
   warm?(): void
   /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */

@@ -4,8 +4,10 @@ import { newRunId } from '../audit/segment-name.ts'
 import type { Running } from '../backend/backend.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
+import { printable } from '../base/printable.ts'
 import { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/door.ts'
+import type { SandboxImage } from '../image/image-for.ts'
 import { openBounds } from '../limits/bounds.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -51,6 +53,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const opened = await prepared.door
     if (opened !== undefined) undo.push('door', () => opened.close())
     const shown = plan.network.kind === 'gateway' ? await withProxy(plan) : plan
+    const image = await imageOf(prepared, options.tell)
     const running = await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
       stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
       cacheDir: `${project.world.state}/cache`,
@@ -61,6 +64,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       insideDoor: opened !== undefined,
       sandbox: { id: project.id, run, stateDir: project.stateDir },
       agent,
+      ...(image !== undefined && { image }),
     })
     const door = opened ?? (await openInside(prepared, running, undo))
     // Loaded while bubblewrap works: nothing of it is needed before.
@@ -86,6 +90,18 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   } finally {
     await undo.unwind()
   }
+}
+
+/** What a container is made of; a process sandbox has the host's own programs. */
+async function imageOf(
+  { backend, loaded: { policy, project } }: Prepared,
+  tell: LaunchOptions['tell'],
+): Promise<SandboxImage | undefined> {
+  if (backend.engine === undefined) return undefined
+  const { imageFor } = await import('../image/image-for.ts')
+  const image = await imageFor(policy, project, backend.engine())
+  for (const note of image.notes) tell(printable(note, 1024))
+  return image
 }
 
 /** In the namespace that the backend made, before anything of the sandbox runs in it. */

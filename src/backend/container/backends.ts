@@ -26,6 +26,7 @@ export function containerBackend(name: EngineName, runtime: string | 'default'):
   return {
     name,
     container: true,
+    engine: () => requireEngine(name),
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts),
     bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
     start: async (plan, options) =>
