@@ -81,8 +81,13 @@ describe('where they are told', () => {
     })
   })
 
-  test('as single files where an image brings the tree', () => {
-    expect(Object.values(placesOf(policyOf({}, '/srv/code/app'), true))).toEqual(Array(7).fill('file'))
+  test('as single files where an image brings the tree, and in no directory that the agent would make', () => {
+    expect(placesOf(policyOf({}, '/srv/code/app'), true)).toEqual({
+      '/srv/code/AGENTS.md': 'file',
+      '/srv/code/CLAUDE.md': 'file',
+      '/home/agent/AGENTS.md': 'file',
+      '/home/agent/CLAUDE.md': 'file',
+    })
   })
 
   test('not above the project where the host shows that directory, or at the root', () => {

@@ -75,14 +75,18 @@ export function noteSteps(
   const links = [...new Set(places)].filter(place => place !== NOTE_PLACE && fits(place))
   if (!fits(NOTE_PLACE)) return []
   const at = NOTE_PLACE as GuestPath
-  // An engine mounts files one by one, and makes no links.
   if (image)
-    return [at, ...links].map(place => ({ op: 'file', at: place as GuestPath, text: note.text }) as const)
+    return [at, ...links.filter(isShallow)].map(
+      place => ({ op: 'file', at: place as GuestPath, text: note.text }) as const,
+    )
   return [
     { op: 'bind', from: note.file, at, mode: 'ro', why: 'what agents are told' },
     ...links.map(place => ({ op: 'link', at: place as GuestPath, to: NOTE_PLACE }) as const),
   ]
 }
+
+/** An engine mounts files one by one, and a directory that it makes on the way is not the agent's to write in. */
+const isShallow = (place: string): boolean => !isWithin(parent(parent(place)), SANDBOX_HOME)
 
 /** Whether a directory is the sandbox's own: nothing of the host's is shown there. */
 function isPrivate(directory: string, steps: readonly Step[]): boolean {

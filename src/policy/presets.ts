@@ -130,7 +130,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     title: 'opencode',
     command: ['opencode'],
     providers: BY_KEY,
-    hosts: [{ rule: 'models.dev:443', reason: 'the list of models and their providers' }],
+    hosts: [{ rule: 'models.opencode.ai:443', reason: 'the list of models and their providers' }],
     volumes: [
       {
         volume: 'opencode-config',

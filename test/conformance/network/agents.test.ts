@@ -118,7 +118,9 @@ for (const name of Object.keys(PRESETS) as PresetName[])
 forEachKind(
   'P15 an agent that is not there is told with its cure, and nothing was started',
   async (_, project) => {
-    const { status, stderr } = project.command(['agent', 'codex', '--env', 'PATH=/nowhere'])
+    const { status, stderr } = project.command(['agent', 'codex', '--env', 'PATH=/nowhere'], {
+      PATH: '/nowhere',
+    })
     expect(status).toBe(125)
     expect(stderr).toContain('npm install --global @openai/codex')
     expect(project.audit()).toEqual([])
