@@ -201,7 +201,7 @@ export interface Dropped {
   readonly firstSeq?: number | undefined
   readonly lastSeq?: number | undefined
   readonly kinds: Readonly<Record<string, number>>
-  /** Whom the lost `connection-allowed` records named, so that no flood can hide where bytes went. */
+  /** Whom the lost `connection-allowed` and `broker-allowed` records named, so that no flood can hide where bytes went. */
   readonly reached?: Readonly<Record<string, number>> | undefined
 }
 

@@ -15,16 +15,16 @@ export class RefusalTally implements AuditSink {
 
   record(event: AuditEventInput): void {
     this.#sink.record(event)
-    if (event.kind !== 'connection-denied') return
-    const place = event.name ?? event.address ?? '?'
-    const target = `${place.includes(':') ? `[${place}]` : place}:${event.port}`
+    const target = targetOf(event)
+    if (target === undefined) return
     const known = this.#targets.get(target)
     if (known !== undefined) known.count++
-    else if (this.#targets.size < MAX_TARGETS) this.#targets.set(target, { count: 1, cure: event.cure })
+    else if (this.#targets.size < MAX_TARGETS)
+      this.#targets.set(target, { count: 1, cure: 'cure' in event ? event.cure : undefined })
     else this.#others++
   }
 
-  /** Names here are canonical: nothing in a line was spelled by the sandbox. */
+  /** Names here are canonical, and paths plain words: nothing that a sandbox spelled says more than what it names. */
   lines(): string[] {
     const all = [...this.#targets].sort(([, a], [, b]) => b.count - a.count)
     const lines = all
@@ -37,3 +37,13 @@ export class RefusalTally implements AuditSink {
     return rest === 0 ? lines : [...lines, `refused: ${rest} more connections; see pen logs`]
   }
 }
+
+function targetOf(event: AuditEventInput): string | undefined {
+  if (event.kind === 'broker-denied') return PLAIN.test(event.path) ? `${event.op} ${event.path}` : undefined
+  if (event.kind !== 'connection-denied') return undefined
+  const place = event.name ?? event.address ?? '?'
+  return `${place.includes(':') ? `[${place}]` : place}:${event.port}`
+}
+
+/** A path that cannot be taken for a sentence, or for a second command. Others are in `pen logs` all the same. */
+const PLAIN = /^\/[\w./@%+=:,-]{0,200}$/

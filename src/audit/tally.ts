@@ -21,6 +21,7 @@ export class Tally {
     this.#last = seq ?? this.#last
     raise(this.#kinds, event.kind, 1)
     if (event.kind === 'connection-allowed') this.#reach(`${event.name ?? event.address}:${event.port}`, 1)
+    if (event.kind === 'broker-allowed') this.#reach(`${event.op} in ${event.rule}`, 1)
   }
 
   merge(other: Tally): void {

@@ -60,7 +60,7 @@ export class Broker {
     this.#known = options.grants()
   }
 
-  /** Begins a request; it answers through `peer`, and `over` is called when it has. */
+  /** Begins a request; it answers through `peer`, and `over` is called, later, when it has. */
   begin(request: FileRequest, peer: Peer, over: () => void): Exchange {
     const exchange = new Exchange(peer)
     this.#serve(request, exchange).catch(this.#options.fail).finally(over)

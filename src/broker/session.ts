@@ -40,12 +40,8 @@ class Session {
       // Whoever asks without reading the answers is not listened to any further.
       await this.#room()
       await this.#broker.pace.turn()
-      let isOver = false as boolean
-      const exchange = this.#broker.begin(ask.request, this.#peer(channel), () => {
-        isOver = true
-        this.#exchanges.delete(channel)
-      })
-      if (!isOver) this.#exchanges.set(channel, exchange)
+      const over = () => void this.#exchanges.delete(channel)
+      this.#exchanges.set(channel, this.#broker.begin(ask.request, this.#peer(channel), over))
       return
     }
     if (channel > this.#lastChannel) throw wireError('a channel that nobody opened')

@@ -27,13 +27,21 @@ export async function withBroker<T>(
       what: `${printable(path ?? 'it')} was refused: ${printable(why)} (${printable(reason)})`,
       hint:
         cure === null
-          ? 'no command changes that: ask the user of this machine for the file itself'
+          ? (HINTS[reason] ?? 'no command changes that: ask the user of this machine for the file itself')
           : `ask the user to run this on the host, outside the sandbox: ${printable(cure, 600)}`,
       cause: error,
     })
   } finally {
     client.close()
   }
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  absent: 'pen files ls shows what is there',
+  busy: 'try again when other transfers are done',
+  changed: 'try again',
+  'bad-path': 'write the whole path, as pen files ls shows it',
+  directory: 'pen files ls lists a directory; files are copied one by one',
 }
 
 function nobodyThere(env: Environment): PenError {

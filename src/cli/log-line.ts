@@ -78,6 +78,17 @@ function describe(record: FoundRecord, field: Fields): Description {
             ? `appeared or was replaced, and was ${field('how') === 'cover' ? 'covered' : 'protected again'}`
             : `appeared or was replaced, and could not be held: ${because}`,
       }
+    case 'broker-allowed':
+      return { target: field('path') ?? '', text: `${field('op')}: granted by ${field('rule') ?? '-'}` }
+    case 'broker-denied':
+      return { target: field('path') ?? '', text: `${field('op')}: ${because}` }
+    case 'broker-ended':
+      return {
+        target: field('path') ?? '',
+        text: `${field('op')} ended (${because}): ${field('bytes')} bytes, ${field('ms')} ms`,
+      }
+    case 'grants-changed':
+      return { target: 'grants', text: changes(record) }
     case 'exec-start':
       return { target: `command ${field('execution')}`, text: `began: ${words(record)}` }
     case 'exec-end':

@@ -8,6 +8,7 @@ import type { RefusalTally } from '../audit/refusals.ts'
 import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
+import { printable } from '../base/printable.ts'
 import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
@@ -147,7 +148,7 @@ export class Keeper {
     const { inside } = running
     if (inside === undefined) return { finish: async () => undefined }
     const tell = (line: string) => void this.#told.push(line)
-    const fail = (error: unknown) => tell(`files: ${error instanceof Error ? error.message : String(error)}`)
+    const fail = (error: unknown) => tell(`files: ${printable(String(error))}`)
     let opened: Promise<{ close(): Promise<void> } | undefined> | undefined
     const timer = setTimeout(() => {
       opened = import('./file-broker.ts')
