@@ -68,7 +68,10 @@ export const verb = defineVerb({
     const { leaveInstructions } = await import('../sandbox/instructions.ts')
     leaveInstructions(PRESETS[preset], prepared)
     const { launch } = await import('../sandbox/launch.ts')
-    return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    if (code === EXIT.notFound && prepared.backend.container === true)
+      terminal.note(notInImage(PRESETS[preset]))
+    return code
   },
 })
 
@@ -130,6 +133,9 @@ async function requireInstalled(
   )
   throw error
 }
+
+const notInImage = ({ title, install }: AgentPreset): string =>
+  `pen: ${title} is not in the image\n  cure: add "RUN ${install}" to a Dockerfile of the project (image.dockerfile), then pen build`
 
 const asData = ([name, preset]: readonly [string, AgentPreset]) => ({
   name,

@@ -30,7 +30,7 @@ pen runs this program in a sandbox. A policy on the host decides what is open, a
 - You may read: ${read.length === 0 ? '' : `${list(read)}, and `}the programs of the system. The user's home and other projects are not here.
 - Hidden, though their names may show: ${list(files.deny.map(({ rule }) => showDeny(rule)))}.
 - Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`.
-- Network: ${isOff ? 'none. No host can be reached, and no rule can change that while this runs.' : `${list(hosts)}. Every other host and port is refused.`}
+- Network: ${isOff ? 'none. No host can be reached, and no rule can change that while this runs.' : `${hosts.length === 0 ? 'no host yet' : list(hosts)}. Everything else is refused.`}
 
 ## When something is refused
 

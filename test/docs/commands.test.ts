@@ -93,17 +93,30 @@ async function runBlock(block: Block): Promise<void> {
   const furnished = await run(world, project, { ...PLAIN, text: FURNISH }, {})
   expect(furnished).toEqual({ code: 0, output: '' })
   const env = block.needsEngine && ordinary !== undefined ? podmanOf(ordinary).env : {}
-  for (const command of block.commands) {
-    const { code, output } = await run(world, project, command, env)
-    const ends = command.untilInterrupted ? [0, 130] : [command.exit]
-    if (!ends.includes(code ?? -1))
-      throw new Error(
-        `line ${command.line}: ${command.text}\nended with ${code}, not ${command.exit}:\n${output}`,
-      )
-    const named = output.replaceAll(project.workspace, '~/project').replaceAll(project.home, '~')
-    if (command.prints !== undefined && !patternOf(command.prints).test(named))
-      throw new Error(`line ${command.line}: ${command.text}\nprinted:\n${named}`)
+  try {
+    for (const command of block.commands) await check(world, project, command, env)
+  } finally {
+    // Whatever a page leaves running, and however it fails.
+    if (block.commands.some(({ text }) => /\bpen (start|restart|exec|shell)\b/.test(text)))
+      await run(world, project, { ...PLAIN, text: 'pen stop' }, env)
   }
+}
+
+async function check(
+  world: World,
+  project: Project,
+  command: Command,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { code, output } = await run(world, project, command, env)
+  const ends = command.untilInterrupted ? [0, 130] : [command.exit]
+  if (!ends.includes(code ?? -1))
+    throw new Error(
+      `line ${command.line}: ${command.text}\nended with ${code}, not ${command.exit}:\n${output}`,
+    )
+  const named = output.replaceAll(project.workspace, '~/project').replaceAll(project.home, '~')
+  if (command.prints !== undefined && !patternOf(command.prints).test(named))
+    throw new Error(`line ${command.line}: ${command.text}\nprinted:\n${named}`)
 }
 
 const PLAIN: Command = { line: 0, text: '', exit: 0, untilInterrupted: false, prints: undefined }
