@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test'
+import { type ContainerOrder, runArguments } from './arguments.ts'
+
+const ORDER: ContainerOrder = {
+  engine: 'podman',
+  rootless: false,
+  runtime: undefined,
+  name: 'pen-project-0123456789abcdef',
+  image: 'sha256:feed',
+  hostname: 'pen',
+  labels: { pen: '1', 'pen.run': 'r1' },
+  user: { uid: 1000, gid: 1000 },
+  network: 'none',
+  limits: { memory: 1024, pids: 10, cpus: 1.5 },
+  ulimits: { nofile: 64, nproc: 32, core: 1 },
+  scratch: [{ at: '/tmp', size: 4096, mode: 0o1777 }],
+  binds: [{ from: '/p', at: '/p', mode: 'rw' }],
+  env: { AGENT_IN_SANDBOX: '1' },
+  pidFile: '/state/pid',
+  selinux: false,
+  argv: ['/run/pen/pen', '__agent'],
+}
+
+const words = (more: Partial<ContainerOrder> = {}) => runArguments({ ...ORDER, ...more })
+
+describe('the arguments of an engine', () => {
+  test('podman, whole', () => {
+    expect(words()).toEqual([
+      ...['run', '--detach', '--rm', '--init', '--pull=never', '--name=pen-project-0123456789abcdef'],
+      ...['--label=pen=1', '--label=pen.run=r1', '--hostname=pen', '--read-only', '--cap-drop=ALL'],
+      ...['--cap-add=CHOWN', '--cap-add=KILL', '--cap-add=SETGID', '--cap-add=SETUID', '--cap-add=SETPCAP'],
+      ...['--security-opt=no-new-privileges', '--network=none', '--ipc=none', '--cgroupns=private'],
+      ...['--memory=1024', '--memory-swap=1024', '--pids-limit=10', '--cpus=1.5'],
+      ...['--ulimit=nofile=64:64', '--ulimit=nproc=32:32', '--ulimit=core=1:1'],
+      ...['--user=0:0', '--workdir=/', '--log-driver=none', '--env=AGENT_IN_SANDBOX=1'],
+      ...['--tmpfs', '/tmp:rw,exec,nosuid,nodev,size=4096,mode=1777,notmpcopyup'],
+      ...['--mount', 'type=bind,source=/p,target=/p'],
+      ...['--pidfile=/state/pid', '--read-only-tmpfs=false', '--no-hosts', '--passwd=false'],
+      ...['--http-proxy=false', '--no-healthcheck', '--sdnotify=ignore', '--image-volume=ignore'],
+      ...['--entrypoint=/run/pen/pen', 'sha256:feed', '__agent'],
+    ])
+  })
+
+  test('docker has no flag that is podman’s own', () => {
+    const docker = words({ engine: 'docker', runtime: 'runsc' })
+    expect(docker).toContain('--runtime=runsc')
+    expect(docker.filter(word => /pidfile|passwd|userns|tmpcopyup|image-volume/.test(word))).toEqual([])
+    expect(docker[0]).toBe('run')
+  })
+
+  test('podman’s runtime stands before the verb', () => {
+    expect(words({ runtime: 'runc' }).slice(0, 3)).toEqual(['--runtime', 'runc', 'run'])
+  })
+
+  test('without root the user keeps its id, under the name that it was configured with', () => {
+    expect(words({ rootless: true, user: { uid: 7, gid: 8 } })).toContain('--userns=keep-id:uid=7,gid=8')
+    expect(words().some(word => word.startsWith('--userns'))).toBe(false)
+  })
+
+  test('what the engine cannot hold it is not asked for', () => {
+    expect(words({ limits: {} }).filter(word => /memory|pids|cpus/.test(word))).toEqual([])
+  })
+
+  test('nothing but the open network takes the network away from none', () => {
+    expect(words({ network: 'bridge' })).toContain('--network=bridge')
+    expect(words({ network: 'bridge', rootless: true }).some(word => word.startsWith('--network'))).toBe(
+      false,
+    )
+  })
+
+  test('no socket of an engine, no privilege and no namespace of the host is ever given', () => {
+    const all = [words(), words({ engine: 'docker' }), words({ rootless: true })].flat()
+    expect(all.filter(word => /docker\.sock|podman\.sock|privileged|=host\b|unconfined/.test(word))).toEqual(
+      [],
+    )
+  })
+})

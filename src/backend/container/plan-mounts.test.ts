@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'bun:test'
+import type { Step } from '../../plan/plan.ts'
+import { planMounts } from './plan-mounts.ts'
+
+const bind = (at: string, mode: 'ro' | 'rw', from = at) => ({ op: 'bind', from, at, mode, why: '' })
+const mounts = (...steps: object[]) => planMounts({ steps: steps as Step[] })
+
+describe('what the engine mounts and what pen holds', () => {
+  test('a protected place, its pins and a denied one in a writable grant are held, in the order of the plan', () => {
+    const { binds, holds } = mounts(
+      bind('/p', 'rw'),
+      { op: 'cover', at: '/p/.env', kind: 'file', why: '' },
+      bind('/p/.git', 'rw'),
+      bind('/p/.git/hooks', 'ro'),
+    )
+    expect(binds).toEqual([{ from: '/p', at: '/p', mode: 'rw' }])
+    expect(holds).toEqual([
+      { how: 'cover', at: '/p/.env', from: '/p/.env' },
+      { how: 'pin', at: '/p/.git', from: '/p/.git' },
+      { how: 'protect', at: '/p/.git/hooks', from: '/p/.git/hooks' },
+    ])
+  })
+
+  test('more rights than what is around it has: the engine’s to mount', () => {
+    const { binds, holds } = mounts(bind('/p', 'ro'), bind('/p/output', 'rw'), bind('/p/sub', 'ro'))
+    expect(binds.map(({ at }) => at)).toEqual(['/p', '/p/output'])
+    expect(holds.map(({ at }) => at)).toEqual(['/p/sub'])
+  })
+
+  test('another file than the one that is shown there is the engine’s to mount', () => {
+    const { binds, holds } = mounts(bind('/p', 'rw'), bind('/p/cache', 'rw', '/elsewhere'))
+    expect(binds.map(({ from }) => from)).toEqual(['/p', '/elsewhere'])
+    expect(holds).toEqual([])
+  })
+
+  test('a mount that shows a directory by another name is held by its own name', () => {
+    const { holds } = mounts(bind('/data', 'rw', '/p'), {
+      op: 'cover',
+      at: '/data/.env',
+      kind: 'file',
+      why: '',
+    })
+    expect(holds).toEqual([{ how: 'cover', at: '/data/.env', from: '/p/.env' }])
+  })
+
+  test('directories on the way to a mount in the home are the user’s', () => {
+    const home = { op: 'tmpfs', at: '/home/agent', size: 1, mode: 0o700 }
+    const { given } = mounts(
+      home,
+      bind('/home/agent/.a/b/c', 'rw', '/v/1'),
+      bind('/home/agent/.a/b/c/d/e', 'rw', '/v/2'),
+    )
+    expect(given).toEqual(['/home/agent', '/home/agent/.a/b', '/home/agent/.a'])
+  })
+
+  test('a cover of what is not shown has nothing to hold', () => {
+    expect(mounts({ op: 'cover', at: '/x', kind: 'file', why: '' }).holds).toEqual([])
+  })
+})
