@@ -18,14 +18,26 @@ export const verb = defineVerb({
   summary: 'Show what was refused and what failed in the sandboxes of this project',
   details:
     'One line each: when, the verdict, where to, why, and the command that would allow it. With --json one record to a line, as the audit holds it.',
-  flags: { ...logFlags, ...jsonFlag },
+  flags: {
+    ...logFlags,
+    suggest: { kind: 'boolean', about: 'show the smallest change that would let what was refused through' },
+    ...jsonFlag,
+  },
   examples: [
     { line: 'pen logs', does: 'refusals and errors of all runs that are kept' },
     { line: 'pen logs --since 1h --all', does: 'everything of the last hour' },
     { line: 'pen logs --follow', does: 'and what happens next' },
+    {
+      line: 'pen logs --suggest --since 1h',
+      does: 'what pen allow would have to open, for you to read first',
+    },
     { line: 'pen logs --json --all', does: 'the records themselves, for a program' },
   ],
   async run({ flags, terminal }) {
+    if (flags.suggest) {
+      const { showSuggestion } = await import('./suggestion.ts')
+      return await showSuggestion(flags, terminal)
+    }
     return await showLogs({ ...flags, terminal, isOfInterest: () => true })
   },
 })

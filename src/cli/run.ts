@@ -12,6 +12,10 @@ export const verb = defineVerb({
   flags: {
     ...policyFlags,
     ...jsonFlag,
+    learn: {
+      kind: 'boolean',
+      about: 'at the end, show what the command would need of the network; opens nothing by itself',
+    },
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
   },
   command: 'optional',
@@ -23,6 +27,7 @@ export const verb = defineVerb({
       line: 'pen run --profile strict --wall 2m -- ./untrusted',
       does: 'reads the project, writes ./output, two minutes',
     },
+    { line: 'pen run --ask --learn -- npm ci', does: 'asks as it goes, and shows what to allow for good' },
     { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'with tighter limits' },
   ],
   async run({ flags, command, env, terminal }) {
@@ -38,6 +43,8 @@ export const verb = defineVerb({
       const { showPlan } = await import('./plan.ts')
       return showPlan(prepared, flags.json, terminal)
     }
-    return await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    if (flags.learn) await (await import('./suggestion.ts')).noteLearned(terminal)
+    return code
   },
 })

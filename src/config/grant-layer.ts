@@ -7,11 +7,12 @@ import { type Grant, readGrants } from './network-grants.ts'
 
 /**
  * Whose session grants count: those of one run; of none, while it is being started; or, for a person who asks what is in
- * force, all of them, each with its end told.
+ * force, all of them, each with its end told. Whoever asks what lasts counts none.
  */
-export type GrantView = { readonly run: string } | 'start' | 'shown'
+export type GrantView = { readonly run: string } | 'start' | 'shown' | 'none'
 
 export async function grantLayer(stateDir: string, view: GrantView): Promise<Layer[]> {
+  if (view === 'none') return []
   const counted = (await readGrants(stateDir)).filter(
     ({ run }) => view === 'shown' || run === undefined || (view !== 'start' && run === view.run),
   )

@@ -1,0 +1,47 @@
+/** From what a command could not reach to the rules that it needs: shown, and opened by nobody but the user. */
+import { expect } from 'bun:test'
+import { until } from './keeper.ts'
+import { forEachKind } from './world.ts'
+import { UP } from './zones.ts'
+
+const get = (url: string) => `curl -s -m 20 -o /dev/null -w '%{http_code} ' ${url}`
+
+forEachKind(
+  'P7 --learn opens nothing, and shows the smallest change; the command that it shows is enough',
+  async (world, project) => {
+    const heard = world.listen()
+    const script = `${get('http://allowed.test/')}; ${get('http://allowed.test/')}; ${get(`http://${UP}:8080/`)}; ${get('http://10.0.0.5/')}; ${get('http://both.test/')}`
+    project.pen('deny', 'both.test')
+    const first = await project.run(script, { flags: ['--learn'] })
+    expect(first.out).toBe('403 403 403 403 403 ')
+    expect([heard.left, heard.names, heard.requests]).toEqual([[], [], []])
+    expect(first.err).toContain('  network.http\n  + allowed.test:80  (2 times)\n')
+    expect(first.err).toContain(`  network.tcp\n  + ${UP}:8080\n`)
+    expect(first.err).toContain('  10.0.0.5:80  pen allow 10.0.0.5:80\n')
+    expect(first.err).toContain('denied by a rule of yours:\n  both.test:80  take "both.test" out of')
+    const { command } = JSON.parse(project.pen('logs', '--suggest', '--json')) as { command: string }
+    expect(command).toBe(`pen allow ${UP}:8080 allowed.test:80`)
+    expect(first.err).toContain(`to allow exactly this:\n  ${command}\n`)
+    project.pen(...command.split(' ').slice(1))
+    const second = await project.run(script, { flags: ['--learn'] })
+    expect(second.out).toBe('200 200 200 403 403 ')
+    expect(second.err).toContain('nothing to suggest: no rule is missing for what was dialled')
+    expect(project.pen('logs', '--suggest')).toContain('nothing to suggest')
+  },
+)
+
+forEachKind(
+  'P16 what was answered for a session, or given by a flag, is suggested for good',
+  async (_world, project) => {
+    const running = project.start(`${get('http://allowed.test/')}; ${get('http://both.test/')}`, {
+      allow: ['both.test:80'],
+      flags: ['--ask', '--learn'],
+    })
+    await until(() => project.audit().some(({ kind }) => kind === 'connection-held'), 10_000)
+    project.pen('allow', 'allowed.test:80', '--session')
+    const { out, err } = await running.ended
+    expect(out).toBe('200 200 ')
+    expect(err).toContain('to allow exactly this:\n  pen allow allowed.test:80 both.test:80\n')
+    expect(project.pen('config', 'show')).not.toContain('allowed.test')
+  },
+)
