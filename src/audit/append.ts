@@ -1,5 +1,12 @@
 import { ensureDirectory } from './directory.ts'
-import { AUDIT_VERSION, type AuditEvent, type AuditEventInput, type AuditSink, verdictOf } from './event.ts'
+import {
+  AUDIT_VERSION,
+  type AuditEvent,
+  type AuditEventInput,
+  type AuditSink,
+  type Stamp,
+  verdictOf,
+} from './event.ts'
 import { MAX_LINE, toLine } from './line.ts'
 import { BOUNDS, type Bounds, prune, unlinkIfThere } from './prune.ts'
 import { Segment } from './segment.ts'
@@ -14,6 +21,8 @@ export interface AuditOptions {
   /** Segments of one run, at least 2: the first half stays, the rest is a ring of the newest. */
   readonly keep?: number
   readonly bounds?: Bounds
+  /** Of a run that no kernel confines: each of its records says so. */
+  readonly soft?: boolean
 }
 
 export interface Audit extends AuditSink {
@@ -50,7 +59,14 @@ class AuditLog implements Audit {
   constructor(dir: string, options: AuditOptions) {
     this.run = options.run ?? newRunId()
     this.#dir = dir
-    this.#options = { maxBytes: 16 * 1024 * 1024, keep: 4, bounds: BOUNDS, run: this.run, ...options }
+    this.#options = {
+      maxBytes: 16 * 1024 * 1024,
+      keep: 4,
+      bounds: BOUNDS,
+      soft: false,
+      run: this.run,
+      ...options,
+    }
   }
 
   /** Throws STATE when the record is not in the file: then what it tells of must not be done. */
@@ -118,9 +134,19 @@ class AuditLog implements Audit {
   #write(segment: Segment, event: AuditEvent): void {
     const seq = this.#seq + 1
     const { run } = this
-    const { sandbox } = this.#options
+    const { sandbox, soft } = this.#options
     const time = new Date().toISOString()
-    const line = toLine({ v: AUDIT_VERSION, seq, time, sandbox, run, verdict: verdictOf(event) }, event)
+    const verdict = verdictOf(event)
+    const stamp: Stamp = {
+      v: AUDIT_VERSION,
+      seq,
+      time,
+      sandbox,
+      run,
+      verdict,
+      ...(soft && { soft: true as const }),
+    }
+    const line = toLine(stamp, event)
     segment.append(line)
     this.#seq = seq
     this.#sincePrune += line.length

@@ -3,8 +3,10 @@
  * directory branches on a backend's name; it asks for capabilities.
  */
 import type { Found } from '../limits/probe.ts'
+import type { AuditSink } from '../audit/event.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
+import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
 import type { Engine } from './container/engine.ts'
 
@@ -80,8 +82,10 @@ export interface Execution {
 
 /** A running plan. */
 export interface Running {
-  /** Lets the command start: until then the sandbox is set up, and waits. */
-  begin(): void
+  /** Lets the command start: until then the sandbox is set up, and waits. A backend that judges by itself records that first. */
+  begin(audit: AuditSink): void
+  /** Its processes are in no namespace of their own: what counts a user's processes would count the others too. */
+  readonly sharesHost?: true
   /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
   /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
@@ -117,6 +121,10 @@ export interface StartOptions {
   readonly insideDoor: boolean
   /** Whose containers, mounts and images they are. */
   readonly sandbox: { readonly id: string; readonly run: string; readonly stateDir: string }
+  /** What is to be run, in the user's own words: pen may have put others in front. */
+  readonly command: readonly string[]
+  /** For a backend that judges by itself. */
+  readonly policy: Policy
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */
@@ -129,6 +137,8 @@ export interface Backend {
   readonly container?: true
   /** Who has the images that its sandboxes are made of. */
   engine?(): Engine
+  /** Has no network namespace: the gateway listens on the host's loopback, behind a secret that only the sandbox is told. */
+  readonly loopback?: true
   /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
   warm?(): void
   /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */

@@ -17,6 +17,7 @@ const BACKENDS: Partial<Record<BackendName, Load>> = {
   process: async () => processBackend,
   podman: container('podman'),
   docker: container('docker'),
+  soft: async () => (await import('./soft/soft.ts')).softBackend,
 }
 
 /** Which backends give an isolation, the first that works on this machine. */
@@ -24,7 +25,8 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   auto: ['process'],
   process: ['process'],
   container: ['podman', 'docker'],
-  soft: [],
+  // By its name alone: nothing else leads here, whatever is missing.
+  soft: ['soft'],
   gvisor: [],
   vm: [],
 }

@@ -34,11 +34,13 @@ export function gapNames(): string[] {
     network: { ...nothing.network, mode, offline: false },
     files: { ...nothing.files, deny: [{ rule: { kind: 'glob', glob: { anyDepth: true } } } as never] },
     ports: [{} as never],
+    mounts: [{ rule: { kind: 'host' } } as never],
   })
   const names = [
     [wants('gateway'), NOTHING_HELD],
     [wants('bridge'), NOTHING_HELD],
     [wants('bridge'), { ...NOTHING_HELD, bridge: true }],
+    [wants('gateway'), { ...NOTHING_HELD, images: true }],
   ].flatMap(([policy, caps]) => findGaps(policy as Policy, caps as Capabilities, { foldsNames: true }))
   return [...new Set(names.map(({ name }) => name))].sort()
 }

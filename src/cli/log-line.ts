@@ -96,6 +96,16 @@ function describe(record: FoundRecord, field: Fields): Description {
         target: `command ${field('execution')}`,
         text: `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
       }
+    case 'file-allowed':
+      return { target: field('path') ?? '', text: `${field('access')} allowed by ${field('rule')}` }
+    case 'file-denied':
+      return { target: field('path') ?? '', text: `${field('access')} refused: ${because}` }
+    case 'tool-allowed':
+      return { target: field('program') ?? '', text: `may run by ${field('rule')}: ${words(record)}` }
+    case 'tool-denied':
+      return { target: words(record), text: because }
+    case 'tool-ended':
+      return { target: words(record), text: ended(field) }
     case 'policy-changed':
       return { target: 'policy', text: changes(record) }
     case 'policy-edit-refused':
@@ -106,7 +116,7 @@ function describe(record: FoundRecord, field: Fields): Description {
     case 'run-start':
       return {
         target: `run ${field('run')}`,
-        text: `began: ${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
+        text: `began: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
       }
     case 'run-end':
       return {
@@ -130,6 +140,14 @@ function endpoint(field: Fields): string {
 const said = (field: Fields): string => (field('raw') === undefined ? '' : ` (said "${field('raw')}")`)
 
 const moved = (field: Fields): string => (field('to') === undefined ? '' : `; moved to ${field('to')}`)
+
+const ended = (field: Fields): string =>
+  [
+    `ended: exit ${field('exitCode')} after ${field('ms')} ms`,
+    ...(field('timedOut') === 'true' ? ['its time was over'] : []),
+    ...(field('truncated') === 'true' ? ['its output was cut'] : []),
+    ...(field('survivors') === '0' ? [] : [`${field('survivors')} processes are left`]),
+  ].join('; ')
 
 const words = ({ command }: FoundRecord): string =>
   Array.isArray(command) && command.length > 0

@@ -8,4 +8,6 @@ export interface Accepted {
   /** What the program dialled. */
   readonly to: { readonly address: Address; readonly port: Port }
   readonly via: 'transparent' | 'proxy'
+  /** Where others can reach the listener too: who does not know it is told nothing. */
+  readonly secret?: string | undefined
 }

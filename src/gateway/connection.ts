@@ -12,14 +12,16 @@ import { NOT_PROXY } from './http-judge.ts'
 import { serveHttp } from './http-serve.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
+import { isKnown } from './proxy-secret.ts'
 import { checkServerName } from './server-name.ts'
 import { httpTongue, type Session, type Tongue } from './session.ts'
 import { joinStreams } from './tunnel.ts'
 
 export async function serveConnection(
   session: Session,
-  { to, via }: Pick<Accepted, 'to' | 'via'>,
+  { to, via, secret }: Pick<Accepted, 'to' | 'via' | 'secret'>,
 ): Promise<void> {
+  if (secret !== undefined && !(await isKnown(session, secret))) return
   if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
   const endpoint: Endpoint = { to: name === undefined ? { address: to.address } : { name }, port: to.port }

@@ -44,7 +44,7 @@ export interface Door {
   readonly recordsRefusals: boolean
   readonly ipv6: boolean
   /** For `PEN_PROXY`: reachable from inside the namespace alone. */
-  readonly proxy: { readonly address: '127.0.0.1'; readonly port: number }
+  readonly proxy: { readonly address: '127.0.0.1'; readonly port: number; readonly secret?: string }
   /**
    * How a sandbox is started in the namespace, whoever runs pen: `within(() => spawn([...wrap, engine, …]))`. The engine must make
    * a user namespace of its own and no network namespace; then the sandbox has no power over this one.

@@ -41,6 +41,30 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     gaps: findGaps(policy, caps, facts),
     weaker: findWeaker(caps),
     notes: tree.notes,
+    ...(caps.kernelFiles ? {} : withoutMounts(policy, facts)),
+  }
+}
+
+/** Set anew for each run, to places that are its own. */
+const OF_THE_RUN = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
+
+/** Nothing is mounted where no kernel confines a sandbox: it has the host's files, and places for its home and scratch. */
+function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
+  const env = buildEnvironment(policy, facts).filter(({ name }) => !OF_THE_RUN.includes(name))
+  return {
+    steps: [],
+    executable: [],
+    makeDirectories: [],
+    growing: policy.files.write.map(({ rule }) => rule.path),
+    env: [...env, { name: 'SOFT_SANDBOX', value: 'true', secret: false }],
+    notes: [
+      'nothing is mounted; HOME and TMPDIR are directories of the run’s own, gone at its end',
+      ...(facts.insteadOfRoot?.owner === false
+        ? [
+            'the project is root’s, and its command another user: it reads what everybody may, and writes nothing of it',
+          ]
+        : []),
+    ],
   }
 }
 

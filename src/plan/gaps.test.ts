@@ -12,11 +12,18 @@ describe('a gap', () => {
   })
 
   test.each([
-    ['kernelFiles', 'files-by-gate'],
     ['networkNamespace', 'proxy-only'],
     ['seccomp', 'no-seccomp'],
   ] as const)('is there for every policy without %s', (capability, name) => {
     expect(gaps({}, { [capability]: false })).toEqual([name])
+  })
+
+  test('is there for files, tools and processes where no kernel confines them, and for mounts that are asked for', () => {
+    const soft = ['files-by-gate', 'tools-by-gate', 'processes-may-escape']
+    expect(gaps({}, { kernelFiles: false })).toEqual(soft)
+    const mounts = [{ volume: 'own', at: '/opt/own' }]
+    expect(gaps({ mounts }, { kernelFiles: false })).toEqual([...soft, 'no-mounts'])
+    expect(gaps({ mounts })).toEqual([])
   })
 
   test('is there when a policy asks for what the backend lacks, and only then', () => {
@@ -55,13 +62,13 @@ describe('a gap', () => {
   test('stays open until the user accepts it by its own name', () => {
     const found = findGaps(
       policyOf({}),
-      { ...ABLE, seccomp: false, kernelFiles: false },
+      { ...ABLE, seccomp: false, networkNamespace: false },
       { foldsNames: false },
     )
     const open = (...accepted: string[]) => openGaps(found, accepted).map(gap => gap.name)
-    expect(open()).toEqual(['files-by-gate', 'no-seccomp'])
-    expect(open('no-seccomp')).toEqual(['files-by-gate'])
+    expect(open()).toEqual(['proxy-only', 'no-seccomp'])
+    expect(open('no-seccomp')).toEqual(['proxy-only'])
     expect(open('seccomp', '*', 'all')).toHaveLength(2)
-    expect(open('no-seccomp', 'files-by-gate')).toEqual([])
+    expect(open('no-seccomp', 'proxy-only')).toEqual([])
   })
 })

@@ -1,5 +1,6 @@
 /** Promises of the policy that a backend cannot keep: named, printed, and accepted by the user or the run stops. */
 import type { Policy } from '../policy/policy.ts'
+import { CACHE_VOLUME } from '../policy/profile.ts'
 import type { BackendName, Isolation } from '../policy/settings.ts'
 import type { HostFacts } from './facts.ts'
 
@@ -46,7 +47,7 @@ export function findGaps(
 ): Gap[] {
   const gaps: Gap[] = []
   const gap = (name: string, why: string) => gaps.push({ name, why })
-  if (!caps.kernelFiles) gap('files-by-gate', 'files are guarded by pen itself, not by the kernel')
+  if (!caps.kernelFiles) findGapsWithoutKernel(policy, gap)
   if (!caps.networkNamespace)
     gap('proxy-only', 'programs that ignore the proxy are not stopped by the kernel')
   if (!caps.seccomp) gap('no-seccomp', 'dangerous system calls are not filtered')
@@ -79,6 +80,24 @@ export function findGaps(
       'the file system of the workspace takes names in any case: denied and protected files are open by another spelling',
     )
   return gaps
+}
+
+/** Where pen stands beside its programs, not around them. */
+function findGapsWithoutKernel(policy: Policy, gap: (name: string, why: string) => void): void {
+  gap(
+    'files-by-gate',
+    'files are guarded by pen itself, not by the kernel: a program that runs can open whatever its user can',
+  )
+  gap(
+    'tools-by-gate',
+    'tools.allow and tools.shell are asked for the command alone: a program that runs can start any other',
+  )
+  gap(
+    'processes-may-escape',
+    'no namespace holds its processes: one that ends pen, or its own supervisor, can outlive the run',
+  )
+  if (policy.mounts.some(({ rule }) => rule.kind !== 'volume' || rule.volume !== CACHE_VOLUME))
+    gap('no-mounts', 'nothing is mounted: the mounts of the policy are not there')
 }
 
 export function findWeaker(caps: Capabilities): Weaker[] {

@@ -132,6 +132,8 @@ function look(path: string): Look {
 
 /** The host's path behind a path inside, by the mounts of the plan; undefined when no mount shows it. */
 function toHost(path: string, plan: Plan): string | undefined {
+  // Without mounts the files are the host's own.
+  if (plan.steps.length === 0) return path
   const link = plan.steps.find(step => step.op === 'link' && isWithin(path, step.at))
   if (link?.op === 'link')
     return toHost(

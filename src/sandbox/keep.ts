@@ -15,7 +15,7 @@ import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from './find-command.ts'
 import { type Employ, Keeper, type Result } from './keeper.ts'
-import { launchLines, mustBeSaid } from './launch-line.ts'
+import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
 import { isTerminal } from './terminal-modes.ts'
@@ -48,7 +48,8 @@ export async function keep(waiting: Waiting): Promise<Result> {
       return { exitCode: found.exitCode, told }
     }
     sayWhatHolds(prepared, waiting.tell)
-    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run })
+    const soft = isSoft(plan)
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run, soft })
     undo.push('audit', () => audit.close())
     const limits = new LimitHandle(bounds, {
       growing: plan.growing,
@@ -81,7 +82,7 @@ async function end(running: Running): Promise<void> {
 function sayWhatHolds({ loaded, plan }: Prepared, tell: Waiting['tell']): void {
   const { project, policy, merged } = loaded
   const firstRun = !existsSync(auditDirectory(project.stateDir))
-  if (!mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
+  if (!isSoft(plan) && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
   for (const line of launchLines(plan, merged, policy.acceptGaps)) tell(printable(line, 1024))
 }
 

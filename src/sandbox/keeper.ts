@@ -83,12 +83,12 @@ export class Keeper {
       const init = running.initPid()
       if (init !== undefined) {
         const { nproc } = limits.bounds
-        if (nproc !== undefined) await setProcessLimit(init, { nproc })
+        if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
         limits.attach(init)
       }
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
-      running.begin()
+      running.begin(audit)
       const files = this.#serveFiles()
       const employed = this.#employ(stopping)
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.

@@ -21,8 +21,20 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
     ...(plan.weaker.length === 0 ? [] : [`weaker: ${plan.weaker.map(({ name }) => name).join(', ')}`]),
     ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),
   ]
-  return [parts.join('; '), ...merged.expanded.map(showExpansion), ...plan.notes.map(note => `note: ${note}`)]
+  return [
+    ...(isSoft(plan) ? [BANNER] : []),
+    parts.join('; '),
+    ...merged.expanded.map(showExpansion),
+    ...plan.notes.map(note => `note: ${note}`),
+  ]
 }
+
+/** Nothing but pen itself stands between the command and the host. */
+export const isSoft = (plan: Pick<Plan, 'isolation'>): boolean => plan.isolation === 'soft'
+
+/** Said before every such run, to whoever reads stderr. */
+const BANNER =
+  'SOFT_SANDBOX=true: no kernel confines this run; a program that does not keep to the rules can read, write and reach whatever you can'
 
 /** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */
 export const mustBeSaid = (

@@ -52,7 +52,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     if (pty !== undefined) undo.push('terminal', async () => await pty.close())
     const opened = await prepared.door
     if (opened !== undefined) undo.push('door', () => opened.close())
-    const shown = plan.network.kind === 'gateway' ? await withProxy(plan) : plan
+    const shown = await withProxy(plan, opened)
     const image = await imageOf(prepared, options.tell)
     const running = await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
       stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
@@ -64,6 +64,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       insideDoor: opened !== undefined,
       sandbox: { id: project.id, run, stateDir: project.stateDir },
       agent,
+      command: plan.argv,
+      policy,
       ...(image !== undefined && { image }),
     })
     const door = opened ?? (await openInside(prepared, running, undo))
@@ -119,8 +121,13 @@ async function openInside(prepared: Prepared, running: Running, undo: UndoStack)
   }
 }
 
-/** For programs that insist on a proxy; everything else needs no setting. */
-async function withProxy(plan: Plan): Promise<Plan> {
+/** For programs that insist on a proxy; everything else needs no setting, unless there is nothing but the proxy. */
+async function withProxy(plan: Plan, door: Door | undefined): Promise<Plan> {
+  if (door?.proxy.secret !== undefined) {
+    const { proxyVariables } = await import('../gateway/proxy-door.ts')
+    return { ...plan, env: [...plan.env, ...proxyVariables(door.proxy)] }
+  }
+  if (plan.network.kind !== 'gateway') return plan
   const { PROXY_PORT } = await import('../gateway/door-rules.ts')
   return {
     ...plan,

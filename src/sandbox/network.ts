@@ -80,6 +80,7 @@ export function connectGateway(
             socket,
             to: { address: door.proxy.address as never, port: door.proxy.port as never },
             via: 'proxy',
+            secret: door.proxy.secret,
           }),
         queryStream: socket => dns.serveTcp(socket),
         queries: socket => dns.serveUdp(socket),

@@ -58,8 +58,8 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const { network } = loaded.policy
   const backend = await chooseBackend(loaded.policy, options.toKeep === true ? 'keep' : 'run')
   const opensFirst = options.toRun && backend.container !== true
-  const door =
-    opensFirst && network.mode === 'gateway' && !network.offline ? beginDoor(loaded.policy) : undefined
+  const wantsDoor = backend.loopback === true || (network.mode === 'gateway' && !network.offline)
+  const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
   if (options.toRun) backend.warm?.()
   const capabilities = await backend.probe(`${project.world.state}/cache`)
   const facts = surveyHost(loaded.policy, project, options.env)
@@ -75,6 +75,14 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     facts,
     plan: buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd }),
   }
+}
+
+/** Without a namespace also where the policy has no network: then the proxy refuses all, and says why. */
+function openFirst(backend: Backend, policy: Policy): Promise<Door> {
+  if (backend.loopback !== true) return beginDoor(policy)
+  const door = import('../gateway/proxy-door.ts').then(({ openProxyDoor }) => openProxyDoor())
+  door.catch(() => undefined)
+  return door
 }
 
 /** Its own modules are loaded only here: a sandbox without network does not pay for them. */

@@ -1,0 +1,36 @@
+import { meansHere } from '../../limits/probe.ts'
+import type { Capabilities, Hold } from '../../plan/gaps.ts'
+
+/** What pen alone can do: judge what it is asked for, and watch what it started. */
+export const capabilities = (): Capabilities => ({
+  backend: 'soft',
+  isolation: 'soft',
+  kernelFiles: false,
+  networkNamespace: false,
+  gateway: true,
+  recordsRefusals: true,
+  bridge: false,
+  seccomp: false,
+  listedExec: false,
+  images: false,
+  mapsUser: false,
+  ports: false,
+  limits: limits(),
+})
+
+/** Processes are found by walking `/proc`, and cgroups may be there without namespaces. Elsewhere there is nothing to look at. */
+function limits(): Capabilities['limits'] {
+  const onLinux = process.platform === 'linux'
+  const watched: Hold = onLinux ? 'watchdog' : 'none'
+  const held = onLinux ? meansHere().held : new Set<string>()
+  const hold = (limit: 'memory' | 'cpus' | 'pids'): Hold => (held.has(limit) ? 'kernel' : watched)
+  return {
+    memory: hold('memory'),
+    cpus: hold('cpus'),
+    pids: hold('pids'),
+    files: 'kernel',
+    disk: watched,
+    output: watched,
+    wall: 'watchdog',
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The soft backend, for machines with neither engine nor namespaces: the user's command is judged and recorded by the gate, and started
+ * by a supervisor with few variables, its own home, bounds, and a proxy that it may heed. No kernel confines it; every gap is named.
+ */
+
+import type { AuditSink } from '../../audit/event.ts'
+import { briefly } from '../../audit/gate-event.ts'
+import { PenError } from '../../base/error.ts'
+import { allowProgram, exitCodeOf, limitsOf } from '../../gate/exec.ts'
+import { startSupervised } from '../../gate/supervised.ts'
+import type { Plan } from '../../plan/plan.ts'
+import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
+import { capabilities } from './capabilities.ts'
+import { makePrivatePlaces } from './private-places.ts'
+
+export const softBackend: Backend = {
+  name: 'soft',
+  loopback: true,
+  probe: async () => capabilities(),
+  start,
+}
+
+async function start(plan: Plan, options: StartOptions): Promise<Running> {
+  if (options.agent)
+    throw new PenError('BACKEND', {
+      what: 'a soft sandbox runs one command, and does not stay',
+      hint: 'use pen run --isolation soft -- COMMAND',
+    })
+  const identity = plan.runAs === 'self' ? undefined : plan.runAs
+  if (identity?.uid === 0)
+    throw new PenError('BACKEND', {
+      what: 'no command may run as root',
+      hint: 'set user to an ordinary one, or leave it out',
+    })
+  const places = makePrivatePlaces(options.sandbox.stateDir, identity)
+  try {
+    return await supervise(plan, options, identity, places)
+  } catch (error) {
+    places.remove()
+    throw error
+  }
+}
+
+async function supervise(
+  plan: Plan,
+  options: StartOptions,
+  identity: { readonly uid: number; readonly gid: number } | undefined,
+  places: ReturnType<typeof makePrivatePlaces>,
+): Promise<Running> {
+  const crossing =
+    process.platform === 'linux'
+      ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
+      : undefined
+  const supervised = startSupervised({
+    stdio: crossing?.stdio ?? options.stdio,
+    identity,
+    wrap: options.wrap,
+    env: options.env,
+    joinFds: options.joinFds,
+  })
+  crossing?.handedOver()
+  const env = {
+    ...Object.fromEntries(plan.env.map(({ name, value }) => [name, value])),
+    HOME: places.home,
+    TMPDIR: places.scratch,
+  }
+  const began = performance.now()
+  let record: AuditSink['record'] | undefined
+  let killed = false
+  const ended = supervised.ended.then(async ({ ending, survivors }): Promise<Ending> => {
+    await crossing?.drained()
+    places.remove()
+    const exitCode = killed ? 128 + 9 : exitCodeOf(ending)
+    const ms = Math.round(performance.now() - began)
+    const command = briefly(options.command)
+    record?.({ kind: 'tool-ended', command, exitCode, ms, timedOut: false, truncated: false, survivors })
+    return killed ? { kind: 'killed' } : { kind: 'exit', code: exitCode }
+  })
+  return {
+    sharesHost: true,
+    begin: audit => {
+      const policy = () => options.policy
+      const { file } = allowProgram({ policy, audit, env }, options.command, plan.cwd, 'user')
+      record = event => audit.record(event)
+      const isPlain = plan.argv[0] === options.command[0]
+      supervised.begin({
+        // With words of pen's own in front, they find the same program by the same search.
+        file: isPlain ? file : (plan.argv[0] ?? file),
+        argv: plan.argv,
+        cwd: plan.cwd,
+        env,
+        limits: limitsOf(options.policy, plan.runAs, plan.limits.wall),
+      })
+    },
+    ended,
+    initPid: () => supervised.pid,
+    kill: () => {
+      killed = true
+      supervised.kill()
+    },
+    signal: supervised.signal,
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * The gateway's part where there is no namespace: an HTTP proxy on a port of the host's loopback, behind a secret that only the sandbox is
+ * told. Programs that ignore their proxy variables go their own way: that is the accepted gap. When this process dies, the proxy is gone.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Arrivals, Door } from './door.ts'
+import { PROXY_USER } from './proxy-secret.ts'
+import { type NativeSocket, TcpSocket } from './tcp-socket.ts'
+
+/** Each may cost two descriptors; strangers count too. */
+const MOST_CONNECTIONS = 2048
+/** Before the gateway serves there is no command yet that could have dialled. */
+const MOST_WAITING = 16
+
+export async function openProxyDoor(): Promise<Door> {
+  const secret = randomBytes(24).toString('hex')
+  const waiting: TcpSocket[] = []
+  let arrivals: Arrivals | undefined
+  let open = 0
+  const accept = (socket: TcpSocket): void => {
+    if (open >= MOST_CONNECTIONS || (arrivals === undefined && waiting.length >= MOST_WAITING)) {
+      socket.reset()
+      arrivals?.turnedAway?.('connections')
+      return
+    }
+    open += 1
+    socket.onClosed = () => {
+      open -= 1
+    }
+    if (arrivals === undefined) waiting.push(socket)
+    else arrivals.proxied(socket)
+  }
+  const listener = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    allowHalfOpen: true,
+    socket: {
+      ...TcpSocket.handlers,
+      open(native: NativeSocket) {
+        native.data = new TcpSocket()
+        TcpSocket.handlers.open(native)
+        accept(native.data)
+      },
+    },
+  } as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
+  return {
+    recordsRefusals: true,
+    ipv6: false,
+    proxy: { address: '127.0.0.1', port: listener.port, secret },
+    wrap: [],
+    within: start => start(),
+    enter: argv => [...argv],
+    serve: async given => {
+      arrivals = given
+      for (const socket of waiting.splice(0)) given.proxied(socket)
+    },
+    refusedDatagrams: async () => [],
+    close: () => listener.stop(),
+  }
+}
+
+/** Under every name by which programs look for one. Nothing is exempt: the host's own services need a rule too. */
+export function proxyVariables({ address, port, secret }: Door['proxy']) {
+  const value = `http://${PROXY_USER}:${secret}@${address}:${port}`
+  return [
+    'PEN_PROXY',
+    'HTTP_PROXY',
+    'HTTPS_PROXY',
+    'ALL_PROXY',
+    'http_proxy',
+    'https_proxy',
+    'all_proxy',
+  ].map(name => ({ name, value, secret: true }))
+}
