@@ -122,7 +122,7 @@ export class Command {
     } catch {
       // A terminal ends like this, when the last who had it open is gone.
     } finally {
-      if (this.#started.terminal) this.#inputOpen = false
+      if (this.#started.terminal) this.#closeInput()
       closeSync(fd)
     }
   }

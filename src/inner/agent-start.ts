@@ -35,13 +35,15 @@ export const start = (order: ExecOrder, mark: string, setup: AgentSetup): Starte
   asUser(setup.user, () => {
     checkDirectory(order.cwd)
     const env = environment(setup.env, order, mark)
-    const argv = order.argv.length > 0 ? order.argv : [shell()]
-    const spawn = (file: string, args: readonly string[]) =>
-      order.terminal === undefined
-        ? withPipes(file, args, order.cwd, env, setup)
-        : onTerminal(file, args, order.cwd, env, setup, order.terminal)
-    return firstThatRuns(argv, order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
+    const [name = shell(), ...rest] = order.argv
+    const spawn = (file: string, args: readonly string[]) => {
+      const program = { file, argv0: name, args, settings: { ...identity(setup), cwd: order.cwd, env } }
+      return order.terminal === undefined ? withPipes(program) : onTerminal(program, order.terminal)
+    }
+    return firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
   })
+
+const identity = ({ user }: AgentSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
 /** What only the agent itself was given, by whoever started it. */
 const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*)$/
@@ -58,6 +60,8 @@ function environment(sandbox: readonly Variable[], order: ExecOrder, mark: strin
 function checkDirectory(cwd: string): void {
   try {
     if (!statSync(cwd).isDirectory()) throw new NotStarted('ENOTDIR', `${cwd} is not a directory`)
+    // Whether it can be seen is one question, and whether it can be entered another.
+    statSync(`${cwd}/.`)
   } catch (error) {
     if (error instanceof NotStarted) throw error
     const errno = errnoOf(error) ?? 'EIO'
@@ -81,7 +85,7 @@ function firstThatRuns<T>(
   argv: readonly string[],
   cwd: string,
   path: string,
-  spawn: (file: string, argv: readonly string[]) => T,
+  spawn: (file: string, args: readonly string[]) => T,
 ): T {
   const [name = '', ...rest] = argv
   const places = (name.includes('/') ? [name] : path.split(':').map(place => join(place, name))).map(file =>
@@ -91,10 +95,10 @@ function firstThatRuns<T>(
   for (const file of places) {
     if (places.length > 1 && !isFile(file)) continue
     try {
-      return spawn(file, argv)
+      return spawn(file, rest)
     } catch (error) {
       const errno = errnoOf(error)
-      if (errno === 'ENOEXEC') return spawn('/bin/sh', ['sh', file, ...rest])
+      if (errno === 'ENOEXEC') return spawn('/bin/sh', [file, ...rest])
       if (errno !== 'EACCES' && errno !== 'ENOENT') throw notStarted(name, error)
       refused ??= error
     }
@@ -111,41 +115,35 @@ function notStarted(name: string, error: unknown): Error {
   return new NotStarted(errno, `${name} ${why}`)
 }
 
+interface Program {
+  readonly file: string
+  readonly argv0: string
+  readonly args: readonly string[]
+  readonly settings: {
+    readonly cwd: string
+    readonly env: Environment
+    readonly uid?: number
+    readonly gid?: number
+  }
+}
+
 /** The child's descriptors are real pipes of its own user: it can open /dev/stdout again, as programs do. */
-function withPipes(
-  file: string,
-  argv: readonly string[],
-  cwd: string,
-  env: Environment,
-  setup: AgentSetup,
-): Started {
-  const pipes = [pipe(), pipe(), pipe()] as const
-  const [[stdin, input], [stdout, out], [stderr, err]] = pipes
-  const theirs = [stdin, out, err] as const
+function withPipes({ file, argv0, args, settings }: Program): Started {
+  const opened: number[] = []
   try {
-    const child = Bun.spawn([file, ...argv.slice(1)], {
-      ...identity(setup),
-      argv0: argv[0] ?? file,
-      cwd,
-      env,
-      stdio: [stdin, out, err],
-      // A session of its own.
-      detached: true,
-    })
-    return {
-      child,
-      input,
-      outputs: [
-        { stream: 'stdout', fd: stdout },
-        { stream: 'stderr', fd: stderr },
-      ],
-      terminal: false,
-    }
-  } catch (error) {
-    for (const fd of [input, stdout, stderr]) closeSync(fd)
-    throw error
+    const [[stdin, input], [stdout, out], [stderr, err]] = [pipe(opened), pipe(opened), pipe(opened)]
+    // Detached: in a session of its own.
+    const options = { ...settings, argv0, detached: true }
+    const child = Bun.spawn([file, ...args], { ...options, stdio: [stdin, out, err] })
+    for (const fd of [stdin, out, err]) closeSync(fd)
+    opened.length = 0
+    const outputs = [
+      { stream: 'stdout' as const, fd: stdout },
+      { stream: 'stderr' as const, fd: stderr },
+    ]
+    return { child, input, outputs, terminal: false }
   } finally {
-    for (const fd of theirs) closeSync(fd)
+    for (const fd of opened) closeSync(fd)
   }
 }
 
@@ -154,28 +152,19 @@ function withPipes(
  * taken over at once: nothing is read before this function returns.
  */
 function onTerminal(
-  file: string,
-  argv: readonly string[],
-  cwd: string,
-  env: Environment,
-  setup: AgentSetup,
-  size: { readonly columns: number; readonly rows: number },
+  { file, argv0, args, settings }: Program,
+  size: NonNullable<ExecOrder['terminal']>,
 ): Started {
   const known = new Set(readdirSync('/proc/self/fd'))
-  const child = Bun.spawn([file, ...argv.slice(1)], {
-    ...identity(setup),
-    argv0: argv[0] ?? file,
-    cwd,
-    env,
-    terminal: { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined },
-  })
+  const terminal = { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined }
+  const child = Bun.spawn([file, ...args], { ...settings, argv0, terminal })
   const master = call(CALL.fcntl, findMaster(known), F_DUPFD_CLOEXEC, 3)
   child.terminal?.close()
-  if (master < 0) throw new NotStarted('EMFILE', 'a terminal could not be opened')
-  return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
+  if (master >= 0)
+    return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
+  child.kill('SIGKILL')
+  throw new NotStarted('EMFILE', 'the agent has no descriptor left')
 }
-
-const identity = ({ user }: AgentSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
 function findMaster(known: ReadonlySet<string>): number {
   for (const fd of readdirSync('/proc/self/fd')) {
@@ -189,9 +178,11 @@ function findMaster(known: ReadonlySet<string>): number {
   throw new Error('the pseudo-terminal cannot be found')
 }
 
-function pipe(): readonly [number, number] {
+/** [read end, write end], which no other command inherits. */
+function pipe(opened: number[]): readonly [number, number] {
   const ends = new Int32Array(2)
   if (call(CALL.pipe2, new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
     throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+  opened.push(...ends)
   return [ends[0] ?? -1, ends[1] ?? -1]
 }

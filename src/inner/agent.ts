@@ -3,7 +3,7 @@
  * keeper, over one socket, and does nothing else. It obeys the keeper alone: commands can neither signal nor trace it where
  * it has a user of its own. When the socket ends, so does the agent, and with it the sandbox.
  */
-import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { encodeReport, type Order, OrderReader, type Report } from '../wire/exec-messages.ts'
 import type { AgentSetup, ExecOrder } from '../wire/exec-order.ts'
 import { wireError } from '../wire/frame.ts'
@@ -122,8 +122,10 @@ class Agent {
       this.#say({ kind: 'started', channel })
       void command.run().finally(() => this.#commands.delete(channel))
     } catch (error) {
-      if (!(error instanceof NotStarted)) throw error
-      this.#say({ kind: 'failed', channel, errno: error.errno, reason: error.message })
+      // What the kernel refuses is the order's trouble; everything else is a mistake of the agent's, and ends it.
+      const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
+      if (errno === undefined || !(error instanceof Error)) throw error
+      this.#say({ kind: 'failed', channel, errno, reason: error.message })
     }
   }
 

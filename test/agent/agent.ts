@@ -9,8 +9,10 @@ import type { AgentSetup } from '../../src/wire/exec-order.ts'
 import { AGENT_MODE } from '../../src/wire/places.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** The compiled pen, if there is one: what runs in a sandbox. */
-export const PEN = process.env['PEN'] ?? join(ROOT, 'dist/pen')
+/** pen as it stands in the tree. */
+const SOURCE = [process.execPath, join(ROOT, 'src/main.ts')]
+/** pen as it runs in a sandbox; `npm run build` makes it. */
+export const BINARY = join(ROOT, 'dist/pen')
 
 const { socketpair } = dlopen('libc.so.6', {
   socketpair: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
@@ -48,10 +50,10 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** `before` stands in front of pen: the descriptor 3 is the agent's. */
-export function startAgent(setup: AgentSetup = SETUP, before: readonly string[] = []): RunningAgent {
+/** `program` is pen, or something with pen behind it: the descriptor 3 is the agent's. */
+export function startAgent(setup: AgentSetup = SETUP, program: readonly string[] = SOURCE): RunningAgent {
   const [ours, theirs] = pair()
-  const child = Bun.spawn([...before, PEN, AGENT_MODE, 'fd:3'], {
+  const child = Bun.spawn([...program, AGENT_MODE, 'fd:3'], {
     stdio: ['ignore', 'ignore', 'inherit', theirs],
     env: { AGENT_IN_SANDBOX: '1', IMAGE: 'says so', LD_AUDIT: '' },
     cwd: '/',
