@@ -54,7 +54,8 @@ export const verb = defineVerb({
       flags: project => flagDocument(flags, project),
     })
     if (!flags.json)
-      for (const line of whatItOpens(preset, opening)) terminal.note(printable(`pen: ${line}`, 1024))
+      for (const line of whatItOpens(preset, opening, prepared))
+        terminal.note(printable(`pen: ${line}`, 1024))
     await requireInstalled(
       preset,
       prepared,
@@ -89,12 +90,17 @@ function presetNamed(name: string): PresetName {
   })
 }
 
-/** Names only: of a variable that is passed on, the value is never shown. */
-function whatItOpens(name: PresetName, { groups, hosts, keys, passed, addresses }: Opening): string[] {
+/** What the policy made of it. Names only: of a variable that is passed on, the value is never shown. */
+function whatItOpens(name: PresetName, opening: Opening, { plan, loaded }: Prepared): string[] {
   const { title, version, volumes, providers } = PRESETS[name]
-  const open = [...groups.map(group => `group ${group}`), ...hosts]
+  const { hosts, keys, passed, addresses } = opening
+  const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
+  const gone = opening.groups.filter(group => !groups.includes(group))
+  const open = [...groups.map(group => `group ${group}`), ...hosts].join(', ')
+  const off = plan.network.kind === 'none' ? `no host: ${plan.network.why}` : undefined
   return [
-    `${title} (preset v${version}) opens ${open.length === 0 ? 'no host' : open.join(', ')}`,
+    `${title} (preset v${version}) opens ${off ?? (open === '' ? 'no host' : open)}`,
+    ...gone.map(group => `needs group ${group}, which your config or the project's document takes away`),
     ...volumes.map(
       ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
     ),

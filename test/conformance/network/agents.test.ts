@@ -137,3 +137,15 @@ forEachKind('P16 what the sandbox put into a volume is neither followed nor repl
   start(project, 'codex', bin)
   expect(readFileSync(file, 'utf8')).toBe('mine\n')
 })
+
+forEachKind('P6 a preset opens nothing that the user took away', async (world, project) => {
+  const heard = world.listen()
+  const bin = install(project, 'claude-code')
+  const offline = start(project, 'claude-code', bin, '--offline')
+  expect(offline.stderr).toContain('opens no host: offline')
+  project.writeLive('config.json', '{"version":1,"network":{"deny":["api.anthropic.com"]}}')
+  const denied = start(project, 'claude-code', bin)
+  expect(denied.stdout).toContain('https://api.anthropic.com/ 000')
+  expect(heard.requests.filter(line => line.includes('api.anthropic.com'))).toEqual([])
+  expect(denied.stdout).toContain('https://console.anthropic.com/ 200')
+})
