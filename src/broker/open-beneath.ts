@@ -42,11 +42,11 @@ export function walkBeneath(root: number, names: readonly string[]): number {
   try {
     const mount = mountOf(at)
     for (const [i, name] of names.entries()) {
-      const flags = O_PATH | O_NOFOLLOW | (i === names.length - 1 ? 0 : O_DIRECTORY)
-      const next = openSync(`/proc/self/fd/${at}/${name}`, flags)
+      const next = openSync(`/proc/self/fd/${at}/${name}`, O_PATH | O_NOFOLLOW)
       closeSync(at)
       at = next
-      if (mountOf(at) !== mount) throw Object.assign(new Error('another mount'), { code: 'EXDEV' })
+      if (mountOf(at) !== mount) throw failure('EXDEV')
+      if (i < names.length - 1) requireDirectory(at)
     }
     return at
   } catch (error) {
@@ -54,6 +54,14 @@ export function walkBeneath(root: number, names: readonly string[]): number {
     throw error
   }
 }
+
+function requireDirectory(fd: number): void {
+  const stats = fstatSync(fd)
+  if (stats.isSymbolicLink()) throw failure('ELOOP')
+  if (!stats.isDirectory()) throw failure('ENOTDIR')
+}
+
+const failure = (code: string): Error => Object.assign(new Error(code), { code })
 
 /** A directory of the host by its canonical path, if there is still no link on the way. */
 export function openDirectory(path: string): number {

@@ -36,7 +36,8 @@ export function prepareWrite(access: Access, executable: boolean): Operation {
   if (access.grant.kind === 'directory' && access.path === access.grant.path) throw new Refusal('directory')
   const dir = access.open(above)
   try {
-    if (!fstatSync(dir).isDirectory()) throw new Refusal('not-directory')
+    const stats = fstatSync(dir)
+    if (!stats.isDirectory()) throw new Refusal(stats.isSymbolicLink() ? 'link' : 'not-directory')
     replaceable(access)
   } catch (error) {
     closeSync(dir)
