@@ -88,6 +88,8 @@ export interface Running {
   readonly sharesHost?: true
   /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
+  /** Kept when the agent takes orders, after `begin()`; broken when it never will. */
+  readonly ready?: Promise<void>
   /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
   readonly inside?: string
   /** A network namespace that the backend made itself, in which the door is to be opened before `begin()`. */

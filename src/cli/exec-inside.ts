@@ -6,7 +6,7 @@ import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
 import type { Project } from '../config/project.ts'
 import { attachFully, exitCodeOf } from '../sandbox/attach.ts'
-import { ClientExecution } from '../sandbox/client-execution.ts'
+import { executeOver } from '../sandbox/client-execution.ts'
 import { type Asked, ask, takeValue } from '../sandbox/control-client.ts'
 import { isTerminal } from '../sandbox/terminal-modes.ts'
 import type { Terminal } from './terminal.ts'
@@ -35,15 +35,15 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const { timeoutMs } = takeValue(asked.answer) as { timeoutMs: number | null }
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
+  const began = performance.now()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
-  const ending = await attachFully((whole, output) => new ClientExecution(asked, whole, output), order, {
+  const ending = await attachFully((whole, output) => executeOver(asked, whole, output), order, {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
-  if (ending.kind === 'not-started' && ending.errno === 'ETIMEDOUT') {
-    terminal.note(`pen: the command was ended after ${showMillis((timeoutMs ?? 0) as Millis)}, its --timeout`)
-    return EXIT.timeout
-  }
+  // A command that ends by itself with this very code has done so before.
+  if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
+    terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
   explain(ending, order, terminal)
   return exitCodeOf(ending)
 }
@@ -92,13 +92,11 @@ function variable(text: string, env: Inside['env']): { name: string; value: stri
   return { name, value }
 }
 
-function explain(ending: ExecEnding, { argv, cwd }: Omit<ExecOrder, 'terminal'>, terminal: Terminal): void {
+function explain(ending: ExecEnding, { argv }: Omit<ExecOrder, 'terminal'>, terminal: Terminal): void {
   if (ending.kind === 'lost') terminal.note('pen: the sandbox ended before the command did')
   if (ending.kind !== 'not-started') return
-  const what = printable(argv[0] ?? 'the shell', 200)
-  terminal.note(
-    ending.errno === 'ENOENT'
-      ? `pen: ${what} is not there in the sandbox, or ${printable(cwd, 200)} is not`
-      : `pen: ${what} could not be started in the sandbox (${printable(ending.errno, 32)})`,
-  )
+  // The reason is the agent's word: hostile, and shown as such.
+  const { errno, reason = '' } = ending
+  const what = `${argv[0] ?? 'the shell'} could not be started in the sandbox (${errno})`
+  terminal.note(`pen: ${printable(reason === '' ? what : reason, 400)}`)
 }

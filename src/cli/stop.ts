@@ -13,8 +13,9 @@ export const verb = defineVerb({
     const { findProject } = await import('../config/project.ts')
     const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
     const { whileChanging } = await import('../sandbox/store.ts')
+    const { isKnown } = await import('../sandbox/forget-sandbox.ts')
     const { id, stateDir } = findProject()
-    const came = await whileChanging(stateDir, () => stopSandbox(stateDir))
+    const came = isKnown(stateDir) ? await whileChanging(stateDir, () => stopSandbox(stateDir)) : 'absent'
     if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })
     else terminal.print(`${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`)
     return EXIT.ok

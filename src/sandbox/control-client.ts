@@ -99,8 +99,7 @@ async function connect(stateDir: string): Promise<ControlSocket | undefined> {
     return socket
   } catch (error) {
     const errno = errnoOf(error)
-    // A socket that nobody listens at is what a killed keeper leaves.
-    if (errno === 'ENOENT' || errno === 'ECONNREFUSED' || errno === 'ENOTDIR') return undefined
+    if (errno !== undefined && NOBODY.includes(errno)) return undefined
     throw new PenError('STATE', {
       what: `the keeper of this sandbox cannot be reached (${errno ?? 'unknown error'})`,
       at: `${stateDir}/control`,
@@ -109,6 +108,9 @@ async function connect(stateDir: string): Promise<ControlSocket | undefined> {
     })
   }
 }
+
+/** A socket that nobody listens at is what a killed keeper leaves; one that resets is just ending. */
+const NOBODY = ['ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']
 
 const silent = (stateDir: string): PenError =>
   new PenError('STATE', {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { AuditEventInput } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import type { Project } from '../config/project.ts'
-import { ClientExecution } from './client-execution.ts'
+import { executeOver } from './client-execution.ts'
 import { answers, ask, askFor, askForOrder, takeValue } from './control-client.ts'
 import { ControlServer } from './control-server.ts'
 import { addressOf, ControlSocket } from './control-socket.ts'
@@ -120,7 +120,7 @@ async function exec(stateDir: string, script: string, timeoutMs: number | null =
   const asked = await ask(stateDir, { want: 'exec', timeoutMs })
   if (asked === undefined) throw new Error('nobody answers')
   const said: Record<string, string> = { stdout: '', stderr: '' }
-  const execution = new ClientExecution(
+  const execution = executeOver(
     asked,
     { argv: ['/bin/sh', '-c', script], cwd: '/', env: [], terminal: undefined },
     output ??
@@ -270,7 +270,7 @@ describe('a command over the control socket', () => {
     const { stateDir, begun, recorded } = setting()
     const { execution, granted } = await exec(stateDir, 'sleep 20', 100)
     expect(granted).toEqual({ timeoutMs: 100 })
-    expect(await execution.ended).toEqual({ kind: 'not-started', errno: 'ETIMEDOUT' })
+    expect(await execution.ended).toEqual({ kind: 'exit', code: 124 })
     expect(begun[0]?.signals).toEqual(['SIGTERM', 'kill'])
     expect(recorded.at(-1)).toMatchObject({ kind: 'exec-end', exitCode: null, reason: 'timeout' })
     const long = await exec(stateDir, 'true', 3_600_000)
@@ -283,7 +283,7 @@ describe('a command over the control socket', () => {
     const asked = await ask(stateDir, { want: 'exec', timeoutMs: null })
     if (asked === undefined) throw new Error('nobody answers')
     const script = 'trap "" HUP; sleep 20'
-    new ClientExecution(
+    executeOver(
       asked,
       { argv: ['/bin/sh', '-c', script], cwd: '/', env: [], terminal: undefined },
       () => undefined,
@@ -302,7 +302,7 @@ describe('a command over the control socket', () => {
     here.recorded.push = () => {
       throw new Error('disk full')
     }
-    const execution = new ClientExecution(
+    const execution = executeOver(
       asked,
       { argv: ['/bin/true'], cwd: '/', env: [], terminal: undefined },
       () => undefined,

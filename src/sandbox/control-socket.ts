@@ -1,6 +1,7 @@
 /** A Unix stream of the runtime's own, for both ends of the control socket: node:net costs a command more than all the rest. */
 import { closeSync, constants, openSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { Outbox } from '../wire/outbox.ts'
 
 export interface ControlEvents {
   /** The bytes may be reused afterwards. */
@@ -17,8 +18,7 @@ type Native = Bun.Socket<ControlSocket> & { readonly fd: number }
 export class ControlSocket {
   #native: Native | undefined
   #events: ControlEvents | undefined
-  #queue: Uint8Array[] = []
-  #unsent = 0
+  readonly #outbox = new Outbox(bytes => this.#native?.write(bytes) ?? 0)
   #isEnding: boolean = false
   #isClosed: boolean = false
 
@@ -28,21 +28,21 @@ export class ControlSocket {
 
   /** In order. What the other end does not take stays in memory: whoever sends keeps it within bounds. */
   send(bytes: Uint8Array): void {
-    if (this.#isClosed || this.#isEnding || this.#native === undefined) return
-    const sent = this.#unsent > 0 ? 0 : Math.max(this.#native.write(bytes), 0)
-    if (sent === bytes.length) return
-    this.#queue.push(bytes.subarray(sent))
-    this.#unsent += bytes.length - sent
+    if (!this.#isEnding) this.#outbox.send(bytes)
   }
 
-  get unsent(): number {
-    return this.#unsent
+  /** Undefined when everything has been taken. */
+  room(): Promise<void> | undefined {
+    return this.#outbox.room()
   }
 
   /** After what was sent. */
   end(): void {
+    if (this.#isEnding) return
     this.#isEnding = true
-    if (this.#unsent === 0) this.#native?.end()
+    const sent = this.#outbox.room()
+    if (sent === undefined) this.#native?.end()
+    else void sent.then(() => this.#native?.end())
   }
 
   destroy(): void {
@@ -58,30 +58,17 @@ export class ControlSocket {
       native.data.#native = native as Native
     },
     data: (native, bytes) => native.data.#events?.data(bytes),
-    drain: native => native.data.#flush(),
+    drain: native => native.data.#outbox.drain(),
     close: native => native.data.#close(),
     end: native => native.data.#close(),
     error: native => native.data.#close(),
     connectError: () => undefined,
   }
 
-  #flush(): void {
-    for (let piece = this.#queue[0]; piece !== undefined; piece = this.#queue[0]) {
-      const sent = Math.max(this.#native?.write(piece) ?? 0, 0)
-      this.#unsent -= sent
-      if (sent < piece.length) {
-        this.#queue[0] = piece.subarray(sent)
-        return
-      }
-      this.#queue.shift()
-    }
-    if (this.#isEnding) this.#native?.end()
-  }
-
   #close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#queue = []
+    this.#outbox.close()
     this.#events?.closed()
   }
 }

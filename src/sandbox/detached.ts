@@ -66,6 +66,7 @@ async function serve(
   starter: Starter,
 ): Promise<() => Promise<void>> {
   const { ControlServer } = await import('./control-server.ts')
+  await serving.running.ready
   const { plan } = serving.prepared
   const since = new Date().toISOString()
   const server = new ControlServer({ project, serving, since, order })

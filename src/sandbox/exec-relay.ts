@@ -4,6 +4,7 @@
  */
 import type { AuditSink } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
+import { EXIT } from '../base/error.ts'
 import { encodeReport, type Order, OrderReader, type Report, type Stream } from '../wire/exec-messages.ts'
 import { wireError } from '../wire/frame.ts'
 import { Allowance } from '../wire/window.ts'
@@ -36,6 +37,7 @@ export class ExecRelay {
   #timer: ReturnType<typeof setTimeout> | undefined
   #why: 'timeout' | 'client' | 'stop' | undefined
   readonly #over = Promise.withResolvers<void>()
+  #isStarted: boolean = false
   #isOver: boolean = false
 
   constructor(options: RelayOptions) {
@@ -159,18 +161,24 @@ export class ExecRelay {
     } catch {
       // It has ended all the same; what could not be written is counted by the audit itself.
     }
-    const report = this.#why === 'timeout' ? TIMED_OUT : lastReport(ending)
+    const report = lastReport(this.#why === 'timeout' ? TIMED_OUT : ending)
     if (report !== undefined) this.#report(report)
     this.#options.done()
     this.#over.resolve()
   }
 
+  /** That it was started is told when there is something to tell: then it is known. */
   #report(report: Report): void {
-    this.#options.send(encodeReport(report))
+    const { send } = this.#options
+    if (!this.#isStarted && report.kind !== 'failed')
+      send(encodeReport({ kind: 'started', channel: CHANNEL }))
+    this.#isStarted = true
+    send(encodeReport(report))
   }
 }
 
-const TIMED_OUT: Report = { kind: 'failed', channel: CHANNEL, errno: 'ETIMEDOUT', reason: 'timeout' }
+/** Whatever it ended with when it was asked to. */
+const TIMED_OUT: ExecEnding = { kind: 'exit', code: EXIT.timeout }
 
 /** None for a command whose sandbox ended: the connection ends without one. */
 function lastReport(ending: ExecEnding): Report | undefined {
@@ -180,13 +188,7 @@ function lastReport(ending: ExecEnding): Report | undefined {
     case 'signal':
       return { kind: 'exit', channel: CHANNEL, how: 'signal', value: ending.signal }
     case 'not-started':
-      // The word of the agent: the one that is ours alone to say is not passed on.
-      return {
-        kind: 'failed',
-        channel: CHANNEL,
-        errno: ending.errno === 'ETIMEDOUT' ? 'EIO' : ending.errno,
-        reason: '',
-      }
+      return { kind: 'failed', channel: CHANNEL, errno: ending.errno, reason: ending.reason ?? '' }
     case 'lost':
       return undefined
   }

@@ -66,6 +66,8 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
+  const plan = buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd })
+  const hasAgent = options.toKeep === true && backend.container !== true
   return {
     load,
     seen,
@@ -73,8 +75,14 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     door,
     backend,
     facts,
-    plan: buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd }),
+    plan: hasAgent ? { ...plan, weaker: [...plan.weaker, ONE_USER] } : plan,
   }
+}
+
+/** A container has a user for the agent alone. */
+const ONE_USER = {
+  name: 'agent-user',
+  how: 'the agent that starts commands is the same user as they are: one that ends it ends the sandbox',
 }
 
 /** Without a namespace also where the policy has no network: then the proxy refuses all, and says why. */

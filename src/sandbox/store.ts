@@ -45,15 +45,24 @@ export async function presenceOf(
   { repair }: { readonly repair: boolean } = { repair: true },
 ): Promise<Presence> {
   const places = placesOf(stateDir)
-  if (!existsSync(stateDir)) return { is: 'absent' }
-  const lock = existsSync(places.lock) || hasLeftovers(stateDir) ? await tryLock(places.lock) : undefined
-  if (lock !== undefined) {
-    if (repair) clear(stateDir)
-    lock.release()
+  for (let waited = 0; existsSync(places.lock) || hasLeftovers(stateDir); waited += LOOK_MS) {
+    const lock = await tryLock(places.lock)
+    if (lock !== undefined) {
+      if (repair) clear(stateDir)
+      lock.release()
+      break
+    }
+    const owner = ownerIn(places.lock)
+    // One that was just killed lets go of its lock with its last thread.
+    if (owner === undefined || isAlive(owner) || waited > DYING_MS)
+      return { is: 'kept', owner, record: readRecord(stateDir) }
+    await Bun.sleep(LOOK_MS)
   }
-  if (lock !== undefined || !existsSync(places.lock)) return { is: 'absent' }
-  return { is: 'kept', owner: ownerIn(places.lock), record: readRecord(stateDir) }
+  return { is: 'absent' }
 }
+
+const LOOK_MS = 5
+const DYING_MS = 1000
 
 export const hasLeftovers = (stateDir: string): boolean => {
   const { record, control } = placesOf(stateDir)

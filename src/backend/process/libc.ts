@@ -71,6 +71,16 @@ export function pipe(): readonly [number, number] {
   return [ends[0] ?? -1, ends[1] ?? -1]
 }
 
+/** Two ends of one stream, which no other program inherits by accident. */
+export function socketPair(): readonly [number, number] {
+  const SOCKETPAIR = process.arch === 'arm64' ? 199 : 53
+  const AF_UNIX = 1
+  const SOCK_STREAM_CLOEXEC = 1 | 0o2000000
+  const ends = new Int32Array(2)
+  systemCall('socketpair', SOCKETPAIR, AF_UNIX, SOCK_STREAM_CLOEXEC, 0, new Uint8Array(ends.buffer))
+  return [ends[0] ?? -1, ends[1] ?? -1]
+}
+
 /** A file in memory, without a name on any disk. */
 export function memoryFile(): number {
   const MEMFD_CREATE = process.arch === 'arm64' ? 279 : 319

@@ -30,7 +30,8 @@ const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 async function start(given: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
-  const inner = given.listedExec ? await import('./listed.ts') : undefined
+  const inner = given.listedExec && !options.agent ? await import('./listed.ts') : undefined
+  const keeping = options.agent ? await import('./kept.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
@@ -40,10 +41,14 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const [argsFd, argsWriter] = argumentPipe(undo)
     const seccompFd = temporary(undo)
     const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
-    const crossing = crossStdio(options.stdio, plan.runAs === 'self' ? undefined : plan.runAs)
+    const kept = keeping?.startKept(plan, undo)
+    const identity = plan.runAs === 'self' ? undefined : plan.runAs
+    const crossing = crossStdio(kept?.stdio ?? options.stdio, identity)
     undo.push('stdio', () => crossing.handedOver())
-    const listedBase = firstExtraFd(joins) + pinned.size
+    const innerBase = firstExtraFd(joins) + pinned.size
     const listed = inner?.startListed(plan, bytes => filled(undo, bytes), undo)
+    /** What bubblewrap starts instead of the command. */
+    const first = kept ?? listed
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
     const guardOptions: GuardOptions = {
       shell,
@@ -53,32 +58,33 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
         '--args',
         String(FD.args),
         '--',
-        ...(listed?.argv(listedBase) ?? plan.argv),
+        ...(first?.argv(innerBase) ?? plan.argv),
       ],
       stdio: crossing.stdio,
       argsFd,
       seccompFd,
       joinFds: options.joinFds,
-      extraFds: [...pinned.values(), ...(listed?.fds ?? [])],
+      extraFds: [...pinned.values(), ...(first?.fds ?? [])],
       env: options.env,
       limits: { files: plan.limits.files },
-      identity: plan.runAs === 'self' ? undefined : plan.runAs,
+      identity,
     }
     const guard = options.within(() => startGuard(guardOptions))
     undo.push('guard', () => guard.close())
     closeSync(argsFd)
     crossing.handedOver()
+    kept?.handedOver()
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
 
     const { furnish, seccompFilter } = await import('./furnish.ts')
     put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
-    const numbers = new Map([...pinned.keys()].map((path, i) => [path, listedBase - pinned.size + i]))
+    const numbers = new Map([...pinned.keys()].map((path, i) => [path, innerBase - pinned.size + i]))
     const args = furnish(plan, {
       staging,
       cacheDir: options.cacheDir,
-      env: listed?.env ?? plan.env,
+      env: first?.env ?? plan.env,
       blockFd: blockFd(joins),
       insideDoor: options.insideDoor,
       descriptor: path => numbers.get(path),
@@ -92,7 +98,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
-    return { ...running(guard, status, crossing, undo, mounts), inside: dir }
+    return { ...running(guard, status, crossing, undo, mounts), ...kept?.commands, inside: dir }
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
     abandon()

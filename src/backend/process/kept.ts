@@ -1,0 +1,95 @@
+/**
+ * A process sandbox that stays: its first program is pen's agent, which starts commands for the keeper and ends with it. The agent is
+ * given by descriptor, as the inner mode for listed programs is, and so is its one socket: the sandbox sees no file of either.
+ *
+ * There is one user inside, so a command can end the agent, and with it the sandbox. It can gain nothing by that, or by any word
+ * that it makes the agent say: the keeper takes the agent for as hostile as the rest.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { AGENT_MODE } from '../../wire/places.ts'
+import { AgentLink } from '../agent-link.ts'
+import { adoptAgentSocket } from '../agent-socket.ts'
+import type { Execution, Running, StartOptions } from '../backend.ts'
+import { pipe, socketPair } from './libc.ts'
+
+export interface KeptAgent {
+  /** To be handed to the guard, in this order. */
+  readonly fds: readonly number[]
+  argv(firstFd: number): readonly string[]
+  /** All that the agent itself has in its environment. */
+  readonly env: Plan['env']
+  /** What it has for stdin, stdout and stderr; commands have their own. */
+  readonly stdio: StartOptions['stdio']
+  /** When the guard holds its copies. */
+  handedOver(): void
+  /** Signals are for every command that runs. */
+  readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
+}
+
+/** What bubblewrap and the agent have to say when something is wrong, and no more of whatever else writes there. */
+const MOST_SAID = 16 * 1024
+
+export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
+  if (plan.listedExec)
+    throw new PenError('BACKEND', {
+      what: 'tools.exec "listed" cannot be kept in a process sandbox that stays',
+      hint: 'use pen run for single commands, or a container: --isolation container',
+    })
+  const program = openSync(process.execPath, 'r')
+  const nothing = openSync('/dev/null', 'r+')
+  const [ours, theirs] = socketPair()
+  const [said, says] = pipe()
+  const given = [theirs, says, nothing]
+  const handedOver = (): void => {
+    for (const fd of given.splice(0)) closeSync(fd)
+  }
+  undo.push('agent', () => {
+    handedOver()
+    closeSync(program)
+  })
+  void relayWords(said)
+  const link = new AgentLink(adoptAgentSocket(ours), {
+    user: undefined,
+    home: undefined,
+    env: plan.env.map(({ name, value }) => ({ name, value })),
+    seccomp: undefined,
+    emptyBounding: false,
+  })
+  undo.push('agent link', () => link.close())
+  const running = new Set<Execution>()
+  return {
+    fds: [program, theirs],
+    argv: first => [`/proc/self/fd/${first}`, AGENT_MODE, `fd:${first + 1}`],
+    env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
+    stdio: [nothing, nothing, says],
+    handedOver,
+    commands: {
+      ready: link.ready,
+      exec: (order, output) => {
+        const execution = link.exec(order, output)
+        running.add(execution)
+        void execution.ended.finally(() => running.delete(execution)).catch(() => undefined)
+        return execution
+      },
+      signal: name => {
+        for (const execution of running) execution.signal(name)
+      },
+    },
+  }
+}
+
+/** Into the keeper's own log. It comes from inside: hostile, so it is bounded, and shown to nobody as it is. */
+async function relayWords(fd: number): Promise<void> {
+  let left = MOST_SAID
+  try {
+    for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {
+      if (left > 0) process.stderr.write(Buffer.from(bytes.subarray(0, left)))
+      left -= bytes.length
+    }
+  } catch {
+    // The sandbox is gone.
+  }
+}

@@ -1,0 +1,122 @@
+import { beforeAll, expect } from 'bun:test'
+import { join } from 'node:path'
+import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
+import { kept, lives, START, until } from './kept.ts'
+
+beforeAll(() => {
+  if (process.platform === 'linux') adoptOrphans()
+})
+
+const pids = () => new Set(descendants().map(({ pid }) => pid))
+
+kept(
+  'P4 P17 a keeper that is killed takes the sandbox along within two seconds; the next command repairs',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.keeper() ?? 0
+    const command = here.start(['exec', '--', '/bin/sh', '-c', '(setsid sleep 100 &); echo up; sleep 100'])
+    await command.printed('up')
+    process.kill(pid, 'SIGKILL')
+    expect((await command.ended).code).toBe(137)
+    expect(await untilAlone(known, 2000)).toEqual([])
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(here.leftovers()).toEqual([])
+    expect(await here.sh('echo again')).toMatchObject({ code: 0, stdout: 'again\n' })
+  },
+)
+
+kept('P4 a start that is killed at any moment leaves a whole sandbox or none', async here => {
+  const known = pids()
+  // Once whole, so that the moments below are spread over what it takes.
+  const began = performance.now()
+  await here.pen(...START)
+  const took = performance.now() - began
+  await here.pen('stop')
+  for (let i = 0; i < 8; i++) {
+    const starting = here.start(START)
+    await Bun.sleep((took * i) / 7)
+    starting.child.kill('SIGKILL')
+    await starting.ended
+    // Either way the next command has a sandbox that works, and only one.
+    expect([i, await here.sh('echo works')]).toMatchObject([i, { code: 0, stdout: 'works\n' }])
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(await untilAlone(known, 2000)).toEqual([])
+    expect(here.leftovers()).toEqual([])
+  }
+})
+
+kept(
+  'P4 a keeper that is killed while it starts leaves nothing, and its starter says so',
+  async here => {
+    const known = pids()
+    for (const share of [0.1, 0.4, 0.7, 0.95]) {
+      const starting = here.start(START)
+      await until(() => {
+        try {
+          return here.keeper() !== undefined
+        } catch {
+          return false
+        }
+      })
+      await Bun.sleep(share * 60)
+      const pid = here.keeper()
+      if (pid !== undefined && lives(pid)) process.kill(pid, 'SIGKILL')
+      const said = await starting.ended
+      if (said.code !== 0) expect(said.stderr).toContain('the keeper ended before the sandbox was ready')
+      expect(await untilAlone(known, 2000)).toEqual([])
+      expect(await here.pen('status')).toMatchObject({ code: 1 })
+      expect(here.leftovers()).toEqual([])
+    }
+  },
+  90_000,
+)
+
+kept(
+  'P19 a record and a lock that name somebody else’s process are nobody’s: that process is not touched',
+  async here => {
+    await here.pen(...START)
+    await here.pen('stop')
+    const { stateDir } = here
+    const bystander = Bun.spawn(['sleep', '100'])
+    const record = {
+      version: 1,
+      pid: bystander.pid,
+      startTime: '1',
+      run: 'r',
+      workspace: here.box.project,
+      backend: 'process',
+      isolation: 'process',
+      image: null,
+      since: new Date().toISOString(),
+    }
+    const put = (name: string, text: string) => here.box.file(join(stateDir, name), text, 0o600)
+    put('keeper.json', JSON.stringify(record))
+    put('keeper.lock', `${bystander.pid} 1\n`)
+    // A socket that nobody listens at any more.
+    here.box.host(`/usr/bin/python3 -c 'import socket; socket.socket(1).bind("${stateDir}/control")'`)
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(lives(bystander.pid)).toBe(true)
+    expect(here.leftovers()).toEqual([])
+    put('keeper.json', 'half a rec')
+    expect(JSON.parse((await here.pen('gc', '--dry-run', '--json')).stdout).leftovers).toMatchObject([
+      { kind: 'record' },
+    ])
+    expect(await here.pen('gc')).toMatchObject({ code: 0 })
+    expect(here.leftovers()).toEqual([])
+    expect(await here.sh('echo fine')).toMatchObject({ code: 0 })
+    bystander.kill()
+  },
+)
+
+kept('P14 a keeper that hangs is told of, and pen stop ends it all the same', async here => {
+  const known = pids()
+  await here.pen(...START)
+  const pid = here.keeper() ?? 0
+  process.kill(pid, 'SIGSTOP')
+  const stopped = await here.start(['stop'], { timeoutMs: 40_000 }).ended
+  expect(stopped).toMatchObject({ code: 0 })
+  expect(lives(pid)).toBe(false)
+  expect(await untilAlone(known, 2000)).toEqual([])
+})

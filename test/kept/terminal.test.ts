@@ -1,0 +1,75 @@
+import { expect } from 'bun:test'
+import { PEN } from '../conformance/launcher.ts'
+import { Screen } from '../conformance/screen.ts'
+import { kept, START, until } from './kept.ts'
+
+/** Screen's own `pen` adds --offline, which exec does not know: the program itself is called. */
+const screenOf = (box: ConstructorParameters<typeof Screen>[0], line: string) =>
+  new Screen(box, line.replaceAll('PEN', `command ${PEN}`))
+
+kept(
+  'P15 a shell has a terminal of its own, of the right size, also when it changes; modes come back',
+  async here => {
+    await here.pen(...START)
+    using screen = screenOf(
+      here.box,
+      'stty -a | grep -o " echo "; PEN shell; echo "code $?"; stty -a | grep -o " echo "',
+    )
+    await screen.shows('echo')
+    await screen.shows('$ ')
+    screen.type("PS1=ready'> '\r")
+    await screen.shows('\nready> ')
+    screen.type('test -t 0 && test -t 1 && stty size\r')
+    await screen.shows('\n33 91\r\n')
+    screen.type(
+      `python3 -c 'import os, signal; signal.signal(28, lambda *_: print(*os.get_terminal_size())); print("listens"); signal.pause()'\r`,
+    )
+    await screen.shows('\nlistens')
+    screen.resize(120, 50)
+    await screen.shows('\n120 50')
+    await screen.shows('ready> ')
+    screen.type('sleep 50\r')
+    await Bun.sleep(100)
+    screen.type('\x03')
+    await screen.shows('^C')
+    screen.type('echo "was $?"\r')
+    await screen.shows('\nwas 130')
+    screen.type('exit 6\r')
+    await screen.shows('code 6')
+    await screen.shows('echo')
+    await screen.ended()
+    expect(await here.pen('status')).toMatchObject({ code: 0 })
+  },
+)
+
+kept('P15 what a command writes on a terminal cannot drive it beyond ordinary output', async here => {
+  await here.pen(...START)
+  using screen = screenOf(
+    here.box,
+    `PEN exec -- printf 'a\\033]52;c;aGk=\\007b\\033[31mred\\033[0m\\n'; echo "code $?"`,
+  )
+  await screen.shows('code 0')
+  expect(screen.seen).not.toContain('\x1b]52')
+  expect(screen.seen).toContain('\x1b[31mred')
+  await screen.ended()
+})
+
+kept('P14 a terminal that is closed ends its command', async here => {
+  await here.pen(...START)
+  const screen = screenOf(here.box, 'PEN exec -- sh -c "echo up; sleep 100"')
+  await screen.shows('up')
+  screen.close()
+  await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
+})
+
+kept('P15 stats are shown anew in place until q, and the terminal is as before', async here => {
+  await here.pen(...START)
+  using screen = screenOf(here.box, 'PEN stats; echo "code $?"; stty -a | grep -o " echo "')
+  await screen.shows('MEMORY')
+  await screen.shows('MEMORY')
+  screen.type('q')
+  await screen.shows('code 0')
+  await screen.shows('echo')
+  await screen.ended()
+  expect(screen.seen).toContain('\x1b[?25h')
+})
