@@ -2,7 +2,7 @@
 
 import { compile, type GroupRules } from '../policy/compile.ts'
 import { type Merged, mergeLayers } from '../policy/merge.ts'
-import type { Policy } from '../policy/policy.ts'
+import type { NetCeiling, Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
@@ -43,7 +43,11 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
   })
   return {
     project,
-    policy: await compileFor(project, merged.settings),
+    policy: await compileFor(
+      project,
+      merged.settings,
+      options.allowUserExpansion ? [] : ceilingsOf(layers.untrusted),
+    ),
     merged,
     untrusted: layers.untrusted,
   }
@@ -52,8 +56,20 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
 /** What the user's own layers alone would allow: to tell what a project's document took away. */
 export const ownPolicy = ({ project, merged }: Loaded): Promise<Policy> => compileFor(project, merged.own)
 
-const compileFor = async (project: Project, settings: Settings): Promise<Policy> =>
-  compile(settings, project.world.workspace, await groupRules(settings, project))
+const compileFor = async (
+  project: Project,
+  settings: Settings,
+  ceilings: readonly NetCeiling[] = [],
+): Promise<Policy> =>
+  compile(settings, project.world.workspace, await groupRules(settings, project), ceilings)
+
+const ceilingsOf = (untrusted: readonly Layer[]): NetCeiling[] =>
+  untrusted.flatMap(({ settings }) =>
+    (['http', 'tcp'] as const).flatMap(list => {
+      const said = settings[`network.${list}`]
+      return said === undefined ? [] : [{ list, rules: said.items.map(({ rule }) => rule) }]
+    }),
+  )
 
 export async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
   const names = new Set(settings['network.groups']?.items.map(item => item.rule) ?? [])

@@ -102,6 +102,12 @@ describe('grants for a while', () => {
     expect(explained.ok && explained.value.cure).toBe('pen forget a.test:443')
   })
 
+  test('P16 a denial for a while does not stand for the one in the project’s document', async () => {
+    addGrants(project.stateDir, [order('a.test:443', { effect: 'deny', once: true })])
+    temporary.write('agent-permissions.json', JSON.stringify({ network: { deny: ['a.test:443'] } }))
+    expect(await networkOf()).toEqual({ allow: [], deny: ['a.test:443'], once: [[], ['a.test:443']] })
+  })
+
   test('P11 say who made them and until when', async () => {
     addGrants(project.stateDir, [order('a.test:443', { until: new Date('2999-01-02T03:04:05Z') })])
     const explained = explainConnection((await load('shown')).policy, 'a.test:443')

@@ -4,7 +4,7 @@
  */
 import { type Allowed, decideConnection } from '../policy/decide-connection.ts'
 import { type DenialReason, type Denied, denyByRule } from '../policy/denial.ts'
-import { mayBeHeld } from '../policy/holdable.ts'
+import { waitsForAnswer } from '../policy/holdable.ts'
 import { type AllowRule, type DenyRule, printRule } from '../policy/net-rule.ts'
 import { allowedBy, exactRule, findOnce } from '../policy/once.ts'
 import type { Sourced } from '../policy/source.ts'
@@ -97,7 +97,7 @@ function judge(
   if (verdict.ok) return { kind: 'allowed', allowed: verdict, once: undefined }
   const once = taken(network.once.allow)
   if (once !== undefined) return { kind: 'allowed', allowed: allowedBy(once, to, port), once }
-  const isHeld = network.ask === 'hold' && mayBeHeld(verdict, to)
+  const isHeld = waitsForAnswer(network, verdict, to, port)
   return { kind: isHeld ? 'undecided' : 'denied', denied: verdict }
 }
 

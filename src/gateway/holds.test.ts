@@ -185,6 +185,14 @@ describe('P8 nobody is asked', () => {
     },
   )
 
+  test('about what the project’s own document has taken away: no answer would count', async () => {
+    const rules = policyOf({ allow: ['other.test:80'] }).allow.map(({ rule }) => rule)
+    await start({}, { ceilings: [{ list: 'http', rules }] })
+    await hears((await world.byName('evil.test', 80)).send(GET), 'x-pen-denied: not-allowed')
+    ;(await world.byName('other.test', 80)).send('GET / HTTP/1.1\r\nHost: other.test\r\n\r\n')
+    await isHeld()
+  })
+
   test('about what a rule denies; and about a public address somebody is', async () => {
     await start({ deny: ['evil.test'] })
     await hears((await world.byName('evil.test', 80)).send(GET), '403')

@@ -4,7 +4,7 @@ import type { Host } from './host.ts'
 import type { AllowRule } from './net-rule.ts'
 import { compileNetwork } from './network.ts'
 import type { HostPath } from './path.ts'
-import { denyAll, type Policy } from './policy.ts'
+import { denyAll, type NetCeiling, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 
@@ -14,7 +14,12 @@ export type GroupRules = ReadonlyMap<
   { readonly rules: readonly Sourced<AllowRule>[]; readonly mirrors: readonly Host[] }
 >
 
-export function compile(settings: Settings, workspace: HostPath, groupRules: GroupRules): Policy {
+export function compile(
+  settings: Settings,
+  workspace: HostPath,
+  groupRules: GroupRules,
+  ceilings: readonly NetCeiling[] = [],
+): Policy {
   const zero = denyAll(workspace)
   const value = <T>(setting: Setting<T> | undefined, otherwise: T): T =>
     setting === undefined ? otherwise : setting.value
@@ -56,6 +61,7 @@ export function compile(settings: Settings, workspace: HostPath, groupRules: Gro
       allow,
       deny,
       once: { allow: allowed.filter(isOnce), deny: denied.filter(isOnce) },
+      ceilings,
       index: compileNetwork({ mode, offline, allow, deny, mirrors }),
     },
     exec: {

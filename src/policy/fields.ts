@@ -84,7 +84,9 @@ function grants<T>(
 const denials = <T>(): Field<List<T>> => ({
   grow: addUp,
   narrow: (granted, limit) => {
-    const known = new Set(granted?.items.map(({ rule }) => JSON.stringify(rule)))
+    // One that ends by itself does not stand for one that stays.
+    const lasting = granted?.items.filter(({ source }) => source.temporary === undefined)
+    const known = new Set(lasting?.map(({ rule }) => JSON.stringify(rule)))
     const fresh = limit.items.filter(({ rule }) => !known.has(JSON.stringify(rule)))
     return { clear: granted?.clear ?? false, items: [...(granted?.items ?? []), ...fresh] }
   },

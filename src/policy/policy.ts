@@ -40,7 +40,15 @@ export interface NetworkPolicy {
   readonly deny: readonly Sourced<DenyRule>[]
   /** For one connection each: not in the index, because whoever meets one has to use it up. */
   readonly once: OnceRules
+  /** What a project's document leaves: beyond it no grant of the user's has an effect, so nobody is asked for one. */
+  readonly ceilings: readonly NetCeiling[]
   readonly index: NetworkIndex
+}
+
+/** One of the two lists, as an untrusted document has it. */
+export interface NetCeiling {
+  readonly list: 'http' | 'tcp'
+  readonly rules: readonly AllowRule[]
 }
 
 export interface Limits {
@@ -106,6 +114,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
     allow: [],
     deny: [],
     once: { allow: [], deny: [] },
+    ceilings: [],
     index: compileNetwork({ mode: 'none', offline: true, allow: [], deny: [] }),
   },
   exec: { timeout: 1 as Millis, ceiling: 1 as Millis, maxOutput: 1 as Bytes },

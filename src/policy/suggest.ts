@@ -1,7 +1,7 @@
 /** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
 import { type Destination, decideConnection } from './decide-connection.ts'
 import { type IsPublicSuffix, parseAllowRule } from './endpoint.ts'
-import { mayBeHeld } from './holdable.ts'
+import { mayBeOffered } from './holdable.ts'
 import { type AllowRule, covers, printRule } from './net-rule.ts'
 import { exactRule } from './once.ts'
 import type { NetworkPolicy } from './policy.ts'
@@ -41,7 +41,7 @@ export function suggest(
     if (verdict.ok) continue
     const rule = exactRule(to, port)
     const { why, cure, reason } = verdict
-    if (mayBeHeld(verdict, to)) add.push({ rule, count })
+    if (mayBeOffered(verdict, to)) add.push({ rule, count })
     else if (reason === 'denied-by-rule') denied.push({ target: printRule(rule), cure })
     else withheld.push({ target: printRule(rule), why, cure })
   }

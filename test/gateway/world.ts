@@ -59,6 +59,7 @@ export function policyOf(options: WorldOptions, extra: Partial<NetworkPolicy> = 
     allow,
     deny,
     once: { allow: [], deny: [] },
+    ceilings: [],
     index: compileNetwork({ mode: 'gateway', offline: false, allow, deny }),
     ...extra,
   }
