@@ -1,0 +1,50 @@
+import { PenError } from '../../src/base/error.ts'
+import { AskReader, encodeAsk } from '../../src/wire/broker-messages.ts'
+import { fuzz } from './fuzz.ts'
+
+/** Everything that was read until the end or the first refusal. */
+function readAll(pieces: readonly Uint8Array[]): string {
+  const reader = new AskReader()
+  const seen: unknown[] = []
+  try {
+    for (const piece of pieces) for (const ask of reader.push(piece)) seen.push(structuredClone(ask))
+  } catch (error) {
+    if (!(error instanceof PenError) || error.code !== 'WIRE') throw error
+    seen.push('refused')
+  }
+  return JSON.stringify(seen)
+}
+
+fuzz('what a sandbox asks the file broker is read alike however it is cut, or refused', {
+  seeds: [
+    encodeAsk({ kind: 'request', channel: 1, request: { op: 'grants' } }),
+    encodeAsk({ kind: 'request', channel: 2, request: { op: 'read', path: '/a/b', from: 0, length: 9 } }),
+    Buffer.concat([
+      encodeAsk({ kind: 'request', channel: 3, request: { op: 'write', path: '/a', executable: true } }),
+      encodeAsk({ kind: 'data', channel: 3, bytes: Buffer.from('content') }),
+      encodeAsk({ kind: 'window', channel: 3, bytes: 65_536 }),
+      encodeAsk({ kind: 'complete', channel: 3 }),
+      encodeAsk({ kind: 'cancel', channel: 3 }),
+    ]),
+  ],
+  dictionary: [
+    '\0\0\0\0',
+    '\0\x01\0\0',
+    '\xff\xff\xff\xff',
+    '"op":"list"',
+    '"from":0',
+    'null',
+    '..',
+    '\\u0000',
+    '1e9',
+  ],
+  maxBytes: 512,
+  run: input => {
+    const whole = readAll([input])
+    const middle = input.length >> 1
+    if (readAll([input.subarray(0, middle), input.subarray(middle)]) !== whole)
+      throw new Error('read otherwise in halves')
+    if (readAll(Array.from(input, (_, i) => input.subarray(i, i + 1))) !== whole)
+      throw new Error('read otherwise byte by byte')
+  },
+})
