@@ -2,9 +2,10 @@
 import type { EngineName } from './engine.ts'
 
 export type BuildNetwork =
+  /** For an engine that makes its own empty one. */
   | { readonly kind: 'none' }
-  /** That of a process which holds a door; every name is asked for there. */
-  | { readonly kind: 'door'; readonly pid: number; readonly hosts: string }
+  /** That of a process: empty, or with a door in it, where every name is asked for. */
+  | { readonly kind: 'namespace'; readonly pid: number; readonly hosts: string }
   /** The engine's own, open one. */
   | { readonly kind: 'open' }
 
@@ -50,11 +51,13 @@ const PODMAN_NETWORK: {
 } = {
   none: () => ['--network=none'],
   open: () => [],
-  door: ({ pid, hosts }) => [
+  namespace: ({ pid, hosts }) => [
     `--network=ns:/proc/${pid}/ns/net`,
     '--dns=127.0.0.1',
     '--dns-search=.',
-    // Without it the names and addresses of the host are copied in.
+    '--dns-option=ndots:1',
+    // Without these the names and addresses of the host are copied in.
+    '--no-hosts',
     `--volume=${hosts}:/etc/hosts:ro`,
   ],
 }

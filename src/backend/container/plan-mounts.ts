@@ -57,7 +57,7 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
       case 'seal':
     }
   }
-  return { scratch, binds, holds, files, given: givenDirectories(scratch, binds) }
+  return { scratch, binds, holds, files, given: givenDirectories(scratch, [...binds, ...files]) }
 }
 
 const holdOf = (step: Bind): PlacedHold => ({
@@ -80,13 +80,13 @@ const isPartOf = (step: Bind, around: Bind | undefined): boolean =>
 
 const PRIVATE = 0o700
 
-function givenDirectories(scratch: readonly Scratch[], binds: readonly Bind[]): string[] {
+function givenDirectories(scratch: readonly Scratch[], placed: readonly { readonly at: string }[]): string[] {
   const out = new Set<string>()
   for (const { at: home } of scratch.filter(({ mode }) => mode === PRIVATE)) {
     out.add(home)
-    for (const { at } of binds.filter(bind => bind.at !== home && isWithin(bind.at, home)))
+    for (const { at } of placed.filter(mount => mount.at !== home && isWithin(mount.at, home)))
       for (let path = parent(at); path !== home; path = parent(path))
-        if (!binds.some(bind => isWithin(path, bind.at))) out.add(path)
+        if (!placed.some(mount => isWithin(path, mount.at))) out.add(path)
   }
   return [...out]
 }

@@ -106,7 +106,10 @@ export async function startContainer(
 
 /** The inner mode is pen's own binary: a pen that runs from source has none. */
 function agentBinary(): string {
-  if (import.meta.path.startsWith('/$bunfs/')) return process.execPath
+  if (import.meta.path.startsWith('/$bunfs/')) {
+    if (existsSync(process.execPath)) return process.execPath
+    throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
+  }
   throw new PenError('BACKEND', {
     what: 'containers need the compiled pen: its binary is what runs inside',
     hint: 'build it: ./pen version',

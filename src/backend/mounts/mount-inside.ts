@@ -32,7 +32,7 @@ type What =
   | { readonly how: 'pin' }
   /** Nothing of the mount that begins there can be executed. */
   | { readonly how: 'noexec' }
-  /** The mount that begins there, and all below it, honours no setuid bit and no device. */
+  /** The mount that begins there honours no setuid bit and no device. */
   | { readonly how: 'restrict'; readonly mode: 'ro' | 'rw' }
   /** Puts a detached mount there, by its number in the order of handing over. */
   | { readonly how: 'place'; readonly tree: number }
@@ -99,7 +99,7 @@ function act(order: MountOrder, found: Found, nothing: string): HoldResult {
       break
     case 'restrict':
       if (!found.mountPoint) return 'changed'
-      setAttributes(found.fd, order.mode === 'ro' ? RDONLY_NOSUID_NODEV : NOSUID_NODEV, AT_RECURSIVE)
+      setAttributes(found.fd, order.mode === 'ro' ? RDONLY_NOSUID_NODEV : NOSUID_NODEV)
       break
     case 'place':
       attach(FIRST_TREE_FD + order.tree, found.fd)
@@ -147,11 +147,10 @@ function attach(tree: number, to: number): void {
 }
 
 /** Attributes are only ever added: what the mount had stays. */
-function setAttributes(mount: number, set: number, recursive = 0): void {
+function setAttributes(mount: number, set: number): void {
   // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
   const attributes = new Uint8Array(new BigUint64Array([BigInt(set), 0n, 0n, 0n]).buffer)
-  const flags = AT_EMPTY_PATH | recursive
-  systemCall('mount_setattr', CALL.setattr, mount, cString(''), flags, attributes, attributes.length)
+  systemCall('mount_setattr', CALL.setattr, mount, cString(''), AT_EMPTY_PATH, attributes, attributes.length)
 }
 
 function isDirectory(fd: number): boolean {
