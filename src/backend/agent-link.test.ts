@@ -171,6 +171,18 @@ describe('a real agent', () => {
     expect(await ending({ argv: ['echo', 'x'.repeat(300_000)] })).toMatchObject({ errno: 'E2BIG' })
   })
 
+  test('never hears an order that it would not understand', async () => {
+    const ending = async (order: Parameters<typeof agent.run>[0]) => (await agent.run(order)).ending
+    const long = Array.from({ length: 30 }, () => 'x'.repeat(100_000))
+    expect(await ending({ argv: ['true', ...long] })).toMatchObject({ kind: 'not-started', errno: 'E2BIG' })
+    expect(await ending({ argv: ['true', 'a\0b'] })).toMatchObject({ kind: 'not-started', errno: 'EINVAL' })
+    expect(await ending({ argv: ['true'], cwd: 'relative' })).toMatchObject({ errno: 'EINVAL' })
+    expect(await ending({ argv: ['true'], env: [{ name: 'A=B', value: '' }] })).toMatchObject({
+      errno: 'EINVAL',
+    })
+    expect(await ending({ argv: ['true', ...long.slice(0, 12)] })).toEqual({ kind: 'exit', code: 0 })
+  })
+
   test('gives a command the image’s variables, under the sandbox’s, under its own', async () => {
     const env = [{ name: 'PATH', value: '/bin' }]
     const { stdout } = await agent.run({ argv: ['/usr/bin/env'], env, cwd: '/tmp' })
@@ -220,6 +232,20 @@ describe('a real agent', () => {
     await other.end()
     expect((await execution).ending).toEqual({ kind: 'lost' })
   })
+})
+
+test('nobody but pen starts an agent, and one without a keeper ends', async () => {
+  const start = (env: Record<string, string>, place: string) => {
+    const main = join(import.meta.dir, '../main.ts')
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, main, '__agent', place], { env })
+    return { exitCode, stderr: stderr.toString() }
+  }
+  const byHand = start({}, 'unix:/nonexistent/agent')
+  expect(byHand.exitCode).toBe(2)
+  expect(byHand.stderr).toContain('__agent is not a verb: pen starts it by itself')
+  const inside = { AGENT_IN_SANDBOX: '1' }
+  expect(start(inside, 'tcp:127.0.0.1:80').exitCode).toBe(2)
+  expect(start(inside, 'unix:/nonexistent/agent').exitCode).not.toBe(0)
 })
 
 describe('the socket of an agent', () => {

@@ -4,8 +4,8 @@
  */
 import { PenError } from '../base/error.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../wire/exec-messages.ts'
-import type { AgentSetup } from '../wire/exec-order.ts'
-import { wireError } from '../wire/frame.ts'
+import { type AgentSetup, readOrder, writeOrder } from '../wire/exec-order.ts'
+import { MAX_TEXT, wireError } from '../wire/frame.ts'
 import { Outbox } from '../wire/outbox.ts'
 import { AgentExecution, type OrderVoice } from './agent-execution.ts'
 import type { AgentSocket } from './agent-socket.ts'
@@ -49,9 +49,11 @@ export class AgentLink {
       execution.lose()
       return execution
     }
-    const { argv, cwd, env, terminal } = order
-    this.#executions.set(channel, execution)
-    this.#order({ kind: 'exec', channel, order: { argv, cwd, env, terminal } })
+    const refusal = refuse(order)
+    if (refusal === undefined) {
+      this.#executions.set(channel, execution)
+      this.#order({ kind: 'exec', channel, order })
+    } else execution.hear({ kind: 'failed', channel, ...refusal })
     return execution
   }
 
@@ -97,5 +99,21 @@ export class AgentLink {
     for (const execution of this.#executions.values()) execution.lose()
     this.#executions.clear()
     this.#closure.resolve()
+  }
+}
+
+/** What the agent would take for a mistake of its keeper's, and end over, is told to whoever ordered it. */
+function refuse(order: ExecOrder): { errno: string; reason: string } | undefined {
+  const bytes = writeOrder(order)
+  if (bytes.length > MAX_TEXT) return { errno: 'E2BIG', reason: 'the command and its variables are too long' }
+  try {
+    readOrder(bytes)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return {
+      errno: 'EINVAL',
+      reason: 'the command, its directory or its variables are not what the kernel takes',
+    }
   }
 }

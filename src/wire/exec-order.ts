@@ -30,7 +30,7 @@ export interface AgentSetup {
   readonly emptyBounding: boolean
 }
 
-const MAX_WORDS = 16_384
+const MAX_WORDS = 131_072
 const MAX_ID = 0xffff_fffe
 const NAME = /^[^=\0]+$/
 
