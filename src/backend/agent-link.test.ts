@@ -98,6 +98,7 @@ describe('the flow of a link', () => {
     })
     const granted = () => heard.flatMap(order => (order.kind === 'window' ? [order.bytes] : []))
     say(started, stdout(60_000), stdout(60_000), stdout(60_000))
+    await until(() => bytes > 0)
     await Bun.sleep(20)
     expect([bytes, granted()]).toEqual([60_000, []])
     gate.resolve()
