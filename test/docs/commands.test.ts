@@ -8,7 +8,6 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PRESETS } from '../../src/policy/presets.ts'
 import { ordinary } from '../conformance/launcher.ts'
-import type { Project } from '../conformance/network/project.ts'
 import { inWorld, isReady, KINDS, World } from '../conformance/network/world.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import { list, read } from '../repo/sources.ts'
@@ -17,6 +16,16 @@ import { type Block, blocksOf, type Command, patternOf } from './page.ts'
 
 const pages = ['README.md', 'CONTRIBUTING.md', ...list('docs', ['.md'])]
 const shown = pages.flatMap(page => blocksOf(read(page)).map(block => ({ page, block })))
+
+/** Blocks that are run in one project: one, and those that go on with it. */
+const chains: { readonly page: string; readonly blocks: Block[] }[] = []
+for (const { page, block } of shown) {
+  const last = chains.at(-1)
+  if (block.commands.length === 0) continue
+  if (block.ways.has('after the block above') && last?.page === page) last.blocks.push(block)
+  else if (block.notRun === undefined) chains.push({ page, blocks: [block] })
+  else console.log(`not run: ${page}:${block.line}: ${block.notRun}`)
+}
 
 const missing = isReady && ordinary !== undefined ? podmanMissing(ordinary) : 'no machine of namespaces'
 const onEngine = skipUnless(missing === undefined, `commands that need a container engine: ${missing}`)
@@ -31,35 +40,35 @@ beforeAll(async () => {
     writeFileSync(join(bin, command[0]), '#!/bin/sh\necho "asked: $*"\n')
     chmodSync(join(bin, command[0]), 0o755)
   }
-  Bun.spawnSync([...world.on('host'), 'mount', '--bind', bin, '/usr/local/bin'])
+  const make = `mount --bind ${bin} /usr/local/bin && mount -t tmpfs none /home && mkdir ${HOME}`
+  expect(Bun.spawnSync([...world.on('host'), 'sh', '-c', make]).exitCode).toBe(0)
 })
 
 /** What the pages take for granted: a project with something to test, and a repository. */
+const HOME = '/home/you'
 const FURNISH = `set -e
+mkdir ~/data ~/reports && echo 'apples 1' > ~/data/prices.csv && echo '# May' > ~/reports/may.md
 git init -q . && git config user.name you && git config user.email you@example.com
 mkdir -p src && echo 'export const answer = 42' > src/answer.js
 echo '{ "name": "project", "scripts": { "test": "node --version" } }' > package.json
+echo '{ "name": "project", "lockfileVersion": 3, "packages": { "": { "name": "project" } } }' > package-lock.json
 printf 'all:\\n\\ttrue\\n' > Makefile
 printf '#!/bin/sh\\n' > untrusted && chmod +x untrusted
 echo 'SECRET=1' > .env
-git add package.json src && git commit -q -m first`
+cp ~/reports/may.md . && git add package*.json src && git commit -q -m first`
 
 interface Ended {
   readonly code: number | null
   readonly output: string
 }
 
-function run(
-  world: World,
-  project: Project,
-  command: Command,
-  env: Readonly<Record<string, string>>,
-): Promise<Ended> {
+type Env = Readonly<Record<string, string>>
+
+function run(world: World, command: Command, env: Env): Promise<Ended> {
   const user = KINDS[1]?.user ?? ''
-  const words = [...world.on('host', user), 'env', '-C', project.workspace, 'bash', '-c', command.text]
+  const words = [...world.on('host', user), 'env', '-C', `${env['HOME']}/project`, 'bash', '-c', command.text]
   const child = spawn(words[0] ?? '', words.slice(1), {
     env: {
-      HOME: project.home,
       PATH: `${world.dir}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
       TERM: 'dumb',
       ...env,
@@ -87,48 +96,53 @@ function run(
   )
 }
 
-async function runBlock(block: Block): Promise<void> {
+async function runChain(blocks: readonly Block[]): Promise<void> {
   const world = await World.get()
   using project = world.project(KINDS[1] ?? { name: '', user: '' })
-  const furnished = await run(world, project, { ...PLAIN, text: FURNISH }, {})
-  expect(furnished).toEqual({ code: 0, output: '' })
-  const env = block.needsEngine && ordinary !== undefined ? podmanOf(ordinary).env : {}
+  // Rootless podman stays in the mounts that it first saw: for it, the home is where it is.
+  const isPlain = !blocks.some(({ ways }) => ways.has('with a container engine'))
+  const home = isPlain ? HOME : project.home
+  const mount = (...words: string[]) => isPlain && Bun.spawnSync([...world.on('host'), ...words])
+  mount('mount', '--bind', project.home, HOME)
+  const commands = blocks.flatMap(block => block.commands.map(command => ({ command, ways: block.ways })))
+  const envOf = (ways: Block['ways']) => ({
+    HOME: home,
+    ...(ways.has('with a container engine') && ordinary !== undefined ? podmanOf(ordinary).env : {}),
+  })
   try {
-    for (const command of block.commands) await check(world, project, command, env)
+    expect(await run(world, { ...PLAIN, text: FURNISH }, { HOME: home })).toEqual({ code: 0, output: '' })
+    for (const { command, ways } of commands) {
+      const quoted = command.text.replaceAll("'", "'\\''")
+      const text = ways.has('in a sandbox') ? `pen run -- bash -c '${quoted}'` : command.text
+      await check(world, { ...command, text }, envOf(ways))
+    }
   } finally {
     // Whatever a page leaves running, and however it fails.
-    if (block.commands.some(({ text }) => /\bpen (start|restart|exec|shell)\b/.test(text)))
-      await run(world, project, { ...PLAIN, text: 'pen stop' }, env)
+    const kept = commands.find(({ command }) => /\bpen (start|restart|exec|shell)\b/.test(command.text))
+    if (kept !== undefined) await run(world, { ...PLAIN, text: 'pen stop' }, envOf(kept.ways))
+    mount('umount', '--lazy', HOME)
   }
 }
 
-async function check(
-  world: World,
-  project: Project,
-  command: Command,
-  env: Readonly<Record<string, string>>,
-): Promise<void> {
-  const { code, output } = await run(world, project, command, env)
+async function check(world: World, command: Command, env: Env): Promise<void> {
+  const { code, output } = await run(world, command, env)
   const ends = command.untilInterrupted ? [0, 130] : [command.exit]
   if (!ends.includes(code ?? -1))
     throw new Error(
       `line ${command.line}: ${command.text}\nended with ${code}, not ${command.exit}:\n${output}`,
     )
-  const named = output.replaceAll(project.workspace, '~/project').replaceAll(project.home, '~')
-  if (command.prints !== undefined && !patternOf(command.prints).test(named))
-    throw new Error(`line ${command.line}: ${command.text}\nprinted:\n${named}`)
+  if (
+    command.prints !== undefined &&
+    !patternOf(command.prints).test(output.replaceAll(env['HOME'] ?? '', HOME))
+  )
+    throw new Error(`line ${command.line}: ${command.text}\nprinted:\n${output}`)
 }
 
 const PLAIN: Command = { line: 0, text: '', exit: 0, untilInterrupted: false, prints: undefined }
 
-for (const { page, block } of shown) {
-  if (block.commands.length === 0) continue
-  if (block.notRun !== undefined) {
-    console.log(`not run: ${page}:${block.line}: ${block.notRun}`)
-    continue
-  }
-  const define = block.needsEngine ? onEngine : inWorld
-  define(`${page}:${block.line} does what it says`, () => runBlock(block), 120_000)
+for (const { page, blocks } of chains) {
+  const define = blocks.some(({ ways }) => ways.has('with a container engine')) ? onEngine : inWorld
+  define(`${page}:${blocks[0]?.line} does what it says`, () => runChain(blocks), 120_000)
 }
 
 describe('what pages show', () => {

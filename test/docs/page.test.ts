@@ -14,7 +14,7 @@ const page = [
   '```sh',
   'pen config edit',
   '```',
-  '<!-- needs: a container engine -->',
+  '<!-- run: after the block above; with a container engine -->',
   '```console',
   '$ pen start',
   'started …',
@@ -37,8 +37,13 @@ describe('the commands of a page', () => {
     expect(json?.commands).toEqual([])
   })
 
-  test('say what they need, or why they are not run', () => {
-    expect([sh?.notRun, edit?.notRun, engine?.needsEngine]).toEqual([undefined, 'it opens an editor', true])
+  test('say how they are run, or why they are not', () => {
+    expect([sh?.notRun, edit?.notRun, engine?.notRun]).toEqual([undefined, 'it opens an editor', undefined])
+    expect([...(sh?.ways ?? []), ...(engine?.ways ?? [])]).toEqual([
+      'after the block above',
+      'with a container engine',
+    ])
+    expect(() => blocksOf('<!-- run: with luck -->\n```sh\n```')).toThrow('with luck')
   })
 
   test('may show what they print, of which … leaves open the rest', () => {

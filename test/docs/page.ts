@@ -4,10 +4,10 @@
  *   ```sh        every line is a command; what follows # is for the reader
  *   ```console   a command after "$ ", then the lines that it prints; … stands for anything
  *
- * A command ends with 0, unless its comment says "exit N"; one with "until Ctrl-C" is ended that way. A comment on the line above
- * the block says what it needs, or why it is not run here:
+ * A command ends with 0, unless its comment says "exit N"; one with "until Ctrl-C" is ended that way. Each block has a fresh project in
+ * /home/you/project. A comment on the line above the block says how else it is run, in any of these ways, or why it is not:
  *
- *   <!-- needs: a container engine -->
+ *   <!-- run: after the block above; in a sandbox; with a container engine -->
  *   <!-- not run: REASON -->
  */
 
@@ -20,17 +20,20 @@ export interface Command {
   readonly prints: readonly string[] | undefined
 }
 
+const WAYS = ['after the block above', 'in a sandbox', 'with a container engine'] as const
+export type Way = (typeof WAYS)[number]
+
 export interface Block {
   readonly line: number
   readonly language: string
   readonly text: readonly string[]
   readonly commands: readonly Command[]
-  readonly needsEngine: boolean
+  readonly ways: ReadonlySet<Way>
   readonly notRun: string | undefined
 }
 
 const FENCE = /^\s*```\s*(\S*)\s*$/
-const NEEDS_ENGINE = /^\s*<!-- needs: a container engine -->$/
+const RUN = /^\s*<!-- run: (.+) -->$/
 const NOT_RUN = /^\s*<!-- not run: (.+) -->$/
 
 export function blocksOf(page: string): Block[] {
@@ -48,12 +51,18 @@ export function blocksOf(page: string): Block[] {
       language,
       text,
       commands: commandsOf(language, text, i + 2),
-      needsEngine: NEEDS_ENGINE.test(above),
+      ways: new Set(RUN.exec(above)?.[1]?.split('; ').map(known)),
       notRun: NOT_RUN.exec(above)?.[1],
     })
     i = end
   }
   return blocks
+}
+
+function known(word: string): Way {
+  const way = WAYS.find(one => one === word)
+  if (way === undefined) throw new Error(`no way to run a block: ${word}`)
+  return way
 }
 
 function commandsOf(language: string, text: readonly string[], first: number): Command[] {
