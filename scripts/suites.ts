@@ -34,6 +34,7 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },
   { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
   { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 600 },
+  { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300 },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300 },
   { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 300 },
   { kind: 'suite', name: 'images', folder: './test/images', testTimeout: 60_000, wall: 420 },

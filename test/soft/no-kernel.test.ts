@@ -1,0 +1,53 @@
+/** A machine with neither bubblewrap nor nftables nor user namespaces, made of a mount namespace that hides them. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { EVERYBODY, isRoot, ordinary } from '../conformance/launcher.ts'
+import { skipUnless } from '../skip.ts'
+import { SOFT, SoftBox } from './soft-box.ts'
+
+const HIDE = `for tool in bwrap nft unshare nsenter podman docker; do for dir in /usr/bin /usr/sbin /usr/local/bin; do
+  [ ! -e $dir/$tool ] || mount --bind /dev/null $dir/$tool || exit 99; done; done`
+
+/** In a user namespace of its own, whose number of further ones is this namespace's own to set. */
+const WITHOUT_NAMESPACES = [
+  'unshare',
+  '--user',
+  '--map-root-user',
+  '--mount',
+  'sh',
+  '-c',
+  `${HIDE}; echo 0 > /proc/sys/user/max_user_namespaces || exit 99; exec "$@"`,
+  'sh',
+]
+const WITHOUT_TOOLS = ['unshare', '--mount', 'sh', '-c', `${HIDE}; exec "$@"`, 'sh']
+
+const works = isRoot && ordinary !== undefined && spawnSync('unshare', ['--mount', 'true']).status === 0
+const onMachine = skipUnless(works, 'hiding tools needs root, unshare and the test user')
+
+for (const who of EVERYBODY)
+  onMachine(
+    `without bubblewrap and namespaces a run stops with the cure, and only the soft sandbox that is asked for by name runs (${who.name})`,
+    async () => {
+      const box = new SoftBox(who)
+      const around = who.uid === 0 ? WITHOUT_TOOLS : WITHOUT_NAMESPACES
+      try {
+        const plain = await box.start(['run', '--offline', '--', 'touch', 'ran'], { around }).ended
+        expect(plain.code).toBe(125)
+        expect(plain.stderr).toMatch(/cure: install (bubblewrap|util-linux)/)
+        expect(plain.stderr).not.toContain('SOFT')
+        const kept = await box.start(['run', '--isolation', 'container', '--', 'touch', 'ran'], { around })
+          .ended
+        expect(kept.code).toBe(125)
+        expect(box.has('ran')).toBe(false)
+        const soft = await box.start([...SOFT, 'touch', 'ran'], { around }).ended
+        expect([soft.code, box.has('ran')]).toEqual([0, true])
+        expect(soft.stderr).toContain('SOFT_SANDBOX=true')
+        expect(box.of('tool-allowed')).toMatchObject([
+          { program: expect.stringMatching(/\/touch$/), soft: true },
+        ])
+      } finally {
+        box.remove()
+      }
+    },
+    30_000,
+  )
