@@ -1,48 +1,122 @@
-/** Container engines and virtual machines that are installed. Asked for their version alone: pen does not use them yet. */
+/** Container engines, their runtimes and virtual machines that are installed: which version, whether it works, and what it is known for. */
+import { existsSync } from 'node:fs'
+import { findEngine } from '../backend/container/engine.ts'
+import { engineFacts } from '../backend/container/engine-facts.ts'
+import { tryPodman } from '../backend/container/trial.ts'
 import { findTool } from '../base/find-tool.ts'
+import { isHostRoot } from '../base/host-root.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
 import type { Machine } from './machine.ts'
+import { hintOf, messageOf } from './message.ts'
 import { askVersion } from './version.ts'
 
-const ENGINES: readonly { readonly name: string; readonly package: string }[] = [
-  { name: 'podman', package: 'podman' },
-  { name: 'docker', package: 'docker.io' },
-  { name: 'runc', package: 'runc' },
-  { name: 'crun', package: 'crun' },
-  { name: 'runsc', package: 'runsc' },
-  { name: 'qemu-system-x86_64', package: 'qemu-system-x86' },
-  { name: 'qemu-system-aarch64', package: 'qemu-system-arm' },
+interface Installed {
+  readonly name: string
+  readonly package: string
+  /** What pen can use it for. */
+  readonly use: 'engine' | 'runtime' | 'nothing yet'
+}
+
+const ENGINES: readonly Installed[] = [
+  { name: 'podman', package: 'podman', use: 'engine' },
+  { name: 'docker', package: 'docker.io', use: 'engine' },
+  { name: 'runc', package: 'runc', use: 'runtime' },
+  { name: 'crun', package: 'crun', use: 'runtime' },
+  { name: 'runsc', package: 'runsc', use: 'nothing yet' },
+  { name: 'qemu-system-x86_64', package: 'qemu-system-x86', use: 'nothing yet' },
+  { name: 'qemu-system-aarch64', package: 'qemu-system-arm', use: 'nothing yet' },
 ]
 
-const UNUSED = 'pen does not use it yet'
-
-export async function checkEngines({ distribution }: Machine): Promise<readonly Finding[]> {
+export async function checkEngines({
+  distribution,
+  scratch,
+  env,
+  home,
+}: Machine): Promise<readonly Finding[]> {
   const found = await Promise.all(
-    ENGINES.map(async ({ name, package: from }) => {
-      const path = findTool(name)
-      if (path === undefined) return []
-      return [judgeEngine(name, path, await askVersion(path), installLine(distribution, from))]
+    ENGINES.map(async installed => {
+      const path = findTool(installed.name)
+      return path === undefined ? [] : [{ ...installed, path, version: await askVersion(path) }]
     }),
   )
-  return found.flat()
+  const told = found.flat()
+  // What does not even tell its version is not asked for more.
+  const answers = (name: string) => told.some(one => one.name === name && one.version !== undefined)
+  return [
+    ...told.map(({ name, path, version, package: from, use }) =>
+      judgeEngine(name, path, version, installLine(distribution, from), use),
+    ),
+    ...(answers('podman') && scratch !== undefined && isInUse(env, home) ? await checkPodman(scratch) : []),
+    ...(answers('docker') ? await checkDocker() : []),
+  ]
 }
+
+/** podman makes its storage when it is first asked: the doctor does not, for somebody who never used it. */
+function isInUse(env: Machine['env'], home: string): boolean {
+  const data = env['XDG_DATA_HOME'] ?? `${home}/.local/share`
+  return (
+    env['CONTAINERS_STORAGE_CONF'] !== undefined ||
+    existsSync(isHostRoot() ? SYSTEM_STORAGE : `${data}/containers`)
+  )
+}
+
+const SYSTEM_STORAGE = '/var/lib/containers/storage'
 
 export function judgeEngine(
   name: string,
   path: string,
   version: string | undefined,
   install: string,
+  use: Installed['use'] = 'engine',
 ): Finding {
   const id = `engine-${name}`
-  if (version === undefined) return weak(id, path, `it does not tell its version; ${UNUSED}`, install)
+  const unused = use === 'nothing yet' ? 'pen does not use it yet' : undefined
+  if (version === undefined) return weak(id, path, and('it does not tell its version', unused), install)
   const escapes = escapesOf(name, version)
-  if (escapes.length === 0) return ok(id, `${path} ${version}`, UNUSED)
+  if (escapes.length === 0) return ok(id, `${path} ${version}`, unused)
   return weak(
     id,
     `${path} ${version}`,
-    `${UNUSED}; programs have left its containers: ${describeEscapes(escapes)}, as of ${TABLE_DATE}`,
+    and(
+      `programs have left its containers: ${describeEscapes(escapes)}, as of ${TABLE_DATE}`,
+      unused ?? 'pen run without a container is not concerned',
+    ),
     `${install}, unless your distribution has mended it under the same number`,
   )
+}
+
+const and = (first: string, second: string | undefined): string =>
+  second === undefined ? first : `${first}; ${second}`
+
+/** Not needed for `pen run`: what does not work is a weakness, not a failure. */
+async function checkPodman(scratch: string): Promise<readonly Finding[]> {
+  const id = 'container-podman'
+  try {
+    const engine = findEngine('podman')
+    if (engine === undefined) return []
+    const facts = await engineFacts(engine, undefined)
+    const { runtime } = await tryPodman(engine, facts, scratch)
+    const how = facts.rootless ? 'without root' : 'as root'
+    const limits =
+      facts.held.length === 0 ? 'limits are watched by pen' : `limits held: ${facts.held.join(', ')}`
+    return [ok(id, `podman starts a container ${how}, by ${runtime ?? facts.runtime}`, limits)]
+  } catch (error) {
+    return [weak(id, 'podman starts no container', messageOf(error), hintOf(error))]
+  }
+}
+
+async function checkDocker(): Promise<readonly Finding[]> {
+  const id = 'container-docker'
+  try {
+    const engine = findEngine('docker')
+    if (engine === undefined) return []
+    if (!isHostRoot())
+      return [ok(id, 'Docker is left alone', 'only root can guard a container of its daemon: see podman')]
+    const facts = await engineFacts(engine, undefined)
+    return [ok(id, `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`)]
+  } catch (error) {
+    return [weak(id, 'the Docker daemon cannot be used', messageOf(error), hintOf(error))]
+  }
 }

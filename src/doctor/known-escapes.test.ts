@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { judgeEngine } from './engines.ts'
-import { describeEscapes, escapesOf, KNOWN_ESCAPES, TABLE_DATE } from './known-escapes.ts'
+import { describeEscapes, escapesOf, KNOWN_ESCAPES, riskOf, TABLE_DATE } from './known-escapes.ts'
 import { compareVersions, findVersion, parseVersion } from './version.ts'
 
 describe('a version', () => {
@@ -57,11 +57,21 @@ describe('known escapes', () => {
     expect(describeEscapes(escapesOf('podman', '4.3.1'))).toContain('CVE-2026-55686')
   })
 
-  test('an engine with one is weak, its successor is well, and neither is used', () => {
+  test('an engine with one is weak, its successor is well; what pen does not use is said to be so', () => {
     const old = judgeEngine('docker', '/usr/bin/docker', '24.0.8', 'sudo apt-get install docker.io')
     expect([old.status, old.why?.includes('CVE-2024-23651')]).toEqual(['weak', true])
     const mended = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
-    expect([mended.status, mended.why]).toEqual(['ok', 'pen does not use it yet'])
+    expect([mended.status, mended.why]).toEqual(['ok', undefined])
+    const unused = judgeEngine('runsc', '/usr/bin/runsc', '1.0', '', 'nothing yet')
+    expect([unused.status, unused.why]).toEqual(['ok', 'pen does not use it yet'])
     expect(judgeEngine('docker', '/usr/bin/docker', undefined, '').status).toBe('weak')
+  })
+
+  test('what a container stands on is told only where something is known against it', () => {
+    const mended = { name: 'crun', version: '1.20' }
+    expect(riskOf([mended, { name: 'runc', version: '1.1.11' }])).toEqual([
+      expect.stringMatching(/^runc 1\.1\.11: CVE-2024-21626: .*CVE-2025-31133/),
+    ])
+    expect(riskOf([mended])).toEqual([])
   })
 })

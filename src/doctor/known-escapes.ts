@@ -7,7 +7,7 @@ import { compareVersions, parseVersion } from './version.ts'
 export const TABLE_DATE = '2026-11-15'
 
 export interface KnownEscape {
-  readonly program: 'bwrap' | 'runc' | 'podman' | 'docker'
+  readonly program: 'bwrap' | 'runc' | 'crun' | 'podman' | 'docker'
   readonly cve: string
   readonly about: string
   /** The first version without it in each line that was mended, oldest first; later lines never had it. */
@@ -37,6 +37,24 @@ export const KNOWN_ESCAPES: readonly KnownEscape[] = [
     mended: ['1.2.8', '1.3.3'],
   },
   {
+    program: 'crun',
+    cve: 'CVE-2019-18837',
+    about: 'a link in an image leads to files of the host',
+    mended: ['0.10.5'],
+  },
+  {
+    program: 'crun',
+    cve: 'CVE-2025-24965',
+    about: 'as krun, a link in an image changes files of the host',
+    mended: ['1.20'],
+  },
+  {
+    program: 'podman',
+    cve: 'CVE-2024-1753',
+    about: 'a build can mount the root of the host',
+    mended: ['4.9.4', '5.0.1'],
+  },
+  {
     program: 'podman',
     cve: 'CVE-2026-55686',
     about: 'a link in an image’s working directory changes files of the host',
@@ -57,6 +75,13 @@ export function escapesOf(program: string, version: string, isSetuid = false): K
       known.program === program && (known.ifSetuid !== true || isSetuid) && !isMended(version, known.mended),
   )
 }
+
+/** What is known against the programs that a container stands on, one line each: for `pen status`. */
+export const riskOf = (programs: readonly { readonly name: string; readonly version: string }[]): string[] =>
+  programs.flatMap(({ name, version }) => {
+    const escapes = escapesOf(name, version)
+    return escapes.length === 0 ? [] : [`${name} ${version}: ${describeEscapes(escapes)}`]
+  })
 
 function isMended(text: string, mended: readonly string[]): boolean {
   const version = parseVersion(text)

@@ -15,7 +15,7 @@ export interface EngineFacts {
   readonly held: readonly CgroupLimit[]
 }
 
-const ANSWER_MS = 20_000
+const ANSWER_MS = 10_000
 
 export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
   if (engine.name === 'docker' || cacheDir === undefined) return await ask(engine)
