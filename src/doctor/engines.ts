@@ -38,7 +38,7 @@ export async function checkEngines({
   const found = await Promise.all(
     ENGINES.map(async installed => {
       const path = findTool(installed.name)
-      return path === undefined ? [] : [{ ...installed, path, version: await askVersion(path) }]
+      return path === undefined ? [] : [{ ...installed, path, version: await askVersion(path, home) }]
     }),
   )
   const told = found.flat()

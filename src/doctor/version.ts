@@ -22,11 +22,11 @@ export function compareVersions(a: Version, b: Version): number {
 const TIME_LIMIT_MS = 3000
 
 /** What a program of the host says of itself; undefined when it says nothing in time. */
-export async function askVersion(program: string): Promise<string | undefined> {
+export async function askVersion(program: string, home = '/nonexistent'): Promise<string | undefined> {
   try {
     const { stdout, stderr, ended } = await capture([program, '--version'], {
       // Some of them look for a home, and would make one where they are.
-      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/nonexistent' },
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: home },
       timeoutMs: TIME_LIMIT_MS,
       maxOutput: 64 * 1024,
       cwd: '/',
