@@ -1,0 +1,42 @@
+/** A sandbox that is asked questions while files are granted to it and taken back, as the user of a box. */
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Box, quote } from './box.ts'
+import { LateRun } from './late-run.ts'
+import { PEN } from './launcher.ts'
+import { stateDir } from './pen-command.ts'
+
+const LOOP = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
+
+/** Lines of shell are read one by one; `pen` inside is that under test. */
+export function startLoop(box: Box, ...flags: readonly string[]): LateRun {
+  const pen = [PEN, 'run', '--backend', 'process', '--offline', ...flags, '--', '/bin/sh', '-c', LOOP]
+  const [program = '', ...rest] = [...box.launcher.who.become, ...pen]
+  return new LateRun(spawn(program, rest, { cwd: box.project, env: box.env() }))
+}
+
+/** pen's own client, for one line inside. */
+export const files = (verb: string, ...words: readonly string[]): string =>
+  `pen files ${[verb, ...words].map(quote).join(' ')}`
+
+export interface AuditRecord {
+  readonly kind: string
+  readonly seq: number
+  readonly [key: string]: unknown
+}
+
+/** What the audit holds of the broker, in order. */
+export function brokerRecords(box: Box): AuditRecord[] {
+  const dir = join(stateDir(box), 'audit')
+  return readdirSync(dir)
+    .sort()
+    .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
+    .map(line => JSON.parse(line) as AuditRecord)
+    .filter(({ kind }) => kind.startsWith('broker-') || kind === 'grants-changed')
+}
+
+export async function until(isSo: () => boolean, what: string): Promise<void> {
+  for (const late = performance.now() + 10_000; !isSo(); await Bun.sleep(5))
+    if (performance.now() > late) throw new Error(`never: ${what}`)
+}
