@@ -34,8 +34,15 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
 /** For one command, or for a sandbox that stays. */
 export type Purpose = 'run' | 'keep'
 
-export async function chooseBackend(policy: Policy, _purpose: Purpose): Promise<Backend> {
-  const names = policy.backend === 'any' ? WANTED[policy.isolation] : [policy.backend]
+/** A sandbox that stays is a container where an engine works: its start is paid once, and its agent has a user of its own. */
+const STAYING: readonly BackendName[] = ['podman', 'docker', 'process']
+
+const anyFor = ({ isolation }: Policy, purpose: Purpose): readonly BackendName[] =>
+  isolation === 'auto' && purpose === 'keep' ? STAYING : WANTED[isolation]
+
+/** `cacheDir`: what was found out of this machine before. */
+export async function chooseBackend(policy: Policy, purpose: Purpose, cacheDir?: string): Promise<Backend> {
+  const names = policy.backend === 'any' ? anyFor(policy, purpose) : [policy.backend]
   const loads = names.flatMap(name => BACKENDS[name] ?? [])
   if (loads.length === 0) throw notAvailable(policy)
   if (
@@ -47,7 +54,7 @@ export async function chooseBackend(policy: Policy, _purpose: Purpose): Promise<
       what: `backend "${policy.backend}" does not give isolation "${policy.isolation}"`,
       hint: 'name one of the two, not both',
     })
-  return await firstThatWorks(await Promise.all(loads.map(load => load(policy))))
+  return await firstThatWorks(await Promise.all(loads.map(load => load(policy))), cacheDir)
 }
 
 const notAvailable = (policy: Policy): PenError =>
@@ -60,13 +67,16 @@ const notAvailable = (policy: Policy): PenError =>
   })
 
 /** Where there is a choice, the rest is asked only when the first does not work; its own reason is then the one to tell. */
-async function firstThatWorks([first, ...rest]: readonly Backend[]): Promise<Backend> {
+async function firstThatWorks(
+  [first, ...rest]: readonly Backend[],
+  cacheDir: string | undefined,
+): Promise<Backend> {
   if (first === undefined) throw new PenError('INTERNAL', { what: 'no backend was chosen' })
   if (rest.length === 0) return first
   let reason: unknown
   for (const backend of [first, ...rest])
     try {
-      await backend.probe()
+      await backend.probe(cacheDir)
       return backend
     } catch (error) {
       reason ??= error

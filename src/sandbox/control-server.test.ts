@@ -108,7 +108,13 @@ function setting(directory = 'state', answering = true): Setting {
   } as unknown as Serving
   const project = { id: 'project-1', stateDir } as Project
   const order = { id: 'project-1', flags: { profile: 'strict' }, offline: true, allowUserExpansion: false }
-  const server = new ControlServer({ project, serving, since: '2026-01-02T03:04:05.000Z', order })
+  const server = new ControlServer({
+    project,
+    serving,
+    since: '2026-01-02T03:04:05.000Z',
+    order,
+    image: null,
+  })
   if (answering) server.answer()
   undo.push(() => rmSync(root, { recursive: true, force: true }))
   undo.push(() => server.close())

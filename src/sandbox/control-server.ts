@@ -23,6 +23,8 @@ export interface Served {
   readonly project: Project
   readonly serving: Serving
   readonly since: string
+  /** By name; null where the host's own programs are used. */
+  readonly image: string | null
   /** What it was started with. Kept in memory alone: there may be secrets in it. */
   readonly order: KeepOrder
 }
@@ -35,10 +37,7 @@ interface Client {
 }
 
 export class ControlServer {
-  readonly #project: Project
-  readonly #serving: Serving
-  readonly #since: string
-  readonly #order: KeepOrder
+  readonly #served: Served
   readonly #address: Address
   readonly #listener: { stop(closeAll?: boolean): void }
   readonly #clients = new Set<Client>()
@@ -47,12 +46,9 @@ export class ControlServer {
   #executions = 0
   #stopping: ReturnType<typeof setTimeout> | undefined
 
-  constructor({ project, serving, since, order }: Served) {
-    this.#project = project
-    this.#serving = serving
-    this.#since = since
-    this.#order = order
-    this.#address = addressOf(placesOf(project.stateDir).control)
+  constructor(served: Served) {
+    this.#served = served
+    this.#address = addressOf(placesOf(served.project.stateDir).control)
     const before = process.umask(0o177)
     try {
       this.#listener = Bun.listen<ControlSocket>({
@@ -79,7 +75,7 @@ export class ControlServer {
   /** Commands are asked to end, then everything is ended. */
   stop(): void {
     if (this.#stopping !== undefined) return
-    const end = (): void => this.#serving.running.kill()
+    const end = (): void => this.#served.serving.running.kill()
     this.#stopping = setTimeout(end, GRACE_MS)
     const relays = [...this.#clients].flatMap(({ relay }) => relay ?? [])
     for (const relay of relays) relay.stop()
@@ -172,12 +168,12 @@ export class ControlServer {
         case 'status':
           return {
             ok: true,
-            value: statusOf(this.#project, this.#serving, this.#since, this.#running()),
+            value: statusOf(this.#served, this.#running()),
           }
         case 'stats':
-          return { ok: true, value: await statsOf(this.#serving, this.#running()) }
+          return { ok: true, value: await statsOf(this.#served.serving, this.#running()) }
         case 'order':
-          return { ok: true, value: this.#order }
+          return { ok: true, value: this.#served.order }
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()
@@ -194,8 +190,8 @@ export class ControlServer {
 
   #serveExec(asked: number | null, client: Client): void {
     const { socket } = client
-    const exec: Running['exec'] = this.#serving.running.exec
-    const { ceiling } = this.#serving.prepared.loaded.policy.exec
+    const exec: Running['exec'] = this.#served.serving.running.exec
+    const { ceiling } = this.#served.serving.prepared.loaded.policy.exec
     const timeoutMs = asked === null ? null : Math.min(asked, ceiling)
     if (exec === undefined || this.#stopping !== undefined) {
       socket.end()
@@ -203,7 +199,7 @@ export class ControlServer {
     }
     const relay = new ExecRelay({
       exec,
-      audit: this.#serving.audit,
+      audit: this.#served.serving.audit,
       number: ++this.#executions,
       timeoutMs,
       send: bytes => socket.send(bytes),

@@ -4,11 +4,11 @@
  */
 import { writeFileSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { findProject, type Project } from '../config/project.ts'
+import { findProject } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
 import { tellError } from './control-messages.ts'
+import type { Served } from './control-server.ts'
 import { type KeepOrder, type KeepReport, readKeepOrder, report } from './keep-order.ts'
-import type { Serving } from './keeper.ts'
 import { launch } from './launch.ts'
 import { prepare } from './prepare.ts'
 import { becomeKeeper, clear, writeRecord } from './store.ts'
@@ -46,10 +46,15 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
       toKeep: true,
       flags: () => order.flags,
     })
+    if (prepared.plan.isolation === 'soft')
+      throw new PenError('BACKEND', {
+        what: 'a soft sandbox cannot stay: there is nothing that would hold its commands together',
+        hint: 'use pen run for single commands',
+      })
     await launch(prepared, {
       env: process.env,
       tell: line => starter.say(line),
-      serve: serving => serve(project, serving, order, starter),
+      serve: (serving, image) => serve({ project, serving, order, image }, starter),
     })
     // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
     return EXIT.ok
@@ -59,17 +64,13 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
   }
 }
 
-async function serve(
-  project: Project,
-  serving: Serving,
-  order: KeepOrder,
-  starter: Starter,
-): Promise<() => Promise<void>> {
+async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<() => Promise<void>> {
+  const { project, serving, image } = sandbox
   const { ControlServer } = await import('./control-server.ts')
   await serving.running.ready
   const { plan } = serving.prepared
   const since = new Date().toISOString()
-  const server = new ControlServer({ project, serving, since, order })
+  const server = new ControlServer({ ...sandbox, since })
   writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
   writeRecord(project.stateDir, {
     pid: process.pid,
@@ -78,7 +79,7 @@ async function serve(
     workspace: plan.workspace,
     backend: plan.backend,
     isolation: plan.isolation,
-    image: null,
+    image,
     since,
   })
   // A starter that is gone wanted no sandbox that nobody knows of. Until now nobody else was answered.

@@ -4,8 +4,10 @@ import type { Plan } from '../plan/plan.ts'
 import type { Employ, Serving } from './keeper.ts'
 import type { LaunchOptions } from './launch.ts'
 
-export function employ(plan: Plan, serve: LaunchOptions['serve']): Employ {
-  return serve === undefined ? serving => runCommand(plan, serving) : serving => serveUntilEnd(serve, serving)
+export function employ(plan: Plan, serve: LaunchOptions['serve'], image: string | null): Employ {
+  return serve === undefined
+    ? serving => runCommand(plan, serving)
+    : serving => serveUntilEnd(serve, serving, image)
 }
 
 async function runCommand(plan: Plan, { running }: Serving): Promise<number> {
@@ -17,8 +19,9 @@ async function runCommand(plan: Plan, { running }: Serving): Promise<number> {
 async function serveUntilEnd(
   serve: NonNullable<LaunchOptions['serve']>,
   serving: Serving,
+  image: string | null,
 ): Promise<undefined> {
-  const close = await serve(serving)
+  const close = await serve(serving, image)
   await serving.running.ended.catch(() => undefined)
   await close()
 }

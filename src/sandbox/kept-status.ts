@@ -1,6 +1,6 @@
 /** What a keeper tells of its sandbox. Plain data, with the same keys always; `pen status --json` prints it as it is. */
-import type { Project } from '../config/project.ts'
 import type { Limits } from '../policy/policy.ts'
+import type { Served } from './control-server.ts'
 import type { Serving } from './keeper.ts'
 
 export interface KeptStatus {
@@ -47,7 +47,10 @@ export interface KeptStats {
   } | null
 }
 
-export function statusOf(project: Project, serving: Serving, since: string, executions: number): KeptStatus {
+export function statusOf(
+  { project, serving, since, image }: Omit<Served, 'order'>,
+  executions: number,
+): KeptStatus {
   const { prepared, wayOut, audit } = serving
   const { plan, loaded } = prepared
   const accepted = loaded.policy.acceptGaps
@@ -59,7 +62,7 @@ export function statusOf(project: Project, serving: Serving, since: string, exec
     since,
     backend: plan.backend,
     isolation: plan.isolation,
-    image: null,
+    image,
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: wayOut === undefined ? null : wayOut.isServing() ? 'answers' : 'closed',
     limits: { ...plan.limits },

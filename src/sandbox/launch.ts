@@ -23,7 +23,7 @@ export interface LaunchOptions {
   /** Lines for the person: what was limited, moved away or found. */
   readonly tell: (line: string) => void
   /** For a sandbox that stays: begins to take orders for it; what it returns ends that, after the sandbox's end. */
-  readonly serve?: (serving: Serving) => Promise<() => Promise<void>>
+  readonly serve?: (serving: Serving, image: string | null) => Promise<() => Promise<void>>
 }
 
 export async function launch(prepared: Prepared, options: LaunchOptions): Promise<ExitCode> {
@@ -71,7 +71,9 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const door = opened ?? (await openInside(prepared, running, undo))
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')
-    const employ = agent ? (await import('./employ.ts')).employ(plan, options.serve) : undefined
+    const employ = agent
+      ? (await import('./employ.ts')).employ(plan, options.serve, image?.name ?? null)
+      : undefined
     // A terminal in raw mode goes down a line without going back to its beginning.
     const tell = pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell
     const { exitCode, told } = await keep({

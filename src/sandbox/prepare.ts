@@ -56,12 +56,13 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const seen = liveState(project.stateDir)
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
-  const backend = await chooseBackend(loaded.policy, options.toKeep === true ? 'keep' : 'run')
+  const cacheDir = `${project.world.state}/cache`
+  const backend = await chooseBackend(loaded.policy, options.toKeep === true ? 'keep' : 'run', cacheDir)
   const opensFirst = options.toRun && backend.container !== true
   const wantsDoor = backend.loopback === true || (network.mode === 'gateway' && !network.offline)
   const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
   if (options.toRun) backend.warm?.()
-  const capabilities = await backend.probe(`${project.world.state}/cache`)
+  const capabilities = await backend.probe(cacheDir)
   const facts = surveyHost(loaded.policy, project, options.env)
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sandboxId } from '../../src/config/project.ts'
 import { Box } from '../conformance/box.ts'
 import { onLinux } from '../conformance/conformance.ts'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
@@ -30,11 +31,23 @@ export interface Command {
   printed(text: string): Promise<void>
 }
 
+/** So that commands which start the sandbox by themselves take no engine that this machine happens to have. */
+const CONFIG = '{ "version": 1, "profile": "coding", "backend": "process", "network": { "offline": true } }'
+
 export class Kept {
   readonly box: Box
+  readonly stateDir: string
 
   constructor(box: Box) {
     this.box = box
+    this.stateDir = join(box.home, '.pen/sandboxes', sandboxId(box.project))
+  }
+
+  /** The live config that `pen init` and `pen config set` would make. */
+  configure(): void {
+    this.box.directory(join(this.box.home, '.pen/sandboxes'), 0o700)
+    this.box.directory(this.stateDir, 0o700)
+    this.box.file(join(this.stateDir, 'config.json'), CONFIG, 0o600)
   }
 
   start(args: readonly string[], options: Options = {}): Command {
@@ -80,11 +93,6 @@ export class Kept {
     return this.start(['exec', '--', '/bin/sh', '-c', script], options).ended
   }
 
-  get stateDir(): string {
-    const sandboxes = join(this.box.home, '.pen/sandboxes')
-    return join(sandboxes, readdirSync(sandboxes)[0] ?? 'none')
-  }
-
   /** The keeper's own number, as its lock has it; undefined when there is none. */
   keeper(): number | undefined {
     const lock = join(this.stateDir, 'keeper.lock')
@@ -123,8 +131,19 @@ export function lives(pid: number): boolean {
   }
 }
 
-/** One test for each kind of user. Whatever is left of the sandbox at the end is stopped. */
-export function kept(title: string, body: (here: Kept) => Promise<void>, timeout = 60_000): void {
+/** One test for each kind of user, in a project with a config. Whatever is left of the sandbox at the end is stopped. */
+export const kept = (title: string, body: (here: Kept) => Promise<void>, timeout?: number): void =>
+  keptUnconfigured(
+    title,
+    async here => {
+      here.configure()
+      await body(here)
+    },
+    timeout,
+  )
+
+/** The same, in a directory that pen does not know yet. */
+export function keptUnconfigured(title: string, body: (here: Kept) => Promise<void>, timeout = 60_000): void {
   for (const launcher of LAUNCHERS)
     onLinux(
       `${title} (${launcher.name})`,
@@ -134,7 +153,7 @@ export function kept(title: string, body: (here: Kept) => Promise<void>, timeout
         try {
           await body(here)
         } finally {
-          if (existsSync(join(box.home, '.pen/sandboxes'))) await here.pen('stop')
+          await here.pen('stop')
           box.remove()
         }
       },

@@ -26,6 +26,8 @@ export function runningContainer(waiting: WaitingContainer): Running {
   let failure: unknown
   let killed = false
   const over = Promise.withResolvers<void>()
+  const readiness = Promise.withResolvers<void>()
+  readiness.promise.catch(() => undefined)
   // Before it has begun nothing else tells that it is gone.
   const timer = setInterval(() => container.isAlive() || over.resolve(), LOOK_MS)
   const kill = (): void => {
@@ -49,11 +51,13 @@ export function runningContainer(waiting: WaitingContainer): Running {
     begin: () => {
       link = waiting.connect()
       void link.closed.then(over.resolve, over.resolve)
-      link.ready.catch((error: unknown) => {
+      link.ready.then(readiness.resolve, (error: unknown) => {
         if (!killed) failure ??= error
+        readiness.reject(error)
         over.resolve()
       })
     },
+    ready: readiness.promise,
     exec: (order, output) => {
       if (link === undefined) throw new PenError('INTERNAL', { what: 'the container has not begun' })
       const execution = link.exec(order, output)
