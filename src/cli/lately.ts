@@ -19,11 +19,12 @@ const LOOK_EVERY = 256
 
 const audit = (): string => auditDirectory(findProject().stateDir)
 
-/** What `pen allow` would open: refused because no rule names it. */
+/** What `pen allow` would open: refused because no rule names it, or waiting for an answer. */
 export const refusedHosts = (): string[] =>
   hostsOf(
     ({ kind, cure }) =>
-      kind === 'connection-denied' && typeof cure === 'string' && cure.startsWith('pen allow '),
+      kind === 'connection-held' ||
+      (kind === 'connection-denied' && typeof cure === 'string' && cure.startsWith('pen allow ')),
   )
 
 /** Everything that was dialled by name. */

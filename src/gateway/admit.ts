@@ -49,13 +49,13 @@ export async function admit(
   client: ByteStream,
   endpoint: Endpoint,
 ): Promise<Admission> {
-  const target = printRule(exactRule(endpoint.to, endpoint.port))
   let held: { readonly number: number; readonly until: number; readonly ms: number } | undefined
   for (;;) {
     const judged = judge(shared, endpoint, rule => shared.claim(rule))
     if (judged.kind === 'allowed') return { ...judged, number: held?.number }
     const denied = (refusal: Refusal): Admission => ({ kind: 'denied', refusal, number: held?.number })
     if (judged.kind === 'denied') return denied(refusalOf(judged.denied))
+    const target = printRule(exactRule(endpoint.to, endpoint.port))
     if (held === undefined) {
       if (!shared.holds.hasRoom(target)) return denied(tooMany(judged.denied))
       // Each hold leaves two records: a flood of them is bounded as denials are.

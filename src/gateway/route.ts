@@ -41,6 +41,8 @@ export class Route {
   #upstream: ByteStream | undefined
   #address: Address | undefined
   #isOver: boolean = false
+  /** The rules in force with the grant of this way, for as long as they are in force. */
+  #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
 
   /** Undefined when the audit could not be written: no record, no connection. */
   static open(shared: Surroundings, endpoint: Endpoint, admitted: Admitted): Route | undefined {
@@ -166,7 +168,9 @@ export class Route {
   }
 
   #indexOf(network: NetworkPolicy): NetworkIndex {
-    return this.#once === undefined ? network.index : withGrant(network, this.#once)
+    if (this.#once === undefined) return network.index
+    if (this.#widened?.network !== network) this.#widened = { network, index: withGrant(network, this.#once) }
+    return this.#widened.index
   }
 
   #count(): void {

@@ -155,6 +155,26 @@ forEachKind('P15 pen watch follows the size of its terminal', async (world, proj
   expect(await screen.ended()).toBe(0)
 })
 
+forEachKind(
+  'P15 on the sandbox’s own terminal nothing is asked: a line names the command, and every key is the sandbox’s',
+  async (world, project) => {
+    const heard = world.listen()
+    const { argv, where } = places(world, project)
+    const script = `${get('http://allowed.test/')} & read word; echo "got $word"; wait`
+    using screen = new ProgramScreen(
+      [...argv, world.pen, 'run', '--ask', '--', '/bin/sh', '-c', script],
+      where,
+    )
+    await screen.shows('pen: held: allowed.test:80 waits for you. In another terminal: pen watch', 10_000)
+    screen.type('s\r')
+    await screen.shows('got s')
+    expect([heard.left, heard.names]).toEqual([[], []])
+    project.pen('allow', 'allowed.test:80', '--once')
+    await screen.shows('200\r\n')
+    expect(await screen.ended()).toBe(0)
+  },
+)
+
 forEachKind('P15 without a terminal, and with stdin closed, it prints lines', async (world, project) => {
   const { argv, where } = places(world, project)
   const start = (line: string) => {
