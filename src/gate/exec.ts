@@ -147,6 +147,9 @@ function checkedVariables(env: Readonly<Record<string, string>>): Readonly<Recor
   return env
 }
 
+/** Threads that pen's own supervisor may still start. */
+const SUPERVISOR = 32
+
 /** Processor time is bounded too, because a clock alone lets many programs burn at once. */
 export function limitsOf({ limits }: Policy, runAs: ExecWorld['runAs'], timeMs: number): ProcessLimits {
   const uid = runAs === 'self' ? (process.getuid?.() ?? 0) : runAs.uid
@@ -155,7 +158,7 @@ export function limitsOf({ limits }: Policy, runAs: ExecWorld['runAs'], timeMs: 
     files: limits.files,
     cpu: Math.ceil((timeMs / 1000) * Math.ceil(limits.cpus)) + 1,
     fileSize: limits.disk,
-    processes: now === undefined ? undefined : now + limits.pids,
+    processes: now === undefined ? undefined : now + limits.pids + SUPERVISOR,
   }
 }
 

@@ -5,13 +5,16 @@
  */
 import { writeSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
+import { findTool } from '../base/find-tool.ts'
 import { endBelow, signal } from './descendants.ts'
 import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
 import { keepOrphans, reapOrphans, setLimits } from './own-process.ts'
 
 const ORDERS = 3
 const REPORTS = 4
-export const FIRST_JOIN = 5
+/** Cgroups to join: open files, here and in the command until it has begun. */
+const FIRST_JOIN = 5
+const FIRST_CHILD = 3
 
 const REAP_MS = 500
 
@@ -22,7 +25,6 @@ export async function supervise(): Promise<ExitCode> {
   const first = await orders.next()
   const order = first.done === true ? undefined : parseOrder(first.value)
   if (order === undefined) return EXIT.pen
-  for (const [i] of order.joins.entries()) writeSync(FIRST_JOIN + i, '0')
   keepOrphans()
   setLimits(order.limits)
   const child = start(order)
@@ -44,12 +46,14 @@ export async function supervise(): Promise<ExitCode> {
 
 function start(order: SuperviseOrder): Bun.Subprocess | undefined {
   const [name = '', ...args] = order.argv
+  const joins = order.joins.map((_, i) => FIRST_JOIN + i)
+  const command = [order.file, ...args]
   try {
-    return Bun.spawn([order.file, ...args], {
-      argv0: name,
+    return Bun.spawn(joins.length === 0 ? command : joined(joins, command), {
+      ...(joins.length === 0 && { argv0: name }),
       cwd: order.cwd,
       env: order.env,
-      stdio: ['inherit', 'inherit', 'inherit'],
+      stdio: ['inherit', 'inherit', 'inherit', ...joins],
       // A session of its own: one signal reaches what stays in it.
       detached: true,
     })
@@ -60,6 +64,19 @@ function start(order: SuperviseOrder): Bun.Subprocess | undefined {
     })
     return undefined
   }
+}
+
+/** The cgroups are the command's: the supervisor would take up their room. */
+function joined(joins: readonly number[], command: readonly string[]): string[] {
+  const shell = findTool('sh')
+  if (shell === undefined) throw Object.assign(new Error('there is no shell'), { code: 'ENOENT' })
+  const numbers = joins.map((_, i) => FIRST_CHILD + i)
+  const script = [
+    ...numbers.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
+    'unset PWD OLDPWD',
+    'exec "$@"',
+  ]
+  return [shell, '-c', script.join('\n'), 'pen', ...command]
 }
 
 async function endAll(leader: number): Promise<number> {

@@ -1,6 +1,7 @@
 /** One command and everything that it starts, from pen's side: started by a supervisor, ended as a whole. */
 import { closeSync, writeSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
+import { startTimeOf } from '../limits/cgroup-name.ts'
 import { endBelow, isChildOf, signal } from './descendants.ts'
 import { parseReport, type SuperviseOrder } from './order.ts'
 
@@ -36,6 +37,7 @@ export interface Supervised {
 
 /** A supervisor that was stopped, by the command itself perhaps, must not keep pen from ending. */
 const PATIENCE_MS = 1000
+const LAST_MS = 500
 
 export function startSupervised(options: SupervisedOptions): Supervised {
   const { identity, joinFds = [] } = options
@@ -47,33 +49,37 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     ...(identity === undefined ? {} : { uid: identity.uid, gid: identity.gid }),
   } as Parameters<typeof Bun.spawn>[1])
   const [orders, reports] = child.stdio.slice(3, 5) as [number, number]
-  let leader: number | undefined
+  let leader: { readonly pid: number; readonly since: string | undefined } | undefined
   let open = true
   const hangUp = (): void => {
     if (open) closeSync(orders)
     open = false
   }
-  // Its number came over a pipe that the command's user may write to: the kernel has to agree whose child it is.
   const toLeader = (name: NodeJS.Signals): void => {
-    if (leader !== undefined && isChildOf(leader, child.pid)) signal(-leader, name)
+    if (leader !== undefined && startTimeOf(leader.pid) === leader.since) signal(-leader.pid, name)
   }
+  const givenUp = Promise.withResolvers<undefined>()
   const kill = (): void => {
     toLeader('SIGKILL')
     hangUp()
-    setTimeout(() => void endBelow(child.pid).then(() => signal(child.pid, 'SIGKILL')), PATIENCE_MS).unref()
+    setTimeout(givenUp.resolve, PATIENCE_MS, undefined).unref()
   }
-  const ended = hear(reports, pid => {
-    leader ??= pid
+  const heard = hear(reports, pid => {
+    // The number came over a pipe that the command's user may write to: the kernel has to agree whose child it is.
+    if (isChildOf(pid, child.pid)) leader ??= { pid, since: startTimeOf(pid) }
     // What was killed before it began.
     if (!open) toLeader('SIGKILL')
-  }).then(async last => {
+  })
+  const ended = Promise.race([heard, givenUp.promise]).then(async said => {
+    // Whoever said it: the supervisor ends everything and goes when pen hangs up. One that does not is not waited for.
     hangUp()
-    // Where nobody reported, whoever is left is ended here.
-    if (last === undefined) toLeader('SIGKILL')
-    const left = last?.survivors ?? (await endBelow(child.pid))
-    signal(child.pid, 'SIGKILL')
+    if (said === undefined) toLeader('SIGKILL')
+    await Promise.race([child.exited, Bun.sleep(LAST_MS)])
+    if (hasExited(child)) return said ?? LOST
+    const survivors = await endBelow(child.pid)
+    child.kill('SIGKILL')
     await child.exited
-    return { ending: last?.ending ?? LOST, survivors: left }
+    return { ending: said?.ending ?? LOST.ending, survivors }
   })
   return {
     pid: child.pid,
@@ -87,12 +93,15 @@ export function startSupervised(options: SupervisedOptions): Supervised {
   }
 }
 
-const LOST: SupervisedEnding = { kind: 'lost' }
+const LOST: Last = { ending: { kind: 'lost' }, survivors: 0 }
 
 interface Last {
   readonly ending: SupervisedEnding
   readonly survivors: number
 }
+
+const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
+  exitCode !== null || signalCode !== null
 
 const MOST = 65_536
 
@@ -110,7 +119,11 @@ async function hear(fd: number, started: (pid: number) => void): Promise<Last | 
       if (said?.kind !== 'ended') continue
       const { code, signal: name, survivors } = said
       const ending: SupervisedEnding =
-        name !== null ? { kind: 'signal', signal: name } : code === null ? LOST : { kind: 'exit', code }
+        name !== null
+          ? { kind: 'signal', signal: name }
+          : code === null
+            ? LOST.ending
+            : { kind: 'exit', code }
       return { ending, survivors }
     }
   }

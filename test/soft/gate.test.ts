@@ -1,8 +1,20 @@
 /** The four minimum acceptance tests of an agent's sandbox, through the gate: secret reads, outside writes, network, tools. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { onlyWhen } from '../skip.ts'
 import { gateBox, reasonOf } from './gate-box.ts'
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
@@ -180,5 +192,53 @@ describe('connections through the gate', () => {
     )
       await Bun.sleep(2)
     expect(box.of('connection-closed')).toMatchObject([{ bytesUp: 4, bytesDown: 4, reason: 'client' }])
+  })
+})
+
+describe('what cannot be recorded', () => {
+  test('is not done, whatever it is', async () => {
+    const audit = {
+      record: () => {
+        throw new Error('the disk is full')
+      },
+    }
+    using box = await gateBox({ tools: { allow: ['touch', 'rm'] } }, { audit })
+    box.project.write('a', 'x')
+    const { gate } = box
+    for (const act of [
+      () => gate.read('a'),
+      () => gate.write('b', ''),
+      () => gate.list('.'),
+      () => gate.delete('a'),
+      () => gate.delete('a', { recursive: true }),
+      () => gate.exec(['touch', 'c']),
+      () => gate.connect('host.pen.internal', 9),
+    ])
+      await expect(act()).rejects.toThrow('the disk is full')
+    expect(readdirSync(box.project.workspace)).toEqual(['a'])
+  })
+})
+
+describe('root’s gate', () => {
+  const OWNER = { uid: 64_398, gid: 64_398 }
+  const asRoot = onlyWhen(process.getuid?.() === 0)
+
+  asRoot('does for the owner of the project what they may do, and gives them what it makes', async () => {
+    using box = await gateBox({ tools: { allow: ['id'] } }, { runAs: OWNER })
+    const { workspace, root, home } = box.project
+    for (const path of [root, home]) chmodSync(path, 0o755)
+    chownSync(workspace, OWNER.uid, OWNER.gid)
+    await box.gate.write('made/file', 'x')
+    for (const path of ['made', 'made/file']) expect(statSync(join(workspace, path))).toMatchObject(OWNER)
+    expect(text((await box.gate.read('made/file')).bytes)).toBe('x')
+    expect(text((await box.gate.exec(['id', '-u'])).stdout)).toBe(`${OWNER.uid}\n`)
+    // A second name of a file that is root's alone, as another user could make it.
+    writeFileSync(join(root, 'shadow'), 'secret', { mode: 0o600 })
+    linkSync(join(root, 'shadow'), join(workspace, 'mine'))
+    mkdirSync(join(workspace, 'roots'))
+    expect(await reasonOf(box.gate.read('mine'))).toBe('not-theirs')
+    expect(await reasonOf(box.gate.write('mine', 'x'))).toBe('not-theirs')
+    expect(await reasonOf(box.gate.write('roots/x', 'x'))).toBe('not-theirs')
+    expect(readFileSync(join(root, 'shadow'), 'utf8')).toBe('secret')
   })
 })

@@ -180,8 +180,28 @@ forEverybody('a run that cannot be recorded does not begin', async box => {
   expect([ran.code, box.has('ran')]).toEqual([125, false])
 })
 
-forEverybody('it does not stay: pen start refuses it', async box => {
+forEverybody('it cannot stay: pen start refuses it', async box => {
   const ran = await box.pen('start', '--isolation', 'soft', ...accepting(GAPS), '--detach')
   expect(ran.code).not.toBe(0)
-  expect(ran.stderr).toContain('does not stay')
+  expect(ran.stderr).toContain('cannot stay')
 })
+
+forEverybody(
+  'a command that stops or ends its supervisor, or lies for it, is ended all the same',
+  async box => {
+    box.config(SHELL)
+    const pid = () => readFileSync(join(box.project, 'pid'), 'utf8')
+    const script = (line: string) => `echo $$ > pid; trap "" TERM; ${line}; sleep 300`
+    const within = async (line: string) => {
+      const flags = ['--wall', '1s', ...accepting(GAPS)]
+      const began = performance.now()
+      await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
+      expect(performance.now() - began).toBeLessThan(8000)
+      expect(await until(() => !isAlive(pid()), 1000)).toBe(true)
+    }
+    await within('kill -STOP $PPID')
+    await within('kill -KILL $PPID')
+    const lie = '{"kind":"ended","code":0,"signal":null,"survivors":0}'
+    await within(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
+  },
+)
