@@ -45,9 +45,9 @@ export const verb = defineVerb({
       if (!(await isAgreed(candidate, flags, terminal))) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
-    const { buildImage, BUILD_LOG } = await import('../sandbox/build-image.ts')
+    const { buildImage, BuildStopped, BUILD_LOG } = await import('../sandbox/build-image.ts')
     const silent = flags.quiet || flags.json
-    const built = await buildImage(recipe, {
+    const building = buildImage(recipe, {
       policy,
       project,
       engine,
@@ -58,6 +58,11 @@ export const verb = defineVerb({
       },
       tell: line => terminal.note(`pen: ${printable(line, 4096)}`),
     })
+    const built = await building.catch((error: unknown) => {
+      if (error instanceof BuildStopped) return error.exitCode
+      throw error
+    })
+    if (typeof built === 'number') return built
     const { imageFacts } = await import('../image/inspect.ts')
     // An image in which nothing could be started is told now, not at the next start.
     await imageFacts(engine, built.id, `${project.world.state}/cache`)

@@ -1,5 +1,5 @@
 /** A recipe becomes an image: with its own network, its own copy of the files, and everything given back at the end. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { openAudit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
@@ -7,9 +7,10 @@ import { RefusalTally } from '../audit/refusals.ts'
 import { newRunId } from '../audit/segment-name.ts'
 import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-arguments.ts'
 import { type Engine, tryEngine } from '../backend/container/engine.ts'
-import { PenError } from '../base/error.ts'
+import { type ExitCode, PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { UndoStack } from '../base/undo.ts'
+import { takeLock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
 import { imagesNamed } from '../image/check-dockerfile.ts'
 import { findImage, localName } from '../image/inspect.ts'
@@ -37,6 +38,17 @@ export interface Built {
   readonly name: string
 }
 
+/** Somebody has ended it, and knows. */
+export class BuildStopped extends Error {
+  override readonly name = 'BuildStopped'
+  readonly exitCode: ExitCode
+
+  constructor(exitCode: ExitCode) {
+    super('the build was stopped')
+    this.exitCode = exitCode
+  }
+}
+
 /** In the state of the project, as the last build left it. */
 export const BUILD_LOG = 'build.log'
 
@@ -53,8 +65,15 @@ export async function buildImage(recipe: Recipe, options: BuildOptions): Promise
 
 async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   const { policy, project, engine, tell } = options
+  makeStateDirectory(project.stateDir)
+  const lock = await takeLock(`${project.stateDir}/build.lock`, {
+    patienceMs: PATIENCE_MS,
+    busy: 'another pen is building',
+  })
   const undo = new UndoStack()
+  undo.push('lock', () => lock.release())
   try {
+    removeAbandoned(project)
     const places = prepareDirectory(recipe, project, undo)
     if (recipe.context !== undefined) {
       const { denied, leadingOut } = copyContext(policy, recipe.context, places.context)
@@ -79,7 +98,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     if (!options.pull) await requireImages(recipe, engine)
     const base = recipe.from === 'pen' ? await requireBase(recipe, options) : undefined
     const refusals = new RefusalTally(audit)
-    const { network, close } = await planBuildNetwork({
+    const { network, endPrograms, close } = await planBuildNetwork({
       engine,
       policy,
       audit: refusals,
@@ -101,20 +120,32 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     })
     const runtime =
       policy.runtime === 'default' || engine.name !== 'podman' ? [] : ['--runtime', policy.runtime]
-    const exitCode = await runBuild({
+    const { code, stopped } = await runBuild({
       argv: [engine.program, ...engine.flags, ...runtime, ...argv],
       env: { ...engine.env, ...BUILD_ENVIRONMENT },
       log: `${project.stateDir}/${BUILD_LOG}`,
       show: options.show,
+      endPrograms,
+      endsByItself: network.kind === 'namespace',
     })
-    audit.record({ kind: 'run-end', exitCode, ms: Date.now() - began })
+    audit.record({ kind: 'run-end', exitCode: stopped ?? code, ms: Date.now() - began })
+    if (stopped !== undefined) throw new BuildStopped(stopped)
     for (const line of refusals.lines()) tell(line)
-    const id = exitCode === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
-    if (id === undefined) throw failed(exitCode, project)
+    const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
+    if (id === undefined) throw failed(code, project)
     return { id, name: recipe.name }
   } finally {
     await undo.unwind()
   }
+}
+
+const PATIENCE_MS = 600_000
+const DIRECTORY = 'build-'
+
+/** What a pen that was killed had to leave. Whoever holds the lock knows that nobody uses it. */
+function removeAbandoned({ stateDir }: Project): void {
+  for (const name of readdirSync(stateDir))
+    if (name.startsWith(DIRECTORY)) rmSync(`${stateDir}/${name}`, { recursive: true, force: true })
 }
 
 interface Places {
@@ -125,8 +156,7 @@ interface Places {
 
 /** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
 function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
-  makeStateDirectory(project.stateDir)
-  const directory = mkdtempSync(`${project.stateDir}/build-`)
+  const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
   undo.push('build directory', () => rmSync(directory, { recursive: true, force: true }))
   const places = {
     dockerfile: `${directory}/Dockerfile`,

@@ -1,16 +1,17 @@
 /**
- * The network of a build: a namespace with pen's door in it, as a sandbox has. It belongs to the engine's user namespace, so that
- * the engine may enter it, and lasts as long as the process that holds it, which ends when pen does.
+ * The network of a build: a namespace with pen's door in it, as a sandbox has, or with nothing. It belongs to the engine's user
+ * namespace, so that the engine may enter it. The process that holds it also ends what a build has started: podman itself, when
+ * it is asked to end, leaves that behind.
  */
 import type { AuditSink } from '../audit/event.ts'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
 import type { Engine } from '../backend/container/engine.ts'
 import { PenError } from '../base/error.ts'
-import { findTool } from '../base/find-tool.ts'
 import { openDoor } from '../gateway/door.ts'
 import { compileNetwork } from '../policy/network.ts'
 import type { NetworkPolicy, Policy } from '../policy/policy.ts'
-import { connectGateway } from './network.ts'
+import { type HeldNamespace, holdNamespace } from './hold-namespace.ts'
+import { connectGateway, type WayOut } from './network.ts'
 
 export interface NetworkRequest {
   readonly engine: Engine
@@ -22,25 +23,30 @@ export interface NetworkRequest {
   readonly base: string | undefined
 }
 
-interface PlannedNetwork {
+export interface PlannedNetwork {
   readonly network: BuildNetwork
+  /** Ends the programs that the build runs now, at once; the engine sees its step fail, and tidies up. False where that is the engine's to do. */
+  endPrograms(): boolean
   close(): Promise<void>
 }
 
 const GAP = 'build-network'
-const nothing = async (): Promise<void> => undefined
+
+const fixed = (kind: 'none' | 'open'): PlannedNetwork => ({
+  network: { kind },
+  endPrograms: () => false,
+  close: async () => undefined,
+})
 
 /** A project's Dockerfile has the project's network. pen's own asks for packages, wherever its base gets them from. */
 export async function planBuildNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
   const { engine, policy, base } = request
   const { network, acceptGaps } = policy
-  if (network.offline) return { network: { kind: 'none' }, close: nothing }
-  if (engine.name !== 'podman') return { network: { kind: withoutDoor(request) }, close: nothing }
+  if (engine.name !== 'podman') return fixed(network.offline ? 'none' : withoutDoor(request))
+  if (network.offline) return await openBuildNetwork(request, undefined)
   if (base !== undefined) return await openBuildNetwork(request, await forPackages(engine, base, network))
-  if (network.mode === 'bridge' && acceptGaps.includes('open-network'))
-    return { network: { kind: 'open' }, close: nothing }
-  if (network.mode !== 'gateway') return { network: { kind: 'none' }, close: nothing }
-  return await openBuildNetwork(request, network)
+  if (network.mode === 'bridge' && acceptGaps.includes('open-network')) return fixed('open')
+  return await openBuildNetwork(request, network.mode === 'gateway' ? network : undefined)
 }
 
 /** An engine whose builds cannot enter a namespace of pen's. */
@@ -61,60 +67,34 @@ async function forPackages(engine: Engine, base: string, network: NetworkPolicy)
   return { ...network, ...input, index: compileNetwork(input) }
 }
 
-/** Says its number, then waits for the end of its input. */
-const HOLD = 'echo $$; exec cat'
-
 async function openBuildNetwork(
   { engine, audit, hosts }: NetworkRequest,
-  policy: NetworkPolicy,
+  policy: NetworkPolicy | undefined,
 ): Promise<PlannedNetwork> {
-  const isOrdinary = process.getuid?.() !== 0
-  const unshare = findTool('unshare')
-  if (unshare === undefined)
-    throw new PenError('MISSING_TOOL', { what: 'unshare is missing', hint: 'install util-linux' })
-  const inEngine = isOrdinary ? [engine.program, ...engine.flags, 'unshare'] : []
-  const holder = Bun.spawn([...inEngine, unshare, '--net', '/bin/sh', '-c', HOLD], {
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'ignore',
-    cwd: '/',
-    env: { ...engine.env },
-  })
-  const release = async (): Promise<void> => {
-    await holder.stdin.end()
-    await holder.exited
-  }
+  const held = await holdNamespace(engine)
   try {
-    const pid = await firstNumber(holder.stdout)
-    const ports = policy.allow.map(({ rule }) => rule.port)
-    const door = await openDoor({ ports, place: { kind: 'of-process', pid, userNamespace: isOrdinary } })
-    const wayOut = connectGateway(door, policy, audit)
-    await wayOut.serve()
+    const wayOut = policy === undefined ? undefined : await openWayOut(held, policy, audit)
     return {
-      network: { kind: 'door', pid, hosts },
+      network: { kind: 'namespace', pid: held.pid, hosts },
+      endPrograms: held.endPrograms,
       close: async () => {
-        await wayOut.finish()
-        await wayOut.recordRefused()
-        await wayOut.close()
-        await release()
+        await wayOut?.finish()
+        await wayOut?.recordRefused()
+        await wayOut?.close()
+        await held.release()
       },
     }
   } catch (error) {
-    await release()
+    await held.release()
     throw error
   }
 }
 
-async function firstNumber(stream: ReadableStream<Uint8Array>): Promise<number> {
-  let text = ''
-  for await (const chunk of stream) {
-    text += Buffer.from(chunk).toString('latin1')
-    const number = /^([1-9][0-9]*)\n/.exec(text)?.[1]
-    if (number !== undefined) return Number(number)
-    if (text.length > 64) break
-  }
-  throw new PenError('BACKEND', {
-    what: 'no network namespace could be made for the build',
-    hint: 'pen doctor tells what this machine can do',
-  })
+async function openWayOut(held: HeldNamespace, policy: NetworkPolicy, audit: AuditSink): Promise<WayOut> {
+  const ports = policy.allow.map(({ rule }) => rule.port)
+  const { pid, userNamespace } = held
+  const door = await openDoor({ ports, place: { kind: 'of-process', pid, userNamespace } })
+  const wayOut = connectGateway(door, policy, audit)
+  await wayOut.serve()
+  return wayOut
 }

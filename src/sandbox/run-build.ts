@@ -1,5 +1,6 @@
-/** The engine at work: what it says is shown and kept, and it ends when pen does. */
-import { closeSync, constants, openSync, writeSync } from 'node:fs'
+/** The engine at work: what it says is shown and kept, and a person can end it. */
+import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
+import { pipe } from '../backend/process/libc.ts'
 import { findTool } from '../base/find-tool.ts'
 import { printable } from '../base/printable.ts'
 
@@ -8,48 +9,64 @@ export interface BuildRun {
   readonly env: Readonly<Record<string, string>>
   readonly log: string
   readonly show: (line: string) => void
+  /** Whether the engine ends by itself when pen does, because the programs of the build are ended then; else the kernel tells it to. */
+  readonly endsByItself: boolean
+  /** Ends the programs of the build, so that the engine ends by itself and tidies up. */
+  readonly endPrograms: () => boolean
 }
 
 const MAX_LOG = 8 * 2 ** 20
 const MAX_LINE = 4096
-/** Asked first: the engine ends its containers and takes them away. */
-const GRACE_MS = 5000
+/** Far longer than an engine needs to see that a step failed, and to take its container away. */
+const GRACE_MS = 2000
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
-/** Returns the engine's exit code; 128 and the signal when somebody ended it. */
-export async function runBuild({ argv, env, log, show }: BuildRun): Promise<number> {
-  // When pen is killed outright nobody is left to end it: then the kernel asks it to.
-  const setpriv = findTool('setpriv')
+/** How the engine ended, and the exit code of pen when somebody has stopped it. */
+export interface Ended {
+  readonly code: number
+  readonly stopped: number | undefined
+}
+
+/** What the engine may still have to say after its end. */
+const LINGER_MS = 500
+
+export async function runBuild(run: BuildRun): Promise<Ended> {
+  const { argv, env, log, show, endPrograms } = run
+  const setpriv = run.endsByItself ? undefined : findTool('setpriv')
   const tied = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'TERM', '--']
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
   const file = openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
+  const [said, saying] = pipe()
   const child = Bun.spawn([...tied, ...argv], {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    // It has both ends of what it says, so that it can go on without us: when pen is killed, the programs of the build are
+    // ended, and the engine sees a step fail. It takes its container away only if telling so does not end it.
+    stdio: ['ignore', saying, saying, said],
+    // Ctrl-C is for pen, which ends it in order.
+    detached: true,
     cwd: '/',
     env: { ...env },
   })
+  closeSync(saying)
   let ended: keyof typeof SIGNALS | undefined
   const stop = (signal: NodeJS.Signals): void => {
     ended ??= signal as keyof typeof SIGNALS
-    child.kill('SIGTERM')
-    setTimeout(() => child.kill('SIGKILL'), GRACE_MS).unref()
+    setTimeout(() => child.kill('SIGTERM'), endPrograms() ? GRACE_MS : 0).unref()
+    setTimeout(() => child.kill('SIGKILL'), 2 * GRACE_MS).unref()
   }
   for (const signal of Object.keys(SIGNALS)) process.on(signal, stop)
   try {
     let room = MAX_LOG
-    const keep = (line: string): void => {
-      const said = printable(line, MAX_LINE)
-      show(said)
-      const bytes = Buffer.from(`${said}\n`)
+    const reading = eachLine(createReadStream('', { fd: said }), line => {
+      const safe = printable(line, MAX_LINE)
+      show(safe)
+      const bytes = Buffer.from(`${safe}\n`)
       if (bytes.length <= room) writeSync(file, bytes)
       room -= bytes.length
-    }
-    await Promise.all([eachLine(child.stdout, keep), eachLine(child.stderr, keep)])
+    })
     const code = await child.exited
-    return ended === undefined ? code : 128 + SIGNALS[ended]
+    await Promise.race([reading, Bun.sleep(LINGER_MS)])
+    return { code, stopped: ended === undefined ? undefined : 128 + SIGNALS[ended] }
   } finally {
     for (const signal of Object.keys(SIGNALS)) process.off(signal, stop)
     closeSync(file)
@@ -57,7 +74,7 @@ export async function runBuild({ argv, env, log, show }: BuildRun): Promise<numb
 }
 
 /** The build is hostile: a line that never ends is cut, and a progress bar that goes back to its beginning is many lines. */
-async function eachLine(stream: ReadableStream<Uint8Array>, act: (line: string) => void): Promise<void> {
+async function eachLine(stream: AsyncIterable<Uint8Array>, act: (line: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of stream) {

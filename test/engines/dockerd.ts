@@ -115,6 +115,12 @@ async function end(child: ChildProcess, dir: string): Promise<void> {
   while (child.exitCode === null && child.signalCode === null && performance.now() < late) await Bun.sleep(20)
   child.kill('SIGKILL')
   if (containerd !== undefined && isContainerd(containerd)) process.kill(containerd, 'SIGKILL')
+  // Of containers that outlived it.
+  const mounted = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map(line => line.split(' ')[1] ?? '')
+  for (const path of mounted.filter(at => at.startsWith(`${dir}/`)).reverse())
+    spawnSync('umount', ['--lazy', path])
 }
 
 function pidIn(file: string): number | undefined {
@@ -134,11 +140,11 @@ function isContainerd(pid: number): boolean {
   }
 }
 
-/** Imported once for each content of the base and each store. */
+/** Imported once for each content of the base and each store. What a run that was killed left in it goes. */
 function load(engine: Dockerd): void {
   const { key, full } = makeBase()
   const name = `pen-test:${key}`
-  const script = `"$@" image inspect ${name} >&- 2>&- || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
+  const script = `left=$("$@" ps --all --quiet); [ -z "$left" ] || "$@" rm --force $left; "$@" image inspect ${name} >&- 2>&- || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
   const [program = '', ...rest] = ['sh', '-c', script, 'sh', ...engine.command([])]
   const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 120_000 })
   if (ran.status !== 0) throw new Error(`docker import: ${ran.status} ${ran.stdout}${ran.stderr}`)

@@ -117,7 +117,8 @@ export class Workshop {
   }
 
   [Symbol.dispose](): void {
-    const ids = this.ask('images', '--quiet', '--filter', 'label=pen.sandbox').out.trim().split('\n')
+    const own = `label=pen.sandbox=${this.stateDir.split('/').at(-1)}`
+    const ids = this.ask('images', '--quiet', '--filter', own).out.trim().split('\n')
     for (const id of new Set(ids)) if (id !== '') this.ask('rmi', '--force', id)
     this.box.remove()
   }

@@ -1,0 +1,76 @@
+/** A build that is ended leaves nothing: no process, no container, no directory. */
+import { expect } from 'bun:test'
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { everyEngine } from '../engines/every-engine.ts'
+import { Workshop } from './workshop.ts'
+
+const onEachEngine = everyEngine()
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const)
+  onEachEngine(`P4 P14 nothing of a build is left after ${signal}`, async engine => {
+    using shop = new Workshop(engine)
+    const mark = `9${String(Math.random()).slice(2, 8)}`
+    shop.dockerfile(`ARG PEN_BASE\nFROM $PEN_BASE\nRUN sleep ${mark}\n`)
+    const digest = /^sha256:\w+$/m.exec(shop.build().out)?.[0] ?? ''
+    const { argv } = shop.words('build', '--backend', engine.backend, '--yes', '--expect', digest)
+    const child = spawn(argv[0] ?? '', argv.slice(1), { stdio: 'ignore' })
+    const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
+    await until(() => running(mark).length > 0)
+    // `setpriv` and `env` become what they start: the process is the same.
+    process.kill(child.pid ?? 0, signal)
+    const code = await ended
+    if (signal !== 'SIGKILL') expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
+    await until(() => running(mark).length === 0)
+    await until(() => workingContainers(shop).length === 0)
+    if (signal !== 'SIGKILL') expect(buildDirectories(shop)).toEqual([])
+    // The next one takes away what a killed one had to leave.
+    shop.dockerfile('ARG PEN_BASE\nFROM $PEN_BASE\n')
+    expect(shop.agreeAndBuild('--quiet')).toMatchObject({ code: 0, err: '' })
+    expect(buildDirectories(shop)).toEqual([])
+  })
+
+/** podman has those in which it builds in another list. */
+const workingContainers = (shop: Workshop): string[] =>
+  shop
+    .ask(
+      'ps',
+      '--all',
+      ...(shop.engine.backend === 'podman' ? ['--external'] : []),
+      '--format',
+      '{{.Command}}',
+    )
+    .out.split('\n')
+    .filter(command => /buildah|sleep/.test(command))
+
+const buildDirectories = (shop: Workshop): string[] =>
+  existsSync(shop.stateDir) ? readdirSync(shop.stateDir).filter(name => name.startsWith('build-')) : []
+
+/** Processes that sleep this long. */
+function running(mark: string): number[] {
+  return pids().filter(pid => commandLine(pid).join(' ') === `sleep ${mark}`)
+}
+
+const pids = (): number[] =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+
+function commandLine(pid: number): string[] {
+  try {
+    return readFileSync(join('/proc', String(pid), 'cmdline'), 'utf8')
+      .split('\0')
+      .slice(0, -1)
+  } catch {
+    return [] // it has gone
+  }
+}
+
+async function until(holds: () => boolean, withinMs = 20_000): Promise<void> {
+  const late = performance.now() + withinMs
+  while (!holds()) {
+    if (performance.now() > late) throw new Error('it did not come to that in time')
+    await Bun.sleep(50)
+  }
+}

@@ -1,0 +1,132 @@
+/** A build has the network of the project: what is allowed is reached, the rest is refused, told and never looked up. */
+import { expect } from 'bun:test'
+import { inWorld, World } from '../conformance/network/world.ts'
+import { everyEngine } from '../engines/every-engine.ts'
+import { Workshop } from './workshop.ts'
+
+const onPodman = everyEngine(['podman'])
+const onDocker = everyEngine(['docker'])
+
+/** Each build is another: an engine must not answer from what it has kept. */
+const dockerfile = (...commands: string[]): string =>
+  [
+    'ARG PEN_BASE',
+    'FROM $PEN_BASE',
+    ...commands.map(command => `RUN ${command}; true ${crypto.randomUUID()}`),
+    '',
+  ].join('\n')
+
+const FETCH = [
+  'curl -sS -o /tmp/allowed http://allowed.test/',
+  'curl -sSi -o /tmp/denied http://evil.test/',
+  'getent hosts evil.test >/tmp/name',
+  'curl -sS --max-time 5 -o /tmp/address http://198.51.100.66/',
+  'cat /etc/resolv.conf /etc/hosts >/tmp/files',
+]
+
+async function inTheWorld(
+  shopFor: (world: World) => Workshop,
+  body: (world: World, shop: Workshop) => void,
+): Promise<void> {
+  const world = await World.get()
+  using shop = shopFor(world)
+  body(world, shop)
+}
+
+inWorld('there is a world to build in', async () => {
+  expect((await World.get()).pen).toEndWith('/pen')
+})
+
+onPodman('P6 P7 a build reaches an allowed host; another is refused, told, and never looked up', engine =>
+  inTheWorld(
+    world => new Workshop(engine, world.on('host'), world.pen),
+    (world, shop) => {
+      shop.configure({ network: { http: ['allowed.test:80'] } })
+      shop.dockerfile(dockerfile(...FETCH))
+      const heard = world.listen()
+      const built = shop.agreeAndBuild()
+      expect([built.code, built.err]).toEqual([0, expect.stringContaining('evil.test:80')])
+      const said = (name: string) => shop.inside(built, `cat /tmp/${name}`)
+      expect(said('allowed')).toContain('hello from 198.51.100.10')
+      expect(said('denied')).toStartWith('HTTP/1.1 403 ')
+      expect(said('denied')).toContain('x-pen-denied: not-allowed')
+      // The host's own names and addresses are not a build's business.
+      expect(said('files')).toBe(
+        'nameserver 127.0.0.1\noptions ndots:1\n127.0.0.1 localhost\n::1 localhost\n',
+      )
+      // What the outside saw, and what the name server was asked.
+      expect(heard.left).toEqual(['tcp 198.51.100.10 80'])
+      expect(heard.requests.length).toBe(1)
+      expect(heard.names.filter(name => name.includes('evil'))).toEqual([])
+      expect(heard.loopback).toEqual([])
+      const audit = shop.audit()
+      expect(audit.filter(({ kind }) => kind === 'connection-allowed').length).toBe(1)
+      expect(audit.filter(({ kind }) => kind === 'connection-denied')).toMatchObject([
+        { name: 'evil.test', port: 80, cure: 'pen allow evil.test:80' },
+        { address: '198.51.100.66', port: 80 },
+      ])
+      expect(audit.filter(({ kind }) => kind === 'run-start')).toContainEqual(
+        expect.objectContaining({ backend: 'podman build' }),
+      )
+    },
+  ),
+)
+
+onPodman('P7 a build has no network when the sandbox has none', engine =>
+  inTheWorld(
+    world => new Workshop(engine, world.on('host'), world.pen),
+    (world, shop) => {
+      shop.configure({ network: { http: ['allowed.test:80'] } })
+      shop.dockerfile(
+        dockerfile(
+          'curl -sS -o /tmp/allowed http://allowed.test/ || touch /tmp/refused',
+          'ip -o link >/tmp/links',
+        ),
+      )
+      const heard = world.listen()
+      const built = shop.agreeAndBuild('--offline')
+      expect(built.code).toBe(0)
+      expect(shop.inside(built, 'ls /tmp/refused; cat /tmp/links')).toMatch(
+        /^\/tmp\/refused\n1: lo: [^\n]*\n$/,
+      )
+      expect([heard.left, heard.names]).toEqual([[], []])
+    },
+  ),
+)
+
+onPodman('pen’s own image asks the mirrors of its base for packages, and nobody else', engine =>
+  inTheWorld(
+    world => new Workshop(engine, world.on('host'), world.pen),
+    (world, shop) => {
+      // One package more than the base has: its mirror is not of this world, so that it is asked for and does not answer.
+      shop.configure({ image: { args: { PACKAGES: 'git hello' } } })
+      const heard = world.listen()
+      const built = shop.build()
+      expect([built.code, built.out]).toEqual([125, ''])
+      const connections = shop.audit().filter(({ kind }) => kind.startsWith('connection-'))
+      expect(connections.length).toBeGreaterThan(0)
+      expect(connections.filter(({ kind }) => kind === 'connection-denied')).toEqual([])
+      expect(new Set(heard.names.map(name => name.split(' ')[0])).size).toBeLessThanOrEqual(2)
+    },
+  ),
+)
+
+onDocker(
+  'a build of Docker has no network, and that is a gap to be accepted where hosts are allowed',
+  engine =>
+    inTheWorld(
+      world => new Workshop(engine, world.on('host'), world.pen),
+      (world, shop) => {
+        shop.configure({ network: { http: ['allowed.test:80'] } })
+        shop.dockerfile(dockerfile('curl -sS -o /tmp/allowed http://allowed.test/ || touch /tmp/refused'))
+        const refused = shop.agreeAndBuild()
+        expect([refused.code, refused.out]).toEqual([125, ''])
+        expect(refused.err).toContain('--accept-gap build-network')
+        const heard = world.listen()
+        const built = shop.build('--accept-gap', 'build-network')
+        expect(built.code).toBe(0)
+        expect(shop.inside(built, 'ls /tmp/refused')).toBe('/tmp/refused\n')
+        expect([heard.left, heard.names]).toEqual([[], []])
+      },
+    ),
+)
