@@ -1,5 +1,5 @@
 /** What a sandbox with an agent is for: one command on this terminal, or whatever its control socket is asked for. */
-import { EXIT, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Employ, Serving } from './keeper.ts'
 import type { LaunchOptions } from './launch.ts'
@@ -13,7 +13,7 @@ export function employ(plan: Plan, serve: LaunchOptions['serve'], image: string 
 async function runCommand(plan: Plan, { running }: Serving): Promise<number> {
   const { attach } = await import('./attach.ts')
   if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
-  return (await attach(running.exec, { argv: plan.argv, cwd: plan.cwd, env: [] })) ?? EXIT.pen
+  return await attach(running.exec, { argv: plan.argv, cwd: plan.cwd, env: [] }, { signals: false })
 }
 
 async function serveUntilEnd(

@@ -38,16 +38,20 @@ export class Kept {
   readonly box: Box
   readonly stateDir: string
 
-  constructor(box: Box) {
+  readonly #env: Readonly<Record<string, string>>
+
+  /** `env`: what pen needs to find an engine of the test's own. */
+  constructor(box: Box, env: Readonly<Record<string, string>> = {}) {
     this.box = box
+    this.#env = env
     this.stateDir = join(box.home, '.pen/sandboxes', sandboxId(box.project))
   }
 
   /** The live config that `pen init` and `pen config set` would make. */
-  configure(): void {
+  configure(config = CONFIG): void {
     this.box.directory(join(this.box.home, '.pen/sandboxes'), 0o700)
     this.box.directory(this.stateDir, 0o700)
-    this.box.file(join(this.stateDir, 'config.json'), CONFIG, 0o600)
+    this.box.file(join(this.stateDir, 'config.json'), config, 0o600)
   }
 
   start(args: readonly string[], options: Options = {}): Command {
@@ -56,7 +60,7 @@ export class Kept {
     const began = performance.now()
     const child = spawn(program, rest, {
       cwd: options.cwd ?? box.project,
-      env: box.env(options.env),
+      env: box.env({ ...this.#env, ...options.env }),
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     const out: Buffer[] = []

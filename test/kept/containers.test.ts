@@ -1,0 +1,96 @@
+/** The same life in a container, for every engine that this machine can have. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { Box } from '../conformance/box.ts'
+import type { Launcher } from '../conformance/launcher.ts'
+import { everyEngine } from '../engines/every-engine.ts'
+import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
+import { Kept, lives, until } from './kept.ts'
+
+const onEachEngine = everyEngine()
+
+function containersOf(engine: TestEngine, here: Kept): string[] {
+  const id = here.stateDir.slice(here.stateDir.lastIndexOf('/') + 1)
+  const asked = ['ps', '-a', '--filter', `label=pen.sandbox=${id}`, '--format', '{{.Names}}']
+  const [program = '', ...rest] = engine.command(asked)
+  return spawnSync(program, rest, { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)
+}
+
+async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<void>): Promise<void> {
+  const launcher: Launcher = {
+    name: engine.name,
+    who: engine.who,
+    start: () => {
+      throw new Error('nothing is run here: it stays')
+    },
+  }
+  const box = new Box(launcher)
+  const here = new Kept(box, engine.env)
+  try {
+    here.configure(
+      JSON.stringify({ version: 1, profile: 'coding', backend: engine.backend, network: { offline: true } }),
+    )
+    box.file('.pen/Dockerfile', `FROM ${BASE_NAME}\n`)
+    const shown = await here.pen('build')
+    const digest = /--expect (sha256:[0-9a-f]{64})/.exec(`${shown.stdout}${shown.stderr}`)?.[1] ?? ''
+    expect(await here.pen('build', '--quiet', '--yes', '--expect', digest)).toMatchObject({ code: 0 })
+    await body(here)
+  } finally {
+    await here.pen('stop')
+    box.remove()
+  }
+}
+
+onEachEngine(
+  'P14 a sandbox that stays is a container: start, exec, restart, stop, and nothing is left',
+  engine =>
+    inContainer(engine, async here => {
+      expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
+      const status = JSON.parse((await here.pen('status', '--json')).stdout)
+      expect(status).toMatchObject({ running: true, backend: engine.backend, isolation: 'container' })
+      expect(status.image).toContain('pen/')
+      expect(containersOf(engine, here)).toHaveLength(1)
+      expect(await here.sh('echo out; echo err >&2; echo kept > /tmp/kept; exit 5')).toMatchObject({
+        code: 5,
+        stdout: 'out\n',
+        stderr: 'err\n',
+      })
+      expect(await here.sh('cat /tmp/kept; pwd; test "$(id -u)" != 0')).toMatchObject({
+        code: 0,
+        stdout: `kept\n${here.box.project}\n`,
+      })
+      const late = await here.start(['exec', '--timeout', '400ms', '--', 'sleep', '60']).ended
+      expect(late).toMatchObject({ code: 124 })
+      // The commands are another user than the agent: it can be neither signalled nor traced.
+      const agent = await here.sh(
+        'cd /proc; for p in [0-9]*; do grep -qa __age[n]t $p/cmdline && kill -9 $p && echo killed; done 2>/dev/null; echo on',
+      )
+      expect(agent).toMatchObject({ stdout: 'on\n' })
+      expect(await here.pen('restart')).toMatchObject({ code: 0 })
+      expect(await here.sh('cat /tmp/kept 2>/dev/null || echo anew')).toMatchObject({ stdout: 'anew\n' })
+      const pid = here.keeper() ?? 0
+      expect(await here.pen('stop')).toMatchObject({ code: 0 })
+      expect(lives(pid)).toBe(false)
+      expect(containersOf(engine, here)).toEqual([])
+      expect(here.leftovers()).toEqual([])
+    }),
+  120_000,
+)
+
+onEachEngine(
+  'P4 P17 a killed keeper takes its container along, and the next command starts another',
+  engine =>
+    inContainer(engine, async here => {
+      await here.pen('start', '--detach')
+      const pid = here.keeper() ?? 0
+      const command = here.start(['exec', '--', '/bin/sh', '-c', 'echo up; sleep 100'])
+      await command.printed('up')
+      process.kill(pid, 'SIGKILL')
+      expect((await command.ended).code).toBe(137)
+      await until(() => containersOf(engine, here).length === 0, undefined, 5000)
+      expect(await here.pen('status')).toMatchObject({ code: 1 })
+      expect(here.leftovers()).toEqual([])
+      expect(await here.sh('echo again')).toMatchObject({ code: 0, stdout: 'again\n' })
+    }),
+  120_000,
+)
