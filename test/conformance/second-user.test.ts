@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 import { isRoot } from './launcher.ts'
 
+/** What pen tells agents is in every sandbox. */
+const NOT_PENS = '! -name AGENTS.md ! -name CLAUDE.md'
 /** Somebody who has nothing to do with it. */
 const STRANGER = 64_399
 const asStranger = (script: string) =>
@@ -95,7 +97,7 @@ conformance('P21 two sandboxes do not see each other', async box => {
   )
   await first.printed('up')
   const { stdout } = await box.sh(
-    `find /tmp /dev/shm /home/agent ${box.project} -type f 2>/dev/null; pgrep sleep; kill -9 -1 2>/dev/null; ls -A`,
+    `find /tmp /dev/shm /home/agent ${box.project} -type f ${NOT_PENS} 2>/dev/null; pgrep sleep; kill -9 -1 2>/dev/null; ls -A`,
     { cwd: other },
   )
   expect(stdout).toBe('')
