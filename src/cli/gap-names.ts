@@ -26,6 +26,9 @@ const NOTHING_HELD: Capabilities = {
   },
 }
 
+/** Not of a sandbox, but of what it is made from. */
+const OF_BUILDS = ['build-network']
+
 export function gapNames(): string[] {
   const nothing = denyAll('/' as Policy['workspace'])
   // Only what `findGaps` looks at is there: this policy is never compiled, kept or run.
@@ -42,5 +45,5 @@ export function gapNames(): string[] {
     [wants('bridge'), { ...NOTHING_HELD, bridge: true }],
     [wants('gateway'), { ...NOTHING_HELD, images: true }],
   ].flatMap(([policy, caps]) => findGaps(policy as Policy, caps as Capabilities, { foldsNames: true }))
-  return [...new Set(names.map(({ name }) => name))].sort()
+  return [...new Set([...names.map(({ name }) => name), ...OF_BUILDS])].sort()
 }
