@@ -3,7 +3,7 @@ import type { GuestPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { buildEnvironment } from './environment.ts'
 import type { HostFacts } from './facts.ts'
-import { type Capabilities, findGaps, findWeaker } from './gaps.ts'
+import { type Capabilities, findGaps, findWeaker, type Weaker } from './gaps.ts'
 import type { NetworkPlan, Plan } from './plan.ts'
 import { buildTree } from './tree.ts'
 
@@ -39,11 +39,22 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     growing: tree.growing,
     watch: facts.repository.watch.map(({ path }) => path),
     gaps: findGaps(policy, caps, facts),
-    weaker: findWeaker(caps),
+    weaker: [...findWeaker(caps), ...(caps.kernelFiles ? [] : ofRoot(facts))],
     notes: tree.notes,
     ...(caps.kernelFiles ? {} : withoutMounts(policy, facts)),
   }
 }
+
+/** Nobody maps root's files to the user that its command is. */
+const ofRoot = ({ insteadOfRoot }: HostFacts): Weaker[] =>
+  insteadOfRoot?.owner === false
+    ? [
+        {
+          name: 'project-of-root',
+          how: 'the project is root’s, and its command another user: it reads what everybody may, and writes nothing of it',
+        },
+      ]
+    : []
 
 /** Set anew for each run, to places that are its own. */
 const OF_THE_RUN = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
@@ -59,11 +70,7 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
     env: [...env, { name: 'SOFT_SANDBOX', value: 'true', secret: false }],
     notes: [
       'nothing is mounted; HOME and TMPDIR are directories of the run’s own, gone at its end',
-      ...(facts.insteadOfRoot?.owner === false
-        ? [
-            'the project is root’s, and its command another user: it reads what everybody may, and writes nothing of it',
-          ]
-        : []),
+      'nothing is shown: without tools.allow no program runs but the command itself, and a shell only when you set tools.shell',
     ],
   }
 }
