@@ -20,6 +20,9 @@ export interface BrokerDenied extends OfRequest {
   /** A stable word: `GrantDenial`, or the broker's own such as `link`. */
   readonly reason: string
   readonly why?: string | undefined
+  /** What denies it, and where that stands. */
+  readonly rule?: string | undefined
+  readonly from?: string | undefined
   /** The command that would allow it. */
   readonly cure?: string | undefined
 }

@@ -100,8 +100,8 @@ export class Broker {
       })
     const found = this.#lookUp(request)
     if (found.refusal?.isDenial === true) {
-      const { reason, message, cure } = found.refusal
-      this.#record({ kind: 'broker-denied', ...about, reason, why: message, cure })
+      const { reason, message: why, cure, rule, from } = found.refusal
+      this.#record({ kind: 'broker-denied', ...about, reason, why, cure, rule, from })
       throw found.refusal
     }
     const entry: UnderWay = { exchange, check: found.check }

@@ -45,16 +45,23 @@ const DENIALS: ReadonlySet<RefusalReason | GrantDenial> = new Set<RefusalReason 
 interface Because {
   readonly why?: string
   readonly cure?: string | undefined
+  /** For the audit alone. */
+  readonly rule?: string | undefined
+  readonly from?: string | undefined
 }
 
 export class Refusal extends Error {
   readonly reason: RefusalReason | GrantDenial
   readonly cure: string | undefined
+  readonly rule: string | undefined
+  readonly from: string | undefined
 
-  constructor(reason: RefusalReason | GrantDenial, { why, cure }: Because = {}) {
+  constructor(reason: RefusalReason | GrantDenial, { why, cure, rule, from }: Because = {}) {
     super(why ?? (reason in REFUSALS ? REFUSALS[reason as RefusalReason] : reason))
     this.reason = reason
     this.cure = cure
+    this.rule = rule
+    this.from = from
   }
 
   /** Whether it is a denial, as opposed to what just is not there or could not be done. */

@@ -2,7 +2,7 @@
 import { lstatSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { checkGrantable, type FileGrant, type GrantedPolicy, rootOf } from '../policy/decide-grant.ts'
-import { canonicalize, type PathWorld } from '../policy/path.ts'
+import { absolute, canonicalize, isWithin, type PathWorld } from '../policy/path.ts'
 
 export interface GrantQuestion {
   readonly policy: GrantedPolicy
@@ -22,7 +22,7 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
     })
   }
   const found = canonicalize(text, 'user', world)
-  if (!found.ok) return refuse(found.why, found.cure)
+  if (!found.ok) return refuse(found.why, isInProject(text, world) ? LINK_CURE : found.cure)
   const path = found.value
   const refused = checkGrantable(policy, world, { path, write })
   if (refused !== undefined) return refuse(refused.why, refused.cure)
@@ -31,4 +31,12 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
   if (kind === 'other') return refuse('it is neither a file nor a directory', 'name a file or a directory')
   const { dev, ino } = lstatSync(rootOf({ path, kind }), { bigint: true })
   return { path, kind, root: { dev, ino } }
+}
+
+const LINK_CURE = 'grant the place that it leads to, by its own path'
+
+/** As it is written: what lies there may be a link that an agent made. */
+function isInProject(text: string, world: PathWorld): boolean {
+  const made = absolute(text, world)
+  return made.ok && isWithin(made.value, world.workspace)
 }

@@ -30,7 +30,16 @@ export type GrantDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'prot
 
 export type GrantVerdict =
   | { readonly ok: true; readonly grant: FileGrant }
-  | { readonly ok: false; readonly reason: GrantDenial; readonly why: string; readonly cure?: string }
+  | {
+      readonly ok: false
+      readonly reason: GrantDenial
+      /** Told to the sandbox too: what it asked for, and nothing of the host's. */
+      readonly why: string
+      readonly cure?: string
+      /** The rule as people write it, and where it stands: for the user and the audit. */
+      readonly rule?: string
+      readonly from?: string
+    }
 
 export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'>
 
@@ -76,7 +85,9 @@ function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): Gran
     return {
       ok: false,
       reason: 'denied-by-rule',
-      why: `files.deny ${showDeny(denial.rule)} (${showSource(denial.source)}) covers it, and wins over every grant`,
+      why: 'files.deny covers it, and wins over every grant',
+      rule: showDeny(denial.rule),
+      from: showSource(denial.source),
     }
   if (access === 'read') return undefined
   if (isWithin(path, policy.workspace))
@@ -124,7 +135,7 @@ export function checkGrantable(
   if (held === undefined || held.ok) return undefined
   const cure =
     held.reason === 'denied-by-rule'
-      ? 'remove that entry from files.deny, or copy the file to another place and grant that'
+      ? `remove ${held.rule} from files.deny of ${held.from}, or copy the file to another place and grant that`
       : isWithin(path, policy.workspace)
         ? 'use files.write in the live config, or pen run --write'
         : 'grant it for reading only, and change it yourself'

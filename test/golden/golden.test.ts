@@ -3,7 +3,7 @@
  *
  *   command                  what is typed, in the project's directory
  *   config.json              the live config; also http-allowlist.txt and network-allowlist.txt beside it
- *   grants/                  what was allowed or denied for a while
+ *   grants/                  what was allowed or denied for a while; file-grants.json, what pen grant granted
  *   agent-permissions.json   what the project asks for
  *   project-config.json      the project's own .pen/config.json, which takes no effect by itself
  *   writes                   files that the command may write, shown at the end; the live config is `live/config.json`
@@ -41,7 +41,7 @@ const optional = (path: string): string => (existsSync(path) ? readFileSync(path
 const lines = (text: string): string[] => text.split('\n').filter(line => line !== '')
 
 function setUp(folder: string, project: TemporaryProject): void {
-  for (const name of ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'])
+  for (const name of ['config.json', 'http-allowlist.txt', 'network-allowlist.txt', 'file-grants.json'])
     if (existsSync(join(folder, name))) project.writeLive(name, optional(join(folder, name)))
   if (existsSync(join(folder, 'grants')))
     cpSync(join(folder, 'grants'), join(project.stateDir, 'grants'), { recursive: true })

@@ -31,11 +31,11 @@ export function showInside(
   mkdirSync(dir)
   chmodSync(dir, 0o755)
   undo.push('inside directory', () => rmSync(dir, { recursive: true, force: true }))
-  const program = visibleProgram(plan, sandbox.stateDir)
+  const program = programToShow(plan, sandbox.stateDir)
   const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, AGENT_BINARY)])]
   for (const { at } of [...own, ...plan.steps])
     if (dirname(at) === INSIDE) writeFileSync(`${dir}${at.slice(INSIDE.length)}`, '')
-  return { dir, plan: { ...plan, steps: afterRun(plan.steps, own), env: withPath(plan, program) } }
+  return { dir, plan: { ...plan, steps: afterRun(plan.steps, own), env: withPath(plan) } }
 }
 
 const bind = (from: string, at: string) =>
@@ -47,24 +47,26 @@ function afterRun(steps: readonly Step[], own: readonly Step[]): readonly Step[]
   return at < 0 ? steps : [...steps.slice(0, at + 1), ...own, ...steps.slice(at + 1)]
 }
 
-/** Undefined where it is there already, where a policy lists its programs, and where it could not be shown. */
-function visibleProgram(plan: Plan, stateDir: string): string | undefined {
+/** Undefined where it is there already, where nothing but the system's programs runs, and where it could not be shown. */
+function programToShow(plan: Plan, stateDir: string): string | undefined {
   const [program, ...source] = ownProgram()
-  if (source.length > 0 || plan.listedExec) return undefined
-  for (const step of plan.steps)
-    if (
-      step.at === SETSID_PLACE ||
-      (step.op === 'bind' && step.why === 'system' && isWithin(program, step.at))
-    )
-      return undefined
+  if (source.length > 0 || plan.listedExec || !isMissing(plan, program)) return undefined
   // Root's files are shown through a mapping, which not every file system knows; that of pen's state does.
   return plan.runAs === 'self' || statSync(program).dev === statSync(stateDir).dev ? program : undefined
 }
 
-const withPath = (plan: Plan, program: string | undefined): Plan['env'] =>
-  program === undefined
-    ? plan.env
-    : plan.env.map(one => (one.name === 'PATH' ? { ...one, value: `${one.value}:${INSIDE}` } : one))
+/** Where a policy lists its programs, pen is not to be one more. */
+const isMissing = ({ steps }: Plan, program: string): boolean =>
+  !steps.some(
+    step =>
+      step.at === SETSID_PLACE || (step.op === 'bind' && step.why === 'system' && isWithin(program, step.at)),
+  )
+
+/** The same whether or not only listed programs execute. */
+const withPath = (plan: Plan): Plan['env'] =>
+  isMissing(plan, ownProgram()[0])
+    ? plan.env.map(one => (one.name === 'PATH' ? { ...one, value: `${one.value}:${INSIDE}` } : one))
+    : plan.env
 
 /** What a killed pen left. */
 function sweep(all: string): void {
