@@ -1,4 +1,4 @@
-import { defineFlags } from './flag-spec.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
@@ -7,6 +7,7 @@ export const verb = defineVerb({
   details:
     "On a terminal the command has one of its own. Otherwise stdin, stdout and stderr are three streams as usual. It runs in the directory that you are in, with the sandbox's own variables. There is no time limit but what you ask for with --timeout, at most exec.ceiling of the policy. Exit codes: the command's own; 124 when its time was over; 125 when pen itself failed; 126 and 127 as a shell; 128+n after signal n.",
   flags: defineFlags({
+    ...jsonFlag,
     interactive: {
       kind: 'boolean',
       short: 'i',

@@ -232,3 +232,27 @@ test('any words either parse or are refused with a cure, never crash', () => {
     }),
   )
 })
+
+describe('short flags', () => {
+  const exec = {
+    name: 'exec',
+    command: 'required',
+    flags: defineFlags({
+      interactive: { kind: 'boolean', short: 'i', about: 'input' },
+      tty: { kind: 'boolean', short: 't', about: 'terminal' },
+      cwd: { kind: 'string', value: 'PATH', about: 'where' },
+    }),
+  } as const
+
+  test.each([[['-i', '-t']], [['-it']], [['-ti']], [['--interactive', '-t']]])('%j are both', words => {
+    const { flags: got, command } = parseArguments(exec, [...words, 'sh', '-i'])
+    expect(got).toMatchObject({ interactive: true, tty: true })
+    expect(command).toEqual(['sh', '-i'])
+  })
+
+  test('a letter that is not declared, or one twice, is refused', () => {
+    expect(refused(() => parseArguments(exec, ['-ix', 'sh'])).message).toBe('unknown flag -ix')
+    expect(refused(() => parseArguments(exec, ['-ii', 'sh'])).message).toBe('--interactive is given twice')
+    expect(refused(() => parseArguments(run, ['-i', 'sh'])).message).toBe('unknown flag -i')
+  })
+})

@@ -1,10 +1,11 @@
+import { jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
   name: 'shell',
   summary: 'Open a shell in the sandbox of this project, which is started when it does not run',
   details: 'Leaving the shell leaves the sandbox running; pen stop ends it.',
-  flags: {},
+  flags: jsonFlag,
   examples: [{ line: 'pen shell', does: 'a shell in the directory that you are in' }],
   async run({ env, terminal }) {
     const { findProject } = await import('../config/project.ts')

@@ -1,0 +1,44 @@
+/** Containers whose keeper is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
+import { existsSync } from 'node:fs'
+import { isHostRoot } from '../../base/host-root.ts'
+import { isAlive } from '../../limits/cgroup-name.ts'
+import { KEEPER_LABEL, removeContainer } from './container.ts'
+import { type Engine, findEngine, tryEngine } from './engine.ts'
+
+const ANSWER_MS = 10_000
+
+/** Names of those that were left, after they have been removed where that is wanted. An engine that does not answer has none. */
+export async function leftContainers(
+  cacheDir: string,
+  { remove }: { readonly remove: boolean },
+): Promise<string[]> {
+  const left: string[] = []
+  for (const engine of enginesInUse(cacheDir))
+    for (const name of await ownContainers(engine)) {
+      if (!(await hasDeadKeeper(engine, name))) continue
+      if (remove) await removeContainer(engine, name)
+      left.push(name)
+    }
+  return left
+}
+
+/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. */
+function enginesInUse(cacheDir: string): Engine[] {
+  const podman = existsSync(`${cacheDir}/podman.json`) ? findEngine('podman') : undefined
+  const docker = isHostRoot() ? findEngine('docker') : undefined
+  return [podman, docker].flatMap(engine => engine ?? [])
+}
+
+async function ownContainers(engine: Engine): Promise<string[]> {
+  const argv = ['ps', '--all', '--filter', 'label=pen=1', '--format', '{{.Names}}']
+  const { code, stdout } = await tryEngine(engine, argv, { timeoutMs: ANSWER_MS })
+  return code === 0 ? stdout.split('\n').filter(name => /^pen-[a-z0-9-]+$/.test(name)) : []
+}
+
+/** Known by pen's own label: a container without it is somebody else's. */
+async function hasDeadKeeper(engine: Engine, name: string): Promise<boolean> {
+  const format = `{{index .Config.Labels "${KEEPER_LABEL}"}}`
+  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
+  const [, pid, startTime] = /^(\d+):(\d+)$/.exec(stdout.trim()) ?? []
+  return pid !== undefined && startTime !== undefined && !isAlive({ pid: Number(pid), startTime })
+}

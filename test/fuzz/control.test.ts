@@ -1,0 +1,65 @@
+import { PenError } from '../../src/base/error.ts'
+import {
+  AnswerReader,
+  encodeAnswer,
+  encodeRequest,
+  RequestReader,
+} from '../../src/sandbox/control-messages.ts'
+import { fuzz } from './fuzz.ts'
+
+const REQUESTS = [
+  encodeRequest({ want: 'ping' }),
+  encodeRequest({ want: 'stop' }),
+  encodeRequest({ want: 'exec', timeoutMs: null }),
+  encodeRequest({ want: 'exec', timeoutMs: 2000 }),
+]
+const ANSWERS = [
+  encodeAnswer({ ok: true, value: { timeoutMs: null } }),
+  encodeAnswer({ ok: false, error: { code: 'STATE', what: 'w', at: null, hint: 'h' } }),
+]
+const WORDS = [
+  '{"want":',
+  '"timeoutMs":',
+  '"exec"',
+  '"ok":true',
+  '"error":',
+  '1e400',
+  '-1',
+  '\0\0\0\x09',
+  ' ',
+]
+
+/** The first frame says how long it is; whatever follows is handed on untouched. */
+const ends = (input: Uint8Array): number => 9 + new DataView(input.buffer, input.byteOffset).getUint32(0)
+
+function only(run: () => { readonly rest: Uint8Array } | undefined, input: Uint8Array): void {
+  try {
+    const found = run()
+    if (found !== undefined && found.rest.length !== input.length - ends(input))
+      throw new Error('bytes were lost or made up')
+  } catch (error) {
+    if (!(error instanceof PenError && error.code === 'WIRE')) throw error
+  }
+}
+
+fuzz('a request is read whole or refused, in pieces as at once', {
+  seeds: REQUESTS,
+  dictionary: WORDS,
+  run: input => {
+    only(() => new RequestReader().push(input), input)
+    const reader = new RequestReader()
+    only(() => {
+      for (let at = 0; at < input.length; at += 7) {
+        const found = reader.push(input.subarray(at, at + 7))
+        if (found !== undefined) return { rest: input.subarray(ends(input)) }
+      }
+      return undefined
+    }, input)
+  },
+})
+
+fuzz('an answer is read whole or refused', {
+  seeds: ANSWERS,
+  dictionary: WORDS,
+  run: input => only(() => new AnswerReader().push(input), input),
+})
