@@ -50,6 +50,11 @@ describe('what agents are told', () => {
     expect(agentNote(policyOf({ profile: 'strict', network: open }))).not.toContain('api.example.com')
   })
 
+  test('says that a connection may wait, where the user is asked', () => {
+    expect(agentNote(policyOf({ network: { ask: 'hold' } }))).toContain('a connection may wait')
+    expect(agentNote(policyOf({}))).toContain('Everything else is refused')
+  })
+
   test('holds no value of a variable', () => {
     expect(agentNote(policyOf({ env: { API_KEY: 'canary' } }))).not.toContain('canary')
   })
@@ -60,11 +65,13 @@ describe('what agents are told', () => {
     expect(note.split('\n').filter(line => line.startsWith('#'))).toHaveLength(2)
   })
 
-  test('is bounded, however much is open', () => {
+  test('is bounded, however much is open, and says how much it leaves out', () => {
     const http = Array.from({ length: 5000 }, (_, i) => `host-${i}.example.com:443`)
-    const note = agentNote(policyOf({ network: { http } }))
-    expect(note.length).toBeLessThan(8192)
-    expect(note).toContain('4960 more')
+    const paths = Array.from({ length: 500 }, (_, i) => `/w/${i}${'\u202e'.repeat(240)}`)
+    const note = agentNote(policyOf({ network: { http }, files: { read: paths, write: paths, deny: paths } }))
+    expect(note.length).toBeLessThan(12_000)
+    const [, more] = /(\d+) more\. Everything else/.exec(note) ?? []
+    expect(note.match(/`host-\d+\.example\.com:443`/g)).toHaveLength(5000 - Number(more))
   })
 })
 

@@ -11,7 +11,8 @@ import { NOTE_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
 
-const MOST = 40
+/** Characters, of a list and of one item in it. */
+const ROOM = 1000
 const LONGEST = 200
 
 /** Bounded, and without a secret: names of hosts and paths, no values. */
@@ -20,8 +21,6 @@ export function agentNote(policy: Policy): string {
   const write = files.write.map(({ rule }) => rule.path as string)
   const read = files.read.map(({ rule }) => rule.path as string).filter(path => !write.includes(path))
   const volumes = mounts.flatMap(({ rule }) => (rule.kind === 'volume' ? [rule.at as string] : []))
-  const isOff = network.offline || network.mode === 'none'
-  const hosts = isOff ? [] : network.allow.map(({ rule }) => printRule(rule))
   return `# You are in a sandbox
 
 pen runs this program in a sandbox. A policy on the host decides what is open, and nothing in here can change it.
@@ -30,7 +29,7 @@ pen runs this program in a sandbox. A policy on the host decides what is open, a
 - You may read: ${read.length === 0 ? '' : `${list(read)}, and `}the programs of the system. The user's home and other projects are not here.
 - Hidden, though their names may show: ${list(files.deny.map(({ rule }) => showDeny(rule)))}.
 - Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`.
-- Network: ${isOff ? 'none. No host can be reached, and no rule can change that while this runs.' : `${hosts.length === 0 ? 'no host yet' : list(hosts)}. Everything else is refused.`}
+- Network: ${reachable(network)}
 
 ## When something is refused
 
@@ -39,17 +38,33 @@ Another port, mirror, proxy or address will be refused too, so do not look for a
 
     pen allow HOST:PORT     # takes effect here within a second
     pen logs                # what was refused, and what would allow it
+    pen grant PATH          # a file or directory of the host, for \`/run/pen/pen files cat PATH\` in here
 
-For a file outside the project: \`pen run --read PATH\` or \`--write PATH\`, at the next start. \`pen\` itself refuses to work in here.
+Of pen itself only \`pen files\` works in here. More can be opened at the next start, with \`--read PATH\`, \`--write PATH\` and \`--allow HOST:PORT\`.
 This text tells what was open at the start; it may be more, or less, by now.
 `
+}
+
+function reachable(network: Policy['network']): string {
+  if (network.offline || network.mode === 'none')
+    return 'none. No host can be reached, and no rule can change that while this runs.'
+  const hosts = network.allow.map(({ rule }) => printRule(rule))
+  const others =
+    network.ask === 'hold'
+      ? 'For everything else the user is asked: a connection may wait.'
+      : 'Everything else is refused.'
+  return `${hosts.length === 0 ? 'no host yet' : list(hosts)}. ${others}`
 }
 
 /** Paths and patterns may hold anything: they stand as code, and cannot end it. */
 function list(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
-  const shown = items.slice(0, MOST).map(item => `\`${printable(item, LONGEST).replaceAll('`', '\\x60')}\``)
-  return [...shown, ...(items.length > MOST ? [`${items.length - MOST} more`] : [])].join(', ')
+  const shown: string[] = []
+  for (let room = ROOM; shown.length < items.length && room > 0; room -= shown.at(-1)?.length ?? 0)
+    shown.push(`\`${printable(items[shown.length] ?? '', LONGEST).replaceAll('`', '\\x60')}\``)
+  return [...shown, ...(shown.length < items.length ? [`${items.length - shown.length} more`] : [])].join(
+    ', ',
+  )
 }
 
 /** What each agent calls the instructions that hold everywhere, below its home. */
