@@ -16,6 +16,7 @@ const ORDER: ContainerOrder = {
   scratch: [{ at: '/tmp', size: 4096, mode: 0o1777 }],
   binds: [{ from: '/p', at: '/p', mode: 'rw' }],
   env: { AGENT_IN_SANDBOX: '1' },
+  idFile: '/state/id',
   pidFile: '/state/pid',
   selinux: false,
   argv: ['/run/pen/pen', '__agent'],
@@ -27,7 +28,14 @@ describe('the arguments of an engine', () => {
   test('podman, whole', () => {
     expect(words()).toEqual([
       ...['run', '--detach', '--rm', '--init', '--pull=never', '--name=pen-project-0123456789abcdef'],
-      ...['--label=pen=1', '--label=pen.run=r1', '--hostname=pen', '--read-only', '--cap-drop=ALL'],
+      ...[
+        '--cidfile=/state/id',
+        '--label=pen=1',
+        '--label=pen.run=r1',
+        '--hostname=pen',
+        '--read-only',
+        '--cap-drop=ALL',
+      ],
       ...['--cap-add=CHOWN', '--cap-add=KILL', '--cap-add=SETGID', '--cap-add=SETUID', '--cap-add=SETPCAP'],
       ...['--security-opt=no-new-privileges', '--network=none', '--ipc=none', '--cgroupns=private'],
       ...['--memory=1024', '--memory-swap=1024', '--pids-limit=10', '--cpus=1.5'],

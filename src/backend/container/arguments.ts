@@ -32,7 +32,9 @@ export interface ContainerOrder {
   readonly scratch: readonly Scratch[]
   readonly binds: readonly Bind[]
   readonly env: Readonly<Record<string, string>>
-  /** Where the engine writes the number of the first process, if it can. */
+  /** Where the engine writes which container it made, also when that did not start. */
+  readonly idFile: string
+  /** Where podman writes the number of the first process. */
   readonly pidFile: string
   /** Labels of the host's files are not those of containers. */
   readonly selinux: boolean
@@ -53,6 +55,7 @@ export function runArguments(order: ContainerOrder): string[] {
     '--init',
     '--pull=never',
     `--name=${order.name}`,
+    `--cidfile=${order.idFile}`,
     ...pairs('--label', order.labels),
     `--hostname=${order.hostname}`,
     // The engine's own default profile of system calls stays; the agent puts pen's filter on top.

@@ -1,6 +1,7 @@
 /** One container of an engine: found by the number of its first process, and gone when that and the engine's record of it are. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import type { Captured } from '../../base/spawn.ts'
 import { isAlive, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
@@ -20,14 +21,15 @@ const AGENT_MS = 30_000
 const LOOK_MS = 50
 
 export class Container {
-  readonly name: string
   readonly init: number
   readonly #engine: Engine
+  /** The engine's own, which nobody else's container can have. */
+  readonly #id: string
   readonly #startTime: string | undefined
 
-  private constructor(engine: Engine, name: string, init: number) {
+  private constructor(engine: Engine, id: string, init: number) {
     this.#engine = engine
-    this.name = name
+    this.#id = id
     this.init = init
     this.#startTime = startTimeOf(init)
   }
@@ -40,11 +42,11 @@ export class Container {
     /** Another name, for when the first is in use. */
     spare: string,
   ): Promise<Container> {
-    const name = await runOnce(engine, order, runtimes, spare)
+    const id = await runOnce(engine, order, runtimes, spare)
     try {
-      return new Container(engine, name, await firstProcess(engine, name, order.pidFile))
+      return new Container(engine, id, await firstProcess(engine, id, order.pidFile))
     } catch (error) {
-      await removeContainer(engine, name)
+      await removeContainer(engine, id)
       throw error
     }
   }
@@ -90,10 +92,11 @@ export class Container {
       this.kill()
       await Bun.sleep(wait)
     }
-    await removeContainer(this.#engine, this.name)
+    await removeContainer(this.#engine, this.#id)
   }
 }
 
+/** The id of what runs then. */
 async function runOnce(
   engine: Engine,
   order: Omit<ContainerOrder, 'runtime'>,
@@ -102,40 +105,53 @@ async function runOnce(
 ): Promise<string> {
   let { name } = order
   for (const runtime of runtimes.candidates) {
-    const attempt = () =>
-      tryEngine(engine, runArguments({ ...order, name, runtime }), { env: clientEnv(engine) })
-    let answer = await attempt()
-    if (answer.code !== 0 && /already in use/.test(reasonOf(answer))) {
+    let answer = await attempt(engine, { ...order, name, runtime })
+    if (answer.id === undefined && /already in use/.test(reasonOf(answer.said))) {
       // Of a pen that was killed, or of one that runs a command beside this one.
-      if ((await keeperOf(engine, name)) === 'gone') await removeContainer(engine, name)
-      else name = spare
-      answer = await attempt()
+      const left = await leftBehind(engine, name)
+      if (left === undefined) name = spare
+      else await removeContainer(engine, left)
+      answer = await attempt(engine, { ...order, name, runtime })
     }
-    if (answer.code === 0) {
+    if (answer.id !== undefined && answer.said.code === 0) {
       runtimes.worked(runtime)
-      return name
+      return answer.id
     }
-    // What was made before it failed; --rm takes it away only where it ran.
-    await removeContainer(engine, name)
-    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer)) throw engineError(engine, answer)
+    // It was made, and did not start. By its id: the name may be somebody else's.
+    if (answer.id !== undefined) await removeContainer(engine, answer.id)
+    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.said))
+      throw engineError(engine, answer.said)
   }
   throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
 }
 
-/** Only what pen itself left is ever removed: a container without its label is somebody else's. */
-async function keeperOf(engine: Engine, name: string): Promise<'gone' | 'other'> {
-  const format = `{{index .Config.Labels "${KEEPER_LABEL}"}}`
-  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
-  const [, pid, startTime] = /^(\d+):(\d+)$/.exec(stdout.trim()) ?? []
-  if (pid === undefined || startTime === undefined) return 'other'
-  return isAlive({ pid: Number(pid), startTime }) ? 'other' : 'gone'
+async function attempt(
+  engine: Engine,
+  order: ContainerOrder,
+): Promise<{ readonly said: Captured; readonly id: string | undefined }> {
+  // Both refuse to write over one of an earlier attempt.
+  rmSync(order.idFile, { force: true })
+  const said = await tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
+  const text = existsSync(order.idFile) ? readFileSync(order.idFile, 'utf8').trim() : ''
+  return { said, id: ID.test(text) ? text : undefined }
 }
 
-async function firstProcess(engine: Engine, name: string, pidFile: string): Promise<number> {
+const ID = /^[0-9a-f]{64}$/
+
+/** Only what pen itself left is ever removed: a container without its label is somebody else's. */
+async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
+  const format = `{{.Id}} {{index .Config.Labels "${KEEPER_LABEL}"}}`
+  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
+  const [, id, pid, startTime] = /^([0-9a-f]{64}) (\d+):(\d+)$/.exec(stdout.trim()) ?? []
+  if (pid === undefined || startTime === undefined) return undefined
+  return isAlive({ pid: Number(pid), startTime }) ? undefined : id
+}
+
+async function firstProcess(engine: Engine, id: string, pidFile: string): Promise<number> {
   const text =
     engine.name === 'podman'
       ? readFileSync(pidFile, 'utf8')
-      : await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', name])
+      : await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id])
   const pid = Number(text.trim())
   if (Number.isInteger(pid) && pid > 1) return pid
   throw new PenError('BACKEND', {
@@ -145,9 +161,9 @@ async function firstProcess(engine: Engine, name: string, pidFile: string): Prom
 }
 
 /** Done when the engine does not know it any more, whoever removed it. */
-export async function removeContainer(engine: Engine, name: string): Promise<void> {
+export async function removeContainer(engine: Engine, id: string): Promise<void> {
   const argv =
-    engine.name === 'podman' ? ['rm', '--force', '--time=0', '--ignore', name] : ['rm', '--force', name]
+    engine.name === 'podman' ? ['rm', '--force', '--time=0', '--ignore', id] : ['rm', '--force', id]
   const deadline = performance.now() + REMOVAL_MS
   for (let wait = 20; ; wait = Math.min(200, wait * 2)) {
     const answer = await tryEngine(engine, argv)

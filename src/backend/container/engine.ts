@@ -117,11 +117,12 @@ export function engineError(engine: Engine, answer: Captured, code: ErrorCode = 
   })
 }
 
-/** Engines put the reason into the last line, after warnings. */
+/** Engines put the reason into the last line, after warnings; Docker's client has one more, on how to call it. */
 export function reasonOf({ stderr, ended, code }: Captured): string {
   if (ended === 'timeout') return 'it did not answer in time'
-  const last = stderr.trim().split('\n').at(-1)?.trim() ?? ''
-  return last.replace(/^(Error|docker|Error response from daemon): /, '') || `it ended with ${code}`
+  const lines = stderr.split('\n').filter(line => line.trim() !== '' && !/^(See|Run) ['"]docker/.test(line))
+  const last = lines.at(-1)?.trim() ?? ''
+  return last.replace(/^((Error|docker|Error response from daemon): )+/, '') || `it ended with ${code}`
 }
 
 const CURES: readonly (readonly [RegExp, string])[] = [

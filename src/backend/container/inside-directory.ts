@@ -12,6 +12,7 @@ export interface InsideDirectory {
   /** What the container sees at `INSIDE`. */
   readonly shown: string
   readonly binds: readonly Bind[]
+  readonly idFile: string
   readonly pidFile: string
   /** On the host. */
   readonly socket: string
@@ -55,6 +56,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   return {
     shown: inside,
     binds: [{ from: inside, at: INSIDE, mode: 'ro' }, ...program, ...shown],
+    idFile: `${dir}/id`,
     pidFile: `${dir}/pid`,
     socket: hostPath(AGENT_SOCKET),
     remove: () => rmSync(dir, { recursive: true, force: true }),

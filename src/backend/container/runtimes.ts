@@ -7,6 +7,7 @@ import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { Captured } from '../../base/spawn.ts'
+import { reasonOf } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 
 const OTHERS = ['crun', 'runc'] as const
@@ -44,8 +45,8 @@ export function chooseRuntime(
 }
 
 /** The runtime refused, not the engine: another may do better. */
-export const blamesRuntime = ({ stderr }: Captured): boolean =>
-  /OCI runtime|\b(crun|runc|runsc)\b/.test(stderr.trim().split('\n').at(-1) ?? '')
+export const blamesRuntime = (answer: Captured): boolean =>
+  /OCI runtime|\b(crun|runc|runsc)\b/.test(reasonOf(answer))
 
 function recall(file: string): string | undefined {
   try {

@@ -70,6 +70,7 @@ export async function startContainer(
       scratch: mounts.scratch,
       binds: [...mounts.binds, ...inside.binds],
       env: { AGENT_IN_SANDBOX: '1', LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '' },
+      idFile: inside.idFile,
       pidFile: inside.pidFile,
       selinux: existsSync('/sys/fs/selinux/enforce'),
       argv: [...program.words, AGENT_MODE, `unix:${AGENT_SOCKET}`],
