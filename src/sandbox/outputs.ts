@@ -65,9 +65,8 @@ function endOf(fd: number): End {
   return {
     filter,
     write: bytes => {
-      sink.write(bytes)
-      const flushed = sink.flush()
-      return flushed instanceof Promise ? flushed.then(() => undefined) : undefined
+      const work = [sink.write(bytes), sink.flush()]
+      return work.some(part => part instanceof Promise) ? Promise.all(work).then(() => undefined) : undefined
     },
   }
 }

@@ -89,6 +89,16 @@ kept('P15 only what was given crosses: variables by name, input and three descri
   expect(await here.pen('exec', '--env', 'NOT_SET_ANYWHERE', '--', 'true')).toMatchObject({ code: 2 })
 })
 
+kept('P14 a pipeline whose reader has gone ends the command, as it ends others', async here => {
+  await here.pen(...START)
+  const script = '"$0" exec -- yes | head -1; echo $PIPESTATUS'
+  const [program = '', ...rest] = [...here.box.launcher.who.become, '/bin/bash', '-c', script, PEN]
+  const options = { cwd: here.box.project, env: here.box.env(), stdio: ['ignore', 'pipe', 'pipe'] as const }
+  const ran = Bun.spawnSync([program, ...rest], { ...options, timeout: 10_000 } as object)
+  expect(`${ran.stdout}${ran.stderr}`).toBe('y\n141\n')
+  await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
+})
+
 kept('P14 signals that pen exec gets are the command’s', async here => {
   await here.pen(...START)
   const script = 'trap "echo term; exit 9" TERM; trap "echo usr1" USR1; echo up; while :; do sleep 0.05; done'

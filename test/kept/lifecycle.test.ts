@@ -146,3 +146,34 @@ kept('P16 the family of start does not work inside a sandbox', async here => {
     expect(refused.stderr).toContain('INSIDE_SANDBOX')
   }
 })
+
+kept('P14 a restart keeps the flags of the start, and takes others when they are given', async here => {
+  await here.pen(...START, '--env', 'FLAG=first')
+  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+  await here.pen('restart')
+  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+  const joined = await here.pen('start', '--detach', '--env', 'FLAG=second')
+  expect(joined.stderr).toContain('pen restart takes them')
+  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+  await here.pen('restart', '--env', 'FLAG=second')
+  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'second\n' })
+})
+
+kept(
+  'P6 a sandbox that stays has the gateway, which refuses, counts, and hears of changes at once',
+  async here => {
+    const config = '{ "version": 1, "profile": "coding", "backend": "process" }'
+    here.configure(config)
+    await here.pen('start', '--detach')
+    expect(JSON.parse((await here.pen('status', '--json')).stdout)).toMatchObject({ gateway: 'answers' })
+    const ask = () => here.sh('curl -sS -m 5 http://refused.example.com/ 2>&1')
+    expect((await ask()).stdout).toContain('pen allow')
+    const [stats] = JSON.parse((await here.pen('stats', '--json')).stdout).sandboxes
+    expect(stats.network).toMatchObject({ denied: 1, allowed: 0 })
+    expect(here.audit()).toContainEqual(
+      expect.objectContaining({ kind: 'connection-denied', name: 'refused.example.com' }),
+    )
+    expect(await here.pen('allow', 'refused.example.com:80')).toMatchObject({ code: 0 })
+    await until(() => here.audit().some(({ kind }) => kind === 'policy-changed'))
+  },
+)

@@ -73,3 +73,35 @@ kept('P15 stats are shown anew in place until q, and the terminal is as before',
   await screen.ended()
   expect(screen.seen).toContain('\x1b[?25h')
 })
+
+kept('P15 pen start opens a shell on a terminal; leaving it leaves the sandbox running', async here => {
+  using screen = screenOf(here.box, 'PEN start; echo "code $?"; PEN start; echo "code $?"')
+  for (const code of [7, 8]) {
+    await screen.shows('$ ')
+    screen.type(`test -t 0 && exit ${code}\r`)
+    await screen.shows(`code ${code}`)
+  }
+  await screen.ended()
+  expect(await here.pen('status')).toMatchObject({ code: 0 })
+})
+
+kept('P4 Ctrl-C while a sandbox starts leaves none, or the whole of it', async here => {
+  const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
+  await Bun.sleep(40)
+  screen.type('\x03')
+  await screen.ended(10_000)
+  const status = await here.pen('status')
+  expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
+  expect([0, 1]).toContain(status.code ?? -1)
+})
+
+kept('P15 -i passes the terminal’s input to a command without one; by itself it has none', async here => {
+  await here.pen(...START)
+  using screen = screenOf(here.box, 'PEN exec -- wc -c | cat; PEN exec -i -- cat | cat; echo "code $?"')
+  await screen.shows(/(^|\n)0\r\n/)
+  screen.type('typed\r')
+  await screen.shows('typed\r\ntyped\r\n')
+  screen.type('\x04')
+  await screen.shows('code 0')
+  await screen.ended()
+})
