@@ -31,8 +31,8 @@ describe('a program that takes too long', () => {
     const script =
       '( ( sleep 300 & echo $! > forked ) & ) ; setsid sh -c "trap \\"\\" TERM; echo \\$\\$ > own; sleep 300" & while [ ! -s forked ] || [ ! -s own ]; do :; done; echo partial; trap "" TERM; sleep 300'
     const began = performance.now()
-    const done = await sh(box, script, { timeout: 1000 })
-    expect(performance.now() - began).toBeLessThan(4000)
+    const done = await sh(box, script, { timeout: 3000 })
+    expect(performance.now() - began).toBeLessThan(7000)
     expect(done).toMatchObject({ exitCode: 124, timedOut: true, survivors: 0 })
     expect(text(done.stdout)).toBe('partial\n')
     expect([await gone(at('forked')), await gone(at('own'))]).toEqual([true, true])
@@ -40,11 +40,11 @@ describe('a program that takes too long', () => {
   })
 
   test('has the policy’s time when it asks for none, and the policy’s ceiling when it asks for more', async () => {
-    using box = await gateBox({ ...SHELL, exec: { timeout: '300ms', ceiling: '600ms' } })
+    using box = await gateBox({ ...SHELL, exec: { timeout: '2s', ceiling: '3s' } })
     expect((await sh(box, 'sleep 20')).timedOut).toBe(true)
     const began = performance.now()
     expect((await sh(box, 'sleep 20', { timeout: 60_000 })).timedOut).toBe(true)
-    expect(performance.now() - began).toBeLessThan(4000)
+    expect(performance.now() - began).toBeLessThan(7000)
     expect(await sh(box, 'exit 3')).toMatchObject({ exitCode: 3, timedOut: false })
   })
 

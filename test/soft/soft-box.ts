@@ -146,7 +146,7 @@ export function forEverybody(title: string, body: (box: SoftBox) => Promise<void
     )
 }
 
-export async function until(done: () => boolean, ms = 5000): Promise<boolean> {
+export async function until(done: () => boolean, ms = 15_000): Promise<boolean> {
   for (const late = performance.now() + ms; performance.now() < late; await Bun.sleep(5))
     if (done()) return true
   return done()
