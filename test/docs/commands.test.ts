@@ -62,11 +62,11 @@ interface Ended {
   readonly output: string
 }
 
-type Env = Readonly<Record<string, string>>
+type Env = Readonly<Record<string, string>> & { readonly HOME: string }
 
 function run(world: World, command: Command, env: Env): Promise<Ended> {
   const user = KINDS[1]?.user ?? ''
-  const words = [...world.on('host', user), 'env', '-C', `${env['HOME']}/project`, 'bash', '-c', command.text]
+  const words = [...world.on('host', user), 'env', '-C', `${env.HOME}/project`, 'bash', '-c', command.text]
   const child = spawn(words[0] ?? '', words.slice(1), {
     env: {
       PATH: `${world.dir}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
@@ -131,10 +131,7 @@ async function check(world: World, command: Command, env: Env): Promise<void> {
     throw new Error(
       `line ${command.line}: ${command.text}\nended with ${code}, not ${command.exit}:\n${output}`,
     )
-  if (
-    command.prints !== undefined &&
-    !patternOf(command.prints).test(output.replaceAll(env['HOME'] ?? '', HOME))
-  )
+  if (command.prints !== undefined && !patternOf(command.prints).test(output.replaceAll(env.HOME, HOME)))
     throw new Error(`line ${command.line}: ${command.text}\nprinted:\n${output}`)
 }
 

@@ -37,6 +37,14 @@ describe('the commands of a page', () => {
     expect(json?.commands).toEqual([])
   })
 
+  test('may go on in the next line', () => {
+    const [block] = blocksOf('```sh\npen run --offline \\\n  -- true\npen logs\n```')
+    expect(block?.commands.map(({ line, text }) => [line, text])).toEqual([
+      [2, 'pen run --offline -- true'],
+      [4, 'pen logs'],
+    ])
+  })
+
   test('say how they are run, or why they are not', () => {
     expect([sh?.notRun, edit?.notRun, engine?.notRun]).toEqual([undefined, 'it opens an editor', undefined])
     expect([...(sh?.ways ?? []), ...(engine?.ways ?? [])]).toEqual([

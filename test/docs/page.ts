@@ -68,7 +68,13 @@ function known(word: string): Way {
 function commandsOf(language: string, text: readonly string[], first: number): Command[] {
   if (language === 'console') return transcript(text, first)
   if (language !== 'sh') return []
-  return text.flatMap((line, i) => (/^\s*(#|$)/.test(line) ? [] : [command(line, first + i, undefined)]))
+  return text.flatMap((line, i) => {
+    // A line that the one before goes on with is a part of it.
+    if (/^\s*(#|$)/.test(line) || text[i - 1]?.endsWith('\\') === true) return []
+    const end = text.findIndex((part, at) => at >= i && !part.endsWith('\\'))
+    const whole = text.slice(i, end < 0 ? undefined : end + 1)
+    return [command(whole.map(part => part.replace(/\\$/, '').trim()).join(' '), first + i, undefined)]
+  })
 }
 
 function transcript(text: readonly string[], first: number): Command[] {
