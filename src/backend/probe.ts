@@ -2,6 +2,7 @@
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
+import { isUsersOwn } from '../policy/source.ts'
 import type { Backend } from './backend.ts'
 import { processBackend } from './process/process.ts'
 
@@ -54,7 +55,17 @@ export async function chooseBackend(policy: Policy, purpose: Purpose, cacheDir?:
       what: `backend "${policy.backend}" does not give isolation "${policy.isolation}"`,
       hint: 'name one of the two, not both',
     })
+  if (names.includes('soft')) requireOwnChoice(policy)
   return await firstThatWorks(await Promise.all(loads.map(load => load(policy))), cacheDir)
+}
+
+/** A project that may add to the policy may still not take the walls away. */
+function requireOwnChoice({ backend, sources }: Policy): void {
+  if (isUsersOwn(sources.get(backend === 'any' ? 'isolation' : 'backend'))) return
+  throw new PenError('BACKEND', {
+    what: 'a sandbox that no kernel confines is chosen by you alone, and this choice is the project’s',
+    hint: 'add --isolation soft to the command, if you mean it',
+  })
 }
 
 const notAvailable = (policy: Policy): PenError =>

@@ -3,7 +3,7 @@
  * Elsewhere an absent `tools.allow` means the programs that the mounts show. Here nothing is shown, so it means none.
  */
 import type { Policy } from './policy.ts'
-import { type Source, showSource } from './source.ts'
+import { isUsersOwn, type Source, showSource } from './source.ts'
 
 export interface Tool {
   /** By which it stands among the system's programs; undefined for a file from anywhere else. */
@@ -48,12 +48,6 @@ export function decideTool(
 
 const SHELL = 'pen config set tools.shell true, if you mean it'
 const LIST = 'pen config set tools.allow NAME …, with the names of all that may run'
-
-/** Neither built in nor the project's: layers are named in `profile.ts` and by whoever reads the documents. */
-const isUsersOwn = (source: Source | undefined): boolean =>
-  source !== undefined &&
-  !source.layer.startsWith('profile ') &&
-  !['default', 'agent-permissions.json'].includes(source.layer)
 
 const from = (source: Source | undefined): string => (source === undefined ? 'default' : showSource(source))
 

@@ -205,3 +205,13 @@ forEverybody(
     await within(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
   },
 )
+
+forEverybody('a project cannot choose it, not even one that may add to the policy', async box => {
+  box.file('agent-permissions.json', JSON.stringify({ version: 1, isolation: 'soft', acceptGaps: GAPS }))
+  const added = await box.pen('run', '--allow-user-expansion', '--', 'touch', 'ran')
+  expect([added.code, box.has('ran')]).toEqual([125, false])
+  expect(added.stderr).toContain('chosen by you alone')
+  const { stdout } = await box.pen('plan', '--json', '--', 'true')
+  expect(JSON.parse(stdout).plan.isolation).not.toBe('soft')
+  expect((await box.run('touch', 'ran')).code).toBe(0)
+})
