@@ -40,6 +40,9 @@ export async function memoryOf(
   }
 }
 
+/** A process and all that it started, by number. */
+export const withDescendants = (root: number): number[] => family(root).map(({ pid }) => pid)
+
 const isCommand = ({ command }: Process): boolean => command === `sleep ${SECONDS}`
 
 function family(root: number): Process[] {
@@ -63,7 +66,7 @@ function processAt(name: string): Process[] {
   }
 }
 
-function pssOf(pid: number): number {
+export function pssOf(pid: number): number {
   try {
     const kilobytes = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'))?.[1]
     return Number(kilobytes ?? 0) * 1024
