@@ -49,7 +49,7 @@ export async function ask(
     return await promise
   } catch (error) {
     socket.destroy()
-    throw error
+    throw error instanceof PenError && error.code === 'WIRE' ? otherVersion(stateDir, error) : error
   } finally {
     clearTimeout(late)
   }
@@ -111,6 +111,14 @@ async function connect(stateDir: string): Promise<ControlSocket | undefined> {
 
 /** A socket that nobody listens at is what a killed keeper leaves; one that resets is just ending. */
 const NOBODY = ['ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']
+
+const otherVersion = (stateDir: string, cause: PenError): PenError =>
+  new PenError('WIRE', {
+    what: 'the keeper of this sandbox is of another version of pen',
+    at: `${stateDir}/control`,
+    hint: 'pen restart starts it anew with this one',
+    cause,
+  })
 
 const silent = (stateDir: string): PenError =>
   new PenError('STATE', {

@@ -313,7 +313,7 @@ describe('a command over the control socket', () => {
       { argv: ['/bin/true'], cwd: '/', env: [], terminal: undefined },
       () => undefined,
     )
-    expect(await execution.ended).toEqual({ kind: 'lost' })
+    expect(await execution.ended).toMatchObject({ kind: 'not-started', errno: 'EIO' })
     expect(here.begun).toHaveLength(0)
   })
 })

@@ -139,7 +139,9 @@ export class ControlServer {
     if (this.#clients.size > MOST_CLIENTS) this.#turnAway(client)
   }
 
-  #turnAway({ socket }: Client): void {
+  #turnAway(client: Client): void {
+    const { socket } = client
+    client.take = () => undefined
     const hint = 'wait until some have ended, or end them'
     const error = new PenError('LIMIT', {
       what: `${MOST_CLIENTS} commands run in this sandbox already`,

@@ -66,10 +66,11 @@ export class ExecRelay {
 
   #take(order: Order): void {
     if (!('channel' in order) || order.channel !== CHANNEL) throw wireError('an order for another')
+    // What crosses the end of a command on its way finds nothing to act on.
+    if (this.#isOver) return
     if (order.kind === 'exec') this.#begin(order.order)
     else if (this.#execution === undefined) throw wireError('an order before its command')
-    // What crosses the end of a command on its way finds nothing to act on.
-    else if (!this.#isOver) this.#pass(order, this.#execution)
+    else this.#pass(order, this.#execution)
   }
 
   #pass(order: Order, execution: Execution): void {
@@ -100,15 +101,15 @@ export class ExecRelay {
 
   #begin(order: ExecOrder): void {
     if (this.#execution !== undefined) throw wireError('a second command')
-    const { exec, audit, number, timeoutMs } = this.#options
-    // Record, then act. One that cannot be recorded is not begun, and the client sees its connection end.
-    audit.record({
-      kind: 'exec-start',
-      execution: number,
-      command: shortened(order.argv),
-      cwd: order.cwd,
-      terminal: order.terminal !== undefined,
-    })
+    const { exec, timeoutMs, done } = this.#options
+    // Record, then act: one that cannot be recorded is not begun.
+    const unrecorded = this.#recordStart(order)
+    if (unrecorded !== undefined) {
+      this.#isOver = true
+      this.#report({ kind: 'failed', channel: CHANNEL, errno: 'EIO', reason: unrecorded })
+      done()
+      return
+    }
     const execution = exec(order, (stream, bytes) =>
       this.#outputs[stream].put(bytes, report => this.#report(report)),
     )
@@ -118,6 +119,22 @@ export class ExecRelay {
       ending => this.#end(ending),
       () => this.#end({ kind: 'lost' }),
     )
+  }
+
+  /** Why not, or undefined. */
+  #recordStart(order: ExecOrder): string | undefined {
+    try {
+      this.#options.audit.record({
+        kind: 'exec-start',
+        execution: this.#options.number,
+        command: shortened(order.argv),
+        cwd: order.cwd,
+        terminal: order.terminal !== undefined,
+      })
+      return undefined
+    } catch (error) {
+      return `nothing runs without an audit: ${error instanceof Error ? error.message : 'it cannot be written'}`
+    }
   }
 
   /** One after the other: the next piece waits until there is room for it, and the client until it has been told so. */
