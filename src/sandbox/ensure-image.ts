@@ -1,5 +1,6 @@
 /** The image of a sandbox that is about to start. pen's own is built where it is missing; a project's only by `pen build`. */
 import type { Engine } from '../backend/container/engine.ts'
+import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import { imageFor, recipeFor, type SandboxImage } from '../image/image-for.ts'
 import { findImage, localName } from '../image/inspect.ts'
@@ -13,9 +14,16 @@ export async function ensureImage(
 ): Promise<SandboxImage> {
   const { recipe } = recipeFor(policy, project)
   if (recipe.from === 'pen' && (await findImage(engine, localName(engine, recipe.name))) === undefined) {
-    const { buildImage } = await import('./build-image.ts')
+    const { buildImage, BuildStopped } = await import('./build-image.ts')
     tell('building the image of sandboxes, once')
-    await buildImage(recipe, { policy, project, engine, pull: false, cache: true, show: tell, tell })
+    const options = { policy, project, engine, pull: false, cache: true, show: tell, tell }
+    await buildImage(recipe, options).catch((error: unknown) => {
+      if (!(error instanceof BuildStopped)) throw error
+      throw new PenError('BACKEND', {
+        what: 'the build of the image was stopped',
+        hint: 'build it: pen build',
+      })
+    })
   }
   return await imageFor(policy, project, engine)
 }

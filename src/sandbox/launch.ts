@@ -102,8 +102,8 @@ async function imageOf(
   tell: LaunchOptions['tell'],
 ): Promise<SandboxImage | undefined> {
   if (backend.engine === undefined) return undefined
-  const { imageFor } = await import('../image/image-for.ts')
-  const image = await imageFor(policy, project, backend.engine())
+  const { ensureImage } = await import('./ensure-image.ts')
+  const image = await ensureImage(policy, project, backend.engine(), tell)
   for (const note of image.notes) tell(printable(note, 1024))
   return image
 }

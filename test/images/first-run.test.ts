@@ -1,0 +1,44 @@
+/** What a sandbox starts from: pen's own image is made when it is first needed, a project's never without a person. */
+import { expect } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { everyEngine } from '../engines/every-engine.ts'
+import { Workshop } from './workshop.ts'
+
+const onEachEngine = everyEngine()
+
+const run = (shop: Workshop, ...command: string[]) =>
+  shop.pen('run', '--backend', shop.engine.backend, '--offline', '--', ...command)
+
+onEachEngine('the default image is built by the first run that needs it, and by no other', async engine => {
+  using shop = new Workshop(engine)
+  // Means nothing without NODE, and makes it an image that was never built.
+  shop.configure({ image: { args: { NODE_SHA256: randomBytes(32).toString('hex') } } })
+  const first = run(shop, 'cat', '/etc/debian_version')
+  expect([first.code, first.out]).toEqual([0, expect.stringMatching(/^12/)])
+  expect(first.err).toContain('building the image of sandboxes, once')
+  const second = run(shop, 'cat', '/etc/debian_version')
+  expect([second.code, second.out]).toEqual([0, first.out])
+  expect(second.err).not.toContain('building')
+  const name = /pen\/default:[0-9a-f]{16}/.exec(first.err)?.[0] ?? ''
+  expect(shop.ask('rmi', engine.backend === 'podman' ? `localhost/${name}` : name).code).toBe(0)
+})
+
+onEachEngine(
+  'P16 a run stops at a Dockerfile that nobody has agreed to, and tells of one that changed',
+  async engine => {
+    using shop = new Workshop(engine)
+    const dockerfile = (mark: string) => `ARG PEN_BASE\nFROM $PEN_BASE\nUSER root\nRUN echo ${mark} >/mark\n`
+    shop.dockerfile(dockerfile('first'))
+    const stopped = run(shop, 'cat', '/mark')
+    expect([stopped.code, stopped.out]).toEqual([125, ''])
+    expect(stopped.err).toContain('nobody has agreed to')
+    expect(stopped.err).toContain('pen build')
+    expect(shop.agreeAndBuild('--quiet').code).toBe(0)
+    const agreed = run(shop, 'cat', '/mark')
+    expect([agreed.code, agreed.out]).toEqual([0, 'first\n'])
+    shop.dockerfile(dockerfile('evil'))
+    const changed = run(shop, 'cat', '/mark')
+    expect([changed.code, changed.out]).toEqual([0, 'first\n'])
+    expect(changed.err).toContain('has changed since it was agreed to')
+  },
+)
