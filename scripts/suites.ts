@@ -36,7 +36,7 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 600 },
   { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300 },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300 },
-  { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 300 },
+  { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480 },
   { kind: 'suite', name: 'containers', folder: './test/containers', testTimeout: 60_000, wall: 600 },
   { kind: 'suite', name: 'images', folder: './test/images', testTimeout: 60_000, wall: 420 },
   { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300 },

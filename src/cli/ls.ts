@@ -1,8 +1,14 @@
+import { existsSync } from 'node:fs'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
+import type { KnownSandbox } from '../sandbox/list-sandboxes.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { showAge, table } from './table.ts'
 import { defineVerb } from './verb.ts'
+
+/** Where only single commands were run, there is an audit and no sandbox that could be started or removed. */
+const isOfInterest = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
+  state !== 'stopped' || workspace !== undefined || existsSync(`${stateDir}/config.json`)
 
 export const verb = defineVerb({
   name: 'ls',
@@ -14,7 +20,7 @@ export const verb = defineVerb({
   ],
   async run({ flags, terminal }) {
     const { listSandboxes } = await import('../sandbox/list-sandboxes.ts')
-    const known = await listSandboxes({ repair: true })
+    const known = (await listSandboxes({ repair: true })).filter(isOfInterest)
     if (flags.json) {
       terminal.printJson({
         version: 1,

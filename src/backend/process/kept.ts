@@ -36,7 +36,7 @@ export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
   if (plan.listedExec)
     throw new PenError('BACKEND', {
       what: 'tools.exec "listed" cannot be kept in a process sandbox that stays',
-      hint: 'use pen run for single commands, or a container: --isolation container',
+      hint: 'use pen run for single commands, or set tools.exec to "any"',
     })
   const program = openSync(process.execPath, 'r')
   const nothing = openSync('/dev/null', 'r+')
