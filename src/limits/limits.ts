@@ -74,13 +74,25 @@ export class LimitHandle {
     if (watch.size > 0) {
       const cores = CORES
       const tell = (hit: LimitHit): void => this.#hit(hit)
-      this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, tell })
+      const own = this.#ownProcesses(init)
+      this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, own, tell })
       const watchdog = this.#watchdog
       this.#repeat(() => watchdog.look())
     }
     if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
     this.#repeat(() => this.#disk.look(init))
     this.#repeat(() => this.#room.look(init))
+  }
+
+  /** Nothing of the sandbox's has begun: whoever is there in a container is its init and pen's agent. */
+  #ownProcesses(init: number): ReadonlySet<number> {
+    const members = this.#found.means.how === 'engine' ? listTree(init).map(({ pid }) => pid) : []
+    return new Set([init, ...members])
+  }
+
+  /** At once, and not only a few times a second: an engine takes its cgroups away together with the container. */
+  look(): void {
+    if (this.#found.held.size > 0 && !this.#finished) this.#lookAtCounters()
   }
 
   /** Heard once for each limit that is reached, while the sandbox runs. One that is `killed` has been ended already. */

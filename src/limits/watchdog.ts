@@ -22,6 +22,8 @@ export interface WatchdogOptions {
   readonly limits: Limits
   readonly watch: ReadonlySet<CgroupLimit>
   readonly cores: number
+  /** Processes inside that are pen's own; the init counts as such anyway. */
+  readonly own: ReadonlySet<number>
   /** Called once for each limit; `killed` means that the caller is to end the sandbox now. */
   readonly tell: (hit: LimitHit) => void
 }
@@ -92,7 +94,8 @@ export class Watchdog {
     }
     const unseen = scratchBytes(this.#options.init, this.#mounts) + this.#memoryFiles
     const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unseen)
-    const pids = each.reduce((sum, m) => sum + m.threads, 0)
+    const { own } = this.#options
+    const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
     this.#usage = { ...this.#usage, memoryBytes, pids }
     return pids
   }
@@ -100,10 +103,16 @@ export class Watchdog {
   /** The kernel refuses by RLIMIT_NPROC; that nobody counts, so what is seen is that no room is left. */
   #lookAtPids(tasks: number): void {
     const bound = this.#options.limits.pids
-    const own = tasks - 1
-    if (own > bound * 1.25 + 8) this.#tell({ limit: 'pids', what: 'killed', used: own, bound, amount: 1 })
-    else if (own >= bound - Math.max(1, bound / 50))
-      this.#tell({ limit: 'pids', what: 'refused', used: own, bound, amount: 1, note: `${own} were seen` })
+    if (tasks > bound * 1.25 + 8) this.#tell({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
+    else if (tasks >= bound - Math.max(1, bound / 50))
+      this.#tell({
+        limit: 'pids',
+        what: 'refused',
+        used: tasks,
+        bound,
+        amount: 1,
+        note: `${tasks} were seen`,
+      })
   }
 
   #lookAtMemory(members: readonly Member[]): boolean {

@@ -170,6 +170,7 @@ export class Keeper {
     try {
       const work: Promise<ExitCode | undefined> = employ({ ...kept, stop: () => stopping.ask('signal') })
       const code = await work
+      this.#kept.limits.look()
       return code === undefined ? undefined : { kind: 'exit', code }
     } catch (error) {
       stopping.failed(error)

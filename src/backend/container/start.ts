@@ -140,8 +140,8 @@ function filesOver(
   })
 }
 
-/** Tasks of the container that are pen's own: the init, and the threads of the agent. */
-const OWN_TASKS = 32
+/** Tasks of the container that are pen's own: the init, and the threads of the agent, which grow with the processors. */
+const OWN_TASKS = Math.min(40, 8 + 2 * navigator.hardwareConcurrency)
 
 function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits' | 'ulimits'> {
   const { memory, pids, cpus, files } = plan.limits
@@ -155,8 +155,12 @@ function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits'
     },
     ulimits: {
       nofile: Math.min(files, hard.nofile),
-      // In a user namespace of its own only the container's processes count; elsewhere all of that uid's do.
-      nproc: Math.min(facts.rootless && !holds('pids') ? pids + OWN_TASKS : MOST_PROCESSES, hard.nproc),
+      // In a user namespace of its own only the container's processes count, each uid's apart, the agent's too; elsewhere
+      // all that this uid has on the machine.
+      nproc: Math.min(
+        facts.rootless && !holds('pids') ? Math.max(pids + 1, OWN_TASKS) : MOST_PROCESSES,
+        hard.nproc,
+      ),
       // See `leaveNoCore`: one byte is less than none.
       core: Math.min(1, hard.core),
     },
