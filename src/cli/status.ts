@@ -1,3 +1,4 @@
+import type { EngineName } from '../backend/container/engine.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
@@ -32,13 +33,25 @@ export const verb = defineVerb({
       return EXIT.failed
     }
     const status = asked.value as KeptStatus
-    if (flags.json) terminal.printJson({ version: 1, running: true, ...status })
-    else terminal.print(statusText(status, terminal.paint, Date.now()))
+    const risks = status.image === null ? [] : await risksOf(status, `${world.state}/cache`)
+    if (flags.json) terminal.printJson({ version: 1, running: true, ...status, risks })
+    else terminal.print(statusText(status, terminal.paint, Date.now(), risks))
     return EXIT.ok
   },
 })
 
-export function statusText(status: KeptStatus, paint: Paint, now: number): string {
+/** Known holes of the engine and the runtime that the container stands on. */
+async function risksOf({ backend }: KeptStatus, cacheDir: string): Promise<readonly string[]> {
+  const { engineRisks } = await import('../doctor/engine-risks.ts')
+  return await engineRisks(backend as EngineName, cacheDir)
+}
+
+export function statusText(
+  status: KeptStatus,
+  paint: Paint,
+  now: number,
+  risks: readonly string[] = [],
+): string {
   const { cpus, memory, pids, disk, wall } = status.limits
   const gateway = { answers: paint('green', 'answers'), closed: paint('red', 'closed') }
   const rows: readonly (readonly [string, string])[] = [
@@ -54,6 +67,7 @@ export function statusText(status: KeptStatus, paint: Paint, now: number): strin
     ],
     ...status.weaker.map(({ name, how }) => ['weaker', `${name}: ${printable(how, 300)}`] as const),
     ...status.gaps.map(({ name, why }) => ['gap', `${name}: ${printable(why, 300)}`] as const),
+    ...risks.map(risk => ['warning', paint('yellow', printable(risk, 600))] as const),
     ['commands', String(status.executions)],
     ['keeper', `process ${status.pid}, run ${printable(status.run, 64)}`],
   ]

@@ -79,7 +79,7 @@ export function escapesOf(program: string, version: string, isSetuid = false): K
 /** What is known against the programs that a container stands on, one line each: for `pen status`. */
 export const riskOf = (programs: readonly { readonly name: string; readonly version: string }[]): string[] =>
   programs.flatMap(({ name, version }) => {
-    const escapes = escapesOf(name, version)
+    const escapes = version === '' ? [] : escapesOf(name, version)
     return escapes.length === 0 ? [] : [`${name} ${version}: ${describeEscapes(escapes)}`]
   })
 

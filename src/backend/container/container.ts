@@ -120,10 +120,13 @@ async function runOnce(
     // It was made, and did not start. By its id: the name may be somebody else's.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
     if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.said))
-      throw engineError(engine, answer.said)
+      throw engineError(engine, answer.said, isWithoutImage(answer.said) ? 'IMAGE' : 'BACKEND')
   }
   throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
 }
+
+const isWithoutImage = (said: Captured): boolean =>
+  /no such image|image not known|unable to find image/i.test(said.stderr)
 
 async function attempt(
   engine: Engine,

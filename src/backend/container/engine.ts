@@ -129,6 +129,7 @@ const CURES: readonly (readonly [RegExp, string])[] = [
   [/permission denied.*docker\.sock|docker daemon socket/i, 'use rootless podman, or run pen as root'],
   [/cannot connect to the docker daemon|is the docker daemon running/i, 'start the Docker daemon'],
   [/newuidmap|subuid|insufficient UIDs/i, 'give your user a range in /etc/subuid and /etc/subgid'],
+  [/no such image|image not known/i, 'the image is gone: pen build'],
   [/no space left/i, 'free some space: pen gc, then the engine’s own prune'],
   [/runtime|crun|runc/i, 'name another OCI runtime with "runtime" in the configuration'],
 ]

@@ -27,22 +27,30 @@ export function chooseRuntime(
   // A daemon has the runtimes that it was configured with; only podman takes any.
   if (named !== 'default' || engine === 'docker')
     return { candidates: [named === 'default' ? undefined : named], worked: () => undefined }
-  const file = `${cacheDir}/runtime`
-  const key = `${facts.version} ${facts.runtime} `
-  const known = recall(file)
-  const first = known?.startsWith(key) ? known.slice(key.length) : facts.runtime
+  const first = usualRuntime(facts, cacheDir)
   const rest = [facts.runtime, ...OTHERS].filter(name => name !== first && findTool(name) !== undefined)
   const flag = (name: string) => (name === facts.runtime ? undefined : name)
   return {
     candidates: [...new Set([first, ...rest])].map(flag),
     worked: runtime => {
       const name = runtime ?? facts.runtime
-      if (name === first && (known !== undefined || name === facts.runtime)) return
+      if (name === first) return
       mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
-      writeFileAtomically(file, `${key}${name}`)
+      writeFileAtomically(fileOf(cacheDir), `${keyOf(facts)}${name}`)
     },
   }
 }
+
+/** The one that worked last, else the engine's own. */
+export function usualRuntime(facts: EngineFacts, cacheDir: string): string {
+  const known = recall(fileOf(cacheDir))
+  const key = keyOf(facts)
+  return known?.startsWith(key) ? known.slice(key.length) : facts.runtime
+}
+
+const fileOf = (cacheDir: string): string => `${cacheDir}/runtime`
+/** What worked for another version is tried anew. */
+const keyOf = ({ version, runtime }: EngineFacts): string => `${version} ${runtime} `
 
 /** The runtime refused, not the engine: another may do better. */
 export const blamesRuntime = (answer: Captured): boolean =>
