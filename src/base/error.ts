@@ -39,6 +39,7 @@ export const ERROR_CODES = {
   STATE: EXIT.pen,
   MISSING_TOOL: EXIT.pen,
   BACKEND: EXIT.pen,
+  IMAGE: EXIT.pen,
   LIMIT: EXIT.pen,
   WIRE: EXIT.pen,
   REFUSED: EXIT.notExecutable,

@@ -64,7 +64,7 @@ export const verb = defineVerb({
     })
     if (typeof built === 'number') return built
     const { imageFacts } = await import('../image/inspect.ts')
-    // An image in which nothing could be started is told now, not at the next start.
+    // Looked at now, so that the first start does not have to.
     await imageFacts(engine, built.id, `${project.world.state}/cache`)
     const log = `${project.stateDir}/${BUILD_LOG}`
     if (flags.json) terminal.printJson({ version: 1, built: true, engine: engine.name, ...built, log })

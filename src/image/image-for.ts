@@ -4,27 +4,35 @@ import type { Engine } from '../backend/container/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
-import { findImage, type ImageFacts, imageFacts, localName } from './inspect.ts'
+import { findImage, type ImageFacts, imageFacts, localName, rememberedFacts } from './inspect.ts'
 import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
+import { recallImage, rememberImage } from './remembered.ts'
 
 export interface SandboxImage extends ImageFacts {
   /** By its contents: what another puts under the same name meanwhile is not started. */
   readonly id: string
   readonly name: string
-  /** For the person who starts it. */
-  readonly notes: readonly string[]
 }
 
-export async function imageFor(policy: Policy, project: Project, engine: Engine): Promise<SandboxImage> {
-  const { recipe, notes } = recipeFor(policy, project)
+export async function imageFor(recipe: Recipe, project: Project, engine: Engine): Promise<SandboxImage> {
+  const cacheDir = `${project.world.state}/cache`
   const id = await findImage(engine, localName(engine, recipe.name))
   if (id === undefined)
-    throw new PenError('BACKEND', {
+    throw new PenError('IMAGE', {
       what: `${engine.name} does not have the image of this sandbox yet (${recipe.name})`,
       hint: 'build it: pen build',
     })
-  const facts = await imageFacts(engine, id, `${project.world.state}/cache`)
-  return { id, name: recipe.name, notes, ...facts }
+  const facts = await imageFacts(engine, id, cacheDir)
+  rememberImage(engine, recipe.name, id, cacheDir)
+  return { id, name: recipe.name, ...facts }
+}
+
+/** As it was found last, without asking the engine. */
+export function recalledImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
+  const cacheDir = `${project.world.state}/cache`
+  const id = recallImage(engine, recipe.name, cacheDir)
+  const facts = id === undefined ? undefined : rememberedFacts(id, cacheDir)
+  return id === undefined || facts === undefined ? undefined : { id, name: recipe.name, ...facts }
 }
 
 /** What the sandbox is to be made from: of the project only what was agreed to. */

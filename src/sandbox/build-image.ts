@@ -15,6 +15,7 @@ import type { Project } from '../config/project.ts'
 import { imagesNamed } from '../image/check-dockerfile.ts'
 import { findImage, localName } from '../image/inspect.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from '../image/recipe.ts'
+import { rememberImage } from '../image/remembered.ts'
 import { policyData } from '../plan/data.ts'
 import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
@@ -133,6 +134,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     for (const line of refusals.lines()) tell(line)
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
+    rememberImage(engine, recipe.name, id, `${project.world.state}/cache`)
     return { id, name: recipe.name }
   } finally {
     await undo.unwind()

@@ -25,5 +25,5 @@ export async function ensureImage(
       })
     })
   }
-  return await imageFor(policy, project, engine)
+  return await imageFor(recipe, project, engine)
 }

@@ -53,20 +53,26 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const opened = await prepared.door
     if (opened !== undefined) undo.push('door', () => opened.close())
     const shown = await withProxy(plan, opened)
+    const start = async (image: SandboxImage | undefined): Promise<Running> =>
+      await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
+        stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
+        cacheDir: `${project.world.state}/cache`,
+        joinFds: bounds.joinFds,
+        wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],
+        within: spawn => (opened === undefined ? spawn() : opened.within(spawn)),
+        env: bounds.wrapEnv,
+        insideDoor: opened !== undefined,
+        sandbox: { id: project.id, run, stateDir: project.stateDir },
+        agent,
+        command: plan.argv,
+        policy,
+        ...(image !== undefined && { image }),
+      })
     const image = await imageOf(prepared, options.tell)
-    const running = await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
-      stdio: pty?.stdio ?? ['inherit', 'inherit', 'inherit'],
-      cacheDir: `${project.world.state}/cache`,
-      joinFds: bounds.joinFds,
-      wrap: [...bounds.wrap, ...(opened?.wrap ?? [])],
-      within: spawn => (opened === undefined ? spawn() : opened.within(spawn)),
-      env: bounds.wrapEnv,
-      insideDoor: opened !== undefined,
-      sandbox: { id: project.id, run, stateDir: project.stateDir },
-      agent,
-      command: plan.argv,
-      policy,
-      ...(image !== undefined && { image }),
+    const running = await start(image?.recalled ?? (await image?.found())).catch(async (error: unknown) => {
+      // It was removed since it was found last.
+      if (image?.recalled === undefined || !(error instanceof PenError && error.code === 'IMAGE')) throw error
+      return await start(await image.found())
     })
     const door = opened ?? (await openInside(prepared, running, undo))
     // Loaded while bubblewrap works: nothing of it is needed before.
@@ -96,16 +102,32 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   }
 }
 
+interface ImageSource {
+  readonly name: string
+  /** As it was last, if it was ever. */
+  readonly recalled: SandboxImage | undefined
+  /** By the engine; built where it is missing. */
+  found(): Promise<SandboxImage>
+}
+
 /** What a container is made of; a process sandbox has the host's own programs. */
 async function imageOf(
   { backend, loaded: { policy, project } }: Prepared,
   tell: LaunchOptions['tell'],
-): Promise<SandboxImage | undefined> {
+): Promise<ImageSource | undefined> {
   if (backend.engine === undefined) return undefined
-  const { ensureImage } = await import('./ensure-image.ts')
-  const image = await ensureImage(policy, project, backend.engine(), tell)
-  for (const note of image.notes) tell(printable(note, 1024))
-  return image
+  const engine = backend.engine()
+  const { recalledImageFor, recipeFor } = await import('../image/image-for.ts')
+  const { recipe, notes } = recipeFor(policy, project)
+  for (const note of notes) tell(printable(note, 1024))
+  return {
+    name: recipe.name,
+    recalled: recalledImageFor(recipe, project, engine),
+    found: async () => {
+      const { ensureImage } = await import('./ensure-image.ts')
+      return await ensureImage(policy, project, engine, tell)
+    },
+  }
 }
 
 /** In the namespace that the backend made, before anything of the sandbox runs in it. */

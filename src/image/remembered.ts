@@ -1,0 +1,34 @@
+/**
+ * Which image a name stood for when it was last asked: an engine takes longer to answer that than pen for all else before a start.
+ * An id stands for contents, so a stale one starts nothing else; one that is gone is noticed by the start, and asked anew.
+ */
+import { mkdirSync, rmSync } from 'node:fs'
+import type { Engine } from '../backend/container/engine.ts'
+import { writeFileAtomically } from '../base/atomic-file.ts'
+import { readRegularFile } from '../base/regular-file.ts'
+import { sha256 } from '../base/sha256.ts'
+import { IMAGE_ID } from './inspect.ts'
+
+export function recallImage(engine: Engine, name: string, cacheDir: string): string | undefined {
+  try {
+    const bytes = readRegularFile(placeOf(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
+    const id = bytes?.toString('utf8')
+    return id !== undefined && IMAGE_ID.test(id) ? id : undefined
+  } catch {
+    return undefined // asked anew
+  }
+}
+
+export function rememberImage(engine: Engine, name: string, id: string, cacheDir: string): void {
+  mkdirSync(directoryOf(cacheDir), { recursive: true, mode: 0o700 })
+  writeFileAtomically(placeOf(engine, name, cacheDir), id)
+}
+
+export const forgetImage = (engine: Engine, name: string, cacheDir: string): void =>
+  rmSync(placeOf(engine, name, cacheDir), { force: true })
+
+const directoryOf = (cacheDir: string): string => `${cacheDir}/images/by-name`
+
+/** The same name may stand for another image in another storage. */
+const placeOf = (engine: Engine, name: string, cacheDir: string): string =>
+  `${directoryOf(cacheDir)}/${sha256(JSON.stringify([engine.name, engine.flags, Object.entries(engine.env), name]))}`
