@@ -12,6 +12,7 @@ import { openPinned } from './pinned.ts'
 import type { Staging } from './staging.ts'
 
 export { seccompFilter } from '../seccomp/filter.ts'
+export { showInside } from './inside-view.ts'
 
 export interface Surroundings {
   /** Root's; left when everything is in place. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SETSID_PLACE } from '../../plan/system-view.ts'
+import { withInsidePath } from './inside-path.ts'
 import { showInside } from './inside-view.ts'
 
 const planWith = (...places: readonly string[]): Plan =>
@@ -29,10 +30,16 @@ test('a directory of the run is shown read-only before what stands in it, and is
   expect(lstatSync(join(dir, '..')).mode & 0o777).toBe(0o700)
   // A mount needs something to stand on.
   expect(readdirSync(dir)).toEqual(['setsid'])
-  expect(plan.env[0]?.value).toBe('/usr/bin')
   await undo.unwind()
   expect(existsSync(dir)).toBe(false)
   rmSync(stateDir, { recursive: true })
+})
+
+test('pen is on the PATH, unless a policy lists its programs', () => {
+  const pathOf = (plan: Plan) => withInsidePath(plan).env[0]?.value
+  expect(pathOf(planWith())).toBe('/usr/bin:/run/pen')
+  expect(pathOf({ ...planWith(), listedExec: true })).toBe('/usr/bin:/run/pen')
+  expect(pathOf(planWith(SETSID_PLACE))).toBe('/usr/bin')
 })
 
 test('what a killed pen left is taken away, and what a living one uses is not', async () => {

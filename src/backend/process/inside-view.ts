@@ -1,16 +1,25 @@
 /**
  * What of pen's own a process sandbox shows at `/run/pen`: a directory of this run, read-only inside, in which the keeper may
- * put a socket at any time later; and pen itself, the client for it. Making it costs two system calls and a mount.
+ * put a socket at any time later; and pen itself, the client for it. Made while the guard starts, on another core.
  */
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { ownProgram } from '../../base/own-program.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
-import { SETSID_PLACE } from '../../plan/system-view.ts'
-import { type GuestPath, type HostPath, isWithin } from '../../policy/path.ts'
+import type { GuestPath, HostPath } from '../../policy/path.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
+import { isPenMissing } from './inside-path.ts'
 
 export interface InsideView {
   readonly plan: Plan
@@ -30,12 +39,15 @@ export function showInside(
   sweep(all)
   mkdirSync(dir)
   chmodSync(dir, 0o755)
-  undo.push('inside directory', () => rmSync(dir, { recursive: true, force: true }))
   const program = programToShow(plan, sandbox.stateDir)
   const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, AGENT_BINARY)])]
-  for (const { at } of [...own, ...plan.steps])
-    if (dirname(at) === INSIDE) writeFileSync(`${dir}${at.slice(INSIDE.length)}`, '')
-  return { dir, plan: { ...plan, steps: afterRun(plan.steps, own), env: withPath(plan) } }
+  // A mount needs something to stand on.
+  const stands = [...own, ...plan.steps].flatMap(({ at }) =>
+    dirname(at) === INSIDE ? [`${dir}/${basename(at)}`] : [],
+  )
+  undo.push('inside directory', () => remove(dir, stands))
+  for (const file of stands) writeFileSync(file, '')
+  return { dir, plan: { ...plan, steps: afterRun(plan.steps, own) } }
 }
 
 const bind = (from: string, at: string) =>
@@ -50,23 +62,20 @@ function afterRun(steps: readonly Step[], own: readonly Step[]): readonly Step[]
 /** Undefined where it is there already, where nothing but the system's programs runs, and where it could not be shown. */
 function programToShow(plan: Plan, stateDir: string): string | undefined {
   const [program, ...source] = ownProgram()
-  if (source.length > 0 || plan.listedExec || !isMissing(plan, program)) return undefined
+  if (source.length > 0 || plan.listedExec || !isPenMissing(plan)) return undefined
   // Root's files are shown through a mapping, which not every file system knows; that of pen's state does.
   return plan.runAs === 'self' || statSync(program).dev === statSync(stateDir).dev ? program : undefined
 }
 
-/** Where a policy lists its programs, pen is not to be one more. */
-const isMissing = ({ steps }: Plan, program: string): boolean =>
-  !steps.some(
-    step =>
-      step.at === SETSID_PLACE || (step.op === 'bind' && step.why === 'system' && isWithin(program, step.at)),
-  )
-
-/** The same whether or not only listed programs execute. */
-const withPath = (plan: Plan): Plan['env'] =>
-  isMissing(plan, ownProgram()[0])
-    ? plan.env.map(one => (one.name === 'PATH' ? { ...one, value: `${one.value}:${INSIDE}` } : one))
-    : plan.env
+/** Without a socket in it, which is most often so, three calls are enough. */
+function remove(dir: string, stands: readonly string[]): void {
+  try {
+    for (const file of stands) unlinkSync(file)
+    rmdirSync(dir)
+  } catch {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
 
 /** What a killed pen left. */
 function sweep(all: string): void {

@@ -10,7 +10,7 @@ import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { capabilities } from './capabilities.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
-import { showInside } from './inside-view.ts'
+import { withInsidePath } from './inside-path.ts'
 import { memoryFile, pipe } from './libc.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
@@ -35,7 +35,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
-    const { plan, dir } = showInside(given, options.sandbox, undo)
+    const plan = withInsidePath(given)
     const joins = options.joinFds.length
     const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
     const [argsFd, argsWriter] = argumentPipe(undo)
@@ -78,10 +78,11 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
 
-    const { furnish, seccompFilter } = await import('./furnish.ts')
+    const { furnish, seccompFilter, showInside } = await import('./furnish.ts')
     put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
     const numbers = new Map([...pinned.keys()].map((path, i) => [path, innerBase - pinned.size + i]))
-    const args = furnish(plan, {
+    const inside = showInside(plan, options.sandbox, undo)
+    const args = furnish(inside.plan, {
       staging,
       cacheDir: options.cacheDir,
       env: first?.env ?? plan.env,
@@ -98,7 +99,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())
-    return { ...running(guard, status, crossing, undo, mounts), ...kept?.commands, inside: dir }
+    return { ...running(guard, status, crossing, undo, mounts), ...kept?.commands, inside: inside.dir }
   } catch (error) {
     // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
     abandon()
