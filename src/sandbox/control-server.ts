@@ -3,7 +3,7 @@
  * mode 0600 from its first moment, and whoever connects is asked for by the kernel's word. No sandbox can see the path.
  */
 import type { Running } from '../backend/backend.ts'
-import { PenError } from '../base/error.ts'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import { type Answer, encodeAnswer, type Request, RequestReader, tellError } from './control-messages.ts'
 import { type Address, addressOf, ControlSocket } from './control-socket.ts'
@@ -82,13 +82,14 @@ export class ControlServer {
     void Promise.all(relays.map(relay => relay.over)).then(end)
   }
 
-  /** The sandbox is gone: whoever still waits sees its connection end. */
-  close(): void {
+  /** The sandbox is gone: whoever still waits sees its connection end. Its end is a success if somebody asked for it. */
+  close(): ExitCode | undefined {
     process.off('SIGTERM', this.#onSignal)
     clearTimeout(this.#stopping)
     this.#listener.stop(false)
     for (const { socket } of this.#clients) socket.end()
     this.#address.close()
+    return this.#stopping === undefined ? undefined : EXIT.ok
   }
 
   readonly #onSignal = (): void => this.stop()

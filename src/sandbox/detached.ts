@@ -64,7 +64,7 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
   }
 }
 
-async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<() => Promise<void>> {
+async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<() => ExitCode | undefined> {
   const { project, serving, image } = sandbox
   const { ControlServer } = await import('./control-server.ts')
   await serving.running.ready
@@ -85,7 +85,7 @@ async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<
   // A starter that is gone wanted no sandbox that nobody knows of. Until now nobody else was answered.
   if (starter.ready()) server.answer()
   else server.stop()
-  return async () => server.close()
+  return () => server.close()
 }
 
 /** Whoever ran `pen start`, for as long as it waits; afterwards the log. */

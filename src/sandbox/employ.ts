@@ -1,5 +1,5 @@
 /** What a sandbox with an agent is for: one command on this terminal, or whatever its control socket is asked for. */
-import { PenError } from '../base/error.ts'
+import { type ExitCode, PenError } from '../base/error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Employ, Serving } from './keeper.ts'
 import type { LaunchOptions } from './launch.ts'
@@ -20,8 +20,8 @@ async function serveUntilEnd(
   serve: NonNullable<LaunchOptions['serve']>,
   serving: Serving,
   image: string | null,
-): Promise<undefined> {
+): Promise<ExitCode | undefined> {
   const close = await serve(serving, image)
   await serving.running.ended.catch(() => undefined)
-  await close()
+  return close()
 }

@@ -22,8 +22,11 @@ export interface LaunchOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Lines for the person: what was limited, moved away or found. */
   readonly tell: (line: string) => void
-  /** For a sandbox that stays: begins to take orders for it; what it returns ends that, after the sandbox's end. */
-  readonly serve?: (serving: Serving, image: string | null) => Promise<() => Promise<void>>
+  /**
+   * For a sandbox that stays: begins to take orders for it. What it returns ends that, after the sandbox's end, and knows what the
+   * run ended with if that was asked for.
+   */
+  readonly serve?: (serving: Serving, image: string | null) => Promise<() => ExitCode | undefined>
 }
 
 export async function launch(prepared: Prepared, options: LaunchOptions): Promise<ExitCode> {

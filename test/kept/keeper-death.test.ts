@@ -120,3 +120,25 @@ kept('P14 a keeper that hangs is told of, and pen stop ends it all the same', as
   expect(lives(pid)).toBe(false)
   expect(await untilAlone(known, 2000)).toEqual([])
 })
+
+kept(
+  'P14 SIGTERM to a keeper is a stop: commands are asked, everything ends, and the record says so',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.keeper() ?? 0
+    const command = here.start([
+      'exec',
+      '--',
+      '/bin/sh',
+      '-c',
+      'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done',
+    ])
+    await command.printed('up')
+    process.kill(pid, 'SIGTERM')
+    expect(await command.ended).toMatchObject({ stdout: 'up\nbye\n' })
+    expect(await untilAlone(known, 2500)).toEqual([])
+    expect(here.leftovers()).toEqual([])
+    expect(here.audit().at(-1)).toMatchObject({ kind: 'run-end', exitCode: 0 })
+  },
+)
