@@ -1,7 +1,7 @@
 /** Everything that is watched of a sandbox's use of the machine, behind one handle: opened before its command starts, read after the end. */
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
-import type { Cgroup, CgroupLimit } from './cgroup.ts'
+import type { Cgroup, CgroupCounters, CgroupLimit } from './cgroup.ts'
 import { startTimeOf } from './cgroup-name.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import { cgroupOf } from './engine-cgroup.ts'
@@ -40,6 +40,7 @@ export class LimitHandle {
   readonly #name: string
   readonly #found: Found
   #cgroup: Cgroup | undefined
+  #counters: CgroupCounters | undefined
   readonly #disk: DiskWatch
   readonly #room: RoomWatch
   #watchdog: Watchdog | undefined
@@ -162,6 +163,18 @@ export class LimitHandle {
     return COUNTERS_MS
   }
 
+  /** They only grow, and end with the cgroup: what was read last stays true. */
+  #counted(now: CgroupCounters | undefined): CgroupCounters | undefined {
+    const { oomKills = 0, refusedForks = 0, throttledMs = 0 } = this.#counters ?? {}
+    if (now !== undefined)
+      this.#counters = {
+        oomKills: Math.max(oomKills, now.oomKills),
+        refusedForks: Math.max(refusedForks, now.refusedForks),
+        throttledMs: Math.max(throttledMs, now.throttledMs),
+      }
+    return this.#counters
+  }
+
   /** Made by somebody else, and there when the sandbox is. */
   #find(init: number): Cgroup | undefined {
     const { means, held, own } = this.#found
@@ -169,7 +182,7 @@ export class LimitHandle {
   }
 
   #readCounters(last: boolean): void {
-    const counters = this.#cgroup?.counters()
+    const counters = this.#counted(this.#cgroup?.counters())
     if (counters === undefined) return
     const { memory, pids, cpus } = this.#limits
     const { oomKills, refusedForks, throttledMs } = counters
