@@ -45,9 +45,10 @@ describe('a granted directory', () => {
   })
 
   test('is listed page by page, links as links, and no further than the bound', async () => {
-    await using world = await BrokerWorld.start({ limits: { pageNames: 3, maxNames: 7 } })
+    await using world = await BrokerWorld.start({ limits: { pageNames: 3, maxNames: 8 } })
     for (let i = 0; i < 4; i++) world.file(`f${i}`, '')
     symlinkSync('/etc', join(world.open, 'link'))
+    world.file('not a\nname', '')
     const first = await world.ask(client => client.list(world.open, 0))
     expect(first.entries.map(({ name }) => name)).toEqual(['f0', 'f1', 'f2'])
     const second = await world.ask(client => client.list(world.open, first.next ?? 0))

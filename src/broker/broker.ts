@@ -3,6 +3,7 @@
  * place is opened without following anything, the verdict is recorded, and only then does anything happen.
  */
 import type { AuditSink } from '../audit/event.ts'
+import { errnoOf } from '../base/error.ts'
 import { decideGrant, type FileGrant, type GrantedPolicy } from '../policy/decide-grant.ts'
 import type { FileRequest, GrantedPlace, PathRequest } from '../wire/broker-messages.ts'
 import { Exchange, type Peer } from './exchange.ts'
@@ -81,8 +82,10 @@ export class Broker {
       else await this.#perform(request, exchange)
       exchange.send({ kind: 'done', bytes: exchange.bytes })
     } catch (error) {
-      const { reason, message, cure } = refusalOf(error)
+      const isMistake = !(error instanceof Refusal) && errnoOf(error) === undefined
+      const { reason, message, cure } = isMistake ? new Refusal('failed') : refusalOf(error)
       exchange.send({ kind: 'refused', refusal: { reason, why: message, cure: cure ?? null } })
+      if (isMistake) throw error
     }
   }
 

@@ -3,6 +3,7 @@ import { closeSync, type Dirent, fstatSync, opendirSync } from 'node:fs'
 import type { EntryKind, FileFacts } from '../wire/broker-messages.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'
+import { isPlainName } from './requested-path.ts'
 
 export function prepareStat(access: Access): Operation {
   const fd = access.open(access.path)
@@ -66,8 +67,9 @@ function namesIn(fd: number, { path, limits, mayTell }: Access): Names {
       const entry = directory.readSync()
       if (entry === null) return { names: inOrder(names), truncated: false }
       if (read === limits.maxNames) return { names: inOrder(names), truncated: true }
-      // A name that is no text could not be asked for, and one that is denied is not told.
-      if (entry.name.includes('\ufffd') || !mayTell(`${path}/${entry.name}`)) continue
+      // A name that could not be asked for (no text, or with control characters) is not told, nor is one that is denied.
+      const isName = isPlainName(entry.name) && !entry.name.includes('\ufffd')
+      if (!isName || !mayTell(`${path}/${entry.name}`)) continue
       names.push({ name: entry.name, kind: kindOf(entry) })
     }
   } finally {

@@ -8,17 +8,18 @@ const MAX_NAME = 255
  * two ways, is refused before anything is asked of the disk.
  */
 export function requestedPath(text: string): string {
-  const names = text.split('/')
-  const isPlain =
-    text.startsWith('/') &&
-    text.length > 1 &&
-    Buffer.byteLength(text) < MAX_PATH &&
-    text.isWellFormed() &&
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this pattern refuses
-    !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text) &&
-    names
-      .slice(1)
-      .every(name => name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= MAX_NAME)
-  if (!isPlain) throw new Refusal('bad-path')
+  const [top, ...names] = text.split('/')
+  if (top !== '' || names.length === 0 || Buffer.byteLength(text) >= MAX_PATH || !names.every(isPlainName))
+    throw new Refusal('bad-path')
   return text
 }
+
+/** Whether a name can be asked for. */
+export const isPlainName = (name: string): boolean =>
+  name !== '' &&
+  name !== '.' &&
+  name !== '..' &&
+  Buffer.byteLength(name) <= MAX_NAME &&
+  name.isWellFormed() &&
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this pattern refuses
+  !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)

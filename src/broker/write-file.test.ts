@@ -42,6 +42,15 @@ describe('writing', () => {
     expect(readFileSync(path, 'utf8')).toBe('old')
   })
 
+  test('that is refused is told to a client that has nothing to send yet', async () => {
+    await using world = await BrokerWorld.start()
+    const path = world.file('f', 'old')
+    async function* never(): AsyncGenerator<Uint8Array, void, void> {
+      await new Promise(() => undefined)
+    }
+    expect(await world.reason(world.ask(client => client.write(path, never(), false)))).toBe('read-only')
+  })
+
   test('never makes a file executable or setuid, unless the grant says so, and then not setuid', async () => {
     await using world = await writable()
     const path = world.file('f', 'old')

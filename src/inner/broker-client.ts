@@ -101,24 +101,43 @@ export class BrokerClient {
     }
   }
 
-  /** All of `source`, or nothing: the old content stays until the last byte has come. */
+  /** All of `source`, or nothing: the old content stays until the last byte has come. A refusal is heard while it waits, too. */
   async write(path: string, source: AsyncIterable<Uint8Array>, executable: boolean): Promise<number> {
     const channel = this.#ask({ op: 'write', path, executable })
+    const pieces = source[Symbol.asyncIterator]()
     const credit = new Credit()
-    for await (const chunk of source)
-      for (let at = 0; at < chunk.length; ) {
-        while (credit.left === 0) credit.grant((await this.#expect('window')).bytes)
-        const piece = chunk.subarray(at, at + Math.min(MAX_PAYLOAD, credit.left))
-        credit.spend(piece.length)
-        at += piece.length
-        this.#socket.write(encodeAsk({ kind: 'data', channel, bytes: piece }))
-      }
-    this.#socket.write(encodeAsk({ kind: 'complete', channel }))
+    let reply = heard(this.#next())
+    let piece: Promise<IteratorResult<Uint8Array>> | undefined = heard(pieces.next())
+    let left: Uint8Array = new Uint8Array()
     for (;;) {
-      const reply = await this.#next()
-      if (reply.kind === 'done') return reply.bytes
-      if (reply.kind !== 'window') throw wireError('a reply to another question')
+      const waits = left.length === 0 ? piece : undefined
+      const came = await Promise.race([reply, ...(waits === undefined ? [] : [waits])])
+      if ('kind' in came) {
+        if (came.kind === 'done' && piece === undefined) return came.bytes
+        if (came.kind !== 'window') throw wireError('a reply to another question')
+        credit.grant(came.bytes)
+        reply = heard(this.#next())
+      } else if (came.done === true) {
+        piece = undefined
+        this.#socket.write(encodeAsk({ kind: 'complete', channel }))
+      } else {
+        left = came.value
+        piece = heard(pieces.next())
+      }
+      left = this.#sendData(channel, left, credit)
     }
+  }
+
+  /** As much as there is room for; returns the rest. */
+  #sendData(channel: number, bytes: Uint8Array, credit: Credit): Uint8Array {
+    let left = bytes
+    while (left.length > 0 && credit.left > 0) {
+      const piece = left.subarray(0, Math.min(MAX_PAYLOAD, credit.left))
+      credit.spend(piece.length)
+      this.#socket.write(encodeAsk({ kind: 'data', channel, bytes: piece }))
+      left = left.subarray(piece.length)
+    }
+    return left
   }
 
   #ask(request: FileRequest): number {
@@ -141,6 +160,12 @@ export class BrokerClient {
     if (reply.kind !== kind) throw wireError('a reply to another question')
     return reply as Extract<Reply, { kind: K }>
   }
+}
+
+/** Of two that are waited for, one may fail when nobody waits any more: that is no failure of the program. */
+function heard<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
 }
 
 async function* repliesOf(socket: Socket): AsyncGenerator<Reply, void, void> {

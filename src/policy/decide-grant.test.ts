@@ -92,6 +92,16 @@ describe('a verdict', () => {
     expect(verdict([grant('/home/u/project/x')], '/home/u/project/.env.local')).toBe('denied-by-rule')
   })
 
+  test('a denial holds in every case of its letters, where a file system may not tell them apart', () => {
+    const grants = [grant('/home/u/notes'), grant('/home/u/project/x')]
+    expect(verdict(grants, '/home/u/notes/PRIVATE/a')).toBe('denied-by-rule')
+    expect(verdict(grants, '/home/u/project/.ENV')).toBe('denied-by-rule')
+    expect(verdict(grants, '/home/u/notes/privat')).toBe('granted by /home/u/notes')
+    expect(verdict([grant('/home/u/Project', { write: true })], '/home/u/Project/a', 'write')).toBe(
+      'protected',
+    )
+  })
+
   test('nothing that the host runs or trusts is written, and it may be read', () => {
     const grants = [grant('/srv/other', { write: true })]
     for (const name of [

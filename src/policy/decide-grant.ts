@@ -6,6 +6,7 @@ import { denialDepth, type FileAccess, showDeny } from './decide-file.ts'
 import { checkMountSource, type HostPath, isWithin, type PathWorld } from './path.ts'
 import type { Policy } from './policy.ts'
 import { PROTECTED_PLACES } from './protected-places.ts'
+import type { FileDenyRule } from './settings.ts'
 import { showSource } from './source.ts'
 
 export interface FileGrant {
@@ -80,7 +81,7 @@ export function decideGrant(
 
 /** What no grant opens. */
 function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
-  const denial = policy.files.deny.find(({ rule }) => denialDepth(rule, path, policy.workspace) >= 0)
+  const denial = policy.files.deny.find(({ rule }) => isDenied(rule, path, policy.workspace))
   if (denial !== undefined)
     return {
       ok: false,
@@ -90,7 +91,7 @@ function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): Gran
       from: showSource(denial.source),
     }
   if (access === 'read') return undefined
-  if (isWithin(path, policy.workspace))
+  if (isWithin(folded(path), folded(policy.workspace)))
     return {
       ok: false,
       reason: 'protected',
@@ -100,12 +101,23 @@ function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): Gran
   return guard === undefined ? undefined : { ok: false, reason: 'protected', why: guard }
 }
 
+/** Some file systems find a file by its name in any case: a denied one is denied in every spelling, wherever it lies. */
+const isDenied = (rule: FileDenyRule, path: string, workspace: string): boolean =>
+  denialDepth(rule, path, workspace) >= 0 ||
+  denialDepth(
+    rule.kind === 'path' ? { kind: 'path', path: folded(rule.path) } : rule,
+    folded(path),
+    folded(workspace),
+  ) >= 0
+
+const folded = <T extends string>(path: T): T => path.normalize('NFC').toLowerCase() as T
+
 let protectedPaths: ReadonlyMap<string, string> | undefined
 
 /** What the host runs or trusts is so in every project, not only in this one: no grant for writing reaches it. */
 function protectedPart(path: string): string | undefined {
   protectedPaths ??= new Map(PROTECTED_PLACES.map(place => [place.path.toLowerCase(), place.why]))
-  const names = path.slice(1).toLowerCase().split('/')
+  const names = folded(path).slice(1).split('/')
   if (names.some(name => name.endsWith('.git'))) return 'it lies in a git repository’s own directory'
   // As many components as the longest place has.
   for (let from = 0; from < names.length; from++)
