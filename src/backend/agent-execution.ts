@@ -55,7 +55,8 @@ export class AgentExecution implements Execution {
   }
 
   kill(): void {
-    this.#order({ kind: 'end', channel: this.#channel })
+    // Also when the command itself has ended: what it left behind is meant too.
+    this.#voice.order({ kind: 'end', channel: this.#channel })
   }
 
   /** What the agent says; true when that was the last. */

@@ -26,6 +26,11 @@ export async function killAll(leader: number, mark: string, user: User | undefin
   }
 }
 
+/** Of an execution whose first process is gone, and its number perhaps given to another. */
+export const killMarked = (mark: string, user: User | undefined): Promise<void> => killAll(NOBODY, mark, user)
+
+const NOBODY = -1
+
 /** Neither the init nor the agent, whatever they are said to belong to. */
 function belonging(all: readonly Seen[], leader: number, mark: string, user: User | undefined): number[] {
   const family = new Set([leader])

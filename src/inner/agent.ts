@@ -11,6 +11,7 @@ import { Outbox } from '../wire/outbox.ts'
 import { AGENT_MODE } from '../wire/places.ts'
 import { Command, type Voice } from './agent-command.ts'
 import { confine } from './agent-confine.ts'
+import { killMarked } from './agent-kill.ts'
 import { NotStarted, start } from './agent-start.ts'
 
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
@@ -91,9 +92,16 @@ class Agent {
         this.#command(order.channel)?.grant(order.stream, order.bytes)
         break
       case 'end':
-        this.#command(order.channel)?.kill()
+        this.#endAll(order.channel)
         break
     }
+  }
+
+  /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
+  #endAll(channel: number): void {
+    const command = this.#command(channel)
+    if (command !== undefined) command.kill()
+    else killMarked(String(channel), this.#setup?.user).catch(() => undefined)
   }
 
   /** Undefined when it ended while the order was on its way. */

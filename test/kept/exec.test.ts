@@ -36,6 +36,21 @@ kept('P14 a timeout is exit 124, and ends everything that the command started', 
   expect(await here.sh('echo on')).toMatchObject({ code: 0, stdout: 'on\n' })
 })
 
+kept(
+  'P14 a timeout ends also what left the command’s session, when the command itself goes at once',
+  async here => {
+    await here.pen(...START)
+    const word = unique(here)
+    const script = `(setsid sleep ${word} &); echo up; sleep ${word}`
+    const ended = await here.start(['exec', '--timeout', '300ms', '--', '/bin/sh', '-c', script]).ended
+    expect(ended).toMatchObject({ code: 124 })
+    await until(() => inside(`sleep ${word}`).length === 0, undefined, 2000)
+    // One that ends by itself may leave something running: a server, say.
+    await here.sh(`setsid sleep ${word} >/dev/null 2>&1 &`)
+    expect(inside(`sleep ${word}`).length).toBeGreaterThan(0)
+  },
+)
+
 kept('P14 a client that is killed ends its command, and no other', async here => {
   await here.pen(...START)
   const word = unique(here)
