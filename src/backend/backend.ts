@@ -2,8 +2,9 @@
  * What every backend is: a way to find out what this machine can do, and an interpreter of plans. Nothing outside this
  * directory branches on a backend's name; it asks for capabilities.
  */
-import type { Found } from '../limits/probe.ts'
+
 import type { AuditSink } from '../audit/event.ts'
+import type { Found } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -92,8 +93,6 @@ export interface Running {
   readonly ready?: Promise<void>
   /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
   readonly inside?: string
-  /** A network namespace that the backend made itself, in which the door is to be opened before `begin()`. */
-  readonly namespace?: { readonly pid: number; readonly userNamespace: boolean }
   /** Resolves when every process of the sandbox is gone. */
   readonly ended: Promise<Ending>
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
@@ -127,6 +126,8 @@ export interface StartOptions {
   readonly command: readonly string[]
   /** For a backend that judges by itself. */
   readonly policy: Policy
+  /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
+  readonly furnish: (namespace: { readonly pid: number; readonly userNamespace: boolean }) => Promise<void>
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */

@@ -54,7 +54,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const pty = terminals.length === 0 ? undefined : (await import('./pty.ts')).openPty(terminals)
     if (pty !== undefined) undo.push('terminal', async () => await pty.close())
     const opened = await prepared.door
-    if (opened !== undefined) undo.push('door', () => opened.close())
+    let door = opened
+    undo.push('door', () => door?.close())
     const shown = await withProxy(plan, opened)
     const start = async (image: SandboxImage | undefined): Promise<Running> =>
       await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
@@ -65,6 +66,11 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         within: spawn => (opened === undefined ? spawn() : opened.within(spawn)),
         env: bounds.wrapEnv,
         insideDoor: opened !== undefined,
+        // Before anything of the sandbox runs in it.
+        furnish: async namespace => {
+          if (plan.network.kind === 'gateway')
+            door = await beginDoor(policy, { kind: 'of-process', ...namespace })
+        },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
         agent,
         command: plan.argv,
@@ -77,7 +83,6 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       if (image?.recalled === undefined || !(error instanceof PenError && error.code === 'IMAGE')) throw error
       return await start(await image.found())
     })
-    const door = opened ?? (await openInside(prepared, running, undo))
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')
     const employ = agent
@@ -130,21 +135,6 @@ async function imageOf(
       const { ensureImage } = await import('./ensure-image.ts')
       return await ensureImage(policy, project, engine, tell)
     },
-  }
-}
-
-/** In the namespace that the backend made, before anything of the sandbox runs in it. */
-async function openInside(prepared: Prepared, running: Running, undo: UndoStack): Promise<Door | undefined> {
-  const { plan, loaded } = prepared
-  if (plan.network.kind !== 'gateway' || running.namespace === undefined) return undefined
-  try {
-    const door = await beginDoor(loaded.policy, { kind: 'of-process', ...running.namespace })
-    undo.push('door', () => door.close())
-    return door
-  } catch (error) {
-    running.kill()
-    await running.ended.catch(() => undefined)
-    throw error
   }
 }
 

@@ -7,8 +7,10 @@ import { engineMeans } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace } from '../../limits/probe.ts'
 import type { Capabilities, Hold } from '../../plan/gaps.ts'
 import type { Backend } from '../backend.ts'
+import { holdMapping } from '../mounts/id-mapping.ts'
 import { type Engine, type EngineName, requireEngine } from './engine.ts'
 import { type EngineFacts, engineFacts } from './engine-facts.ts'
+import { agentProgram } from './loader.ts'
 import { startContainer } from './start.ts'
 
 /** `runtime` is the policy's. */
@@ -27,6 +29,10 @@ export function containerBackend(name: EngineName, runtime: string | 'default'):
     name,
     container: true,
     engine: () => requireEngine(name),
+    warm: () => {
+      void agentProgram()
+      if (isHostRoot()) holdMapping()
+    },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts),
     bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
     start: async (plan, options) =>

@@ -20,21 +20,30 @@ const REMOVAL_MS = 10_000
 const AGENT_MS = 30_000
 const LOOK_MS = 50
 
+/** What the engine is doing to start it, and how that ends. */
+interface Attempt {
+  readonly said: Promise<Captured>
+  /** The engine's own, which nobody else's container can have. */
+  readonly id: string
+  readonly init: number
+}
+
 export class Container {
   readonly init: number
   readonly #engine: Engine
-  /** The engine's own, which nobody else's container can have. */
   readonly #id: string
+  readonly #said: Promise<Captured>
   readonly #startTime: string | undefined
 
-  private constructor(engine: Engine, id: string, init: number) {
+  private constructor(engine: Engine, { id, init, said }: Attempt) {
     this.#engine = engine
     this.#id = id
+    this.#said = said
     this.init = init
     this.#startTime = startTimeOf(init)
   }
 
-  /** It exists then, and its first program is pen's agent, which waits. */
+  /** Its namespaces and mounts exist then, and its first program is or will be pen's agent, which waits. The engine may still be at it. */
   static async run(
     engine: Engine,
     order: Omit<ContainerOrder, 'runtime'>,
@@ -42,13 +51,7 @@ export class Container {
     /** Another name, for when the first is in use. */
     spare: string,
   ): Promise<Container> {
-    const id = await runOnce(engine, order, runtimes, spare)
-    try {
-      return new Container(engine, id, await firstProcess(engine, id, order.pidFile))
-    } catch (error) {
-      await removeContainer(engine, id)
-      throw error
-    }
+    return new Container(engine, await runOnce(engine, order, runtimes, spare))
   }
 
   /** Everything in it goes with its first process. The number may belong to another by now. */
@@ -78,9 +81,13 @@ export class Container {
         }),
       )
     }, LOOK_MS)
+    void this.#said.then(said => {
+      if (said.code !== 0) lost.reject(engineError(this.#engine, said))
+    })
     try {
       return await Promise.race([awaited, lost.promise])
     } finally {
+      lost.promise.catch(() => undefined)
       clearInterval(timer)
     }
   }
@@ -92,35 +99,36 @@ export class Container {
       this.kill()
       await Bun.sleep(wait)
     }
+    // Not beside its start: that could bring back what was removed.
+    await this.#said
     await removeContainer(this.#engine, this.#id)
   }
 }
 
-/** The id of what runs then. */
 async function runOnce(
   engine: Engine,
   order: Omit<ContainerOrder, 'runtime'>,
   runtimes: RuntimeChoice,
   spare: string,
-): Promise<string> {
+): Promise<Attempt> {
   let { name } = order
   for (const runtime of runtimes.candidates) {
     let answer = await attempt(engine, { ...order, name, runtime })
-    if (answer.id === undefined && /already in use/.test(reasonOf(answer.said))) {
+    if ('failed' in answer && answer.id === undefined && /already in use/.test(reasonOf(answer.failed))) {
       // Of a pen that was killed, or of one that runs a command beside this one.
       const left = await leftBehind(engine, name)
       if (left === undefined) name = spare
       else await removeContainer(engine, left)
       answer = await attempt(engine, { ...order, name, runtime })
     }
-    if (answer.id !== undefined && answer.said.code === 0) {
+    if (!('failed' in answer)) {
       runtimes.worked(runtime)
-      return answer.id
+      return answer
     }
     // It was made, and did not start. By its id: the name may be somebody else's.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
-    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.said))
-      throw engineError(engine, answer.said, isWithoutImage(answer.said) ? 'IMAGE' : 'BACKEND')
+    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.failed))
+      throw engineError(engine, answer.failed, isWithoutImage(answer.failed) ? 'IMAGE' : 'BACKEND')
   }
   throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
 }
@@ -128,16 +136,65 @@ async function runOnce(
 const isWithoutImage = (said: Captured): boolean =>
   /no such image|image not known|unable to find image/i.test(said.stderr)
 
-async function attempt(
-  engine: Engine,
-  order: ContainerOrder,
-): Promise<{ readonly said: Captured; readonly id: string | undefined }> {
-  // Both refuse to write over one of an earlier attempt.
-  rmSync(order.idFile, { force: true })
-  const said = await tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
-  const text = existsSync(order.idFile) ? readFileSync(order.idFile, 'utf8').trim() : ''
-  return { said, id: ID.test(text) ? text : undefined }
+interface FailedAttempt {
+  readonly failed: Captured
+  /** Of what was made all the same. */
+  readonly id: string | undefined
 }
+
+async function attempt(engine: Engine, order: ContainerOrder): Promise<Attempt | FailedAttempt> {
+  // Engines refuse to write over one of an earlier attempt.
+  for (const file of [order.idFile, order.pidFile]) rmSync(file, { force: true })
+  const said = tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
+  const early = await firstOf(said, () => firstProcess(order))
+  if (early !== undefined) return { said, ...early }
+  const failed = await said
+  const id = idIn(order.idFile)
+  if (failed.code !== 0 || id === undefined) return { failed, id }
+  const init = await askFirstProcess(engine, id)
+  if (init !== undefined) return { said, id, init }
+  await removeContainer(engine, id)
+  throw new PenError('BACKEND', {
+    what: 'the container ended as soon as it was started',
+    hint: '`pen doctor` tries the engine',
+  })
+}
+
+/** podman writes both before it starts what it has made: from then on there is something to furnish. */
+function firstProcess({ idFile, pidFile }: ContainerOrder): Pick<Attempt, 'id' | 'init'> | undefined {
+  const init = existsSync(pidFile) ? pidOf(readFileSync(pidFile, 'utf8')) : undefined
+  const id = init === undefined ? undefined : idIn(idFile)
+  return init === undefined || id === undefined ? undefined : { id, init }
+}
+
+const GLANCE_MS = 2
+
+/** What `look` sees before `over`; undefined when that came first. */
+async function firstOf<T>(over: Promise<unknown>, look: () => T | undefined): Promise<T | undefined> {
+  let isOver: boolean = false
+  const end = over.finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    const seen = look()
+    if (seen !== undefined) return seen
+    await Promise.race([end, Bun.sleep(GLANCE_MS)])
+  }
+  return look()
+}
+
+function idIn(file: string): string | undefined {
+  const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  return ID.test(text) ? text : undefined
+}
+
+function pidOf(text: string): number | undefined {
+  const pid = Number(text.trim())
+  return Number.isInteger(pid) && pid > 1 ? pid : undefined
+}
+
+const askFirstProcess = async (engine: Engine, id: string): Promise<number | undefined> =>
+  pidOf(await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
 
 const ID = /^[0-9a-f]{64}$/
 
@@ -148,19 +205,6 @@ async function leftBehind(engine: Engine, name: string): Promise<string | undefi
   const [, id, pid, startTime] = /^([0-9a-f]{64}) (\d+):(\d+)$/.exec(stdout.trim()) ?? []
   if (pid === undefined || startTime === undefined) return undefined
   return isAlive({ pid: Number(pid), startTime }) ? undefined : id
-}
-
-async function firstProcess(engine: Engine, id: string, pidFile: string): Promise<number> {
-  const text =
-    engine.name === 'podman'
-      ? readFileSync(pidFile, 'utf8')
-      : await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id])
-  const pid = Number(text.trim())
-  if (Number.isInteger(pid) && pid > 1) return pid
-  throw new PenError('BACKEND', {
-    what: 'the container ended as soon as it was started',
-    hint: '`pen doctor` tries the engine',
-  })
 }
 
 /** Done when the engine does not know it any more, whoever removed it. */

@@ -25,11 +25,6 @@ export interface InPlace {
 }
 
 export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): Promise<void> {
-  if (!mounts.ready())
-    throw new PenError('BACKEND', {
-      what: 'the container ended before it was complete, or pen may not enter it',
-      hint: '`pen doctor` tries the engine',
-    })
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
   try {
     const orders = [

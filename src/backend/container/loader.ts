@@ -2,7 +2,7 @@
  * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
  * nothing of the image is executed before the sandbox is complete.
  */
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { capture } from '../../base/spawn.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
@@ -18,7 +18,31 @@ export interface AgentProgram {
   readonly words: readonly [string, ...string[]]
 }
 
-export async function agentProgram(binary: string): Promise<AgentProgram> {
+let asked: Promise<AgentProgram> | undefined
+
+/** Asked once; whoever knows that it will be needed asks before. */
+export function agentProgram(): Promise<AgentProgram> {
+  if (asked !== undefined) return asked
+  asked = programOf(agentBinary())
+  // Whoever awaits it hears of a failure; until then it must not count as unheard.
+  asked.catch(() => undefined)
+  return asked
+}
+
+/** The inner mode is pen's own binary: a pen that runs from source has none. */
+function agentBinary(): string {
+  if (import.meta.path.startsWith('/$bunfs/')) {
+    if (existsSync(process.execPath)) return process.execPath
+    throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
+  }
+  throw new PenError('BACKEND', {
+    what: 'containers need the compiled pen: its binary is what runs inside',
+    hint: 'build it: ./pen version',
+  })
+}
+
+/** A program of the host, with the host's loader and libraries, as it can be started in any image. */
+export async function programOf(binary: string): Promise<AgentProgram> {
   const loader = interpreterOf(binary)
   const own: Bind = { from: binary, at: AGENT_BINARY, mode: 'ro' }
   if (loader === undefined) return { binds: [own], words: [AGENT_BINARY] }

@@ -11,10 +11,10 @@ export interface WaitingContainer {
   readonly undo: UndoStack
   /** The host's directory that it sees at `/run/pen`. */
   readonly inside: string
-  /** Whether its namespaces belong to a user namespace of its own. */
-  readonly userNamespace: boolean
   /** Sets the agent up: from then on it takes orders. */
   readonly connect: () => AgentLink
+  /** When it does, before the first. */
+  readonly onReady: () => void
 }
 
 const LOOK_MS = 100
@@ -51,7 +51,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
     begin: () => {
       link = waiting.connect()
       void link.closed.then(over.resolve, over.resolve)
-      link.ready.then(readiness.resolve, (error: unknown) => {
+      link.ready.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
         if (!killed) failure ??= error
         readiness.reject(error)
         over.resolve()
@@ -66,7 +66,6 @@ export function runningContainer(waiting: WaitingContainer): Running {
       return execution
     },
     inside: waiting.inside,
-    namespace: { pid: container.init, userNamespace: waiting.userNamespace },
     ended,
     initPid: () => container.init,
     kill,

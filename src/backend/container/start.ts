@@ -6,6 +6,7 @@ import { existsSync, lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
+import { boundProcesses } from '../../limits/engine-cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
 import { AGENT_MODE, AGENT_NOTHING, AGENT_SOCKET } from '../../wire/places.ts'
@@ -46,7 +47,7 @@ export async function startContainer(
   refuseRoot(plan)
   const undo = new UndoStack()
   try {
-    const program = await agentProgram(agentBinary())
+    const program = await agentProgram()
     const mounts = planMounts(plan)
     const inside = makeInside({
       stateDir: sandbox.stateDir,
@@ -75,21 +76,35 @@ export async function startContainer(
       selinux: existsSync('/sys/fs/selinux/enforce'),
       argv: [...program.words, AGENT_MODE, `unix:${AGENT_SOCKET}`],
     }
-    const trees = plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo)
     const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
-    const container = await Container.run(engine, order, runtimes, `${order.name}-${sandbox.run}`)
-    const disarm = undo.push('container', async () => await container.end())
+    const starting = Container.run(engine, order, runtimes, `${order.name}-${sandbox.run}`)
+    const disarm = undo.push('container', async () => {
+      const started = await starting.catch(() => undefined)
+      await started?.end()
+    })
+    // While the engine is at it.
+    const trees = plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo)
+    const container = await starting
     const live = new NamespaceMounts(() => container.init, { nothing: AGENT_NOTHING, ids: 'many' })
     undo.push('mounts', () => live.close())
-    await putInPlace({ init: container.init, mounts: live, plan: mounts, user: plan.user, trees })
-    const socket = await container.whileAlive(agent.connected)
+    const { init } = container
+    const furnish = async (): Promise<void> => {
+      await untilEntered(live)
+      await Promise.all([
+        putInPlace({ init, mounts: live, plan: mounts, user: plan.user, trees }),
+        options.furnish({ pid: init, userNamespace: facts.rootless }),
+      ])
+    }
+    const [socket] = await container.whileAlive(Promise.all([agent.connected, furnish()]))
     disarm()
     return runningContainer({
       container,
       mounts: live,
       undo,
       inside: inside.shown,
-      userNamespace: facts.rootless,
+      onReady: () => {
+        if (facts.held.includes('pids')) boundProcesses(init, plan.limits.pids)
+      },
       connect: () =>
         new AgentLink(socket, {
           user: plan.user,
@@ -105,16 +120,17 @@ export async function startContainer(
   }
 }
 
-/** The inner mode is pen's own binary: a pen that runs from source has none. */
-function agentBinary(): string {
-  if (import.meta.path.startsWith('/$bunfs/')) {
-    if (existsSync(process.execPath)) return process.execPath
-    throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
-  }
-  throw new PenError('BACKEND', {
-    what: 'containers need the compiled pen: its binary is what runs inside',
-    hint: 'build it: ./pen version',
-  })
+const GLANCE_MS = 2
+const PATIENCE_MS = 30_000
+
+/** An ordinary user may not enter before the runtime, which guards itself, has become the container's first program. */
+async function untilEntered(mounts: NamespaceMounts): Promise<void> {
+  for (const began = performance.now(); !mounts.ready(); await Bun.sleep(GLANCE_MS))
+    if (performance.now() - began > PATIENCE_MS)
+      throw new PenError('BACKEND', {
+        what: 'pen may not enter the container, to guard its files and its network',
+        hint: '`pen doctor` tries the engine',
+      })
 }
 
 /** The agent alone is uid 0 of the container, and commands that were it could take it over. */
@@ -158,7 +174,7 @@ function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits'
       // In a user namespace of its own only the container's processes count, each uid's apart, the agent's too; elsewhere
       // all that this uid has on the machine.
       nproc: Math.min(
-        facts.rootless && !holds('pids') ? Math.max(pids + 1, OWN_TASKS) : MOST_PROCESSES,
+        facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MOST_PROCESSES,
         hard.nproc,
       ),
       // See `leaveNoCore`: one byte is less than none.

@@ -8,7 +8,7 @@ import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { type Engine, engineError, tryEngine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
-import { agentProgram } from './loader.ts'
+import { programOf } from './loader.ts'
 import { mountField } from './mount-field.ts'
 import { blamesRuntime, chooseRuntime } from './runtimes.ts'
 
@@ -27,7 +27,7 @@ export async function tryPodman(engine: Engine, facts: EngineFacts, scratch: str
   if (program === undefined) throw new PenError('MISSING_TOOL', { what: '`true` is missing' })
   const root = `${scratch}/root-${process.pid}`
   try {
-    const { binds, words } = await agentProgram(program)
+    const { binds, words } = await programOf(program)
     for (const name of DIRECTORIES) mkdirSync(`${root}/${name}`, { recursive: true })
     writeFileSync(`${root}/etc/hostname`, '')
     for (const { at } of binds) {
