@@ -41,8 +41,9 @@ export class Bounds {
     const tool = found.means.how === 'systemd-scope' ? found.means.tool : undefined
     this.wrap = tool === undefined ? [] : scopeArguments(tool, limits, this.name)
     this.wrapEnv = tool === undefined ? {} : { XDG_RUNTIME_DIR: tool.runtimeDir }
-    // The init counts too.
-    this.nproc = !found.held.has('pids') && boundsProcessesByNamespace() ? limits.pids + 1 : undefined
+    // The init counts too. An engine has set its own, for a process that is not this user's to limit.
+    const isOurs = found.means.how !== 'engine' && !found.held.has('pids')
+    this.nproc = isOurs && boundsProcessesByNamespace() ? limits.pids + 1 : undefined
   }
 
   /** The guard writes `0` into each before it becomes the sandbox. */
