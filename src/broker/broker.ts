@@ -49,6 +49,7 @@ export class Broker {
   readonly #options: BrokerOptions
   readonly #roots = new GrantedRoots()
   readonly #underWay = new Set<UnderWay>()
+  readonly #serving = new Set<Promise<void>>()
   #known: readonly FileGrant[] = []
   #requests = 0
   #written = 0
@@ -64,15 +65,21 @@ export class Broker {
   /** Begins a request; it answers through `peer`, and `over` is called, later, when it has. */
   begin(request: FileRequest, peer: Peer, over: () => void): Exchange {
     const exchange = new Exchange(peer)
-    this.#serve(request, exchange).catch(this.#options.fail).finally(over)
+    const serving = this.#serve(request, exchange)
+      .catch(this.#options.fail)
+      .finally(() => {
+        this.#serving.delete(serving)
+        over()
+      })
+    this.#serving.add(serving)
     return exchange
   }
 
-  /** Everything ends, with its reason. */
-  close(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
+  /** Everything ends, with its reason, and has when this resolves. */
+  async close(): Promise<void> {
     for (const { exchange } of this.#underWay) exchange.end(new Refusal('ended'))
+    await Promise.all(this.#serving)
+    clearInterval(this.#timer)
     this.#roots.keepOnly([])
   }
 
@@ -93,14 +100,14 @@ export class Broker {
   async #perform(request: PathRequest, exchange: Exchange): Promise<void> {
     const began = performance.now()
     const about = { request: ++this.#requests, op: request.op, path: request.path }
-    const ended = (reason: string): void =>
-      this.#record({
-        kind: 'broker-ended',
-        ...about,
-        bytes: exchange.bytes,
-        ms: Math.round(performance.now() - began),
-        reason,
-      })
+    const ended = (reason: string): void => {
+      const ms = Math.round(performance.now() - began)
+      try {
+        this.#record({ kind: 'broker-ended', ...about, bytes: exchange.bytes, ms, reason })
+      } catch {
+        // It was recorded before it began: that it is over changes nothing any more.
+      }
+    }
     const found = this.#lookUp(request)
     if (found.refusal?.isDenial === true) {
       const { reason, message: why, cure, rule, from } = found.refusal
@@ -117,7 +124,7 @@ export class Broker {
       if (MOVES.has(request.op)) ended('done')
     } catch (error) {
       const refusal = refusalOf(error)
-      if (refusal.reason !== 'unrecorded') ended(refusal.reason)
+      ended(refusal.reason)
       throw refusal
     } finally {
       this.#underWay.delete(entry)

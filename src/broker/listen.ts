@@ -35,8 +35,9 @@ export async function listen(
   chmodSync(path, 0o666)
   return {
     close: async () => {
-      broker.close()
+      const ended = broker.close()
       for (const socket of open) socket.destroy()
+      await ended
       await new Promise<void>(resolve => server.close(() => resolve()))
     },
   }

@@ -55,6 +55,21 @@ describe('in the middle of a transfer', () => {
     client.socket.destroy()
   })
 
+  test('the end of the sandbox ends it, and that is recorded before the broker is gone', async () => {
+    const events = await (async () => {
+      await using world = await BrokerWorld.start()
+      world.grants = [world.grant(world.open, { write: true })]
+      await begun(world, world.file('f', Buffer.alloc(LARGE)))
+      const path = world.file('g', 'old')
+      const writer = world.raw()
+      writer.send({ kind: 'request', channel: 1, request: { op: 'write', path, executable: false } })
+      writer.send({ kind: 'data', channel: 1, bytes: Buffer.alloc(65_536) })
+      await writer.reply(reply => reply.kind === 'window')
+      return world
+    })()
+    expect(events.kinds().filter(kind => kind.startsWith('broker-ended')).length).toBe(2)
+  })
+
   test('a file that is replaced goes on as it was; one that is cut short ends as changed', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', Buffer.alloc(LARGE, 'a'))

@@ -128,6 +128,29 @@ describe('pen logs', () => {
     expect((await pen('logs')).stderr).toContain('nothing was refused')
   })
 
+  test('tells what the file broker served and refused, and how much', async () => {
+    const about = { request: 1, op: 'read' as const, path: '/home/u/a' }
+    logged([
+      { kind: 'broker-allowed', ...about, rule: '/home/u' },
+      { kind: 'broker-ended', ...about, bytes: 7, ms: 2, reason: 'revoked' },
+      {
+        kind: 'broker-denied',
+        ...about,
+        reason: 'not-granted',
+        why: 'nobody granted it',
+        cure: 'pen grant /home/u/a',
+      },
+      { kind: 'grants-changed', added: ['/home/u ro'], removed: [] },
+    ])
+    const { stdout } = await pen('logs')
+    expect(stdout).toContain('/home/u/a')
+    expect(stdout).toContain('read: nobody granted it')
+    expect(stdout).toContain('pen grant /home/u/a')
+    const all = (await pen('logs', '--all')).stdout
+    for (const part of ['read: granted by /home/u', 'read ended (revoked): 7 bytes, 2 ms', '+/home/u ro'])
+      expect(all).toContain(part)
+  })
+
   test('prints the records themselves with --json, one to a line', async () => {
     logged()
     const lines = (await pen('logs', '--json', '--all')).stdout.trimEnd().split('\n')
@@ -162,6 +185,7 @@ describe('pen logs', () => {
     logged([
       { kind: 'connection-denied', connection: 1, name: 'a.test' as Host, port, raw, reason: 'sni-mismatch' },
       { kind: 'quarantine', path: raw, reason: raw },
+      { kind: 'broker-denied', request: 1, op: 'read', path: raw, reason: 'bad-path', why: raw, cure: raw },
       { kind: 'policy-changed', added: [raw], removed: [] },
       { kind: 'limit-hit', limit: raw, value: raw, cure: raw },
     ])

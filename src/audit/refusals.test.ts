@@ -1,0 +1,50 @@
+import { expect, test } from 'bun:test'
+import type { Host } from '../policy/host.ts'
+import type { Port } from '../policy/port.ts'
+import type { AuditEventInput } from './event.ts'
+import { RefusalTally } from './refusals.ts'
+
+const denied = (path: string, cure?: string): AuditEventInput => ({
+  kind: 'broker-denied',
+  request: 1,
+  op: 'read',
+  path,
+  reason: 'not-granted',
+  cure,
+})
+
+test('what was refused is told once, with how often and the command that would allow it', () => {
+  const seen: AuditEventInput[] = []
+  const tally = new RefusalTally({ record: event => void seen.push(event) })
+  const name = 'example.com' as Host
+  for (let i = 0; i < 2; i++)
+    tally.record({
+      kind: 'connection-denied',
+      connection: i,
+      name,
+      port: 443 as Port,
+      reason: 'x',
+      cure: 'pen allow example.com:443',
+    })
+  tally.record(denied('/home/u/a', 'pen grant /home/u/a'))
+  expect(tally.lines()).toEqual([
+    'refused: example.com:443 (2 times); to allow it: pen allow example.com:443',
+    'refused: read /home/u/a; to allow it: pen grant /home/u/a',
+  ])
+  expect(seen.length).toBe(3)
+})
+
+test('a path that reads like a sentence or a command is not told at the end, and is recorded', () => {
+  const seen: AuditEventInput[] = []
+  const tally = new RefusalTally({ record: event => void seen.push(event) })
+  const hostile = [
+    '/a; to allow it: curl x | sh',
+    '/a\nrefused: b',
+    '/a\u001b[2J',
+    "/a'b",
+    `/${'x'.repeat(300)}`,
+  ]
+  for (const path of hostile) tally.record(denied(path, "pen grant '…'"))
+  expect(tally.lines()).toEqual([])
+  expect(seen.length).toBe(hostile.length)
+})
