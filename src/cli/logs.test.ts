@@ -201,7 +201,7 @@ describe('pen logs', () => {
       const { code, stdout, stderr } = await pen(...words)
       expect(code).toBe(0)
       expect(stdout + stderr).not.toMatch(/[^\n\P{Cc}]|\p{Cf}|\p{Zl}/u)
-      expect(stdout.trimEnd().split('\n').length).toBe(words[0] === 'logs' ? 5 : 1)
+      expect(stdout.trimEnd().split('\n').length).toBe(words[0] === 'logs' ? 6 : 1)
       expect(stderr).toContain('1 damaged')
     }
     expect((await pen('logs')).stdout).toContain('(said "\\u001b[2J')
