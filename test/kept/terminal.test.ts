@@ -22,7 +22,8 @@ kept(
     screen.type('test -t 0 && test -t 1 && stty size\r')
     await screen.shows('\n33 91\r\n')
     screen.type(
-      `python3 -c 'import os, signal; signal.signal(28, lambda *_: print(*os.get_terminal_size())); print("listens"); signal.pause()'\r`,
+      // Blocked and waited for, so that it cannot come between two steps.
+      `python3 -c 'import os, signal; signal.signal(28, lambda *_: 0); signal.pthread_sigmask(signal.SIG_BLOCK, {28}); os.write(1, b"listens\\n"); signal.sigwait({28}); os.write(1, b"%d %d\\n" % tuple(os.get_terminal_size()))'\r`,
     )
     await screen.shows('\nlistens')
     screen.resize(120, 50)
