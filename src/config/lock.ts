@@ -52,11 +52,15 @@ export async function tryLock(path: string): Promise<Lock | undefined> {
     fd,
     release: () => {
       // While it is still held: whoever opened it meanwhile sees that it has no name any more, and makes a new one.
-      rmSync(path, { force: true })
+      if (standsAt(path, fd)) rmSync(path, { force: true })
       closeSync(fd)
     },
   }
 }
+
+/** Not when somebody removed it: another's may stand there by now. */
+const standsAt = (path: string, fd: number): boolean =>
+  fstatSync(fd).ino === statSync(path, { throwIfNoEntry: false })?.ino
 
 type Flock = (fd: number, operation: number) => number
 
@@ -66,8 +70,7 @@ function take(lock: string, flock: Flock): number | undefined {
   try {
     const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants
     fd = openSync(lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
-    if (flock(fd, LOCK_EX_NB) === 0 && fstatSync(fd).ino === statSync(lock, { throwIfNoEntry: false })?.ino)
-      return fd
+    if (flock(fd, LOCK_EX_NB) === 0 && standsAt(lock, fd)) return fd
     closeSync(fd)
     return undefined
   } catch (error) {

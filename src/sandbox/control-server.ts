@@ -2,6 +2,7 @@
  * The keeper's control socket: for this user's own commands, and for nobody else. The directory is the user's alone, the socket has
  * mode 0600 from its first moment, and whoever connects is asked for by the kernel's word. No sandbox can see the path.
  */
+import { lstatSync } from 'node:fs'
 import type { Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
@@ -43,6 +44,8 @@ export class ControlServer {
   readonly #clients = new Set<Client>()
   /** Until the sandbox is known to be wanted nobody is answered. */
   readonly #answering = Promise.withResolvers<void>()
+  /** Which file the socket is. */
+  readonly #ours: number | undefined
   #executions = 0
   #stopping: ReturnType<typeof setTimeout> | undefined
 
@@ -65,7 +68,12 @@ export class ControlServer {
     } finally {
       process.umask(before)
     }
+    this.#ours = this.#inode()
     process.on('SIGTERM', this.#onSignal)
+  }
+
+  #inode(): number | undefined {
+    return lstatSync(this.#address.path, { throwIfNoEntry: false })?.ino
   }
 
   answer(): void {
@@ -86,7 +94,8 @@ export class ControlServer {
   close(): ExitCode | undefined {
     process.off('SIGTERM', this.#onSignal)
     clearTimeout(this.#stopping)
-    this.#listener.stop(false)
+    // It takes the name away, which is another keeper's when somebody had removed ours.
+    if (this.#inode() === this.#ours) this.#listener.stop(false)
     for (const { socket } of this.#clients) socket.end()
     this.#address.close()
     return this.#stopping === undefined ? undefined : EXIT.ok

@@ -2,12 +2,13 @@
  * `pen __keep`: the keeper that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
-import { writeFileSync } from 'node:fs'
+import { fstatSync, writeFileSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
 import { tellError } from './control-messages.ts'
-import type { Served } from './control-server.ts'
+import type { ControlServer, Served } from './control-server.ts'
 import { type KeepOrder, type KeepReport, readKeepOrder, report } from './keep-order.ts'
 import { launch } from './launch.ts'
 import { prepare } from './prepare.ts'
@@ -15,6 +16,10 @@ import { becomeKeeper, clear, writeRecord } from './store.ts'
 
 /** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
 const MOST_LOGGED = 256 * 1024
+const LOOK_MS = 2000
+
+/** Somebody removed pen's state by hand: no command could ever find this sandbox again. */
+const isForgotten = ({ fd }: Lock): boolean => fstatSync(fd).nlink === 0
 
 export async function keepDetached(): Promise<ExitCode> {
   const order = readKeepOrder()
@@ -54,17 +59,25 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
     await launch(prepared, {
       env: process.env,
       tell: line => starter.say(line),
-      serve: (serving, image) => serve({ project, serving, order, image }, starter),
+      serve: async (serving, image) => {
+        const server = await serve({ project, serving, order, image }, starter)
+        const watching = setInterval(() => isForgotten(lock) && server.stop(), LOOK_MS)
+        return () => {
+          clearInterval(watching)
+          return server.close()
+        }
+      },
     })
     // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
     return EXIT.ok
   } finally {
-    clear(project.stateDir)
+    // What stands there otherwise is another keeper's.
+    if (!isForgotten(lock)) clear(project.stateDir)
     lock.release()
   }
 }
 
-async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<() => ExitCode | undefined> {
+async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<ControlServer> {
   const { project, serving, image } = sandbox
   const { ControlServer } = await import('./control-server.ts')
   await serving.running.ready
@@ -85,7 +98,7 @@ async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<
   // A starter that is gone wanted no sandbox that nobody knows of. Until now nobody else was answered.
   if (starter.ready()) server.answer()
   else server.stop()
-  return () => server.close()
+  return server
 }
 
 /** Whoever ran `pen start`, for as long as it waits; afterwards the log. */

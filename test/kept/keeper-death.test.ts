@@ -142,3 +142,10 @@ kept(
     expect(here.audit().at(-1)).toMatchObject({ kind: 'run-end', exitCode: 0 })
   },
 )
+
+kept('P4 a sandbox whose state was removed by hand ends: nobody could find it again', async here => {
+  const known = pids()
+  await here.pen(...START)
+  here.box.host(`rm -rf '${here.stateDir}'`)
+  expect(await untilAlone(known, 6000)).toEqual([])
+})
