@@ -28,8 +28,10 @@ const HIDDEN = new Map([
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
   ['__complete', () => import('./cli/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS))],
   ['__keep', () => import('./sandbox/detached.ts').then(mode => mode.keepDetached())],
+  ['__start', () => import('./sandbox/start-for-program.ts').then(mode => mode.startForProgram())],
   ['__supervise', () => import('./gate/supervise.ts').then(mode => mode.supervise())],
   ['__agent', () => import('./inner/agent.ts').then(mode => mode.runAgent(argv.slice(1)))],
+  ['__file', () => import('./inner/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
   ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')

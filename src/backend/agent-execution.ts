@@ -31,9 +31,12 @@ export class AgentExecution implements Execution {
     this.#channel = channel
     this.#output = output
     this.#voice = voice
-    const { promise, resolve } = Promise.withResolvers<ExecEnding>()
-    this.ended = promise
-    this.#end = resolve
+    let end: (ending: ExecEnding) => void = () => undefined
+    // The library runs this too, on a Node that has no Promise.withResolvers.
+    this.ended = new Promise(resolve => {
+      end = resolve
+    })
+    this.#end = ending => end(ending)
   }
 
   write(bytes: Uint8Array): Promise<void> {

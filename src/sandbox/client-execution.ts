@@ -3,10 +3,16 @@ import { AgentExecution } from '../backend/agent-execution.ts'
 import type { ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../wire/exec-messages.ts'
 import { wireError } from '../wire/frame.ts'
-import type { Asked } from './control-client.ts'
 import { CHANNEL } from './control-messages.ts'
+import type { ControlStream } from './control-stream.ts'
 
-export function executeOver({ socket, rest }: Asked, order: ExecOrder, output: ExecOutput): Execution {
+export interface Opened {
+  readonly socket: ControlStream
+  /** What came behind the answer. */
+  readonly rest: Uint8Array
+}
+
+export function executeOver({ socket, rest }: Opened, order: ExecOrder, output: ExecOutput): Execution {
   const reports = new ReportReader()
   const say = (said: Order): void => socket.send(encodeOrder(said))
   const execution = new AgentExecution(CHANNEL, output, { order: say, room: () => socket.room() })

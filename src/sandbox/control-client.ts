@@ -1,5 +1,6 @@
 /** Talks to a keeper. Loaded by every `pen exec`: it stands on little, because a person waits for it. */
 import { errnoOf, PenError } from '../base/error.ts'
+import { addressOf } from './control-address.ts'
 import {
   type Answer,
   AnswerReader,
@@ -8,7 +9,7 @@ import {
   type Plain,
   type Request,
 } from './control-messages.ts'
-import { addressOf, ControlSocket } from './control-socket.ts'
+import { ControlSocket } from './control-socket.ts'
 import { asKeepOrder, type KeepOrder } from './keep-order.ts'
 
 /** Longer than a keeper that lives takes, on a machine that is busy. */

@@ -8,11 +8,26 @@
 import { ERROR_CODES, type ErrorCode, PenError, showPlace } from '../base/error.ts'
 import { encodeFrame, type Frame, FrameDecoder, wireError } from '../wire/frame.ts'
 
-/** `order`: what it was started with, for whoever starts it anew. */
-export type Plain = 'ping' | 'status' | 'stats' | 'order' | 'stop'
+/**
+ * `order`: what it was started with, for whoever starts it anew. `own`: the connection stays open, and when it ends, so does the
+ * sandbox: it is for a program that started one, and may be killed.
+ */
+export type Plain = 'ping' | 'status' | 'stats' | 'order' | 'own' | 'stop'
+
+export type JudgedAccess = 'read' | 'write' | 'list' | 'exec'
+
+/** Something was not there, or could not be opened: was it the policy? If so that is recorded. */
+export interface JudgeRequest {
+  readonly want: 'judge'
+  readonly access: JudgedAccess
+  readonly path: string
+}
+
+/** One answer, and no more. */
+export type ShortRequest = { readonly want: Plain } | JudgeRequest
 
 export type Request =
-  | { readonly want: Plain }
+  | ShortRequest
   /** `timeoutMs`: null for a command that may take its time. */
   | { readonly want: 'exec'; readonly timeoutMs: number | null }
 
@@ -31,9 +46,11 @@ export type Answer =
 export const CHANNEL = 1
 
 const KIND = { request: 32, answer: 33 } as const
-const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'stop']
+const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'own', 'stop']
+const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
-const MAX_REQUEST = 1024
+const MAX_PATH = 4096
+const MAX_REQUEST = 4 * MAX_PATH
 /** The longest that a timer can be set to. */
 const LONGEST_MS = 2 ** 31 - 1
 
@@ -116,6 +133,15 @@ function readRequest(value: Record<string, unknown>): Request {
     if (typeof timeoutMs !== 'number' || !Number.isInteger(timeoutMs)) throw wireError('a time that is none')
     if (timeoutMs < 1 || timeoutMs > LONGEST_MS) throw wireError('a time out of bounds')
     return { want, timeoutMs }
+  }
+  if (want === 'judge') {
+    exactly(value, 'want', 'access', 'path')
+    const access = ACCESSES.find(one => one === value['access'])
+    const { path } = value
+    if (access === undefined) throw wireError('an access that nobody knows')
+    if (typeof path !== 'string' || path.length > MAX_PATH || path.includes('\0'))
+      throw wireError('a path that is none')
+    return { want, access, path }
   }
   exactly(value, 'want')
   const plain = PLAIN.find(one => one === want)

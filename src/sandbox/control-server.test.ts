@@ -6,9 +6,10 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import type { Project } from '../config/project.ts'
 import { executeOver } from './client-execution.ts'
+import { addressOf } from './control-address.ts'
 import { answers, ask, askFor, askForOrder, takeValue } from './control-client.ts'
 import { ControlServer } from './control-server.ts'
-import { addressOf, ControlSocket } from './control-socket.ts'
+import { ControlSocket } from './control-socket.ts'
 import type { Serving } from './keeper.ts'
 
 const undo: (() => void)[] = []
@@ -102,6 +103,7 @@ function setting(directory = 'state', answering = true): Setting {
       loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 } } },
     },
     limits: {
+      look: () => undefined,
       usage: () => ({ cpuMs: 5, memoryBytes: 6, pids: 7 }),
       grown: async () => 8,
     },
@@ -184,6 +186,18 @@ describe('a control socket', () => {
     expect(await askForOrder(stateDir)).toMatchObject({ flags: { profile: 'strict' }, offline: true })
   })
 
+  test('ends the sandbox with the program that owns it, and with no other', async () => {
+    const here = setting()
+    const guest = await ask(here.stateDir, { want: 'ping' })
+    guest?.socket.destroy()
+    const owner = await ask(here.stateDir, { want: 'own' })
+    expect(owner?.answer).toEqual({ ok: true, value: null })
+    expect(await answers(here.stateDir)).toBe(true)
+    expect(here.killed).toBe(0)
+    owner?.socket.destroy()
+    await until(() => here.killed === 1)
+  })
+
   test('hangs up on whatever is no request, and goes on with others', async () => {
     const { stateDir } = setting()
     const random = crypto.getRandomValues(new Uint8Array(5000))
@@ -197,6 +211,9 @@ describe('a control socket', () => {
       wire('{"want":"everything"}'),
       wire('{"want":"ping","more":1}'),
       wire('{"want":"exec","timeoutMs":-1}'),
+      wire('{"want":"judge","access":"own","path":"/a"}'),
+      wire('{"want":"judge","access":"read"}'),
+      wire('{"want":"judge","access":"read","path":"/a\\u0000"}'),
       wire('[]'),
     ]
     for (const bytes of odd) {
@@ -275,12 +292,12 @@ describe('a command over the control socket', () => {
   test('that takes too long is told, ended and killed; the ceiling of the policy bounds what may be asked', async () => {
     const { stateDir, begun, recorded } = setting()
     const { execution, granted } = await exec(stateDir, 'sleep 20', 100)
-    expect(granted).toEqual({ timeoutMs: 100 })
+    expect(granted).toEqual({ timeoutMs: 100, execution: 1 })
     expect(await execution.ended).toEqual({ kind: 'exit', code: 124 })
     expect(begun[0]?.signals).toEqual(['SIGTERM', 'kill'])
     expect(recorded.at(-1)).toMatchObject({ kind: 'exec-end', exitCode: null, reason: 'timeout' })
     const long = await exec(stateDir, 'true', 3_600_000)
-    expect(long.granted).toEqual({ timeoutMs: 2000 })
+    expect(long.granted).toEqual({ timeoutMs: 2000, execution: 2 })
     await long.execution.ended
   })
 

@@ -6,9 +6,18 @@ import { lstatSync } from 'node:fs'
 import type { Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
-import { type Answer, encodeAnswer, type Request, RequestReader, tellError } from './control-messages.ts'
-import { type Address, addressOf, ControlSocket } from './control-socket.ts'
+import { type Address, addressOf } from './control-address.ts'
+import {
+  type Answer,
+  encodeAnswer,
+  type Request,
+  RequestReader,
+  type ShortRequest,
+  tellError,
+} from './control-messages.ts'
+import { ControlSocket } from './control-socket.ts'
 import { ExecRelay } from './exec-relay.ts'
+import { judgeRefusal } from './judge-refusal.ts'
 import type { KeepOrder } from './keep-order.ts'
 import type { Serving } from './keeper.ts'
 import { statsOf, statusOf } from './kept-status.ts'
@@ -35,6 +44,8 @@ interface Client {
   /** What comes is for whoever has it at the time. */
   take: (bytes: Uint8Array) => void
   relay: ExecRelay | undefined
+  /** When it goes, the sandbox ends. */
+  isOwner: boolean
 }
 
 export class ControlServer {
@@ -108,7 +119,7 @@ export class ControlServer {
       socket.destroy()
       return
     }
-    const client: Client = { socket, take: () => undefined, relay: undefined }
+    const client: Client = { socket, take: () => undefined, relay: undefined, isOwner: false }
     this.#clients.add(client)
     const late = setTimeout(() => socket.destroy(), REQUEST_MS)
     const requests = new RequestReader()
@@ -144,6 +155,7 @@ export class ControlServer {
         clearTimeout(late)
         this.#clients.delete(client)
         client.relay?.clientGone()
+        if (client.isOwner) this.stop()
       },
     })
     if (this.#clients.size > MOST_CLIENTS) this.#turnAway(client)
@@ -168,14 +180,16 @@ export class ControlServer {
     }
     // Nothing may follow.
     client.take = () => client.socket.destroy()
-    client.socket.send(encodeAnswer(await this.#answerTo(request.want)))
-    if (request.want !== 'stop') client.socket.end()
+    client.isOwner = request.want === 'own'
+    client.socket.send(encodeAnswer(await this.#answerTo(request)))
+    if (request.want !== 'stop' && request.want !== 'own') client.socket.end()
   }
 
-  async #answerTo(want: Exclude<Request['want'], 'exec'>): Promise<Answer> {
+  async #answerTo(request: ShortRequest): Promise<Answer> {
     try {
-      switch (want) {
+      switch (request.want) {
         case 'ping':
+        case 'own':
           return { ok: true, value: null }
         case 'status':
           return {
@@ -186,6 +200,8 @@ export class ControlServer {
           return { ok: true, value: await statsOf(this.#served.serving, this.#running()) }
         case 'order':
           return { ok: true, value: this.#served.order }
+        case 'judge':
+          return { ok: true, value: judgeRefusal(this.#served.serving, request) }
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()
@@ -209,10 +225,12 @@ export class ControlServer {
       socket.end()
       return
     }
+    const execution = ++this.#executions
     const relay = new ExecRelay({
       exec,
       audit: this.#served.serving.audit,
-      number: ++this.#executions,
+      number: execution,
+      killed: () => this.#served.serving.limits.look(),
       timeoutMs,
       send: bytes => socket.send(bytes),
       done: () => {
@@ -222,6 +240,6 @@ export class ControlServer {
     })
     client.relay = relay
     client.take = bytes => relay.push(bytes)
-    socket.send(encodeAnswer({ ok: true, value: { timeoutMs } }))
+    socket.send(encodeAnswer({ ok: true, value: { timeoutMs, execution } }))
   }
 }

@@ -1,21 +1,10 @@
 /** A Unix stream of the runtime's own, for both ends of the control socket: node:net costs a command more than all the rest. */
-import { closeSync, constants, openSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { Outbox } from '../wire/outbox.ts'
-
-export interface ControlEvents {
-  /** The bytes may be reused afterwards. */
-  data(bytes: Uint8Array): void
-  /** The last event. */
-  closed(): void
-}
-
-/** As the kernel has it, with the closing NUL. */
-const LONGEST_ADDRESS = 108
+import type { ControlEvents, ControlStream } from './control-stream.ts'
 
 type Native = Bun.Socket<ControlSocket> & { readonly fd: number }
 
-export class ControlSocket {
+export class ControlSocket implements ControlStream {
   #native: Native | undefined
   #events: ControlEvents | undefined
   readonly #outbox = new Outbox(bytes => this.#native?.write(bytes) ?? 0)
@@ -70,21 +59,5 @@ export class ControlSocket {
     this.#isClosed = true
     this.#outbox.close()
     this.#events?.closed()
-  }
-}
-
-export interface Address {
-  readonly path: string
-  close(): void
-}
-
-/** A path is longer in some homes than an address may be: then the way is through the open directory. */
-export function addressOf(socket: string): Address {
-  if (Buffer.byteLength(socket) < LONGEST_ADDRESS || process.platform !== 'linux')
-    return { path: socket, close: () => undefined }
-  const directory = openSync(dirname(socket), constants.O_RDONLY | constants.O_DIRECTORY)
-  return {
-    path: `/proc/self/fd/${directory}/${basename(socket)}`,
-    close: () => closeSync(directory),
   }
 }

@@ -21,6 +21,8 @@ export interface RelayOptions {
   /** Numbers the commands of one sandbox, for the audit. */
   readonly number: number
   readonly timeoutMs: number | null
+  /** Somebody killed it: a limit, perhaps, and whoever waits is to hear of that first. */
+  readonly killed: () => void
   readonly send: (bytes: Uint8Array) => void
   /** After the last report. */
   readonly done: () => void
@@ -165,6 +167,7 @@ export class ExecRelay {
   #end(ending: ExecEnding): void {
     this.#isOver = true
     clearTimeout(this.#timer)
+    if (wasKilled(ending)) this.#options.killed()
     // Whatever the first one left behind: it may have ended by itself, and its children not.
     if (this.#why === 'timeout' || this.#why === 'client') this.#execution?.kill()
     try {
@@ -193,6 +196,10 @@ export class ExecRelay {
     send(encodeReport(report))
   }
 }
+
+/** By the number of SIGKILL, also as a shell tells it of its children. */
+const wasKilled = (ending: ExecEnding): boolean =>
+  (ending.kind === 'signal' && ending.signal === 9) || (ending.kind === 'exit' && ending.code === 137)
 
 /** Whatever it ended with when it was asked to. */
 const TIMED_OUT: ExecEnding = { kind: 'exit', code: EXIT.timeout }

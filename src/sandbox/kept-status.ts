@@ -1,5 +1,5 @@
 /** What a keeper tells of its sandbox. Plain data, with the same keys always; `pen status --json` prints it as it is. */
-import type { Limits } from '../policy/policy.ts'
+import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { Serving } from './keeper.ts'
 
@@ -16,6 +16,8 @@ export interface KeptStatus {
   /** Null for a sandbox without a gateway. */
   readonly gateway: 'answers' | 'closed' | null
   readonly limits: Limits
+  /** Bounds of a single command: milliseconds, and bytes. */
+  readonly exec: Policy['exec']
   readonly weaker: readonly { readonly name: string; readonly how: string }[]
   readonly gaps: readonly { readonly name: string; readonly why: string }[]
   /** Commands that run now. */
@@ -66,6 +68,7 @@ export function statusOf(
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: wayOut === undefined ? null : wayOut.isServing() ? 'answers' : 'closed',
     limits: { ...plan.limits },
+    exec: { ...loaded.policy.exec },
     weaker: plan.weaker.map(({ name, how }) => ({ name, how })),
     gaps: plan.gaps.filter(({ name }) => accepted.includes(name)).map(({ name, why }) => ({ name, why })),
     executions,

@@ -40,6 +40,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
   inner: ['wire', 'base'],
+  // A sandbox as a value, for programs on Node and on Bun: it starts the pen binary, and talks to the keeper that this leaves.
+  library: ['sandbox', 'backend', 'audit', 'wire', 'base'],
   // Tries the parts of a sandbox one by one, each by the code that a run would use: so it sees all of them.
   doctor: ['sandbox', 'backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   cli: [
@@ -170,6 +172,31 @@ describe('layers', () => {
           .filter(({ specifier }) => /^bun(:|$)/.test(specifier))
           .map(i => i.specifier)
         return [...bun, ...(/\bBun\./.test(source.code) ? ['Bun.'] : [])].map(word => `uses ${word}`)
+      }),
+    ).toEqual([])
+  })
+
+  test('what a program imports with the library runs on Node: no API of Bun’s, and no package', () => {
+    const reached = new Set<string>()
+    const walk = (path: string): void => {
+      if (reached.has(path)) return
+      reached.add(path)
+      for (const { file, typeOnly } of byPath.get(path)?.imports ?? [])
+        if (file !== undefined && !typeOnly) walk(file)
+    }
+    walk('src/index.ts')
+    expect(reached.has('src/library/sandbox.ts') && reached.has('src/wire/frame.ts')).toBe(true)
+    // Promise.withResolvers and others came after Node 20.
+    const words = /\b(Bun\.|Promise\.withResolvers|Promise\.try|Array\.fromAsync|import\.meta\.dir)/
+    expect(
+      [...reached].flatMap(path => {
+        const { code = '', imports = [] } = byPath.get(path) ?? {}
+        const foreign = imports.filter(
+          ({ file, specifier }) => file === undefined && !/^node:/.test(specifier),
+        )
+        return [words.exec(code)?.[0] ?? [], foreign.map(({ specifier }) => specifier)]
+          .flat()
+          .map(word => `${path} uses ${word}`)
       }),
     ).toEqual([])
   })

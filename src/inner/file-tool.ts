@@ -1,0 +1,138 @@
+/**
+ * `pen __file`: files inside a sandbox, for the library and `pen mcp`. It has the sandbox's own view and rights and no others, so
+ * whatever it is asked for, the mounts decide. It needs no program of the image's. Whoever hears it on the host takes its words for
+ * hostile: programs inside could have started it, or stand in its place.
+ */
+import {
+  closeSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
+import { FILE_MODE, type FileOrder, readFileOrder } from '../wire/file-order.ts'
+import { searchTree } from './search-tree.ts'
+
+const CHUNK = 64 * 1024
+
+export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || words.length !== 1)
+    throw new PenError('USAGE', { what: `${FILE_MODE} is not a verb: pen starts it by itself` })
+  try {
+    const order = readFileOrder(words[0] ?? '')
+    // The project is mounted; what is granted beside it is not.
+    const isOutside = order.path !== process.cwd() && !order.path.startsWith(`${process.cwd()}/`)
+    if (!isOutside || !(await isGranted(order))) act(order)
+    return EXIT.ok
+  } catch (error) {
+    const errno = errnoOf(error)
+    if (errno === undefined) throw error
+    say(2, JSON.stringify({ errno }))
+    return EXIT.failed
+  }
+}
+
+async function isGranted(order: FileOrder): Promise<boolean> {
+  const { throughBroker } = await import('./granted-file.ts')
+  return await throughBroker(order, {
+    write: bytes => writeAll(1, bytes),
+    say: value => say(1, JSON.stringify(value)),
+    input: () => process.stdin,
+  })
+}
+
+function act(order: FileOrder): void {
+  switch (order.op) {
+    case 'read':
+      copy(order.path, order.from, order.length)
+      break
+    case 'write':
+      take(order.path, order.executable)
+      break
+    case 'list':
+      list(order.path, order.most)
+      break
+    case 'search':
+      for (const found of searchTree(order)) say(1, JSON.stringify(found))
+      break
+  }
+}
+
+/** Files only: a pipe or a device would never end. */
+function openFile(path: string): number {
+  const fd = openSync(path, 'r')
+  if (fstatSync(fd).isFile()) return fd
+  const errno = fstatSync(fd).isDirectory() ? 'EISDIR' : 'EINVAL'
+  closeSync(fd)
+  throw Object.assign(new Error(errno), { code: errno })
+}
+
+function copy(path: string, from: number, length: number): void {
+  const fd = openFile(path)
+  const chunk = Buffer.allocUnsafe(CHUNK)
+  try {
+    for (let at = from, left = length; left > 0; ) {
+      const n = readSync(fd, chunk, 0, Math.min(CHUNK, left), at)
+      if (n === 0) return
+      writeAll(1, chunk.subarray(0, n))
+      at += n
+      left -= n
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function take(path: string, executable: boolean): void {
+  mkdirSync(dirname(path), { recursive: true })
+  const fd = openSync(path, 'w', executable ? 0o755 : 0o644)
+  const chunk = Buffer.allocUnsafe(CHUNK)
+  try {
+    for (let n = readSync(0, chunk); n > 0; n = readSync(0, chunk)) writeAll(fd, chunk.subarray(0, n))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function list(path: string, most: number): void {
+  const entries = readdirSync(path, { withFileTypes: true })
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const entry of entries.slice(0, most)) {
+    const kind = entry.isFile()
+      ? 'file'
+      : entry.isDirectory()
+        ? 'directory'
+        : entry.isSymbolicLink()
+          ? 'link'
+          : 'other'
+    say(
+      1,
+      JSON.stringify({
+        name: entry.name,
+        kind,
+        size: kind === 'file' ? sizeOf(join(path, entry.name)) : null,
+      }),
+    )
+  }
+  if (entries.length > most) say(1, JSON.stringify({ more: entries.length - most }))
+}
+
+function sizeOf(path: string): number | null {
+  try {
+    return lstatSync(path).size
+  } catch {
+    // Gone meanwhile: its name is all there is to tell.
+    return null
+  }
+}
+
+const say = (fd: number, line: string): void => writeAll(fd, Buffer.from(`${line}\n`))
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+}

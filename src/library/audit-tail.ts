@@ -1,0 +1,100 @@
+/**
+ * The audit of one run as it grows. The keeper writes a record before its decision takes effect: whoever looks after a command has
+ * ended finds all that was refused to it. Files are read instead of a stream, because two streams would race.
+ */
+import { lstatSync } from 'node:fs'
+import { auditDirectory } from '../audit/directory.ts'
+import { type FoundRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
+
+const LOOK_MS = 50
+/** What is kept for commands that still run. A run that fills more has other troubles than a list of them. */
+const MOST_KEPT = 2000
+
+export type Listener = (record: FoundRecord) => void
+
+export class AuditTail {
+  readonly #dir: string
+  readonly #run: string
+  readonly #readers = new Map<string, LineReader>()
+  readonly #listeners = new Set<Listener>()
+  #kept: FoundRecord[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(stateDir: string, run: string) {
+    this.#dir = auditDirectory(stateDir)
+    this.#run = run
+    this.look()
+    this.#kept = []
+  }
+
+  /** Takes up what was written since the last look. */
+  look(): void {
+    for (const { file, run } of listSegments(this.#dir)) {
+      if (run !== this.#run) continue
+      const reader = this.#readers.get(file) ?? new LineReader()
+      this.#readers.set(file, reader)
+      const path = `${this.#dir}/${file}`
+      const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
+      if (size <= reader.at) continue
+      for (const line of readLines(path, reader)) {
+        const record = parseRecord(line)
+        if (record !== undefined) this.#take(record)
+      }
+    }
+  }
+
+  /** The number of the last record so far: a mark for `since`. */
+  mark(): number {
+    this.look()
+    return this.#kept.at(-1)?.seq ?? 0
+  }
+
+  since(mark: number): readonly FoundRecord[] {
+    this.look()
+    return this.#kept.filter(({ seq }) => seq > mark)
+  }
+
+  /** Hears each new record, until the function that is returned is called. It keeps no program alive. */
+  listen(listener: Listener): () => void {
+    this.#listeners.add(listener)
+    this.#timer ??= setInterval(() => this.#lookQuietly(), LOOK_MS).unref()
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.close()
+    }
+  }
+
+  /** The first record that is wanted, from the mark on; undefined when its time is over. */
+  async until(
+    mark: number,
+    wanted: (record: FoundRecord) => boolean,
+    patienceMs: number,
+  ): Promise<FoundRecord | undefined> {
+    for (const late = performance.now() + patienceMs; ; await pause()) {
+      const found = this.since(mark).find(wanted)
+      if (found !== undefined || performance.now() > late) return found
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** State that is removed meanwhile, by `pen rm`, is the end of it. */
+  #lookQuietly(): void {
+    try {
+      this.look()
+    } catch {
+      this.close()
+    }
+  }
+
+  #take(record: FoundRecord): void {
+    this.#kept.push(record)
+    if (this.#kept.length > MOST_KEPT) this.#kept = this.#kept.slice(MOST_KEPT / 2)
+    for (const listener of this.#listeners) listener(record)
+  }
+}
+
+const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, LOOK_MS))

@@ -1,0 +1,145 @@
+/** One command in a sandbox that runs already: begun over a connection of its own, and told by what the keeper says of it. */
+import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
+import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { executeOver } from '../sandbox/client-execution.ts'
+import type { AuditTail } from './audit-tail.ts'
+import { denialOf, limitOf } from './denial.ts'
+import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions, timeoutOf } from './exec-options.ts'
+import { askFor, askKeeper } from './keeper-connection.ts'
+import { endedError } from './sandbox-error.ts'
+
+/** A sandbox, as its commands see it. */
+export interface Surroundings {
+  readonly stateDir: string
+  readonly workspace: string
+  readonly exec: { readonly timeout: number; readonly maxOutput: number }
+  readonly tail: AuditTail
+}
+
+const MOST_DENIALS = 100
+/** A sandbox that ends writes its last record when everything is gone. */
+const LAST_WORDS_MS = 5000
+
+export class Command {
+  readonly #inside: Surroundings
+  readonly #execution: Execution
+  readonly #program: string
+  readonly #number: number
+  readonly #timeoutMs: number
+  readonly #mark: number
+  readonly #began = performance.now()
+  readonly #signal: AbortSignal | undefined
+  /** Why it could not be started, in the sandbox's own words: hostile, so escaped. */
+  failure: string | undefined
+
+  private constructor(inside: Surroundings, begun: Begun, options: SpawnOptions) {
+    this.#inside = inside
+    this.#execution = begun.execution
+    this.#program = begun.program
+    this.#number = begun.number
+    this.#timeoutMs = begun.timeoutMs
+    this.#mark = begun.mark
+    this.#signal = options.signal
+    this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  static async begin(
+    inside: Surroundings,
+    command: CommandLine,
+    options: SpawnOptions,
+    output: ExecOutput,
+  ): Promise<Command> {
+    options.signal?.throwIfAborted()
+    const order = orderOf(command, options, inside.workspace)
+    const mark = inside.tail.mark()
+    const wanted = timeoutOf(options.timeout, inside.exec.timeout)
+    const { socket, value } = await askKeeper(inside.stateDir, { want: 'exec', timeoutMs: wanted })
+    const { timeoutMs, execution: number } = value as { timeoutMs: number; execution: number }
+    const execution = executeOver({ socket, rest: NOTHING }, order, output)
+    const begun = { execution, program: order.argv[0] ?? '', number, timeoutMs, mark }
+    const started = new Command(inside, begun, options)
+    if (options.signal?.aborted === true) execution.kill()
+    return started
+  }
+
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#execution.write(bytes)
+  }
+
+  endInput(): void {
+    this.#execution.endInput()
+  }
+
+  sendSignal(name: NodeJS.Signals): void {
+    this.#execution.signal(name)
+  }
+
+  kill(): void {
+    this.#execution.kill()
+  }
+
+  /** After the last byte of output. */
+  async ended(): Promise<CommandEnd> {
+    try {
+      return await this.#outcome(await this.#execution.ended)
+    } finally {
+      this.#signal?.removeEventListener('abort', this.#onAbort)
+    }
+  }
+
+  readonly #onAbort = (): void => this.#execution.kill()
+
+  async #outcome(ending: ExecEnding): Promise<CommandEnd> {
+    if (this.#signal?.aborted === true) throw this.#signal.reason
+    switch (ending.kind) {
+      case 'exit':
+        return this.#end(ending.code, this.#isTimeout(ending.code))
+      case 'signal':
+        return this.#end(128 + ending.signal, false)
+      case 'not-started':
+        this.failure = printable(ending.reason ?? `could not be started (${ending.errno})`)
+        await askFor(this.#inside.stateDir, { want: 'judge', access: 'exec', path: this.#program })
+        return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
+      case 'lost': {
+        // The sandbox itself is over: by a limit, which is an answer, or because somebody ended it, which is none.
+        const { tail } = this.#inside
+        await tail.until(this.#mark, ({ kind }) => kind === 'run-end', LAST_WORDS_MS)
+        const end = this.#end(128 + 9, false)
+        if (end.limit !== null) return end
+        throw endedError('before the command did')
+      }
+    }
+  }
+
+  #end(exitCode: number, timedOut: boolean): CommandEnd {
+    const records = this.#inside.tail.since(this.#mark)
+    const hits = records.flatMap(record => limitOf(record) ?? [])
+    return {
+      exitCode,
+      timedOut,
+      limit: hits.find(({ reason }) => reason !== 'throttled') ?? null,
+      denials: records.flatMap(record => denialOf(record) ?? []).slice(-MOST_DENIALS),
+    }
+  }
+
+  /** A command may end with this very code by itself: the audit tells which. */
+  #isTimeout(code: number): boolean {
+    if (code !== EXIT.timeout) return false
+    const record = this.#inside.tail
+      .since(this.#mark)
+      .find(({ kind, execution }) => kind === 'exec-end' && execution === this.#number)
+    if (record === undefined) return performance.now() - this.#began >= this.#timeoutMs
+    return record['reason'] === 'timeout'
+  }
+}
+
+interface Begun {
+  readonly execution: Execution
+  readonly program: string
+  readonly number: number
+  readonly timeoutMs: number
+  readonly mark: number
+}
+
+const NOTHING = new Uint8Array()

@@ -1,0 +1,75 @@
+/** What a program may say of a command, and what it is told of it. */
+import { resolve } from 'node:path/posix'
+import type { ExecOrder } from '../wire/exec-order.ts'
+import type { Denial, LimitHit } from './denial.ts'
+import { SandboxError } from './sandbox-error.ts'
+
+/** Words, which no shell reads; or a line for `/bin/sh` of the sandbox. */
+export type CommandLine = string | readonly string[]
+
+export interface SpawnOptions {
+  /** In milliseconds; at most `exec.ceiling` of the policy, and `exec.timeout` of it (120 s) where nothing is said. */
+  readonly timeout?: number | undefined
+  /** On top of the sandbox's own variables. Nothing of this program's environment goes inside by itself. */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined
+  /** In the sandbox; relative to the project. */
+  readonly cwd?: string | undefined
+  /** Ends the command, and all that it started. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ExecOptions extends SpawnOptions {
+  readonly stdin?: string | Uint8Array | undefined
+  /** Bytes of stdout and of stderr that are kept, each: its beginning and its end. `exec.maxOutput` where nothing is said. */
+  readonly maxOutput?: number | undefined
+  /** Sees all output as it comes. A promise holds that stream back until it is kept. */
+  readonly onOutput?: ((stream: 'stdout' | 'stderr', bytes: Uint8Array) => void | Promise<void>) | undefined
+}
+
+/** How a command ended. */
+export interface CommandEnd {
+  /** Its own; 124 when its time was over, 126 and 127 when it could not be started, 128+n after signal n. */
+  readonly exitCode: number
+  readonly timedOut: boolean
+  /** A bound of the sandbox that was reached meanwhile; null when none was. */
+  readonly limit: LimitHit | null
+  /** What the sandbox was refused while the command ran: also by others that ran at the same time. At most 100. */
+  readonly denials: readonly Denial[]
+}
+
+export interface ExecResult extends CommandEnd {
+  readonly stdout: string
+  readonly stderr: string
+  /** Whether output was left out. */
+  readonly truncated: boolean
+}
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+export function orderOf(command: CommandLine, options: SpawnOptions, workspace: string): ExecOrder {
+  const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...command]
+  if (argv.length === 0 || argv[0] === '')
+    throw usage('there is no command', 'exec(["ls", "-l"]) or exec("ls -l")')
+  if (argv.some(word => word.includes('\0'))) throw usage('a command has a NUL byte in it')
+  const env = Object.entries(options.env ?? {}).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    if (!VARIABLE.test(name) || value.includes('\0')) throw usage(`"${name}" is not a variable`)
+    return [{ name, value }]
+  })
+  return { argv, cwd: pathInside(options.cwd ?? '.', workspace), env, terminal: undefined }
+}
+
+/** Absolute. It is only a name here: what stands there, the sandbox decides. */
+export function pathInside(path: string, workspace: string): string {
+  if (path.includes('\0') || path.length > 4000) throw usage('a path that is none')
+  return resolve(workspace, path)
+}
+
+/** Milliseconds that a timer can count. */
+export function timeoutOf(asked: number | undefined, standard: number): number {
+  if (asked === undefined) return standard
+  if (!(asked > 0)) throw usage(`${asked} is no time: give milliseconds, more than 0`)
+  return Math.min(Math.ceil(asked), 2 ** 31 - 1)
+}
+
+export const usage = (what: string, hint?: string): SandboxError => new SandboxError('USAGE', { what, hint })

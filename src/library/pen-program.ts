@@ -1,0 +1,88 @@
+/** The pen binary, which does everything that needs locks, engines or a policy: the library only asks it. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { capture } from '../base/spawn.ts'
+import { asPenError, readError } from '../sandbox/control-messages.ts'
+import { asSandboxError, SandboxError } from './sandbox-error.ts'
+
+/** The slowest engine, with an image that is not mapped yet. */
+const PATIENCE_MS = 240_000
+const MOST_SAID = 4 * 2 ** 20
+
+export class PenProgram {
+  readonly #path: string
+  readonly #cwd: string
+
+  constructor(path: string | undefined, cwd: string) {
+    this.#path = path ?? findPen()
+    this.#cwd = cwd
+  }
+
+  /** The answer of a verb that was asked for JSON. */
+  async verb(argv: readonly string[]): Promise<unknown> {
+    const { stdout, stderr, code } = await this.#run([...argv, '--json'])
+    const failed = code === 0 ? undefined : errorIn(stderr)
+    if (failed !== undefined) throw failed
+    return parse(code === 0 ? stdout : '', stderr)
+  }
+
+  /** The one line that a hidden mode answers with. */
+  async ask(mode: string, order: object): Promise<unknown> {
+    const { stdout, stderr } = await this.#run([mode], JSON.stringify(order))
+    return parse(stdout, stderr)
+  }
+
+  async #run(argv: readonly string[], input?: string) {
+    const env = Object.fromEntries(
+      Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    )
+    try {
+      return await capture([this.#path, ...argv], {
+        // It acts for the user, as it would in their shell.
+        env,
+        cwd: this.#cwd,
+        timeoutMs: PATIENCE_MS,
+        maxOutput: MOST_SAID,
+        ...(input !== undefined && { input }),
+      })
+    } catch (error) {
+      throw asSandboxError(error)
+    }
+  }
+}
+
+/** Beside the library, where the package has it; or where a clone builds it. */
+function findPen(): string {
+  const places = ['./pen', '../../dist/pen', '../dist/pen'].map(place =>
+    fileURLToPath(new URL(place, import.meta.url)),
+  )
+  const found = places.find(place => existsSync(place))
+  if (found !== undefined) return found
+  throw new SandboxError('MISSING_TOOL', {
+    what: 'the pen binary is not beside the library',
+    hint: 'name it: Sandbox.start({ pen: "/usr/local/bin/pen", … })',
+  })
+}
+
+function parse(stdout: string, stderr: string): unknown {
+  try {
+    return JSON.parse(stdout)
+  } catch (cause) {
+    const [first = 'it said nothing'] = stderr.split('\n').filter(Boolean)
+    throw new SandboxError('STATE', { what: `pen did not answer: ${first.slice(0, 300)}`, cause })
+  }
+}
+
+/** What `--json` prints on stderr of a failure. */
+function errorIn(stderr: string): Error | undefined {
+  for (const line of stderr.split('\n').reverse())
+    try {
+      const { error } = JSON.parse(line) as { error?: Record<string, unknown> }
+      if (error === undefined) continue
+      const { code, what, at = null, hint = null } = error
+      return asSandboxError(asPenError(readError({ code, what, at, hint })))
+    } catch {
+      // Another line.
+    }
+  return undefined
+}

@@ -1,0 +1,219 @@
+/** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
+import { EventEmitter } from 'node:events'
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { asPenError } from '../sandbox/control-messages.ts'
+import type { KeptStatus } from '../sandbox/kept-status.ts'
+import type { StartAnswer } from '../sandbox/start-for-program.ts'
+import { AuditTail } from './audit-tail.ts'
+import { Command, type Surroundings } from './command.ts'
+import { type Ask, askOf, type Denial, denialOf, type LimitHit, limitOf } from './denial.ts'
+import {
+  type CommandLine,
+  type ExecOptions,
+  type ExecResult,
+  type SpawnOptions,
+  usage,
+} from './exec-options.ts'
+import { SandboxFiles } from './files.ts'
+import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
+import { KeptOutput } from './kept-output.ts'
+import { PenProgram } from './pen-program.ts'
+import { type AllowOptions, type GrantOptions, Permissions } from './permissions.ts'
+import type { BackendName, PolicyDocument } from './policy-document.ts'
+import { PieceQueue, RunningCommand } from './running-command.ts'
+import { asSandboxError, SandboxError } from './sandbox-error.ts'
+
+export interface StartOptions {
+  /** The directory that the sandbox works in. It has the same path inside. */
+  readonly project: string
+  /** On top of the user's own config, as flags of `pen start` are. It may grant: it is this program's word. */
+  readonly policy?: PolicyDocument | undefined
+  /** One engine by name; otherwise the policy chooses. */
+  readonly backend?: BackendName | undefined
+  /** No network, whatever else grants it. */
+  readonly offline?: boolean | undefined
+  /** The pen binary; otherwise the one that comes with the library. */
+  readonly pen?: string | undefined
+}
+
+export interface SandboxEvents {
+  denial: [denial: Denial]
+  limit: [limit: LimitHit]
+  /** A connection waits for the user's answer: see `network.ask`. */
+  ask: [ask: Ask]
+  /** It is over, whoever ended it. */
+  end: []
+}
+
+const STOP_MS = 15_000
+
+export class Sandbox implements AsyncDisposable {
+  /** Where it works: the canonical path of the project. */
+  readonly project: string
+  readonly id: string
+  readonly backend: string
+  readonly isolation: string
+  /** True when it ran already: then it is not this program's, and goes on when this program is done with it. */
+  readonly joined: boolean
+  /** What pen had to say at the start, one line each: what is weaker here, and which gaps were accepted. */
+  readonly notes: readonly string[]
+  readonly files: SandboxFiles
+
+  readonly #inside: Surroundings
+  readonly #pen: PenProgram
+  readonly #permissions: Permissions
+  readonly #events = new EventEmitter<SandboxEvents>()
+  readonly #life: KeeperConnection | undefined
+  readonly #forget: () => void
+  #isOver: boolean = false
+
+  private constructor(started: Started, pen: PenProgram, life: KeeperConnection | undefined) {
+    const { status, stateDir } = started
+    this.project = status.workspace
+    this.id = status.id
+    this.backend = status.backend
+    this.isolation = status.isolation
+    this.joined = !started.started
+    this.notes = started.notes
+    this.#pen = pen
+    this.#life = life
+    const tail = new AuditTail(stateDir, status.run)
+    this.#inside = { stateDir, workspace: status.workspace, exec: status.exec, tail }
+    this.files = new SandboxFiles(this.#inside)
+    this.#permissions = new Permissions(pen, tail, status)
+    this.#forget = tail.listen(record => {
+      const [denial, limit, ask] = [denialOf(record), limitOf(record), askOf(record)]
+      if (denial !== undefined) this.#events.emit('denial', denial)
+      if (limit !== undefined) this.#events.emit('limit', limit)
+      if (ask !== undefined) this.#events.emit('ask', ask)
+      if (record.kind === 'run-end') this.#end()
+    })
+    life?.attach({ data: () => undefined, closed: () => this.#end() })
+  }
+
+  /** Starts the sandbox of a project, or joins the one that runs, if that has the same policy or none was asked for. */
+  static async start(options: StartOptions): Promise<Sandbox> {
+    const project = directory(options.project)
+    const pen = new PenProgram(options.pen, project)
+    const policy = { ...options.policy, ...(options.backend !== undefined && { backend: options.backend }) }
+    const answer = (await pen.ask('__start', {
+      policy,
+      offline: options.offline === true,
+      allowUserExpansion: false,
+    })) as StartAnswer
+    if (!answer.ok) throw asSandboxError(asPenError(answer.error))
+    // One that this program started ends with it, also when the program is killed.
+    const life = answer.started ? (await askKeeper(answer.stateDir, { want: 'own' })).socket : undefined
+    life?.unref()
+    return new Sandbox(answer, pen, life)
+  }
+
+  /** Runs a command to its end. Words are not read by a shell; a text is a line for the sandbox's own. */
+  async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
+    const most = options.maxOutput ?? this.#inside.exec.maxOutput
+    const kept = { stdout: new KeptOutput(most), stderr: new KeptOutput(most) }
+    const { onOutput } = options
+    const begun = await Command.begin(this.#inside, command, options, (stream, bytes) => {
+      kept[stream].push(bytes)
+      return onOutput?.(stream, bytes) ?? undefined
+    })
+    if (options.stdin !== undefined) void begun.write(toBytes(options.stdin))
+    begun.endInput()
+    const end = await begun.ended()
+    return {
+      ...end,
+      stdout: kept.stdout.text(),
+      stderr: begun.failure === undefined ? kept.stderr.text() : `pen: ${begun.failure}\n`,
+      truncated: kept.stdout.truncated || kept.stderr.truncated,
+    }
+  }
+
+  /** Starts a command whose output is read as it comes, and whose input stays open. */
+  async spawn(command: CommandLine, options: SpawnOptions = {}): Promise<RunningCommand> {
+    const output = new PieceQueue()
+    const begun = await Command.begin(this.#inside, command, options, (stream, bytes) =>
+      output.put(stream, bytes),
+    )
+    return new RunningCommand(begun, output)
+  }
+
+  /** Lets the sandbox connect to `host:port`, until it ends unless something else is said. In force when it returns. */
+  allow(target: string, options: AllowOptions = {}): Promise<void> {
+    return this.#permissions.allow(target, options)
+  }
+
+  /** Lets the sandbox ask for a file or directory of the host, for an hour unless something else is said: see `files`. */
+  grant(path: string, options: GrantOptions = {}): Promise<void> {
+    return this.#permissions.grant(path, options)
+  }
+
+  /** Takes a grant back. Transfers end at once. */
+  revoke(path: string): Promise<void> {
+    return this.#permissions.revoke(path)
+  }
+
+  on<E extends keyof SandboxEvents>(event: E, listener: (...values: SandboxEvents[E]) => void): this {
+    this.#events.on(event, listener as (...values: unknown[]) => void)
+    return this
+  }
+
+  off<E extends keyof SandboxEvents>(event: E, listener: (...values: SandboxEvents[E]) => void): this {
+    this.#events.off(event, listener as (...values: unknown[]) => void)
+    return this
+  }
+
+  /** Ends it, whoever started it. When this returns, every process of it is gone. */
+  async stop(): Promise<void> {
+    if (this.#isOver) return
+    try {
+      const { socket } = await askKeeper(this.#inside.stateDir, { want: 'stop' })
+      await closed(socket)
+    } catch (error) {
+      // One that does not answer is ended by force; one that is gone is what was wanted.
+      if (!(error instanceof SandboxError) || error.code !== 'ENDED') await this.#pen.verb(['stop'])
+    }
+    this.#end()
+  }
+
+  /** Ends it where this program started it, and leaves it alone where it was joined. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.joined) this.#end()
+    else await this.stop()
+  }
+
+  #end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#forget()
+    this.#life?.destroy()
+    this.#events.emit('end')
+  }
+}
+
+type Started = Extract<StartAnswer, { ok: true }> & { readonly status: KeptStatus }
+
+function directory(path: string): string {
+  try {
+    return realpathSync(resolve(path))
+  } catch {
+    throw usage(`there is no directory ${path}`, 'name the directory of one project')
+  }
+}
+
+const toBytes = (data: string | Uint8Array): Uint8Array =>
+  typeof data === 'string' ? new TextEncoder().encode(data) : data
+
+function closed(socket: KeeperConnection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(
+      () => reject(new SandboxError('STATE', { what: 'the sandbox does not end' })),
+      STOP_MS,
+    )
+    const done = (): void => {
+      clearTimeout(late)
+      resolve()
+    }
+    socket.attach({ data: () => undefined, closed: done })
+  })
+}
