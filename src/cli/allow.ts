@@ -1,3 +1,5 @@
+import { auditDirectory } from '../audit/directory.ts'
+import { takenUp } from '../audit/taken-up.ts'
 import { EXIT } from '../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { findProject } from '../config/project.ts'
@@ -31,14 +33,19 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const rules = await allowRules(positionals.target)
     const project = findProject()
-    const life = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
-    if (life === undefined)
-      await editLiveConfig(project, config =>
-        rules.reduce((edited, rule) => {
-          const text = printRule(rule)
-          return editNetworkList(edited, listOf(rule), list => (list.includes(text) ? list : [...list, text]))
-        }, config),
-      )
+    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+      const granted = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
+      if (granted === undefined)
+        await editLiveConfig(project, config =>
+          rules.reduce((edited, rule) => {
+            const text = printRule(rule)
+            return editNetworkList(edited, listOf(rule), list =>
+              list.includes(text) ? list : [...list, text],
+            )
+          }, config),
+        )
+      return granted
+    })
     const allowed = rules.map(printRule)
     const { workspace } = project.world
     if (flags.json) terminal.printJson({ allowed, project: workspace, ...(life !== undefined && { life }) })

@@ -1,3 +1,5 @@
+import { auditDirectory } from '../audit/directory.ts'
+import { takenUp } from '../audit/taken-up.ts'
 import { EXIT } from '../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { findProject } from '../config/project.ts'
@@ -24,14 +26,17 @@ export const verb = defineVerb({
     const rules = await denyRules(positionals.target)
     const project = findProject()
     const denied = rules.map(printRule)
-    const life = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
-    if (life === undefined)
-      await editLiveConfig(project, config =>
-        editNetworkList(config, 'deny', list => {
-          const added = denied.filter(text => !list.includes(text))
-          return added.length === 0 ? list : [...list, ...added]
-        }),
-      )
+    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+      const granted = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
+      if (granted === undefined)
+        await editLiveConfig(project, config =>
+          editNetworkList(config, 'deny', list => {
+            const added = denied.filter(text => !list.includes(text))
+            return added.length === 0 ? list : [...list, ...added]
+          }),
+        )
+      return granted
+    })
     const { workspace } = project.world
     if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
     else

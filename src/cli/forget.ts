@@ -1,3 +1,5 @@
+import { auditDirectory } from '../audit/directory.ts'
+import { takenUp } from '../audit/taken-up.ts'
 import { EXIT } from '../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { removeGrants } from '../config/network-grants.ts'
@@ -22,19 +24,22 @@ export const verb = defineVerb({
     for (const rule of await denyRules(positionals.target)) spelled.add(printRule(rule))
     const project = findProject()
     const forgotten: string[] = []
-    await editLiveConfig(project, config =>
-      ['http', 'tcp', 'deny'].reduce(
-        (edited, key) =>
-          editNetworkList(edited, key, list => {
-            const gone = list.filter(text => spelled.has(text))
-            forgotten.push(...gone)
-            return gone.length === 0 ? list : list.filter(text => !spelled.has(text))
-          }),
-        config,
-      ),
-    )
-    const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
-    forgotten.push(...grants.map(({ rule }) => printRule(rule)))
+    const forget = async (): Promise<void> => {
+      await editLiveConfig(project, config =>
+        ['http', 'tcp', 'deny'].reduce(
+          (edited, key) =>
+            editNetworkList(edited, key, list => {
+              const gone = list.filter(text => spelled.has(text))
+              forgotten.push(...gone)
+              return gone.length === 0 ? list : list.filter(text => !spelled.has(text))
+            }),
+          config,
+        ),
+      )
+      const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
+      forgotten.push(...grants.map(({ rule }) => printRule(rule)))
+    }
+    await takenUp(auditDirectory(project.stateDir), forget)
     if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
     else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok
