@@ -112,7 +112,7 @@ forEachKind(
     expect(
       kinds(project)
         .filter(kind => kind.startsWith('connection-denied'))
-        .toSorted(),
+        .toSorted((a, b) => a.localeCompare(b)),
     ).toEqual([
       'connection-denied denied-by-rule',
       'connection-denied denied-by-rule',
