@@ -24,7 +24,13 @@ export type {
   SearchOptions,
   WriteOptions,
 } from './library/files.ts'
-export type { AllowOptions, GrantOptions } from './library/permissions.ts'
+export type {
+  AllowOptions,
+  GrantOptions,
+  PermissionAnswer,
+  PermissionRequest,
+  RequestOptions,
+} from './library/permissions.ts'
 export type { BackendName, PolicyDocument } from './library/policy-document.ts'
 export type { OutputPiece, RunningCommand } from './library/running-command.ts'
 export { Sandbox, type SandboxEvents, type StartOptions } from './library/sandbox.ts'

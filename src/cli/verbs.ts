@@ -16,6 +16,7 @@ export const VERBS: VerbTable = {
   stats: () => import('./stats.ts'),
   rm: () => import('./rm.ts'),
   gc: () => import('./gc.ts'),
+  mcp: () => import('./mcp.ts'),
   agent: () => import('./agent.ts'),
   plan: () => import('./plan.ts'),
   'policy explain': () => import('./policy-explain.ts'),

@@ -2,10 +2,12 @@
 import type { AuditSink } from '../audit/event.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Accepted } from './accepted.ts'
+import { askPerson, type Patience, type PersonsAnswer } from './ask-person.ts'
 import { serveConnection } from './connection.ts'
 import { type Connect, Dialer } from './dial.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import { HostResolver, type Resolver } from './resolve.ts'
+import type { Endpoint } from './route.ts'
 import { Session } from './session.ts'
 import { type GatewayStats, type NameSource, Surroundings } from './surroundings.ts'
 import { connectTcp } from './tcp-connect.ts'
@@ -72,6 +74,12 @@ export class Gateway {
   /** The door closed a connection before anybody heard it: it is counted here, and told with the others. */
   turnedAway(why: string): void {
     this.#shared.countUnheard(why)
+  }
+
+  /** For a program that asks before anything is dialled. */
+  ask(endpoint: Endpoint, patience: Patience): Promise<PersonsAnswer> {
+    const isGone = (): boolean => this.#isClosed || patience.isGone()
+    return askPerson(this.#shared, endpoint, { ...patience, isGone })
   }
 
   /** Ends what the policy in force no longer allows, and tells how many that were. What is held hears its answer. */

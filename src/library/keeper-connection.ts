@@ -99,11 +99,15 @@ export interface Asked {
 }
 
 /** Throws what the keeper says went wrong. */
-export async function askKeeper(stateDir: string, request: Request): Promise<Asked> {
+export async function askKeeper(
+  stateDir: string,
+  request: Request,
+  patienceMs = PATIENCE_MS,
+): Promise<Asked> {
   const socket = await KeeperConnection.open(stateDir)
   const asked = new Promise<Answer>((resolve, reject) => {
     const reader = new AnswerReader()
-    const late = setTimeout(() => reject(silent(stateDir)), PATIENCE_MS)
+    const late = setTimeout(() => reject(silent(stateDir)), patienceMs)
     socket.attach({
       data: bytes => {
         try {
@@ -134,9 +138,9 @@ export async function askKeeper(stateDir: string, request: Request): Promise<Ask
   }
 }
 
-/** The value of a plain request. */
-export async function askFor(stateDir: string, request: ShortRequest): Promise<unknown> {
-  const { socket, value } = await askKeeper(stateDir, request)
+/** The value of a plain request, after `waitMs` at most beyond the keeper's own time. */
+export async function askFor(stateDir: string, request: ShortRequest, waitMs = 0): Promise<unknown> {
+  const { socket, value } = await askKeeper(stateDir, request, PATIENCE_MS + waitMs)
   socket.end()
   return value
 }

@@ -1,8 +1,13 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
 import { resolve } from 'node:path'
+import type { PersonsAnswer } from '../gateway/ask-person.ts'
+import { LONGEST_ASK_MS } from '../sandbox/control-messages.ts'
+import type { Judged } from '../sandbox/judge-refusal.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { AuditTail } from './audit-tail.ts'
+import type { Surroundings } from './command.ts'
 import { usage } from './exec-options.ts'
+import { askFor } from './keeper-connection.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
 
@@ -25,18 +30,44 @@ export interface GrantOptions {
   readonly for?: string | number | undefined
 }
 
+export interface PermissionRequest {
+  /** `host:port` to connect to. */
+  readonly host?: string | undefined
+  /** Or a file or directory of the host. */
+  readonly path?: string | undefined
+  /** Also to write it. */
+  readonly rw?: boolean | undefined
+}
+
+export interface PermissionAnswer {
+  readonly granted: boolean
+  /** What the user runs on the host to give it; null where it is given, or nothing would. */
+  readonly permission: string | null
+  /** Why it is not given. */
+  readonly why: string | null
+}
+
+export interface RequestOptions {
+  /** How long an answer is waited for, in milliseconds; at most ten minutes, none where nothing is said. */
+  readonly wait?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
 /** A keeper looks four times a second. */
 const IN_FORCE_MS = 5000
+const LOOK_MS = 500
 
 export class Permissions {
   readonly #pen: PenProgram
   readonly #tail: AuditTail
   readonly #status: KeptStatus
+  readonly #stateDir: string
 
-  constructor(pen: PenProgram, tail: AuditTail, status: KeptStatus) {
+  constructor(pen: PenProgram, { tail, stateDir }: Surroundings, status: KeptStatus) {
     this.#pen = pen
     this.#tail = tail
     this.#status = status
+    this.#stateDir = stateDir
   }
 
   async allow(target: string, options: AllowOptions): Promise<void> {
@@ -65,10 +96,59 @@ export class Permissions {
     await this.#pen.verb(['grant', resolve(path), ...(options.rw === true ? ['--rw'] : []), '--for', life])
   }
 
+  /** Grants nothing: the user does, by a command of pen's, or does not. */
+  async request(wanted: PermissionRequest, { wait = 0, signal }: RequestOptions): Promise<PermissionAnswer> {
+    const waitMs = Math.min(Math.max(0, wait), LONGEST_ASK_MS)
+    if ((wanted.host === undefined) === (wanted.path === undefined))
+      throw usage('a permission is for a host or for a path', '{ host: "registry.example.com:443" }')
+    return wanted.host === undefined
+      ? await this.#requestPath(
+          resolve(this.#status.workspace, wanted.path ?? ''),
+          wanted.rw === true,
+          waitMs,
+          signal,
+        )
+      : await this.#requestHost(wanted.host, waitMs)
+  }
+
+  async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
+    const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as PersonsAnswer
+    if (answer.allowed) return GIVEN
+    return { granted: false, permission: answer.cure, why: answer.why }
+  }
+
+  async #requestPath(
+    path: string,
+    write: boolean,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<PermissionAnswer> {
+    const access = write ? 'write' : 'read'
+    const judged = (await askFor(this.#stateDir, { want: 'judge', access, path })) as Judged | null
+    if (judged === null) return GIVEN
+    for (const late = performance.now() + waitMs; ; ) {
+      if (await this.#isGranted(path, write)) return GIVEN
+      if (performance.now() >= late || signal?.aborted === true)
+        return { granted: false, permission: judged.cure, why: judged.why }
+      await new Promise(done => setTimeout(done, LOOK_MS))
+    }
+  }
+
+  async #isGranted(path: string, write: boolean): Promise<boolean> {
+    const { grants } = (await this.#pen.verb(['grants'])) as {
+      grants: readonly { readonly path: string; readonly write: boolean }[]
+    }
+    return grants.some(
+      grant => (path === grant.path || path.startsWith(`${grant.path}/`)) && (grant.write || !write),
+    )
+  }
+
   async revoke(path: string): Promise<void> {
     await this.#pen.verb(['revoke', resolve(path)])
   }
 }
+
+const GIVEN: PermissionAnswer = { granted: true, permission: null, why: null }
 
 function lifeFlags({ session, once, always, for: ms }: AllowOptions): string[] {
   if (always === true) {

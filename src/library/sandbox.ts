@@ -19,7 +19,14 @@ import { SandboxFiles } from './files.ts'
 import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
 import { KeptOutput } from './kept-output.ts'
 import { PenProgram } from './pen-program.ts'
-import { type AllowOptions, type GrantOptions, Permissions } from './permissions.ts'
+import {
+  type AllowOptions,
+  type GrantOptions,
+  type PermissionAnswer,
+  type PermissionRequest,
+  Permissions,
+  type RequestOptions,
+} from './permissions.ts'
 import type { BackendName, PolicyDocument } from './policy-document.ts'
 import { PieceQueue, RunningCommand } from './running-command.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
@@ -81,7 +88,7 @@ export class Sandbox implements AsyncDisposable {
     const tail = new AuditTail(stateDir, status.run)
     this.#inside = { stateDir, workspace: status.workspace, exec: status.exec, tail }
     this.files = new SandboxFiles(this.#inside)
-    this.#permissions = new Permissions(pen, tail, status)
+    this.#permissions = new Permissions(pen, this.#inside, status)
     this.#forget = tail.listen(record => {
       const [denial, limit, ask] = [denialOf(record), limitOf(record), askOf(record)]
       if (denial !== undefined) this.#events.emit('denial', denial)
@@ -146,6 +153,14 @@ export class Sandbox implements AsyncDisposable {
   /** Lets the sandbox ask for a file or directory of the host, for an hour unless something else is said: see `files`. */
   grant(path: string, options: GrantOptions = {}): Promise<void> {
     return this.#permissions.grant(path, options)
+  }
+
+  /**
+   * For a model that lacks something: asks the user, and grants nothing. The user answers in `pen watch`, where the policy lets
+   * connections be held, or by the command that the answer names.
+   */
+  requestPermission(wanted: PermissionRequest, options: RequestOptions = {}): Promise<PermissionAnswer> {
+    return this.#permissions.request(wanted, options)
   }
 
   /** Takes a grant back. Transfers end at once. */

@@ -36,13 +36,13 @@ export function explainFile(policy: Policy, path: HostPath, access: FileAccess):
   return asExplanation(`${access} ${path}`, decideFile(policy, path, access))
 }
 
-type Question = {
+export type Question = {
   readonly to: Parameters<typeof decideConnection>[1]
   readonly port: Port
   readonly shown: string
 }
 
-function parseQuestion(text: string): Parsed<Question> {
+export function parseQuestion(text: string): Parsed<Question> {
   const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/s.exec(text)
   if (match === null)
     return { ok: false, why: 'not a host and port', cure: 'write it as registry.example.com:443' }

@@ -23,8 +23,16 @@ export interface JudgeRequest {
   readonly path: string
 }
 
+/** May the sandbox connect there? A person is asked, and this long waited for. */
+export interface AskRequest {
+  readonly want: 'ask'
+  /** `host:port`. */
+  readonly target: string
+  readonly waitMs: number
+}
+
 /** One answer, and no more. */
-export type ShortRequest = { readonly want: Plain } | JudgeRequest
+export type ShortRequest = { readonly want: Plain } | JudgeRequest | AskRequest
 
 export type Request =
   | ShortRequest
@@ -50,6 +58,8 @@ const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'own', 'sto
 const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
 const MAX_PATH = 4096
+const MAX_TARGET = 300
+export const LONGEST_ASK_MS = 600_000
 const MAX_REQUEST = 4 * MAX_PATH
 /** The longest that a timer can be set to. */
 const LONGEST_MS = 2 ** 31 - 1
@@ -142,6 +152,14 @@ function readRequest(value: Record<string, unknown>): Request {
     if (typeof path !== 'string' || path.length > MAX_PATH || path.includes('\0'))
       throw wireError('a path that is none')
     return { want, access, path }
+  }
+  if (want === 'ask') {
+    exactly(value, 'want', 'target', 'waitMs')
+    const { target, waitMs } = value
+    if (typeof target !== 'string' || target.length > MAX_TARGET) throw wireError('a host that is none')
+    if (typeof waitMs !== 'number' || !(waitMs >= 0) || waitMs > LONGEST_ASK_MS)
+      throw wireError('a time out of bounds')
+    return { want, target, waitMs }
   }
   exactly(value, 'want')
   const plain = PLAIN.find(one => one === want)

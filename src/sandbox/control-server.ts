@@ -6,6 +6,7 @@ import { lstatSync } from 'node:fs'
 import type { Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
+import { askForHost } from './ask-for-host.ts'
 import { type Address, addressOf } from './control-address.ts'
 import {
   type Answer,
@@ -181,11 +182,11 @@ export class ControlServer {
     // Nothing may follow.
     client.take = () => client.socket.destroy()
     client.isOwner = request.want === 'own'
-    client.socket.send(encodeAnswer(await this.#answerTo(request)))
+    client.socket.send(encodeAnswer(await this.#answerTo(request, client)))
     if (request.want !== 'stop' && request.want !== 'own') client.socket.end()
   }
 
-  async #answerTo(request: ShortRequest): Promise<Answer> {
+  async #answerTo(request: ShortRequest, client: Client): Promise<Answer> {
     try {
       switch (request.want) {
         case 'ping':
@@ -202,6 +203,10 @@ export class ControlServer {
           return { ok: true, value: this.#served.order }
         case 'judge':
           return { ok: true, value: judgeRefusal(this.#served.serving, request) }
+        case 'ask': {
+          const isGone = (): boolean => !this.#clients.has(client)
+          return { ok: true, value: await askForHost(this.#served.serving, request, isGone) }
+        }
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()

@@ -1,10 +1,12 @@
 /** The sandbox's way out: a door in its namespace, a DNS stub and the gateway behind it. Without all three nothing starts. */
 import type { AuditSink } from '../audit/event.ts'
+import type { Patience, PersonsAnswer } from '../gateway/ask-person.ts'
 import { DnsStub } from '../gateway/dns.ts'
 import type { Door } from '../gateway/door.ts'
 import { MOST_REFUSED } from '../gateway/door-rules.ts'
 import { Gateway, type GatewayStats } from '../gateway/gateway.ts'
 import { NameBook } from '../gateway/names.ts'
+import type { Endpoint } from '../gateway/route.ts'
 import { isIPv6 } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 import type { NetworkIndex } from '../policy/network.ts'
@@ -19,6 +21,8 @@ export interface WayOut {
   /** Whether connections are taken and judged now. */
   isServing(): boolean
   stats(): GatewayStats
+  /** Asks the person for a connection that nobody makes yet. */
+  ask(endpoint: Endpoint, patience: Patience): Promise<PersonsAnswer>
   /** Every refused datagram that was not told before goes into the audit. */
   recordRefused(): Promise<void>
   /** The programs have ended by themselves: what they sent last gets its time to leave. */
@@ -90,6 +94,7 @@ export function connectGateway(
     },
     isServing: () => isServing,
     stats: () => gateway.stats(),
+    ask: (endpoint, patience) => gateway.ask(endpoint, patience),
     recordRefused,
     finish: () => gateway.finish(LAST_WORDS_MS),
     close: async () => {

@@ -41,10 +41,13 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
   inner: ['wire', 'base'],
   // A sandbox as a value, for programs on Node and on Bun: it starts the pen binary, and talks to the keeper that this leaves.
-  library: ['sandbox', 'backend', 'audit', 'wire', 'base'],
+  library: ['sandbox', 'gateway', 'backend', 'audit', 'wire', 'base'],
+  // Tools for a model, over the library. Loaded by `pen mcp` alone.
+  mcp: ['library', 'base'],
   // Tries the parts of a sandbox one by one, each by the code that a run would use: so it sees all of them.
   doctor: ['sandbox', 'backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   cli: [
+    'mcp',
     'doctor',
     'sandbox',
     'image',
@@ -66,6 +69,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   valibot: ['policy', 'config'],
   'tldts-icann': ['policy', 'config'],
+  '@modelcontextprotocol/sdk': ['mcp'],
 }
 
 /** What only ever runs in the pen binary, which is Bun. */

@@ -1,0 +1,80 @@
+/**
+ * A question for a person that no connection waits for yet: a program of theirs, or the model behind it, asks before it dials. It is
+ * written down and answered like a connection that is held, and like one it changes nothing by itself.
+ */
+import { decideConnection } from '../policy/decide-connection.ts'
+import { waitsForAnswer } from '../policy/holdable.ts'
+import { printRule } from '../policy/net-rule.ts'
+import { exactRule, findOnce } from '../policy/once.ts'
+import { refusalOf } from './refusal.ts'
+import { auditTarget, type Endpoint } from './route.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export interface PersonsAnswer {
+  readonly allowed: boolean
+  /** Whether somebody was shown the question, in `pen watch`. */
+  readonly shown: boolean
+  readonly reason: string | null
+  readonly why: string | null
+  /** What the person would have to run. */
+  readonly cure: string | null
+}
+
+export interface Patience {
+  readonly ms: number
+  /** Whoever asked may be gone. */
+  readonly isGone: () => boolean
+}
+
+const LOOK_MS = 100
+
+/** Until it is allowed, or the time is over. Where the policy lets nobody be asked, a change of it still counts. */
+export async function askPerson(
+  shared: Surroundings,
+  endpoint: Endpoint,
+  { ms, isGone }: Patience,
+): Promise<PersonsAnswer> {
+  const began = performance.now()
+  let number: number | undefined
+  for (;;) {
+    const judged = judge(shared, endpoint)
+    const isLate = performance.now() - began >= ms || isGone()
+    if (judged.allowed || isLate) {
+      if (number !== undefined) close(shared, endpoint, { number, ms: Math.round(performance.now() - began) })
+      return { ...judged, shown: number !== undefined }
+    }
+    if (number === undefined && judged.canBeAsked) number = show(shared, endpoint, ms)
+    await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+  }
+}
+
+function judge(shared: Surroundings, { to, port }: Endpoint) {
+  const network = shared.network()
+  const verdict = decideConnection(network.index, to, port)
+  const once = findOnce(network.once.allow, to, port, id => shared.spent.has(id))
+  if (verdict.ok || (once !== undefined && verdict.reason !== 'denied-by-rule'))
+    return { allowed: true, reason: null, why: null, cure: null, canBeAsked: false }
+  const { reason, why } = refusalOf(verdict)
+  const canBeAsked = waitsForAnswer(network, verdict, to, port)
+  return { allowed: false, reason, why, cure: verdict.cure, canBeAsked }
+}
+
+/** Undefined where too many wait already, or it cannot be written down: then nobody is shown it. */
+function show(shared: Surroundings, endpoint: Endpoint, ms: number): number | undefined {
+  if (!shared.holds.hasRoom(printRule(exactRule(endpoint.to, endpoint.port))) || !shared.mayDeny())
+    return undefined
+  const number = shared.nextNumber()
+  const until = new Date(Date.now() + ms).toISOString()
+  const event = { kind: 'connection-held', connection: number, ...auditTarget(endpoint), until } as const
+  return shared.record(event) ? number : undefined
+}
+
+/** Nothing was dialled: it is only over. */
+function close(
+  shared: Surroundings,
+  endpoint: Endpoint,
+  { number, ms }: { number: number; ms: number },
+): void {
+  const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
+  shared.record({ kind: 'connection-closed', connection: number, ...auditTarget(endpoint), ...none })
+}

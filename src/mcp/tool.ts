@@ -1,0 +1,65 @@
+/** A tool as an MCP client sees it, and what it does. Arguments are a model's: each is checked before anything is done with it. */
+import type { Sandbox } from '../library/sandbox.ts'
+import { SandboxError } from '../library/sandbox-error.ts'
+
+export interface Property {
+  readonly type: 'string' | 'number' | 'boolean'
+  readonly description: string
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+export type Arguments = Readonly<Record<string, string | number | boolean | undefined>>
+
+export interface ToolResult {
+  /** In pen's own words first; what came out of the sandbox stands apart, so that it cannot speak for pen. */
+  readonly texts: readonly string[]
+  /** For programs: the same facts, without the output. */
+  readonly facts?: Readonly<Record<string, unknown>>
+  readonly failed?: boolean
+}
+
+export interface Tool {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly properties: Readonly<Record<string, Property>>
+  readonly required: readonly string[]
+  /** Whether it changes nothing: for clients that ask their user before a tool is used. */
+  readonly readOnly: boolean
+  run(box: Sandbox, given: Arguments, signal: AbortSignal): Promise<ToolResult>
+}
+
+/** Strictly what the tool says it takes: a model that misspells a name hears of it. */
+export function checkArguments(tool: Tool, given: Readonly<Record<string, unknown>>): Arguments {
+  const out: Record<string, string | number | boolean> = {}
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined) continue
+    const property = Object.hasOwn(tool.properties, name) ? tool.properties[name] : undefined
+    if (property === undefined) throw wrong(tool, `it takes no "${name}"`)
+    if (typeof value !== property.type) throw wrong(tool, `${name} is a ${property.type}`)
+    const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = property
+    if (typeof value === 'number' && !(value >= minimum && value <= maximum))
+      throw wrong(tool, `${name} is from ${minimum} to ${maximum}`)
+    out[name] = value as string | number | boolean
+  }
+  const missing = tool.required.find(name => out[name] === undefined)
+  if (missing !== undefined) throw wrong(tool, `it needs "${missing}"`)
+  return out
+}
+
+const wrong = (tool: Tool, what: string): SandboxError =>
+  new SandboxError('USAGE', {
+    what: `${tool.name}: ${what}`,
+    hint: `it takes ${Object.keys(tool.properties).join(', ')}`,
+  })
+
+export const text = (given: Arguments, name: string): string | undefined => {
+  const value = given[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+export const number = (given: Arguments, name: string): number | undefined => {
+  const value = given[name]
+  return typeof value === 'number' ? value : undefined
+}
