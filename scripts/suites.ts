@@ -16,6 +16,11 @@ export interface Suite {
   readonly files?: number
   /** For the whole suite, in seconds; then it is ended and counts as failed. */
   readonly wall: number
+  /**
+   * Suites of two lanes run beside each other, each lane one after the other: most of their time is waiting. Those of `engines`
+   * share the storage of container engines. Without a lane a suite runs alone, before them.
+   */
+  readonly lane?: 'engines' | 'others'
 }
 
 const BUN = process.execPath
@@ -31,13 +36,27 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'unit', folder: './src', testTimeout: 15_000, files: 4, wall: 120 },
   { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
-  { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600 },
-  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
-  { kind: 'suite', name: 'conformance', folder: './test/conformance', testTimeout: 60_000, wall: 600 },
-  { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300 },
-  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300 },
-  { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480 },
-  { kind: 'suite', name: 'containers', folder: './test/containers', testTimeout: 60_000, wall: 600 },
-  { kind: 'suite', name: 'images', folder: './test/images', testTimeout: 60_000, wall: 420 },
-  { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300 },
+  { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'others' },
+  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120, lane: 'others' },
+  {
+    kind: 'suite',
+    name: 'conformance',
+    folder: './test/conformance',
+    testTimeout: 60_000,
+    wall: 600,
+    lane: 'others',
+  },
+  { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300, lane: 'others' },
+  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
+  { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480, lane: 'engines' },
+  {
+    kind: 'suite',
+    name: 'containers',
+    folder: './test/containers',
+    testTimeout: 60_000,
+    wall: 600,
+    lane: 'engines',
+  },
+  { kind: 'suite', name: 'images', folder: './test/images', testTimeout: 60_000, wall: 420, lane: 'engines' },
+  { kind: 'suite', name: 'attack', folder: './test/attack', testTimeout: 60_000, wall: 300, lane: 'others' },
 ]

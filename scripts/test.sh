@@ -4,7 +4,7 @@ case $0 in */*) cd -- "${0%/*}/.." || exit 1 ;; *) cd .. || exit 1 ;; esac
 needs=npm
 [ $# = 0 ] && needs=test
 for suite; do
-  case $suite in repo | golden | conformance | soft | attack | images) needs=test ;; esac
+  case $suite in types | lint | build | unit | fuzz) ;; *) needs=test ;; esac
 done
 if ! sh scripts/prepare.sh "$needs"; then
   echo '0 passed, 1 failed'

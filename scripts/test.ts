@@ -14,25 +14,30 @@ const requireAll = process.env['PEN_REQUIRE_ALL'] === '1'
 /** Bun's own banner and sums; this runner prints its own. */
 const NOISE = /^(bun test v.*|Ran \d+ tests? across .*|\s*\d+ (pass|fail|skip|expect\(\) calls))$/
 
-async function show(stream: ReadableStream<Uint8Array>): Promise<void> {
+/** Every line with the name of its suite, where two run beside each other. */
+async function show(stream: ReadableStream<Uint8Array>, before: string): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of stream) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) if (line.trim() !== '' && !NOISE.test(line)) console.log(`  ${line}`)
+    for (const line of lines) if (line.trim() !== '' && !NOISE.test(line)) console.log(`${before}${line}`)
   }
-  if (rest.trim() !== '') console.log(`  ${rest}`)
+  if (rest.trim() !== '') console.log(`${before}${rest}`)
 }
 
-async function execute(argv: readonly string[], seconds: number): Promise<{ code: number; late: boolean }> {
+async function execute(
+  argv: readonly string[],
+  seconds: number,
+  before: string,
+): Promise<{ code: number; late: boolean }> {
   const child = Bun.spawn([...argv], { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   let late = false
   const timer = setTimeout(() => {
     late = true
     child.kill('SIGKILL')
   }, seconds * 1000)
-  const shown = Promise.all([show(child.stdout), show(child.stderr)])
+  const shown = Promise.all([show(child.stdout, before), show(child.stderr, before)])
   const code = await child.exited
   clearTimeout(timer)
   // A process that a test left behind may hold the pipe open: what it has to say is not waited for.
@@ -41,7 +46,7 @@ async function execute(argv: readonly string[], seconds: number): Promise<{ code
 }
 
 async function runCheck(check: Check): Promise<Tally> {
-  const { code } = await execute(check.argv, 300)
+  const { code } = await execute(check.argv, 300, '  ')
   return code === 0
     ? { passed: 1, skipped: 0, failures: [] }
     : { passed: 0, skipped: 0, failures: [`${check.argv.join(' ')} ended with ${code}`] }
@@ -62,6 +67,7 @@ async function runSuite(suite: Suite): Promise<Tally> {
       suite.folder,
     ],
     suite.wall,
+    suite.lane === undefined ? '  ' : `  ${suite.name}: `,
   )
   const tally = readReport(report)
   const problems: string[] = []
@@ -91,7 +97,7 @@ mkdirSync(results, { recursive: true })
 let passed = 0
 let skipped = 0
 const failures = unknown.map(name => `${name}: no such suite (${SUITES.map(suite => suite.name).join(', ')})`)
-for (const suite of chosen) {
+async function run(suite: Check | Suite): Promise<void> {
   console.log(`${suite.name} …`)
   const began = performance.now()
   const tally = suite.kind === 'check' ? await runCheck(suite) : await runSuite(suite)
@@ -102,6 +108,13 @@ for (const suite of chosen) {
   skipped += tally.skipped
   failures.push(...tally.failures.map(failure => `${suite.name}: ${failure}`))
 }
+
+async function runLane(lane: Suite['lane']): Promise<void> {
+  for (const suite of chosen) if ((suite.kind === 'suite' ? suite.lane : undefined) === lane) await run(suite)
+}
+
+await runLane(undefined)
+await Promise.all([runLane('engines'), runLane('others')])
 
 if (failures.length > 0) console.log(`\nFailed:\n${failures.map(failure => `  ${failure}`).join('\n')}\n`)
 console.log(`${passed} passed, ${failures.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
