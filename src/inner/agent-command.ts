@@ -50,6 +50,10 @@ export class Command {
     this.#voice = voice
   }
 
+  get pid(): number {
+    return this.#started.child.pid
+  }
+
   /** Resolves when the end was told. */
   async run(): Promise<void> {
     const flows = this.#started.outputs.map(({ stream, fd }) => this.#flow(stream, fd))

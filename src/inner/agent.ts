@@ -13,6 +13,7 @@ import { Command, type Voice } from './agent-command.ts'
 import { confine } from './agent-confine.ts'
 import { killMarked } from './agent-kill.ts'
 import { NotStarted, start } from './agent-start.ts'
+import { reapOrphans } from './reap.ts'
 
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
 const MAX_COMMANDS = 256
@@ -114,6 +115,7 @@ class Agent {
     if (this.#setup !== undefined) throw wireError('a second setup')
     confine(setup)
     this.#setup = setup
+    reapOrphans(pid => [...this.#commands.values()].some(command => command.pid === pid))
     this.#say({ kind: 'ready' })
   }
 

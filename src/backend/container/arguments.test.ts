@@ -27,7 +27,7 @@ const words = (more: Partial<ContainerOrder> = {}) => runArguments({ ...ORDER, .
 describe('the arguments of an engine', () => {
   test('podman, whole', () => {
     expect(words()).toEqual([
-      ...['run', '--detach', '--rm', '--init', '--pull=never', '--name=pen-project-0123456789abcdef'],
+      ...['run', '--detach', '--rm', '--pull=never', '--name=pen-project-0123456789abcdef'],
       ...[
         '--cidfile=/state/id',
         '--label=pen=1',

@@ -52,7 +52,6 @@ export function runArguments(order: ContainerOrder): string[] {
     'run',
     '--detach',
     '--rm',
-    '--init',
     '--pull=never',
     `--name=${order.name}`,
     `--cidfile=${order.idFile}`,

@@ -20,18 +20,21 @@ for (const name of ['meant/.env', 'meant/hooks/h', 'meant/sub/f', 'other/f']) {
   mkdirSync(join(dir, name, '..'), { recursive: true })
   writeFileSync(join(dir, name), name)
 }
-mkdirSync(join(dir, 'at'))
+for (const name of ['at', 'own']) mkdirSync(join(dir, name))
 writeFileSync(join(dir, 'nothing'), '', { mode: 0o000 })
 symlinkSync('meant', join(dir, 'link'))
 
 const NONE: PlanMounts = { scratch: [], binds: [], holds: [], files: [], given: [] }
 const at = join(dir, 'at')
 const meant = join(dir, 'meant')
+const OWN = { from: join(dir, 'own'), at: join(dir, 'own') }
 
 /** A process that sees `shown` at `at`, as a container would. */
 async function inside(shown: string): Promise<{ readonly pid: number; readonly mounts: NamespaceMounts }> {
-  const script = 'mount --bind "$1" "$2" && echo up && exec sleep 30'
-  const child = Bun.spawn(['unshare', '--mount', 'sh', '-c', script, 'sh', shown, at], { stdout: 'pipe' })
+  const script = 'mount --bind "$1" "$2" && mount --bind "$3" "$3" && echo up && exec sleep 30'
+  const child = Bun.spawn(['unshare', '--mount', 'sh', '-c', script, 'sh', shown, at, OWN.at], {
+    stdout: 'pipe',
+  })
   children.push(child)
   await child.stdout.getReader().read()
   const mounts = new NamespaceMounts(() => child.pid, { nothing: join(dir, 'nothing'), ids: 'many' })
@@ -42,7 +45,7 @@ async function put(shown: string, from: string, more: Partial<PlanMounts> = {}) 
   const { pid, mounts } = await inside(shown)
   const binds = [{ from, at, mode: 'rw' as const }]
   const user = { uid: 1000, gid: 1000 }
-  await putInPlace({ init: pid, mounts, plan: { ...NONE, binds, ...more }, user, trees: undefined })
+  await putInPlace({ init: pid, mounts, plan: { ...NONE, binds, ...more }, own: OWN, user, trees: undefined })
   return `/proc/${pid}/root${at}`
 }
 
@@ -60,8 +63,29 @@ describe('what an engine mounted', () => {
     const { pid, mounts } = await inside(meant)
     const binds = [{ from: join(dir, 'other'), at: join(dir, 'other'), mode: 'rw' as const }]
     const user = { uid: 1000, gid: 1000 }
-    const placed = putInPlace({ init: pid, mounts, plan: { ...NONE, binds }, user, trees: undefined })
+    const placed = putInPlace({
+      init: pid,
+      mounts,
+      plan: { ...NONE, binds },
+      own: OWN,
+      user,
+      trees: undefined,
+    })
     await expect(placed).rejects.toThrow('is not what the host has there')
+  })
+
+  asRoot('is refused when the image has led pen’s own directory somewhere else', async () => {
+    const { pid, mounts } = await inside(meant)
+    const led = { from: OWN.from, at: join(dir, 'link/sub') }
+    const placed = putInPlace({
+      init: pid,
+      mounts,
+      plan: NONE,
+      own: led,
+      user: { uid: 1000, gid: 1000 },
+      trees: undefined,
+    })
+    await expect(placed).rejects.toThrow('the image has a link on the way')
   })
 
   asRoot('honours no setuid bit, and holds what is denied, protected and pinned in it', async () => {

@@ -19,15 +19,18 @@ export interface InPlace {
   readonly init: number
   readonly mounts: NamespaceMounts
   readonly plan: PlanMounts
+  /** pen's own directory, and where it is to be. */
+  readonly own: Pick<Bind, 'from' | 'at'>
   readonly user: { readonly uid: number; readonly gid: number }
   /** For root: trees in which the sandbox's uid is their owner. Undefined where none is needed. */
   readonly trees: OwnedTrees | undefined
 }
 
-export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): Promise<void> {
+export async function putInPlace({ init, mounts, plan, own, user, trees }: InPlace): Promise<void> {
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
   try {
-    const orders = [
+    const orders: MountOrder[] = [
+      { ...there(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
       ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
       ...plan.holds.map((hold): MountOrder => ({ ...there(host, hold.from), how: hold.how, path: hold.at })),
       ...plan.given.map((path): MountOrder => ({ ...WHATEVER_IS_THERE, how: 'give', path, ...user })),
@@ -35,6 +38,7 @@ export async function putInPlace({ init, mounts, plan, user, trees }: InPlace): 
     const results = await mounts.carryOut(orders, trees?.descriptors ?? [])
     for (const [i, order] of orders.entries()) {
       const result = results[i] ?? 'changed'
+      if (result === 'changed' && order.path === own.at) throw linkedImage(own.at)
       if (result !== 'held') throw notInPlace(order.path, result === 'changed' ? undefined : result.failed)
     }
   } finally {
@@ -83,6 +87,13 @@ function notInPlace(path: string, failed: string | undefined): PenError {
         hint: '`pen plan` shows what is mounted and why',
       })
 }
+
+/** Its mounts are pen's own, which nobody can swap: the image led them somewhere else. */
+const linkedImage = (at: string): PenError =>
+  new PenError('IMAGE', {
+    what: `the image has a link on the way to ${at}, where a directory belongs`,
+    hint: 'build it from another base, or without that link',
+  })
 
 /** As the kernel lists them for that process, blanks and newlines as octal numbers. */
 export function mountPoints(pid: number): string[] {

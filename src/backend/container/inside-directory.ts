@@ -5,8 +5,14 @@
 import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
-import { AGENT_NOTHING, AGENT_SOCKET, INSIDE } from '../../wire/places.ts'
+import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
 import type { Bind } from './arguments.ts'
+import { AGENT_PLACE } from './loader.ts'
+
+/** The agent connects to it once; then it is gone. */
+export const AGENT_SOCKET = `${AGENT_PLACE}/agent`
+/** An empty file that nobody may open: what denied files are covered with. */
+export const AGENT_NOTHING = `${AGENT_PLACE}/nothing`
 
 export interface InsideDirectory {
   /** What the container sees at `INSIDE`. */
@@ -22,8 +28,8 @@ export interface InsideDirectory {
 export interface InsideOptions {
   readonly stateDir: string
   readonly run: string
-  /** Mounted at places below `INSIDE`, which must exist for that. */
-  readonly program: readonly Bind[]
+  /** pen itself first. Mounted at places below `AGENT_PLACE`, which must exist for that. */
+  readonly program: readonly [Bind, ...Bind[]]
   /** Files that are mounted over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
 }
@@ -37,12 +43,12 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   sweep(all)
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
-  const hostPath = (at: string): string => `${inside}${at.slice(INSIDE.length)}`
+  const hostPath = (at: string): string => `${inside}${at.slice(AGENT_PLACE.length)}`
   // To be entered by uids of the container, to which everything above is closed all the same.
   makeDirectory(dir)
   makeDirectory(inside)
   for (const { at } of program) {
-    if (dirname(at) !== INSIDE) makeDirectory(hostPath(dirname(at)))
+    if (dirname(at) !== AGENT_PLACE) makeDirectory(hostPath(dirname(at)))
     writeFileSync(hostPath(at), '')
   }
   writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
@@ -55,7 +61,13 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   })
   return {
     shown: inside,
-    binds: [{ from: inside, at: INSIDE, mode: 'ro' }, ...program, ...shown],
+    binds: [
+      ...[INSIDE, AGENT_PLACE].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
+      // For commands, which know it by that name.
+      { ...program[0], at: AGENT_BINARY },
+      ...program,
+      ...shown,
+    ],
     idFile: `${dir}/id`,
     pidFile: `${dir}/pid`,
     socket: hostPath(AGENT_SOCKET),

@@ -2,18 +2,24 @@
  * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
  * nothing of the image is executed before the sandbox is complete.
  */
+import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { capture } from '../../base/spawn.ts'
-import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
 import type { Bind } from './arguments.ts'
 
-const LOADER = `${INSIDE}/loader`
-const LIBRARIES = `${INSIDE}/lib`
+/**
+ * Where the agent and all that it needs stand in a container: a name that no image can have known, in the one directory that no
+ * image can have put a link in the place of. Every other path might lead into the project, to a program of the project's.
+ */
+export const AGENT_PLACE = `/.pen-${randomBytes(8).toString('hex')}`
+const PROGRAM = `${AGENT_PLACE}/pen`
+const LOADER = `${AGENT_PLACE}/loader`
+const LIBRARIES = `${AGENT_PLACE}/lib`
 
 export interface AgentProgram {
-  /** Files of the host, each at its place inside. */
-  readonly binds: readonly Bind[]
+  /** Files of the host, each at its place inside; the program itself is the first. */
+  readonly binds: readonly [Bind, ...Bind[]]
   /** Words that start it there. */
   readonly words: readonly [string, ...string[]]
 }
@@ -44,8 +50,8 @@ function agentBinary(): string {
 /** A program of the host, with the host's loader and libraries, as it can be started in any image. */
 export async function programOf(binary: string): Promise<AgentProgram> {
   const loader = interpreterOf(binary)
-  const own: Bind = { from: binary, at: AGENT_BINARY, mode: 'ro' }
-  if (loader === undefined) return { binds: [own], words: [AGENT_BINARY] }
+  const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
+  if (loader === undefined) return { binds: [own], words: [PROGRAM] }
   const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
   if (code !== 0)
     throw new PenError('BACKEND', {
@@ -60,13 +66,7 @@ export async function programOf(binary: string): Promise<AgentProgram> {
       ...libraries.map(({ name, path }): Bind => ({ from: path, at: `${LIBRARIES}/${name}`, mode: 'ro' })),
     ],
     // The cache of libraries is the image's.
-    words: [
-      LOADER,
-      ...(isMusl(loader) ? [] : ['--inhibit-cache']),
-      '--library-path',
-      LIBRARIES,
-      AGENT_BINARY,
-    ],
+    words: [LOADER, ...(isMusl(loader) ? [] : ['--inhibit-cache']), '--library-path', LIBRARIES, PROGRAM],
   }
 }
 

@@ -9,7 +9,7 @@ import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { boundProcesses } from '../../limits/engine-cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
-import { AGENT_MODE, AGENT_NOTHING, AGENT_SOCKET } from '../../wire/places.ts'
+import { AGENT_MODE, INSIDE } from '../../wire/places.ts'
 import { AgentLink } from '../agent-link.ts'
 import { listenForAgent } from '../agent-socket.ts'
 import type { Running, StartOptions } from '../backend.ts'
@@ -22,7 +22,7 @@ import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { hardLimits } from './hard-limits.ts'
 import { putInPlace } from './in-place.ts'
-import { makeInside } from './inside-directory.ts'
+import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
 import { agentProgram } from './loader.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
@@ -88,10 +88,11 @@ export async function startContainer(
     const live = new NamespaceMounts(() => container.init, { nothing: AGENT_NOTHING, ids: 'many' })
     undo.push('mounts', () => live.close())
     const { init } = container
+    const own = { from: inside.shown, at: INSIDE }
     const furnish = async (): Promise<void> => {
       await untilEntered(live)
       await Promise.all([
-        putInPlace({ init, mounts: live, plan: mounts, user: plan.user, trees }),
+        putInPlace({ init, mounts: live, plan: mounts, own, user: plan.user, trees }),
         options.furnish({ pid: init, userNamespace: facts.rootless }),
       ])
     }

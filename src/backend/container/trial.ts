@@ -36,7 +36,7 @@ export async function tryPodman(engine: Engine, facts: EngineFacts, scratch: str
     }
     const [entry, ...rest] = words
     const argv = [
-      ...['run', '--rm', '--init', '--network=none', '--read-only', '--read-only-tmpfs=false', '--no-hosts'],
+      ...['run', '--rm', '--network=none', '--read-only', '--read-only-tmpfs=false', '--no-hosts'],
       ...['--passwd=false', '--ipc=none', '--cap-drop=ALL', '--security-opt=no-new-privileges'],
       ...['--log-driver=none', '--ulimit=nofile=64:64', '--ulimit=nproc=64:64', '--workdir=/'],
       ...(facts.rootless ? ['--userns=keep-id'] : []),

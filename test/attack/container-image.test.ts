@@ -1,0 +1,52 @@
+/** Images that nobody has looked into, against the machine that starts them: what an engine mounts follows their links. */
+import { expect } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { everyEngine } from '../engines/every-engine.ts'
+import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
+import { Workshop } from '../images/workshop.ts'
+
+const onEachEngine = everyEngine()
+
+/** Everything that could be taken for the agent, its loader or the engine's init, if a link led to the project. */
+const DECOYS = ['pen/loader', 'pen/pen', 'loader', 'podman-init', 'docker-init', 'catatonit', 'init']
+
+/** A shell and nothing else, and `link` leads to the project. */
+const linked = (link: string, project: string): string => `FROM ${BASE_NAME} AS shell
+RUN mkdir -p /r/proc /r/sys /r/dev /r/etc /r/tmp /r/home /r${project} && cp --parents -L /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /r && ln -s ${project} /r${link}
+FROM scratch
+COPY --from=shell /r /
+`
+
+function workshop(engine: TestEngine, link: string): Workshop {
+  const shop = new Workshop(engine)
+  for (const name of DECOYS)
+    shop.box.file(name, `#!/bin/sh\necho ran > ${shop.box.project}/ran\n`, 0o755)
+  shop.dockerfile(linked(link, shop.box.project))
+  const built = shop.agreeAndBuild('--offline')
+  if (built.code !== 0) throw new Error(`${built.code} ${built.out}${built.err}`)
+  return shop
+}
+
+const run = (shop: Workshop, script: string) =>
+  shop.pen('run', '--backend', shop.engine.backend, '--offline', '--', '/bin/sh', '-c', script)
+
+onEachEngine(
+  'P12 P5 an image whose /run leads into the project starts nothing of the project, and is refused',
+  async engine => {
+    using shop = workshop(engine, '/run')
+    const said = run(shop, 'echo inside')
+    expect(said.out).toBe('')
+    expect(said.code).not.toBe(0)
+    expect(existsSync(join(shop.box.project, 'ran'))).toBe(false)
+  },
+)
+
+onEachEngine(
+  'P12 P5 an image whose /sbin leads into the project starts nothing of the project, and works',
+  async engine => {
+    using shop = workshop(engine, '/sbin')
+    expect(run(shop, 'echo inside; exit 3')).toMatchObject({ code: 3, out: 'inside\n' })
+    expect(existsSync(join(shop.box.project, 'ran'))).toBe(false)
+  },
+)
