@@ -23,7 +23,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  statSync,
+  lstatSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -113,14 +113,16 @@ function writable(folder: string, project: TemporaryProject) {
 }
 
 /** Every file, link and directory, with its content: asking pen must leave them as they were. */
-function snapshot(root: string): Map<string, string> {
+/** Links are not followed: what they lead to is not the case's, and may change by itself. */
+function snapshot(root: string, below = ''): Map<string, string> {
   const out = new Map<string, string>()
-  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
-    const path = join(root, name)
-    const entry = statSync(path, { throwIfNoEntry: false })
-    if (entry?.isFile()) out.set(name, `${entry.mode} ${readFileSync(path, 'base64')}`)
-    else if (entry === undefined) out.set(name, readlinkSync(path))
-    else out.set(name, String(entry.mode))
+  for (const name of readdirSync(join(root, below))) {
+    const path = join(root, below, name)
+    const at = join(below, name)
+    const entry = lstatSync(path)
+    if (entry.isSymbolicLink()) out.set(at, readlinkSync(path))
+    else out.set(at, entry.isFile() ? `${entry.mode} ${readFileSync(path, 'base64')}` : String(entry.mode))
+    if (entry.isDirectory()) for (const [inner, what] of snapshot(root, at)) out.set(inner, what)
   }
   return out
 }
