@@ -10,8 +10,8 @@ type Load = (policy: Policy) => Promise<Backend>
 
 const container =
   (engine: 'podman' | 'docker'): Load =>
-  async ({ runtime }) =>
-    (await import('./container/backends.ts')).containerBackend(engine, runtime)
+  async policy =>
+    (await import('./container/backends.ts')).containerBackend(engine, policy)
 
 /** Every backend that exists; all but the usual one are loaded when they are needed. */
 const BACKENDS: Partial<Record<BackendName, Load>> = {
@@ -28,7 +28,7 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   container: ['podman', 'docker'],
   // By its name alone: nothing else leads here, whatever is missing.
   soft: ['soft'],
-  gvisor: [],
+  gvisor: ['podman'],
   vm: [],
 }
 

@@ -9,8 +9,8 @@ export interface CaptureOptions {
   readonly cwd?: string
   /** Bytes of stdout and stderr together before the program is stopped. */
   readonly maxOutput?: number
-  /** What stdin holds; without it stdin is empty. */
-  readonly input?: string | Uint8Array
+  /** What stdin holds; without it stdin is empty. Until a promise is kept stdin stays open, and is so no longer when pen is gone. */
+  readonly input?: string | Uint8Array | Promise<string>
 }
 
 export interface Captured {
@@ -133,7 +133,9 @@ function collect(child: ChildProcess, program: string, options: CaptureOptions):
     child.stderr?.on('data', keep(stderr))
     // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
     child.stdin?.on('error', () => {})
-    child.stdin?.end(options.input)
+    const { input } = options
+    if (input instanceof Promise) void input.then(text => child.stdin?.end(text))
+    else child.stdin?.end(input)
     child.once('error', error => {
       clearTimeout(timer)
       reject(notStarted(program, error))

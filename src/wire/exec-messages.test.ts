@@ -31,7 +31,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
     kind: fc.constant('configure'),
     setup: record({
       user: optional(record({ uid: id, gid: id })),
-      home: optional(path),
+      given: fc.array(path, { maxLength: 3 }),
       env,
       seccomp: optional(fc.uint8Array({ minLength: 8, maxLength: 8 }).map(b => Buffer.from(b))),
       emptyBounding: fc.boolean(),
@@ -100,7 +100,7 @@ describe('an order', () => {
   const text = (kind: number, channel: number, value: unknown) =>
     encodeFrame(kind, channel, new TextEncoder().encode(JSON.stringify(value)))
   const exec = { argv: ['true'], cwd: '/', env: [], terminal: null }
-  const configure = { user: [1000, 1000], home: null, env: [], seccomp: null, emptyBounding: true }
+  const configure = { user: [1000, 1000], given: [], env: [], seccomp: null, emptyBounding: true }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
 
   test('with a value out of bounds is refused, and its twin is not', () => {

@@ -20,8 +20,8 @@ export interface ExecOrder {
 export interface AgentSetup {
   /** Who commands run as; undefined where there is only one user, the agent's own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
-  /** To be given to that user. */
-  readonly home: string | undefined
+  /** Directories that become that user's, the innermost first. */
+  readonly given: readonly string[]
   /** The sandbox's own variables, for every command. */
   readonly env: readonly Variable[]
   /** A filter of system calls for the agent and all that it starts. */
@@ -55,18 +55,18 @@ export function readOrder(bytes: Uint8Array): ExecOrder {
 export const writeSetup = (setup: AgentSetup): Uint8Array =>
   toBytes({
     user: setup.user === undefined ? null : [setup.user.uid, setup.user.gid],
-    home: setup.home ?? null,
+    given: setup.given,
     env: setup.env.map(({ name, value }) => [name, value]),
     seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
     emptyBounding: setup.emptyBounding,
   })
 
 export function readSetup(bytes: Uint8Array): AgentSetup {
-  const setup = record(bytes, ['user', 'home', 'env', 'seccomp', 'emptyBounding'])
+  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding'])
   if (typeof setup['emptyBounding'] !== 'boolean') throw wireError('a setup without emptyBounding')
   return {
     user: setup['user'] === null ? undefined : user(setup['user']),
-    home: setup['home'] === null ? undefined : path(setup['home']),
+    given: list(setup['given'], path),
     env: list(setup['env'], variable),
     seccomp: setup['seccomp'] === null ? undefined : program(setup['seccomp']),
     emptyBounding: setup['emptyBounding'],

@@ -53,7 +53,7 @@ beforeAll(async () => {
   const setup: AgentSetup = {
     ...SETUP,
     user: USER,
-    home,
+    given: [home],
     seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
     emptyBounding: true,
   }

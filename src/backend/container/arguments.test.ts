@@ -5,6 +5,8 @@ const ORDER: ContainerOrder = {
   engine: 'podman',
   rootless: false,
   runtime: undefined,
+  runtimeFlags: [],
+  verb: 'run',
   name: 'pen-project-0123456789abcdef',
   image: 'sha256:feed',
   hostname: 'pen',
@@ -58,6 +60,18 @@ describe('the arguments of an engine', () => {
 
   test('podman’s runtime stands before the verb', () => {
     expect(words({ runtime: 'runc' }).slice(0, 3)).toEqual(['--runtime', 'runc', 'run'])
+  })
+
+  test('what is made to be started later is told so, and the runtime’s flags stand before the verb', () => {
+    const made = words({ runtime: 'runsc', runtimeFlags: ['network=host'], verb: 'create' })
+    expect(made.slice(0, 6)).toEqual([
+      '--runtime',
+      'runsc',
+      '--runtime-flag',
+      'network=host',
+      'create',
+      '--rm',
+    ])
   })
 
   test('without root the user keeps its id, under the name that it was configured with', () => {

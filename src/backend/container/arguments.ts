@@ -19,6 +19,10 @@ export interface ContainerOrder {
   /** Of an ordinary user: podman then maps ids. */
   readonly rootless: boolean
   readonly runtime: string | undefined
+  /** For the runtime, each without its dashes; podman alone can hand them on. */
+  readonly runtimeFlags: readonly string[]
+  /** Whether it is started at once, or made and started later. */
+  readonly verb: 'run' | 'create'
   readonly name: string
   readonly image: string
   readonly hostname: string
@@ -48,9 +52,8 @@ export function runArguments(order: ContainerOrder): string[] {
   const [program, ...rest] = order.argv
   const podman = order.engine === 'podman'
   return [
-    ...(podman && order.runtime !== undefined ? ['--runtime', order.runtime] : []),
-    'run',
-    '--detach',
+    ...runtimeArguments(order),
+    ...(order.verb === 'run' ? ['run', '--detach'] : ['create']),
     '--rm',
     '--pull=never',
     `--name=${order.name}`,
@@ -80,14 +83,24 @@ export function runArguments(order: ContainerOrder): string[] {
   ]
 }
 
-function podmanArguments({ rootless, user, pidFile }: ContainerOrder): string[] {
+/** What stands before the verb: podman forgets the flags of a runtime from one command to the next. */
+export const runtimeArguments = ({ engine, runtime, runtimeFlags }: ContainerOrder): string[] =>
+  engine === 'docker'
+    ? []
+    : [
+        ...(runtime === undefined ? [] : ['--runtime', runtime]),
+        ...runtimeFlags.flatMap(flag => ['--runtime-flag', flag]),
+      ]
+
+function podmanArguments({ rootless, user, pidFile, verb }: ContainerOrder): string[] {
   return [
     ...(rootless ? [`--userns=keep-id:uid=${user.uid},gid=${user.gid}`] : []),
     `--pidfile=${pidFile}`,
     // Everything that podman would add by itself.
     '--read-only-tmpfs=false',
     '--no-hosts',
-    '--passwd=false',
+    // `create` has no such flag; root is in every image, and the plan's own file is mounted over the image's.
+    ...(verb === 'run' ? ['--passwd=false'] : []),
     '--http-proxy=false',
     '--no-healthcheck',
     '--sdnotify=ignore',

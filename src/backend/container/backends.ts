@@ -6,15 +6,22 @@ import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { engineMeans } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace } from '../../limits/probe.ts'
 import type { Capabilities, Hold } from '../../plan/gaps.ts'
+import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { holdMapping } from '../mounts/id-mapping.ts'
 import { type Engine, type EngineName, requireEngine } from './engine.ts'
 import { type EngineFacts, engineFacts } from './engine-facts.ts'
+import { GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
 import { agentProgram } from './loader.ts'
 import { startContainer } from './start.ts'
 
-/** `runtime` is the policy's. */
-export function containerBackend(name: EngineName, runtime: string | 'default'): Backend {
+/** Both are the policy's. */
+export function containerBackend(
+  name: EngineName,
+  { runtime: named, isolation }: Pick<Policy, 'runtime' | 'isolation'>,
+): Backend {
+  const gvisor = isolation === 'gvisor' || named === GVISOR_RUNTIME
+  const runtime = gvisor ? GVISOR_RUNTIME : named
   let asked: { readonly engine: Engine; readonly facts: EngineFacts } | undefined
   const ask = async (cacheDir?: string) => {
     if (asked !== undefined) return asked
@@ -22,6 +29,10 @@ export function containerBackend(name: EngineName, runtime: string | 'default'):
     if (name === 'docker') refuseForeignDaemon()
     const facts = await engineFacts(engine, cacheDir)
     if (facts.rootless === isHostRoot()) throw notEntered(name)
+    if (gvisor) {
+      refuseWithoutGofer(name, named, facts)
+      await gvisorFlags()
+    }
     asked = { engine, facts }
     return asked
   }
@@ -33,10 +44,10 @@ export function containerBackend(name: EngineName, runtime: string | 'default'):
       void agentProgram()
       if (isHostRoot()) holdMapping()
     },
-    probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts),
+    probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),
     bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
     start: async (plan, options) =>
-      await startContainer({ ...(await ask(options.cacheDir)), runtime }, plan, options),
+      await startContainer({ ...(await ask(options.cacheDir)), runtime, gvisor }, plan, options),
   }
 }
 
@@ -55,11 +66,32 @@ const notEntered = (name: EngineName): PenError =>
     hint: 'run pen as the user to whom the engine belongs',
   })
 
-function capabilities(name: EngineName, { rootless, held }: EngineFacts): Capabilities {
+/** gVisor's mounts have to be in place before it starts, by somebody who may enter the process that opens its files. */
+function refuseWithoutGofer(name: EngineName, runtime: string, { rootless }: EngineFacts): void {
+  if (runtime !== 'default' && runtime !== GVISOR_RUNTIME)
+    throw new PenError('BACKEND', {
+      what: `runtime "${runtime}" does not give isolation "gvisor"`,
+      hint: 'name one of the two, not both',
+    })
+  if (name === 'docker' || rootless)
+    throw new PenError('BACKEND', {
+      what:
+        name === 'docker'
+          ? 'Docker starts a container as it makes it: gVisor would look at its files before pen has guarded them'
+          : 'gVisor’s runtime works with podman of root alone, not without root',
+      hint: 'isolation "gvisor" needs podman, and pen run by root; isolation "container" needs neither',
+    })
+}
+
+function capabilities(
+  name: EngineName,
+  { rootless, held }: EngineFacts,
+  isolation: 'container' | 'gvisor',
+): Capabilities {
   const hold = (limit: CgroupLimit): Hold => (held.includes(limit) ? 'kernel' : 'watchdog')
   return {
     backend: name,
-    isolation: 'container',
+    isolation,
     kernelFiles: true,
     networkNamespace: true,
     gateway: true,

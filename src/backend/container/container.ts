@@ -5,6 +5,7 @@ import type { Captured } from '../../base/spawn.ts'
 import { isAlive, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
+import { inTwoSteps, type Release } from './in-two-steps.ts'
 import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
 
 /** Who keeps it: another pen sees by this whether it is still wanted. */
@@ -50,8 +51,10 @@ export class Container {
     runtimes: RuntimeChoice,
     /** Another name, for when the first is in use. */
     spare: string,
+    /** Of an order to `create`: when it is started. */
+    release?: Release,
   ): Promise<Container> {
-    return new Container(engine, await runOnce(engine, order, runtimes, spare))
+    return new Container(engine, await runOnce(engine, order, runtimes, spare, release))
   }
 
   /** Everything in it goes with its first process. The number may belong to another by now. */
@@ -110,16 +113,17 @@ async function runOnce(
   order: Omit<ContainerOrder, 'runtime'>,
   runtimes: RuntimeChoice,
   spare: string,
+  release: Release | undefined,
 ): Promise<Attempt> {
   let { name } = order
   for (const runtime of runtimes.candidates) {
-    let answer = await attempt(engine, { ...order, name, runtime })
+    let answer = await attempt(engine, { ...order, name, runtime }, release)
     if ('failed' in answer && answer.id === undefined && /already in use/.test(reasonOf(answer.failed))) {
       // Of a pen that was killed, or of one that runs a command beside this one.
       const left = await leftBehind(engine, name)
       if (left === undefined) name = spare
       else await removeContainer(engine, left)
-      answer = await attempt(engine, { ...order, name, runtime })
+      answer = await attempt(engine, { ...order, name, runtime }, release)
     }
     if (!('failed' in answer)) {
       runtimes.worked(runtime)
@@ -142,10 +146,17 @@ interface FailedAttempt {
   readonly id: string | undefined
 }
 
-async function attempt(engine: Engine, order: ContainerOrder): Promise<Attempt | FailedAttempt> {
+async function attempt(
+  engine: Engine,
+  order: ContainerOrder,
+  release: Release | undefined,
+): Promise<Attempt | FailedAttempt> {
   // Engines refuse to write over one of an earlier attempt.
   for (const file of [order.idFile, order.pidFile]) rmSync(file, { force: true })
-  const said = tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
+  const said =
+    release === undefined
+      ? tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
+      : inTwoSteps(engine, order, () => idIn(order.idFile), release)
   const early = await firstOf(said, () => firstProcess(order))
   if (early !== undefined) return { said, ...early }
   const failed = await said

@@ -4,7 +4,7 @@
  */
 import { closeSync, lstatSync } from 'node:fs'
 import type { UndoStack } from '../../base/undo.ts'
-import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
+import { type Identity, IdMapping, type Others } from '../mounts/id-mapping.ts'
 import { cString, systemCall } from '../process/libc.ts'
 import { openPinned } from '../process/pinned.ts'
 import type { Bind } from './arguments.ts'
@@ -27,6 +27,8 @@ export function ownedTrees(
   owner: Identity,
   sandbox: Identity,
   undo: UndoStack,
+  /** Of a runtime that makes files as root and then gives them to the sandbox: root must be somebody. */
+  others: Others,
 ): OwnedTrees | undefined {
   const owners = binds.map(({ from }) => lstatSync(from).uid)
   // Files of root's, as pen's own volumes are, and of the project's owner become the sandbox's.
@@ -39,7 +41,7 @@ export function ownedTrees(
   const mappingOf = (uid: number): IdMapping => {
     const known = mappings.get(uid)
     if (known !== undefined) return known
-    const made = new IdMapping(uid === 0 ? { uid: 0, gid: 0 } : owner, sandbox)
+    const made = new IdMapping(uid === 0 ? { uid: 0, gid: 0 } : owner, sandbox, others)
     mappings.set(uid, made)
     return made
   }

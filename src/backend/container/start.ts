@@ -13,6 +13,7 @@ import { AGENT_MODE, INSIDE } from '../../wire/places.ts'
 import { AgentLink } from '../agent-link.ts'
 import { listenForAgent } from '../agent-socket.ts'
 import type { Running, StartOptions } from '../backend.ts'
+import type { Others } from '../mounts/id-mapping.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { withUser } from './accounts.ts'
@@ -20,6 +21,7 @@ import type { ContainerOrder } from './arguments.ts'
 import { Container, KEEPER_LABEL, keeperLabel } from './container.ts'
 import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
+import { goferOf, gvisorFlags } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
@@ -34,10 +36,12 @@ export interface Machine {
   readonly facts: EngineFacts
   /** As the policy names it. */
   readonly runtime: string | 'default'
+  /** Whether that is gVisor's. */
+  readonly gvisor: boolean
 }
 
 export async function startContainer(
-  { engine, facts, runtime }: Machine,
+  { engine, facts, runtime, gvisor }: Machine,
   plan: Plan,
   options: StartOptions,
 ): Promise<Running> {
@@ -61,6 +65,9 @@ export async function startContainer(
     const order: Omit<ContainerOrder, 'runtime'> = {
       engine: engine.name,
       rootless: facts.rootless,
+      runtimeFlags: gvisor ? await gvisorFlags() : [],
+      // gVisor opens the mounts when it starts: by then they have to be in place.
+      verb: gvisor ? 'create' : 'run',
       name: `pen-${sandbox.id}`,
       image: image.id,
       hostname: plan.hostname,
@@ -77,24 +84,38 @@ export async function startContainer(
       argv: [...program.words, AGENT_MODE, `unix:${AGENT_SOCKET}`],
     }
     const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
-    const starting = Container.run(engine, order, runtimes, `${order.name}-${sandbox.run}`)
+    const release = gvisor ? Promise.withResolvers<boolean>() : undefined
+    const spare = `${order.name}-${sandbox.run}`
+    const starting = Container.run(engine, order, runtimes, spare, release?.promise)
     const disarm = undo.push('container', async () => {
       const started = await starting.catch(() => undefined)
       await started?.end()
     })
+    undo.push('word to start', () => release?.resolve(false))
     // While the engine is at it.
-    const trees = plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo)
+    const trees =
+      plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo, gvisor ? 'swapped' : 'nobody')
     const container = await starting
-    const live = new NamespaceMounts(() => container.init, { nothing: AGENT_NOTHING, ids: 'many' })
+    const entrance = () => (gvisor ? goferOf(container.init) : container.init)
+    const live = new NamespaceMounts(entrance, { nothing: AGENT_NOTHING, ids: 'many' })
     undo.push('mounts', () => live.close())
     const { init } = container
-    const own = { from: inside.shown, at: INSIDE }
+    // Scratch is gVisor's own memory: what lies in it nobody can give away but the agent.
+    const placed = gvisor ? { ...mounts, given: [] } : mounts
     const furnish = async (): Promise<void> => {
       await untilEntered(live)
       await Promise.all([
-        putInPlace({ init, mounts: live, plan: mounts, own, user: plan.user, trees }),
+        putInPlace({
+          init: entrance() ?? init,
+          mounts: live,
+          plan: placed,
+          own: { from: inside.shown, at: INSIDE },
+          user: plan.user,
+          trees,
+        }),
         options.furnish({ pid: init, userNamespace: facts.rootless }),
       ])
+      release?.resolve(true)
     }
     const [socket] = await container.whileAlive(Promise.all([agent.connected, furnish()]))
     disarm()
@@ -109,7 +130,7 @@ export async function startContainer(
       connect: () =>
         new AgentLink(socket, {
           user: plan.user,
-          home: SANDBOX_HOME,
+          given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
           env: plan.env.map(({ name, value }) => ({ name, value })),
           seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
           emptyBounding: true,
@@ -187,7 +208,7 @@ function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits'
 /** More is refused where podman has lowered its own to what the kernel can count. */
 const MOST_PROCESSES = 32_768
 
-function treesOf(plan: Plan, { binds }: PlanMounts, undo: UndoStack) {
+function treesOf(plan: Plan, { binds }: PlanMounts, undo: UndoStack, others: Others) {
   const { uid, gid } = lstatSync(plan.workspace)
-  return ownedTrees(binds, { uid, gid }, plan.user, undo)
+  return ownedTrees(binds, { uid, gid }, plan.user, undo, others)
 }

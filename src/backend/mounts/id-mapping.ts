@@ -24,10 +24,12 @@ const MOUNT_ATTR_IDMAP = 0x100000n
 export class IdMapping {
   readonly #owner: Identity
   readonly #sandbox: Identity
+  readonly #others: Others
   readonly #holder: Holder
   #fd: number | undefined
 
-  constructor(owner: Identity, sandbox: Identity) {
+  constructor(owner: Identity, sandbox: Identity, others: Others = 'nobody') {
+    this.#others = others
     this.#owner = owner
     this.#sandbox = sandbox
     this.#holder = held ?? startHolder()
@@ -55,8 +57,8 @@ export class IdMapping {
     if (this.#fd !== undefined) return this.#fd
     this.#awaitNamespace()
     const { pid } = this.#holder
-    writeFileSync(`/proc/${pid}/uid_map`, idMap(this.#owner.uid, this.#sandbox.uid))
-    writeFileSync(`/proc/${pid}/gid_map`, idMap(this.#owner.gid, this.#sandbox.gid))
+    writeFileSync(`/proc/${pid}/uid_map`, idMap(this.#owner.uid, this.#sandbox.uid, this.#others))
+    writeFileSync(`/proc/${pid}/gid_map`, idMap(this.#owner.gid, this.#sandbox.gid, this.#others))
     this.#fd = openSync(`/proc/${pid}/ns/user`, 'r')
     return this.#fd
   }
@@ -83,14 +85,18 @@ export class IdMapping {
 
 const LAST_ID = 0xffff_fffe
 
-/** `from` on the disk is `to` in the sandbox. The same twice is not allowed, so who is `to` on the disk is nobody inside. */
-export function idMap(from: number, to: number): string {
+/** Who is `to` on the disk: nobody inside, or `from`, where files are made by `from` and then given away. */
+export type Others = 'nobody' | 'swapped'
+
+/** `from` on the disk is `to` in the sandbox. The same twice is not allowed. */
+export function idMap(from: number, to: number, others: Others = 'nobody'): string {
   const [low, high] = from < to ? [from, to] : [to, from]
   const same = (first: number, last: number): string[] =>
     first > last ? [] : [`${first} ${first} ${last - first + 1}`]
   const lines = [
     ...same(0, low - 1),
     `${from} ${to} 1`,
+    ...(others === 'swapped' && from !== to ? [`${to} ${from} 1`] : []),
     ...same(low + 1, high - 1),
     ...same(high + 1, LAST_ID),
   ]

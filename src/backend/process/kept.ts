@@ -53,7 +53,7 @@ export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
   void relayWords(said)
   const link = new AgentLink(adoptAgentSocket(ours), {
     user: undefined,
-    home: undefined,
+    given: [],
     env: plan.env.map(({ name, value }) => ({ name, value })),
     seccomp: undefined,
     emptyBounding: false,
