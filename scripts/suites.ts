@@ -37,7 +37,7 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'repo', folder: './test/repo', testTimeout: 60_000, wall: 180 },
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'others' },
-  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120, lane: 'others' },
+  { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
   {
     kind: 'suite',
     name: 'conformance',
