@@ -1,10 +1,11 @@
 /**
- * Builds dist/pen: one binary that obeys neither files of the current directory nor Bun's variables.
+ * Builds dist/pen, and dist/index.js beside it: one binary that obeys neither files of the current directory nor Bun's variables.
  * See docs/decisions/0001 and 0004. Everything is made under a temporary name and renamed when it is whole,
  * so a pen that runs at the same time sees the old binary or the new one.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildLibrary } from './build-library.ts'
 import { closeDoors } from './close-doors.ts'
 
 const root = join(import.meta.dir, '..')
@@ -90,6 +91,7 @@ if (import.meta.main) {
       out: join(dist, 'pen'),
       define: { PEN_VERSION: version, PEN_REVISION: revision() },
     })
+    buildLibrary(dist)
     renameSync(stamp, join(dist, '.built'))
   } catch (error) {
     rmSync(stamp, { force: true })

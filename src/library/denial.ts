@@ -32,6 +32,7 @@ export interface LimitHit {
   readonly hint: string | null
 }
 
+/** @internal */
 export function denialOf(record: FoundRecord): Denial | undefined {
   if (record.verdict !== 'deny') return undefined
   const field = fieldsOf(record)
@@ -61,12 +62,14 @@ export function denialOf(record: FoundRecord): Denial | undefined {
   }
 }
 
+/** @internal */
 export function askOf(record: FoundRecord): Ask | undefined {
   if (record.kind !== 'connection-held') return undefined
   const target = endpoint(record)
   return { target, until: String(record['until']), permission: `pen allow ${target} --session` }
 }
 
+/** @internal */
 export function limitOf(record: FoundRecord): LimitHit | undefined {
   if (record.kind !== 'limit-hit') return undefined
   const field = fieldsOf(record)

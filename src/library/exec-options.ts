@@ -46,6 +46,7 @@ export interface ExecResult extends CommandEnd {
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
+/** @internal */
 export function orderOf(command: CommandLine, options: SpawnOptions, workspace: string): ExecOrder {
   const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...command]
   if (argv.length === 0 || argv[0] === '')
@@ -59,17 +60,18 @@ export function orderOf(command: CommandLine, options: SpawnOptions, workspace: 
   return { argv, cwd: pathInside(options.cwd ?? '.', workspace), env, terminal: undefined }
 }
 
-/** Absolute. It is only a name here: what stands there, the sandbox decides. */
+/** Absolute. It is only a name here: what stands there, the sandbox decides. @internal */
 export function pathInside(path: string, workspace: string): string {
   if (path.includes('\0') || path.length > 4000) throw usage('a path that is none')
   return resolve(workspace, path)
 }
 
-/** Milliseconds that a timer can count. */
+/** Milliseconds that a timer can count. @internal */
 export function timeoutOf(asked: number | undefined, standard: number): number {
   if (asked === undefined) return standard
   if (!(asked > 0)) throw usage(`${asked} is no time: give milliseconds, more than 0`)
   return Math.min(Math.ceil(asked), 2 ** 31 - 1)
 }
 
+/** @internal */
 export const usage = (what: string, hint?: string): SandboxError => new SandboxError('USAGE', { what, hint })

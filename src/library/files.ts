@@ -57,6 +57,7 @@ const TIMEOUT_MS = 60_000
 export class SandboxFiles {
   readonly #inside: Surroundings
 
+  /** @internal */
   constructor(inside: Surroundings) {
     this.#inside = inside
   }

@@ -57,6 +57,7 @@ export interface RequestOptions {
 const IN_FORCE_MS = 5000
 const LOOK_MS = 500
 
+/** @internal */
 export class Permissions {
   readonly #pen: PenProgram
   readonly #tail: AuditTail

@@ -16,6 +16,7 @@ export class RunningCommand implements AsyncIterable<OutputPiece> {
   readonly #output: PieceQueue
   readonly #ended: Promise<CommandEnd>
 
+  /** @internal */
   constructor(command: Command, output: PieceQueue) {
     this.#command = command
     this.#output = output
@@ -53,7 +54,7 @@ export class RunningCommand implements AsyncIterable<OutputPiece> {
   }
 }
 
-/** One piece at a time: the next is taken when this one was. */
+/** One piece at a time: the next is taken when this one was. @internal */
 export class PieceQueue {
   readonly #pieces: { readonly piece: OutputPiece; readonly taken: () => void }[] = []
   #state: 'waiting' | 'read' | 'dropped' | 'over' = 'waiting'

@@ -54,13 +54,14 @@ export class SandboxError extends Error {
   }
 }
 
-/** Whatever failed, as the one kind of error that the library throws. */
+/** Whatever failed, as the one kind of error that the library throws. @internal */
 export function asSandboxError(error: unknown): Error {
   if (!(error instanceof PenError)) return error instanceof Error ? error : new Error(String(error))
   const at = error.at === undefined ? undefined : showPlace(error.at)
   return new SandboxError(error.code, { what: error.message, at, hint: error.hint, cause: error })
 }
 
+/** @internal */
 export const endedError = (cause?: string): SandboxError =>
   new SandboxError('ENDED', {
     what: `the sandbox has ended${cause === undefined ? '' : `: ${cause}`}`,

@@ -27,6 +27,7 @@ import { GRACE_MS } from './stopping.ts'
 import { placesOf } from './store.ts'
 
 const MOST_CLIENTS = 256
+const LAST_WORDS_MS = 1000
 /** Whoever connects knows already what it wants. */
 const REQUEST_MS = 5000
 
@@ -238,9 +239,12 @@ export class ControlServer {
       killed: () => this.#served.serving.limits.look(),
       timeoutMs,
       send: bytes => socket.send(bytes),
-      done: () => {
+      done: isTold => {
         client.relay = undefined
-        socket.end()
+        // A client that has heard the end hangs up first: what it was still saying would else meet a closed socket, and some
+        // runtimes then forget what they have not read yet.
+        if (isTold) setTimeout(() => socket.end(), LAST_WORDS_MS)
+        else socket.end()
       },
     })
     client.relay = relay

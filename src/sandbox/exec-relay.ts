@@ -24,8 +24,8 @@ export interface RelayOptions {
   /** Somebody killed it: a limit, perhaps, and whoever waits is to hear of that first. */
   readonly killed: () => void
   readonly send: (bytes: Uint8Array) => void
-  /** After the last report. */
-  readonly done: () => void
+  /** After the last report; or without one, when the sandbox ended first. */
+  readonly done: (isTold: boolean) => void
 }
 
 export class ExecRelay {
@@ -109,7 +109,7 @@ export class ExecRelay {
     if (unrecorded !== undefined) {
       this.#isOver = true
       this.#report({ kind: 'failed', channel: CHANNEL, errno: 'EIO', reason: unrecorded })
-      done()
+      done(true)
       return
     }
     const execution = exec(order, (stream, bytes) =>
@@ -183,7 +183,7 @@ export class ExecRelay {
     }
     const report = lastReport(this.#why === 'timeout' ? TIMED_OUT : ending)
     if (report !== undefined) this.#report(report)
-    this.#options.done()
+    this.#options.done(report !== undefined)
     this.#over.resolve()
   }
 

@@ -1,0 +1,67 @@
+// A program that uses the library, on Node or on Bun: an order a line on stdin, an answer a line on stdout. Plain JavaScript,
+// because Node 20 runs nothing else.
+import { createInterface } from 'node:readline'
+
+const { Sandbox, SandboxError } = await import(process.argv[2])
+let box
+const events = []
+const spawned = []
+
+const orders = {
+  start: async options => {
+    box = await Sandbox.start(options)
+    for (const name of ['denial', 'limit', 'ask', 'end']) box.on(name, value => events.push({ name, value }))
+    const { id, project, backend, isolation, joined, notes } = box
+    return { id, project, backend, isolation, joined, notes }
+  },
+  exec: async ({ command, options, abortAfter }) => {
+    const signal = abortAfter === undefined ? undefined : AbortSignal.timeout(abortAfter)
+    return await box.exec(command, { ...options, signal })
+  },
+  many: async ({ command, count }) =>
+    await Promise.all(Array.from({ length: count }, () => box.exec(command))),
+  stream: async ({ command, input }) => {
+    const running = await box.spawn(command)
+    const pieces = []
+    for await (const { stream, bytes } of running) {
+      pieces.push([stream, new TextDecoder().decode(bytes)])
+      const next = input.shift()
+      if (next !== undefined) await running.write(next)
+      else running.endInput()
+    }
+    return { pieces, result: await running.result() }
+  },
+  unread: async ({ command }) => {
+    const running = await box.spawn(command)
+    running.endInput()
+    return await running.result()
+  },
+  leave: async ({ command }) => {
+    spawned.push(await box.spawn(command))
+    return null
+  },
+  read: async ({ path, options }) => await box.files.readText(path, options),
+  write: async ({ path, content, options }) => void (await box.files.write(path, content, options)),
+  list: async ({ path }) => await box.files.list(path),
+  search: async ({ pattern, options }) => await box.files.search(pattern, options),
+  allow: async ({ target, options }) => void (await box.allow(target, options)),
+  grant: async ({ path, options }) => void (await box.grant(path, options)),
+  revoke: async ({ path }) => void (await box.revoke(path)),
+  request: async ({ wanted, options }) => await box.requestPermission(wanted, options),
+  events: async () => events.splice(0),
+  stop: async () => void (await box.stop()),
+  dispose: async () => void (await box[Symbol.asyncDispose]()),
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { op, ...order } = JSON.parse(line)
+  try {
+    console.log(JSON.stringify({ ok: true, value: (await orders[op](order)) ?? null }))
+  } catch (error) {
+    const { name, code, what, hint, retry, permission, message } = error
+    const isOurs = error instanceof SandboxError
+    console.log(
+      JSON.stringify({ ok: false, error: { name, code, what, hint, retry, permission, message, isOurs } }),
+    )
+  }
+}

@@ -1,0 +1,262 @@
+/** The library, as a program has it: on Node and on Bun, in a process of its own, as root and as an ordinary user. */
+import { expect } from 'bun:test'
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Ground, onGrounds, type Place, PROCESS, until } from './place.ts'
+import { type Program, type Runtime, withProgram } from './program.ts'
+
+/** One claim on each runtime and for each kind of user, in a project whose sandbox has no network. */
+function claim(
+  title: string,
+  body: (program: Program, place: Place) => Promise<void>,
+  config: object = OFFLINE,
+): void {
+  const onRuntime = (runtime: Runtime, grounds: readonly Ground[]): void =>
+    onGrounds(grounds, `${title}, on ${runtime}`, async place => {
+      place.configure(config)
+      await withProgram(place, runtime, program => body(program, place))
+    })
+  onRuntime('node', PROCESS)
+  onRuntime('bun', PROCESS.slice(-1))
+}
+
+const OFFLINE = { network: { offline: true } }
+
+claim(
+  'a command has its exit code, its streams apart, its input, directory and variables',
+  async (program, place) => {
+    mkdirSync(join(place.project, 'below'))
+    const started = await program.ask('start', { project: place.project })
+    expect(started).toMatchObject({ project: place.project, backend: 'process', joined: false })
+    expect(await program.exec('echo out; echo err >&2; exit 3')).toEqual({
+      exitCode: 3,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      timedOut: false,
+      limit: null,
+      denials: [],
+      truncated: false,
+    })
+    const options = { stdin: 'typed', cwd: 'below', env: { COLOUR: 'green' } }
+    expect(await program.exec('pwd; cat; echo; echo $COLOUR', options)).toMatchObject({
+      stdout: `${place.project}/below\ntyped\ngreen\n`,
+    })
+    // Words are read by no shell.
+    expect(await program.exec(['echo', '$HOME', ';', 'false'])).toMatchObject({ stdout: '$HOME ; false\n' })
+    expect(await program.exec(['kill', '-9', '0'])).toMatchObject({ exitCode: 137 })
+    expect(await program.exec(['absent-program'])).toMatchObject({
+      exitCode: 127,
+      stderr: 'pen: absent-program was not found in the sandbox\n',
+    })
+  },
+)
+
+claim(
+  'a command that takes too long is ended with all that it started, and what it said is kept',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    const began = performance.now()
+    const late = await program.exec('echo partly; (sleep 100; echo > survived) & sleep 100', { timeout: 300 })
+    expect(late).toMatchObject({ exitCode: 124, timedOut: true, stdout: 'partly\n' })
+    expect(performance.now() - began).toBeLessThan(5000)
+    // A command may end with this very code by itself.
+    expect(await program.exec('exit 124')).toMatchObject({ exitCode: 124, timedOut: false })
+    expect(await program.exec('pgrep sleep || echo none')).toMatchObject({ stdout: 'none\n' })
+    expect(await program.failure('exec', { command: 'true', options: { timeout: 0 } })).toMatchObject({
+      code: 'USAGE',
+    })
+  },
+)
+
+claim(
+  'the ceiling of the policy bounds what a program may ask for, and its standard holds where nothing is said',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    expect(await program.exec('sleep 100')).toMatchObject({ timedOut: true })
+    expect(await program.exec('sleep 100', { timeout: 50_000 })).toMatchObject({ timedOut: true })
+  },
+  { ...OFFLINE, exec: { timeout: '300ms', ceiling: '600ms' } },
+)
+
+claim('output without end is kept within its bound, from both ends', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  const long = await program.exec('echo first; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo last', {
+    maxOutput: 1000,
+  })
+  expect(long).toMatchObject({ exitCode: 0, truncated: true })
+  expect(long.stdout).toStartWith('first\nxxx')
+  expect(long.stdout).toEndWith('xxx\nlast\n')
+  expect(long.stdout).toContain('bytes left out')
+  expect(long.stdout.length).toBeLessThan(1100)
+})
+
+claim(
+  'a command that is aborted is killed, and the call fails as aborted calls do',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    const order = { command: 'trap "" TERM; sleep 100', abortAfter: 200 }
+    expect(await program.failure('exec', order)).toMatchObject({ name: 'TimeoutError', isOurs: false })
+    expect(await program.exec('pgrep sleep || echo none')).toMatchObject({ stdout: 'none\n' })
+  },
+)
+
+claim('output is read as it comes, and input is written meanwhile', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  const { pieces, result } = await program.ask('stream', {
+    command: ['sh', '-c', 'echo ready; read a; echo "got $a"; read b; echo "got $b"; cat'],
+    input: ['one\n', 'two\n'],
+  })
+  expect(pieces).toEqual([
+    ['stdout', 'ready\n'],
+    ['stdout', 'got one\n'],
+    ['stdout', 'got two\n'],
+  ])
+  expect(result).toMatchObject({ exitCode: 0 })
+  // Where nobody reads, nothing waits for a reader.
+  expect(
+    await program.ask('unread', { command: ['sh', '-c', 'head -c 5000000 /dev/zero; exit 4'] }),
+  ).toMatchObject({ exitCode: 4 })
+})
+
+claim('forty commands at once each get their own output', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  const results = await program.ask('many', { command: 'echo $$; sleep 0.05', count: 40 })
+  expect(new Set(results.map(({ stdout }) => stdout)).size).toBe(40)
+})
+
+claim('files are read, written, listed and searched as the sandbox has them', async (program, place) => {
+  place.file('src/one.ts', 'first\nsecond needle\n')
+  await program.ask('start', { project: place.project })
+  await program.ask('write', { path: 'new/deep/two.txt', content: 'written näh\n' })
+  const file = join(place.project, 'new/deep/two.txt')
+  expect(readFileSync(file, 'utf8')).toBe('written näh\n')
+  expect(statSync(file).uid).toBe(place.ground.who.uid)
+  expect(await program.ask('read', { path: 'new/deep/two.txt' })).toBe('written näh\n')
+  expect(await program.ask('read', { path: 'src/one.ts', options: { from: 6, length: 6 } })).toBe('second')
+  const { entries } = await program.ask('list', { path: 'src' })
+  expect(entries).toEqual([{ name: 'one.ts', kind: 'file', size: 20 }])
+  expect(await program.ask('search', { pattern: 'n..dle' })).toEqual({
+    matches: [{ path: join(place.project, 'src/one.ts'), line: 2, text: 'second needle' }],
+    more: false,
+  })
+  expect(await program.failure('read', { path: 'src/absent' })).toMatchObject({
+    code: 'NOT_FOUND',
+    retry: false,
+  })
+  expect(await program.failure('read', { path: 'src' })).toMatchObject({ code: 'FILE_REFUSED' })
+  // A link that the sandbox made leads inside the sandbox, not on the host.
+  const secret = place.file(join(place.home, 'secret.txt'), 'the host’s own')
+  symlinkSync(secret, join(place.project, 'link'))
+  expect((await program.failure('read', { path: 'link' })).code).toMatch(/NOT_FOUND|DENIED|FILE_REFUSED/)
+})
+
+claim(
+  'a file of the host is there while it is granted, and gone when it is revoked',
+  async (program, place) => {
+    const notes = place.file(join(place.home, 'notes/today.txt'), 'buy milk')
+    await program.ask('start', { project: place.project })
+    const refused = await program.failure('read', { path: notes })
+    expect(refused).toMatchObject({
+      code: 'DENIED',
+      retry: false,
+      permission: `pen grant ${notes} --for 1h`,
+      isOurs: true,
+    })
+    await program.ask('grant', { path: notes })
+    expect(await program.ask('read', { path: notes })).toBe('buy milk')
+    expect((await program.failure('write', { path: notes, content: 'x' })).code).toMatch(
+      /DENIED|FILE_REFUSED/,
+    )
+    expect(readFileSync(notes, 'utf8')).toBe('buy milk')
+    await program.ask('grant', { path: notes, options: { rw: true, for: '5m' } })
+    await program.ask('write', { path: notes, content: 'milk is bought' })
+    expect(readFileSync(notes, 'utf8')).toBe('milk is bought')
+    await program.ask('revoke', { path: notes })
+    expect(await program.failure('read', { path: notes })).toMatchObject({ code: 'DENIED' })
+    expect(place.audit().filter(({ kind }) => kind === 'file-denied').length).toBeGreaterThanOrEqual(2)
+  },
+)
+
+claim(
+  'a permission that is asked for is given by the user’s own command, and by nothing else',
+  async (program, place) => {
+    const notes = place.file(join(place.home, 'notes.txt'), 'x')
+    await program.ask('start', { project: place.project })
+    const asked = await program.ask('request', { wanted: { path: notes } })
+    expect(asked).toEqual({
+      granted: false,
+      permission: `pen grant ${notes} --for 1h`,
+      why: expect.any(String),
+    })
+    const waiting = program.ask('request', { wanted: { path: notes }, options: { wait: 20_000 } })
+    expect(place.pen('grant', notes, '--for', '1m')).toMatchObject({ code: 0 })
+    expect(await waiting).toMatchObject({ granted: true })
+    // This sandbox has no network: nobody can be asked.
+    expect(await program.ask('request', { wanted: { host: 'a.example:443' } })).toMatchObject({
+      granted: false,
+    })
+    expect(await program.failure('allow', { target: 'a.example:443' })).toMatchObject({ code: 'STATE' })
+  },
+)
+
+claim('a sandbox ends with the program that started it, also when that is killed', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  await program.ask('leave', { command: ['sleep', '100'] })
+  expect(place.isRunning()).toBe(true)
+  await program.kill()
+  await until(() => !place.isRunning(), place.pen('status').said)
+})
+
+claim(
+  'a sandbox that runs already is joined and left running; another policy is refused',
+  async (program, place) => {
+    expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
+    expect(await program.ask('start', { project: place.project })).toMatchObject({ joined: true })
+    expect(await program.exec('echo here')).toMatchObject({ stdout: 'here\n' })
+    await program.ask('dispose')
+    expect(place.isRunning()).toBe(true)
+    const other = { project: place.project, policy: { profile: 'strict' } }
+    expect(await program.failure('start', other)).toMatchObject({ code: 'STATE', retry: true })
+    expect(place.pen('stop')).toMatchObject({ code: 0 })
+    expect(await program.ask('start', other)).toMatchObject({ joined: false })
+    // The policy is in force: in this profile the project is read-only.
+    expect((await program.exec('echo x > file')).exitCode).not.toBe(0)
+    expect(existsSync(join(place.project, 'file'))).toBe(false)
+  },
+)
+
+claim('what cannot be started says what, where and how to go on', async (program, place) => {
+  const wrong = { project: place.project, policy: { limits: { memory: 'much' } } }
+  expect(await program.failure('start', wrong)).toMatchObject({
+    code: 'CONFIG_VALUE',
+    isOurs: true,
+    retry: false,
+  })
+  expect(await program.failure('start', { project: join(place.project, 'absent') })).toMatchObject({
+    code: 'USAGE',
+  })
+  // A directory above is known to pen: the program does not get more than it named.
+  place.file('below/x', '')
+  expect(await program.failure('start', { project: join(place.project, 'below') })).toMatchObject({
+    code: 'PATH_REFUSED',
+  })
+  const { code } = await program.failure('start', { project: place.project, backend: 'kubernetes' })
+  expect(code).toBe('BACKEND')
+  expect(await program.ask('start', { project: place.project })).toMatchObject({ joined: false })
+  await program.ask('stop')
+  expect(await program.failure('exec', { command: 'true' })).toMatchObject({ code: 'ENDED', retry: true })
+  expect((await program.ask('events')).map(({ name }) => name)).toContain('end')
+})
+
+claim(
+  'a limit that ends the sandbox is the result of the command that reached it',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    const hungry = await program.exec(['python3', '-c', 'x = b"x" * (1 << 30); import time; time.sleep(20)'])
+    expect(hungry).toMatchObject({ limit: { limit: 'memory', reason: 'killed' } })
+    expect(hungry.exitCode).not.toBe(0)
+    const names = (await program.ask('events')).map(({ name }) => name)
+    expect(names).toContain('limit')
+  },
+  { ...OFFLINE, limits: { memory: '256MiB' } },
+)

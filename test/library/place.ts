@@ -1,0 +1,160 @@
+/** A home with a project in it, of one kind of user, for one test; and the engine that its sandbox is made of. */
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { sandboxId } from '../../src/config/project.ts'
+import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
+import { podmanMissing, podmanOf } from '../engines/podman.ts'
+import { BASE_NAME } from '../engines/test-engine.ts'
+import { skipUnless } from '../skip.ts'
+
+export interface Ground {
+  readonly name: string
+  readonly who: Who
+  readonly backend: 'process' | 'podman'
+  readonly env: Readonly<Record<string, string>>
+}
+
+export class Place {
+  readonly ground: Ground
+  readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-lib-')))
+  readonly home = join(this.root, 'home')
+  readonly project = join(this.home, 'project')
+  readonly stateDir = join(this.home, '.pen/sandboxes', sandboxId(this.project))
+
+  constructor(ground: Ground) {
+    this.ground = ground
+    chmodSync(this.root, 0o755)
+    this.#directory(this.project)
+    for (const path of ['.pen', '.pen/sandboxes', this.stateDir])
+      this.#directory(join(this.home, path.replace(`${this.home}/`, '')), 0o700)
+  }
+
+  get env(): Record<string, string> {
+    return { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: this.home, LANG: 'C.UTF-8', ...this.ground.env }
+  }
+
+  /** The live config that `pen init` and `pen config set` would make. */
+  configure(config: object = {}): void {
+    const document = { version: 1, profile: 'coding', backend: this.ground.backend, ...config }
+    this.file(join(this.stateDir, 'config.json'), JSON.stringify(document), 0o600)
+    if (this.ground.backend !== 'podman') return
+    this.file('.pen/Dockerfile', `FROM ${BASE_NAME}\n`)
+    const shown = this.pen('build')
+    const digest = /--expect (sha256:[0-9a-f]{64})/.exec(shown.said)?.[1] ?? ''
+    const built = this.pen('build', '--quiet', '--yes', '--expect', digest)
+    if (built.code !== 0) throw new Error(`pen build: ${shown.said}${built.said}`)
+  }
+
+  /** Relative to the project; the user's own. */
+  file(path: string, text: string, mode = 0o644): string {
+    const full = path.startsWith('/') ? path : join(this.project, path)
+    this.#directory(dirname(full))
+    writeFileSync(full, text)
+    chmodSync(full, mode)
+    lchownSync(full, this.ground.who.uid, this.ground.who.gid)
+    return full
+  }
+
+  /** As the user, on the host. */
+  argv(program: string, ...args: readonly string[]): [string, ...string[]] {
+    const [first, ...rest] = [...this.ground.who.become, program, ...args]
+    return [first ?? program, ...rest]
+  }
+
+  pen(...args: readonly string[]): {
+    readonly code: number | null
+    readonly said: string
+    readonly stdout: string
+  } {
+    const [program, ...rest] = this.argv(PEN, ...args)
+    const ran = spawnSync(program, rest, {
+      cwd: this.project,
+      env: this.env,
+      encoding: 'utf8',
+      timeout: 120_000,
+    })
+    return { code: ran.status, stdout: ran.stdout, said: `${ran.stdout}${ran.stderr}` }
+  }
+
+  isRunning(): boolean {
+    return this.pen('status').code === 0
+  }
+
+  audit(): Record<string, unknown>[] {
+    const dir = join(this.stateDir, 'audit')
+    return readdirSync(dir)
+      .sort()
+      .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
+      .map(line => JSON.parse(line) as Record<string, unknown>)
+  }
+
+  remove(): void {
+    this.pen('stop')
+    rmSync(this.root, { recursive: true, force: true })
+  }
+
+  #directory(path: string, mode = 0o755): void {
+    const made = mkdirSync(path, { recursive: true, mode })
+    for (let at = path; made !== undefined && at.length >= made.length; at = dirname(at))
+      lchownSync(at, this.ground.who.uid, this.ground.who.gid)
+  }
+}
+
+const works =
+  process.platform === 'linux' &&
+  spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status === 0 &&
+  spawnSync(PEN, ['version']).status === 0
+export const onProcess = skipUnless(works, 'bubblewrap that works, or a built pen, is missing')
+
+export const PROCESS: readonly Ground[] = EVERYBODY.map(who => ({
+  name: `process, as ${who.name}`,
+  who,
+  backend: 'process',
+  env: {},
+}))
+
+export type Claim = (place: Place) => Promise<void>
+
+export function onGrounds(grounds: readonly Ground[], title: string, body: Claim, timeout = 60_000): void {
+  for (const ground of grounds) onProcess(`${title} (${ground.name})`, () => inPlace(ground, body), timeout)
+}
+
+/** One claim, for root and for an ordinary user, on the process backend and in a container where podman is there. */
+export function onEachGround(title: string, body: Claim): void {
+  onGrounds(PROCESS, title, body)
+  for (const who of EVERYBODY) {
+    const missing = podmanMissing(who)
+    const on = skipUnless(works && missing === undefined, missing ?? 'no pen')
+    on(
+      `${title} (podman, as ${who.name})`,
+      () => inPlace({ name: 'podman', who, backend: 'podman', env: podmanOf(who).env }, body),
+      300_000,
+    )
+  }
+}
+
+export async function inPlace(ground: Ground, body: (place: Place) => Promise<void>): Promise<void> {
+  const place = new Place(ground)
+  try {
+    await body(place)
+  } finally {
+    place.remove()
+  }
+}
+
+export async function until(what: () => boolean, tell = '', withinMs = 10_000): Promise<void> {
+  for (const late = performance.now() + withinMs; !what(); await Bun.sleep(10))
+    if (performance.now() > late) throw new Error(`it did not happen: ${what} ${tell}`)
+}
