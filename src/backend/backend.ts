@@ -131,7 +131,12 @@ export interface StartOptions {
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */
-  readonly image?: { readonly id: string; readonly passwd: string; readonly group: string }
+  readonly image?: {
+    readonly id: string
+    readonly passwd: string
+    readonly group: string
+    readonly volumes: readonly string[]
+  }
 }
 
 export interface Backend {

@@ -3,7 +3,7 @@
  * they are read from the engine's archive, bounded, and only as text.
  */
 import { mkdirSync } from 'node:fs'
-import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import { askEngine, type Engine, tryEngine } from '../backend/container/engine.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -14,6 +14,8 @@ export interface ImageFacts {
   /** `/etc/passwd` of the image; empty where it has none that is a plain file. */
   readonly passwd: string
   readonly group: string
+  /** Where it wants storage of its own: a path for each. */
+  readonly volumes: readonly string[]
 }
 
 export const IMAGE_ID = /^(?:sha256:)?[0-9a-f]{64}$/
@@ -51,8 +53,10 @@ const factsFile = (id: string, cacheDir: string): string =>
 function parseFacts(text: string): ImageFacts | undefined {
   try {
     const value = JSON.parse(text) as Partial<ImageFacts> | null
+    const volumes: unknown = value?.volumes
     if (typeof value?.passwd !== 'string' || typeof value.group !== 'string') return undefined
-    return { passwd: value.passwd, group: value.group }
+    if (!Array.isArray(volumes) || !volumes.every(path => typeof path === 'string')) return undefined
+    return { passwd: value.passwd, group: value.group, volumes }
   } catch {
     return undefined // asked anew
   }
@@ -62,8 +66,15 @@ async function lookInside(engine: Engine, id: string): Promise<ImageFacts> {
   return await withContainer(engine, id, async container => {
     const read = async (path: string): Promise<string> =>
       (await copiedOut(engine, container, path))[0]?.text ?? ''
-    return { passwd: await read('/etc/passwd'), group: await read('/etc/group') }
+    const volumes = await volumesOf(engine, id)
+    return { passwd: await read('/etc/passwd'), group: await read('/etc/group'), volumes }
   })
+}
+
+/** `{"/data":{}}`, or null. */
+async function volumesOf(engine: Engine, id: string): Promise<string[]> {
+  const said = await askEngine(engine, ['image', 'inspect', '--format', '{{json .Config.Volumes}}', id])
+  return Object.keys((JSON.parse(said) as Record<string, unknown> | null) ?? {})
 }
 
 /** The text files at and below a path of the image. */
@@ -94,6 +105,6 @@ async function withContainer<T>(
   try {
     return await look(container)
   } finally {
-    await tryEngine(engine, ['rm', '--force', container])
+    await tryEngine(engine, ['rm', '--force', '--volumes', container])
   }
 }

@@ -1,6 +1,6 @@
 /** Images that nobody has looked into, against the machine that starts them: what an engine mounts follows their links. */
 import { expect } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
@@ -11,18 +11,19 @@ const onEachEngine = everyEngine()
 /** Everything that could be taken for the agent, its loader or the engine's init, if a link led to the project. */
 const DECOYS = ['pen/loader', 'pen/pen', 'loader', 'podman-init', 'docker-init', 'catatonit', 'init']
 
-/** A shell and nothing else, and `link` leads to the project. */
-const linked = (link: string, project: string): string => `FROM ${BASE_NAME} AS shell
-RUN mkdir -p /r/proc /r/sys /r/dev /r/etc /r/tmp /r/home /r${project} && cp --parents -L /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /r && ln -s ${project} /r${link}
+/** A shell and nothing else; `more` is done to its root directory, /r. */
+const tiny = (more: string, last = ''): string => `FROM ${BASE_NAME} AS shell
+RUN mkdir -p /r/proc /r/sys /r/dev /r/etc /r/tmp /r/home && cp --parents -L /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /r && ${more}
 FROM scratch
 COPY --from=shell /r /
+${last}
 `
 
 function workshop(engine: TestEngine, link: string): Workshop {
   const shop = new Workshop(engine)
-  for (const name of DECOYS)
-    shop.box.file(name, `#!/bin/sh\necho ran > ${shop.box.project}/ran\n`, 0o755)
-  shop.dockerfile(linked(link, shop.box.project))
+  for (const name of DECOYS) shop.box.file(name, `#!/bin/sh\necho ran > ${shop.box.project}/ran\n`, 0o755)
+  const { project } = shop.box
+  shop.dockerfile(tiny(`mkdir -p /r${project} && ln -s ${project} /r${link}`))
   const built = shop.agreeAndBuild('--offline')
   if (built.code !== 0) throw new Error(`${built.code} ${built.out}${built.err}`)
   return shop
@@ -48,5 +49,27 @@ onEachEngine(
     using shop = workshop(engine, '/sbin')
     expect(run(shop, 'echo inside; exit 3')).toMatchObject({ code: 3, out: 'inside\n' })
     expect(existsSync(join(shop.box.project, 'ran'))).toBe(false)
+  },
+)
+
+onEachEngine(
+  'P4 an image that wants volumes in the project makes no directory there, and leaves no volume behind',
+  async engine => {
+    using shop = new Workshop(engine)
+    const { project } = shop.box
+    const volumes = () => shop.ask('volume', 'ls', '--quiet').out.split('\n').filter(Boolean)
+    const before = new Set(volumes())
+    const attempt = (...paths: string[]) => {
+      shop.dockerfile(tiny('mkdir /r/data', `VOLUME ${paths.join(' ')}`))
+      expect(shop.agreeAndBuild('--offline')).toMatchObject({ code: 0 })
+      return run(shop, 'echo inside')
+    }
+    // podman can be told to make none.
+    const both = attempt(`${project}/new`, '/data')
+    const last = engine.backend === 'docker' ? attempt('/data') : both
+    if (last !== both) expect(both.err).toContain('declares a volume inside a directory of the host')
+    expect(last).toMatchObject({ code: 0, out: 'inside\n' })
+    expect(readdirSync(project)).toEqual(['.pen'])
+    expect(volumes().filter(name => !before.has(name))).toEqual([])
   },
 )

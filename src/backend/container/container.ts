@@ -221,7 +221,9 @@ async function leftBehind(engine: Engine, name: string): Promise<string | undefi
 /** Done when the engine does not know it any more, whoever removed it. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
   const argv =
-    engine.name === 'podman' ? ['rm', '--force', '--time=0', '--ignore', id] : ['rm', '--force', id]
+    engine.name === 'podman'
+      ? ['rm', '--force', '--volumes', '--time=0', '--ignore', id]
+      : ['rm', '--force', '--volumes', id]
   const deadline = performance.now() + REMOVAL_MS
   for (let wait = 20; ; wait = Math.min(200, wait * 2)) {
     const answer = await tryEngine(engine, argv)

@@ -23,6 +23,7 @@ import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { goferOf, gvisorFlags } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
+import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
 import { agentProgram } from './loader.ts'
@@ -53,6 +54,7 @@ export async function startContainer(
   try {
     const program = await agentProgram()
     const mounts = planMounts(plan)
+    if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
     const inside = makeInside({
       stateDir: sandbox.stateDir,
       run: sandbox.run,
