@@ -55,6 +55,8 @@ export interface ExecOrder {
   readonly env: readonly { readonly name: string; readonly value: string }[]
   /** With one, the command leads a session on a terminal of the sandbox's own. */
   readonly terminal: { readonly columns: number; readonly rows: number } | undefined
+  /** stdout and stderr are one, told as stdout: what is written to both keeps its order. A terminal is one in any case. */
+  readonly joined?: boolean
 }
 
 export type ExecEnding =

@@ -2,10 +2,9 @@
 import { resolve } from 'node:path'
 import type { ExecEnding, ExecOrder } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
 import type { Project } from '../config/project.ts'
-import { attachFully, exitCodeOf } from '../sandbox/attach.ts'
+import { attach, exitCodeOf, whyNotStarted } from '../sandbox/attach.ts'
 import { executeOver } from '../sandbox/client-execution.ts'
 import { type Asked, ask, takeValue } from '../sandbox/control-client.ts'
 import { isTerminal } from '../sandbox/terminal-modes.ts'
@@ -37,7 +36,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
   const began = performance.now()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
-  const ending = await attachFully((whole, output) => executeOver(asked, whole, output), order, {
+  const ending = await attach((whole, output) => executeOver(asked, whole, output), order, {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
@@ -94,9 +93,6 @@ function variable(text: string, env: Inside['env']): { name: string; value: stri
 
 function explain(ending: ExecEnding, { argv }: Omit<ExecOrder, 'terminal'>, terminal: Terminal): void {
   if (ending.kind === 'lost') terminal.note('pen: the sandbox ended before the command did')
-  if (ending.kind !== 'not-started') return
-  // The reason is the agent's word: hostile, and shown as such.
-  const { errno, reason = '' } = ending
-  const what = `${argv[0] ?? 'the shell'} could not be started in the sandbox (${errno})`
-  terminal.note(`pen: ${printable(reason === '' ? what : reason, 400)}`)
+  const why = whyNotStarted(ending, argv)
+  if (why !== undefined) terminal.note(`pen: ${why}`)
 }

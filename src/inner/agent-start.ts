@@ -3,9 +3,10 @@ import { closeSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
 import type { AgentSetup, ExecOrder, Variable } from '../wire/exec-order.ts'
+import { INSIDE } from '../wire/places.ts'
 import { MARK } from './agent-kill.ts'
 import { asUser } from './as-user.ts'
-import { call } from './kernel.ts'
+import { call, unblockSignals } from './kernel.ts'
 
 const CALL = process.arch === 'arm64' ? { pipe2: 59, fcntl: 25 } : { pipe2: 293, fcntl: 72 }
 /** Where nothing says otherwise. */
@@ -33,27 +34,33 @@ export class NotStarted extends Error {
 
 export const start = (order: ExecOrder, mark: string, setup: AgentSetup): Started =>
   asUser(setup.user, () => {
+    unblockSignals()
     checkDirectory(order.cwd)
     const env = environment(setup.env, order, mark)
     const [name = shell(), ...rest] = order.argv
     const spawn = (file: string, args: readonly string[]) => {
       const program = { file, argv0: name, args, settings: { ...identity(setup), cwd: order.cwd, env } }
-      return order.terminal === undefined ? withPipes(program) : onTerminal(program, order.terminal)
+      return order.terminal === undefined
+        ? withPipes(program, order.joined === true)
+        : onTerminal(program, order.terminal)
     }
     return firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
   })
 
 const identity = ({ user }: AgentSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
-/** What only the agent itself was given, by whoever started it. */
-const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*)$/
+/** What only the agent itself was given, by whoever started it: pen, or an engine that tells of itself. */
+const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/
 
-/** The image's variables, under the sandbox's, under the order's. */
+/** The image's variables, under the sandbox's, under the order's. pen itself is found behind the image's own programs. */
 function environment(sandbox: readonly Variable[], order: ExecOrder, mark: string): Environment {
   const env: Environment = {}
   for (const [name, value] of Object.entries(process.env))
     if (value !== undefined && !AGENTS_OWN.test(name)) env[name] = value
+  env['PATH'] = `${env['PATH'] ?? DEFAULT_PATH}:${INSIDE}`
   for (const { name, value } of [...sandbox, ...order.env]) env[name] = value
+  // An image that says nothing of it has a shell all the same, and programs ask for it.
+  if (env['SHELL'] === undefined && kindOf(shell()) === 'file') env['SHELL'] = shell()
   return { ...env, PWD: order.cwd, [MARK]: mark }
 }
 
@@ -70,13 +77,13 @@ function checkDirectory(cwd: string): void {
   }
 }
 
-const shell = (): string => (isFile('/bin/bash') ? '/bin/bash' : '/bin/sh')
+const shell = (): string => (kindOf('/bin/bash') === 'file' ? '/bin/bash' : '/bin/sh')
 
-function isFile(path: string): boolean {
+function kindOf(path: string): 'file' | 'directory' | undefined {
   try {
-    return statSync(path).isFile()
+    return statSync(path).isDirectory() ? 'directory' : 'file'
   } catch {
-    return false
+    return undefined
   }
 }
 
@@ -93,12 +100,16 @@ function firstThatRuns<T>(
   )
   let refused: unknown
   for (const file of places) {
-    if (places.length > 1 && !isFile(file)) continue
+    const kind = kindOf(file)
+    if (places.length > 1 && kind === undefined) continue
     try {
+      if (kind === 'directory') throw new NotStarted('EACCES', `${name} is a directory`)
       return spawn(file, rest)
     } catch (error) {
-      const errno = errnoOf(error)
+      const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
       if (errno === 'ENOEXEC') return spawn('/bin/sh', [file, ...rest])
+      if (errno === 'ENOENT' && kind === 'file')
+        throw new NotStarted('ENOEXEC', `${name} could not be started: what it is to be run by is not there`)
       if (errno !== 'EACCES' && errno !== 'ENOENT') throw notStarted(name, error)
       refused ??= error
     }
@@ -109,6 +120,7 @@ function firstThatRuns<T>(
 }
 
 function notStarted(name: string, error: unknown): Error {
+  if (error instanceof NotStarted) return error
   const errno = errnoOf(error)
   if (errno === undefined) return error instanceof Error ? error : new Error(String(error))
   const why = errno === 'ENOENT' ? 'was not found in the sandbox' : `could not be started (${errno})`
@@ -128,18 +140,20 @@ interface Program {
 }
 
 /** The child's descriptors are real pipes of its own user: it can open /dev/stdout again, as programs do. */
-function withPipes({ file, argv0, args, settings }: Program): Started {
+function withPipes({ file, argv0, args, settings }: Program, joined: boolean): Started {
   const opened: number[] = []
   try {
-    const [[stdin, input], [stdout, out], [stderr, err]] = [pipe(opened), pipe(opened), pipe(opened)]
+    const [stdin, input] = pipe(opened)
+    const [stdout, out] = pipe(opened)
+    const [stderr, err] = joined ? [undefined, out] : pipe(opened)
     // Detached: in a session of its own.
     const options = { ...settings, argv0, detached: true }
     const child = Bun.spawn([file, ...args], { ...options, stdio: [stdin, out, err] })
-    for (const fd of [stdin, out, err]) closeSync(fd)
+    for (const fd of new Set([stdin, out, err])) closeSync(fd)
     opened.length = 0
     const outputs = [
       { stream: 'stdout' as const, fd: stdout },
-      { stream: 'stderr' as const, fd: stderr },
+      ...(stderr === undefined ? [] : [{ stream: 'stderr' as const, fd: stderr }]),
     ]
     return { child, input, outputs, terminal: false }
   } finally {

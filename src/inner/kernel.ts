@@ -42,6 +42,12 @@ export function call(number: number, ...args: readonly (number | Uint8Array)[]):
   return result >= 0 ? result : -errno()
 }
 
+const RT_SIGPROCMASK = process.arch === 'arm64' ? 135 : 14
+const SIG_SETMASK = 2
+
+/** Whoever started us may have left signals blocked (podman's init: those of job control), and what is blocked stays so across execve. */
+export const unblockSignals = (): number => call(RT_SIGPROCMASK, SIG_SETMASK, new Uint8Array(8), 0, 8)
+
 /** The runtime ignores some signals, and what is ignored stays so across execve. */
 export function restoreSignals(): void {
   for (let signal = 1; signal <= 64; signal++) libc.signal(signal, 0)

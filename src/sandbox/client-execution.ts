@@ -30,8 +30,8 @@ export function executeOver({ socket, rest }: Opened, order: ExecOrder, output: 
     }
   }
   socket.attach({ data: hear, closed: () => execution.lose() })
-  const { argv, cwd, env, terminal } = order
-  say({ kind: 'exec', channel: CHANNEL, order: { argv, cwd, env, terminal } })
+  const { argv, cwd, env, terminal, joined = false } = order
+  say({ kind: 'exec', channel: CHANNEL, order: { argv, cwd, env, terminal, joined } })
   if (rest.length > 0) hear(rest)
   return execution
 }

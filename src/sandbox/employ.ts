@@ -4,16 +4,20 @@ import type { Plan } from '../plan/plan.ts'
 import type { Employ, Serving } from './keeper.ts'
 import type { LaunchOptions } from './launch.ts'
 
-export function employ(plan: Plan, serve: LaunchOptions['serve'], image: string | null): Employ {
+export function employ(plan: Plan, { serve, tell }: LaunchOptions, image: string | null): Employ {
   return serve === undefined
-    ? serving => runCommand(plan, serving)
+    ? serving => runCommand(plan, serving, tell)
     : serving => serveUntilEnd(serve, serving, image)
 }
 
-async function runCommand(plan: Plan, { running }: Serving): Promise<number> {
-  const { attach } = await import('./attach.ts')
+async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions['tell']): Promise<ExitCode> {
+  const { attach, exitCodeOf, whyNotStarted } = await import('./attach.ts')
   if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
-  return await attach(running.exec, { argv: plan.argv, cwd: plan.cwd, env: [] }, { signals: false })
+  const order = { argv: plan.argv, cwd: plan.cwd, env: [] }
+  const ending = await attach(running.exec, order, { signals: false })
+  const why = whyNotStarted(ending, plan.argv)
+  if (why !== undefined) tell(why)
+  return exitCodeOf(ending)
 }
 
 async function serveUntilEnd(

@@ -86,7 +86,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')
     const employ = agent
-      ? (await import('./employ.ts')).employ(plan, options.serve, image?.name ?? null)
+      ? (await import('./employ.ts')).employ(plan, options, image?.name ?? null)
       : undefined
     // A terminal in raw mode goes down a line without going back to its beginning.
     const tell = pty?.interactive ? (line: string) => options.tell(`${line}\r`) : options.tell

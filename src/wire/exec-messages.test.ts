@@ -45,6 +45,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
       cwd: path,
       env,
       terminal: optional(record({ columns: small, rows: small })),
+      joined: fc.boolean(),
     }),
   }) as fc.Arbitrary<Order>,
   record({ kind: fc.constant('stdin'), channel, bytes }) as fc.Arbitrary<Order>,
@@ -99,7 +100,7 @@ describe('an order', () => {
 
   const text = (kind: number, channel: number, value: unknown) =>
     encodeFrame(kind, channel, new TextEncoder().encode(JSON.stringify(value)))
-  const exec = { argv: ['true'], cwd: '/', env: [], terminal: null }
+  const exec = { argv: ['true'], cwd: '/', env: [], terminal: null, joined: false }
   const configure = { user: [1000, 1000], given: [], env: [], seccomp: null, emptyBounding: true }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
 
@@ -117,6 +118,7 @@ describe('an order', () => {
       { ...exec, env: [['A', 'c', 'd']] },
       { ...exec, terminal: [80, 65_536] },
       { ...exec, terminal: [80.5, 24] },
+      { ...exec, joined: 1 },
       { argv: ['true'], cwd: '/', env: [] },
       [exec],
       null,

@@ -14,6 +14,8 @@ export interface ExecOrder {
   /** On top of the sandbox's own. */
   readonly env: readonly Variable[]
   readonly terminal: { readonly columns: number; readonly rows: number } | undefined
+  /** stdout and stderr are one, told as stdout: what is written to both keeps its order. A terminal is one in any case. */
+  readonly joined?: boolean
 }
 
 /** Told once, before the agent starts anything. */
@@ -40,15 +42,18 @@ export const writeOrder = (order: ExecOrder): Uint8Array =>
     cwd: order.cwd,
     env: order.env.map(({ name, value }) => [name, value]),
     terminal: order.terminal === undefined ? null : [order.terminal.columns, order.terminal.rows],
+    joined: order.joined ?? false,
   })
 
 export function readOrder(bytes: Uint8Array): ExecOrder {
-  const { argv, cwd, env, terminal } = record(bytes, ['argv', 'cwd', 'env', 'terminal'])
+  const { argv, cwd, env, terminal, joined } = record(bytes, ['argv', 'cwd', 'env', 'terminal', 'joined'])
+  if (typeof joined !== 'boolean') throw wireError('an order without joined')
   return {
     argv: list(argv, text),
     cwd: path(cwd),
     env: list(env, variable),
     terminal: terminal === null ? undefined : size(terminal),
+    joined,
   }
 }
 

@@ -7,6 +7,7 @@
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { refuseDirectory } from '../../base/refuse-directory.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
 import { pipe, systemCall } from './libc.ts'
@@ -32,11 +33,7 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
     const fd = entry === 'inherit' ? index : entry
     const stat = statOf(fd)
     if (stat === undefined) return entry
-    if (stat.isDirectory())
-      throw new PenError('USAGE', {
-        what: `descriptor ${index} is a directory`,
-        hint: 'redirect from or to a file, a pipe or /dev/null; grant a directory with --read',
-      })
+    refuseDirectory(index, stat)
     if (stat.isFIFO() || (stat.isSocket() && staysConnected(fd)) || stat.isCharacterDevice()) {
       if (identity !== undefined && (entry !== 'inherit' || isPipe(fd))) give(fd, stat, identity)
       return entry
