@@ -27,6 +27,8 @@ export interface Capabilities {
   readonly mapsUser: boolean
   readonly ports: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Hold }
+  /** What the backend itself names. */
+  readonly weaker?: readonly Weaker[]
 }
 
 export interface Gap {
@@ -101,12 +103,13 @@ function findGapsWithoutKernel(policy: Policy, gap: (name: string, why: string) 
 }
 
 export function findWeaker(caps: Capabilities): Weaker[] {
-  return Object.entries(caps.limits)
+  const watched = Object.entries(caps.limits)
     .filter(([, hold]) => hold === 'watchdog')
     .map(([limit]) => ({
       name: `limit-${limit}`,
       how: `limits.${limit} is watched by pen instead of held by the kernel`,
     }))
+  return [...watched, ...(caps.weaker ?? [])]
 }
 
 /** Gaps that the user has not accepted by name. The run stops while there is one. */

@@ -156,7 +156,7 @@ async function attempt(
   const said =
     release === undefined
       ? tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
-      : inTwoSteps(engine, order, () => idIn(order.idFile), release)
+      : inTwoSteps(engine, order, release)
   const early = await firstOf(said, () => firstProcess(order))
   if (early !== undefined) return { said, ...early }
   const failed = await said

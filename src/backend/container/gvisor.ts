@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { capture } from '../../base/spawn.ts'
+import type { Weaker } from '../../plan/gaps.ts'
 
 export const GVISOR_RUNTIME = 'runsc'
 
@@ -54,4 +55,13 @@ export function goferOf(sandbox: number): number | undefined {
     // Not there yet, or gone.
     return undefined
   }
+}
+
+/** Of the host: gVisor alone was seen to have 150, and each process inside 8 or 9 more. */
+export const gvisorTasks = (processes: number): number => 256 + 10 * processes
+
+/** The kernel counts gVisor's own threads, which is how it bounds the processes inside: about so many, and not without harm. */
+export const GVISOR_PROCESSES: Weaker = {
+  name: 'limit-pids',
+  how: 'limits.pids bounds the threads that gVisor needs for so many processes: more of them end the sandbox',
 }

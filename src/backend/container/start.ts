@@ -21,7 +21,7 @@ import type { ContainerOrder } from './arguments.ts'
 import { Container, KEEPER_LABEL, keeperLabel } from './container.ts'
 import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
-import { goferOf, gvisorFlags } from './gvisor.ts'
+import { goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
@@ -76,7 +76,7 @@ export async function startContainer(
       labels: { pen: '1', 'pen.sandbox': sandbox.id, 'pen.run': sandbox.run, [KEEPER_LABEL]: keeperLabel() },
       user: plan.user,
       network: plan.network.kind === 'bridge' ? 'bridge' : 'none',
-      ...boundsOf(plan, facts),
+      ...boundsOf(plan, facts, gvisor),
       scratch: mounts.scratch,
       binds: [...mounts.binds, ...inside.binds],
       env: { AGENT_IN_SANDBOX: '1', LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '' },
@@ -127,7 +127,7 @@ export async function startContainer(
       undo,
       inside: inside.shown,
       onReady: () => {
-        if (facts.held.includes('pids')) boundProcesses(init, plan.limits.pids)
+        if (facts.held.includes('pids') && !gvisor) boundProcesses(init, plan.limits.pids)
       },
       connect: () =>
         new AgentLink(socket, {
@@ -183,14 +183,18 @@ function filesOver(
 /** Tasks of the container that are pen's own: the init, and the threads of the agent, which grow with the processors. */
 const OWN_TASKS = Math.min(40, 8 + 2 * navigator.hardwareConcurrency)
 
-function boundsOf(plan: Plan, facts: EngineFacts): Pick<ContainerOrder, 'limits' | 'ulimits'> {
+function boundsOf(
+  plan: Plan,
+  facts: EngineFacts,
+  gvisor: boolean,
+): Pick<ContainerOrder, 'limits' | 'ulimits'> {
   const { memory, pids, cpus, files } = plan.limits
   const hard = hardLimits()
   const holds = (limit: CgroupLimit): boolean => facts.held.includes(limit)
   return {
     limits: {
       ...(holds('memory') && { memory }),
-      ...(holds('pids') && { pids: pids + OWN_TASKS }),
+      ...(holds('pids') && { pids: gvisor ? gvisorTasks(pids) : pids + OWN_TASKS }),
       ...(holds('cpus') && { cpus: Math.min(cpus, navigator.hardwareConcurrency) }),
     },
     ulimits: {

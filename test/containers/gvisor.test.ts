@@ -1,0 +1,236 @@
+/**
+ * The same promises on gVisor: its own kernel inside, files opened by its gofer, sockets of the container's namespace. What is judged is
+ * what the host has and what the outside heard. As root, on podman: elsewhere pen refuses, which is tried too.
+ */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EVERYBODY } from '../conformance/launcher.ts'
+import { isReady, World } from '../conformance/network/world.ts'
+import { UP } from '../conformance/network/zones.ts'
+import { podmanMissing, podmanOf } from '../engines/podman.ts'
+import { Workshop } from '../images/workshop.ts'
+import { skipUnless } from '../skip.ts'
+import { ContainerProject, isGone, printed, within } from './sandbox.ts'
+
+const GVISOR = ['--isolation', 'gvisor'] as const
+const root = EVERYBODY.find(({ uid }) => uid === 0)
+const ordinary = EVERYBODY.find(({ uid }) => uid !== 0)
+const hasRunsc = spawnSync('sh', ['-c', 'command -v runsc']).status === 0
+const missing =
+  root === undefined ? 'only root can' : hasRunsc ? podmanMissing(root) : 'runsc is not installed'
+const onGvisor = skipUnless(missing === undefined, `gVisor: ${missing}`)
+
+function makeProject(): ContainerProject {
+  if (root === undefined) throw new Error('only root can')
+  return new ContainerProject(podmanOf(root))
+}
+
+/** Processes of the host of which the kernel tells this, by the name of its file. */
+const processesWith = (file: 'cgroup' | 'cmdline', text: string): number[] =>
+  readdirSync('/proc')
+    .filter(pid => /^\d+$/.test(pid))
+    .filter(pid => {
+      try {
+        return readFileSync(`/proc/${pid}/${file}`, 'latin1').includes(text)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+
+const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0')[0] ?? ''
+
+onGvisor(
+  'P12 programs meet gVisor’s kernel, without capabilities, and pen’s filter holds in it',
+  async () => {
+    using project = makeProject()
+    const { out, code } = project.sh(
+      'cat /proc/version; grep -E "^(Cap|Seccomp:)" /proc/self/status; unshare --user true || echo refused; touch /x /usr/x; id -u; exit 7',
+      ...GVISOR,
+    )
+    const lines = out.trim().split('\n')
+    expect(code).toBe(7)
+    expect(lines[0]).toStartWith('Linux version ')
+    expect(lines[0]).not.toBe(readFileSync('/proc/version', 'utf8').trim())
+    for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd'])
+      expect(lines).toContain(`${set}:\t0000000000000000`)
+    expect(lines).toContain('Seccomp:\t2')
+    expect(lines).toContain('refused')
+    expect(Number(lines.at(-1))).toBeGreaterThan(0)
+  },
+  60_000,
+)
+
+onGvisor(
+  'P3 denied, protected and pinned places are held; P2 their neighbours can be written; P5 by their owner',
+  async () => {
+    using project = makeProject()
+    const { box } = project
+    box.file('.env', 'SECRET')
+    box.file('.git/hooks/pre-commit', 'old')
+    box.file('.git/HEAD', 'ref: refs/heads/main\n')
+    box.file(join(box.home, 'private'), 'PRIVATE')
+    const { out } = project.sh(
+      'cat .env ../private; echo new > .git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; rm -f .env; mv .env e; echo fine > .git/description; mkdir -p a/b; echo made > a/b/c; cat .git/HEAD a/b/c; echo kept > ~/.cache/kept; cat ~/.cache/kept',
+      ...GVISOR,
+    )
+    expect(out).toBe('ref: refs/heads/main\nmade\nkept\n')
+    const read = (path: string) => readFileSync(join(box.project, path), 'utf8')
+    expect([read('.env'), read('.git/hooks/pre-commit'), read('.git/description'), read('a/b/c')]).toEqual([
+      'SECRET',
+      'old',
+      'fine\n',
+      'made\n',
+    ])
+    for (const made of ['a', 'a/b', 'a/b/c', '.git/description'])
+      expect([lstatSync(join(box.project, made)).uid, lstatSync(join(box.project, made)).gid]).toEqual([0, 0])
+  },
+  60_000,
+)
+
+onGvisor(
+  'P3 a denied file that the host makes or replaces while it runs cannot be read; an ordinary one can',
+  async () => {
+    using project = makeProject()
+    const { project: at } = project.box
+    project.box.file('.env', 'FIRST')
+    const child = project.start(
+      'echo begun; until [ -e go ]; do sleep 0.05; done; cat .env sub/.env.local .env.local; cat plain; echo over; sleep 30',
+      ...GVISOR,
+      '--deny',
+      'sub',
+    )
+    await printed(child, 'begun')
+    writeFileSync(join(at, 'other'), 'SECOND')
+    renameSync(join(at, 'other'), join(at, '.env'))
+    mkdirSync(join(at, 'sub'))
+    writeFileSync(join(at, 'sub/.env.local'), 'THIRD')
+    writeFileSync(join(at, '.env.local'), 'FOURTH')
+    writeFileSync(join(at, 'plain'), 'PLAIN\n')
+    const held = () => project.audit().filter(({ kind }) => kind === 'place-held').length
+    expect(await within(5000, () => held() >= 3)).toBe(true)
+    writeFileSync(join(at, 'go'), '')
+    expect(await printed(child, 'over')).toBe('PLAIN\nover\n')
+    child.kill('SIGTERM')
+    for (const path of ['.env', 'sub', '.env.local', 'plain', 'go'])
+      rmSync(join(at, path), { recursive: true })
+  },
+  60_000,
+)
+
+onGvisor(
+  'P14 what a sandbox started ends with pen, however pen ends, and no process, mount or container is left',
+  async () => {
+    using project = makeProject()
+    for (const [signal, script] of [
+      ['SIGTERM', '(setsid sleep 300 &); echo begun; sleep 300'],
+      ['SIGKILL', 'trap "" TERM HUP INT; (setsid sleep 300 &); echo begun; sleep 300'],
+    ] as const) {
+      const child = project.start(script, ...GVISOR)
+      await printed(child, 'begun')
+      const [name = ''] = project.containers()
+      const id = project.ask('container', 'inspect', '--format', '{{.Id}}', name).out.trim()
+      const processes = processesWith('cgroup', id)
+      expect(processes.map(nameOf)).toEqual(expect.arrayContaining(['runsc-sandbox', 'runsc-gofer']))
+      child.kill(signal)
+      expect(await within(2000, () => processes.every(isGone))).toBe(true)
+      expect(await within(5000, () => project.containers().length === 0)).toBe(true)
+    }
+  },
+  60_000,
+)
+
+onGvisor(
+  'P4 a pen that is killed while its container is being made leaves none',
+  async () => {
+    using project = makeProject()
+    const makers = () => processesWith('cmdline', `${project.stateDir}/containers`)
+    for (const ms of [0, 60, 120, 180, 240]) {
+      const child = project.start('sleep 300', ...GVISOR)
+      expect(await within(8000, () => makers().length > 0)).toBe(true)
+      await Bun.sleep(ms)
+      child.kill('SIGKILL')
+      expect(await within(8000, () => makers().length === 0)).toBe(true)
+      expect(await within(5000, () => project.containers().length === 0)).toBe(true)
+    }
+  },
+  60_000,
+)
+
+onGvisor(
+  'P13 memory and processes are bounded: who goes beyond ends with the sandbox, and the host stays well',
+  async () => {
+    using project = makeProject()
+    const memory = (mib: number) => `python3 -c "x = bytearray(${mib} << 20); print(len(x) >> 20)"`
+    const over = project.sh(memory(600), ...GVISOR, '--limit', 'memory=256MiB')
+    expect([over.code === 0, over.out]).toEqual([false, ''])
+    expect(project.sh(memory(8), ...GVISOR, '--limit', 'memory=256MiB').out).toBe('8\n')
+    const fork = (n: number) => `for i in $(seq ${n}); do sleep 2 & done; wait; echo all`
+    const bomb = project.sh(fork(300), ...GVISOR, '--limit', 'pids=30')
+    expect([bomb.code, bomb.out]).toEqual([137, ''])
+    expect(bomb.err).toContain('limits.pids (30) was reached')
+    expect(project.sh(fork(25), ...GVISOR, '--limit', 'pids=30').out).toBe('all\n')
+  },
+  60_000,
+)
+
+const onNetwork = skipUnless(missing === undefined && isReady, `gVisor and a network: ${missing}`)
+
+onNetwork(
+  'P6 an allowed name is reached by every program, P7 and nothing else leaves by TCP, UDP, ICMP or a name',
+  async () => {
+    if (root === undefined) return
+    const engine = podmanOf(root)
+    const world = await World.get()
+    using project = world.project({ name: 'root', user: 'root' })
+    const built = project.command(['build', '--backend', 'podman', '--offline'], engine.env)
+    expect(built.status).toBe(0)
+    const heard = world.listen()
+    const script = `curl -s -m8 http://allowed.test/; curl -s -m8 -x $PEN_PROXY http://allowed.test/
+      python3 -c "import urllib.request as u; u.getproxies = dict; print(u.urlopen('http://allowed.test/', timeout=8).read().decode(), end='')"
+      for url in http://evil.test/ http://${UP}:8080/ http://192.0.2.1:8098/ http://127.0.0.1:8098/; do curl -s -o /dev/null -m4 -w '%{http_code}\\n' $url; done
+      python3 -c "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('${UP}', 53)); s.sendto(b'x', ('${UP}', 443))
+for kind in (socket.SOCK_RAW,):
+  try: socket.socket(socket.AF_INET, kind, 1); print('raw')
+  except OSError: print('no raw')
+try: socket.getaddrinfo('secret.evil.test', 80); print('resolved')
+except OSError: print('no name')
+"`
+    const { out, audit } = await project.run(script, {
+      allow: ['allowed.test:80'],
+      flags: [...GVISOR],
+      env: engine.env,
+    })
+    const lines = out.trim().split('\n')
+    expect(lines.filter(line => line === `hello from ${UP} 80`)).toHaveLength(3)
+    expect(lines.slice(3, 7).filter(code => /^2/.test(code))).toEqual([])
+    expect(lines.slice(7)).toEqual(['no raw', expect.stringMatching(/no name|resolved/)])
+    expect(new Set(heard.left)).toEqual(new Set([`tcp ${UP} 80`]))
+    expect([heard.loopback, heard.hostRequests]).toEqual([[], []])
+    expect(heard.names.some(name => JSON.stringify(name).includes('evil'))).toBe(false)
+    expect(audit.some(({ kind, name }) => kind === 'connection-denied' && name === 'evil.test')).toBe(true)
+  },
+  60_000,
+)
+
+const asOther = skipUnless(missing === undefined && ordinary !== undefined, 'there is no ordinary user')
+
+asOther(
+  'P20 without root, and on Docker, gVisor is refused with its reason, and nothing weaker is taken',
+  async () => {
+    if (ordinary === undefined || root === undefined) return
+    using theirs = new Workshop(podmanOf(ordinary))
+    const without = theirs.pen('run', ...GVISOR, '--offline', '--', 'echo', 'ran')
+    expect([without.code, without.out]).toEqual([125, ''])
+    expect(without.err).toContain('podman of root alone')
+    using ours = new Workshop(podmanOf(root))
+    const docker = ours.pen('run', '--backend', 'docker', ...GVISOR, '--offline', '--', 'echo', 'ran')
+    expect([docker.code, docker.out]).toEqual([125, ''])
+    expect(docker.err).toContain('does not give isolation "gvisor"')
+  },
+  60_000,
+)
