@@ -19,6 +19,14 @@ const AFTER_ERROR_MS = 250
 /** Looking may take this part of one core, whatever the sandbox does to make it slow. */
 const SHARE = 0.05
 
+/** How often it is looked where nobody runs anything. */
+const QUIET_MS = 1000
+
+interface Pending {
+  readonly fire: () => void
+  timer: NodeJS.Timeout | undefined
+}
+
 export interface LimitOptions {
   /** Writable trees of the host whose growth counts against `limits.disk`. */
   readonly growing: readonly string[]
@@ -45,7 +53,10 @@ export class LimitHandle {
   readonly #room: RoomWatch
   #watchdog: Watchdog | undefined
   #init: { readonly pid: number; readonly startTime: string | undefined } | undefined
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #pending = new Set<Pending>()
+  /** The init of a container and pen's agent: alone, they use nothing up. */
+  #own: ReadonlySet<number> | undefined
+  #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
   /** Left for when the sandbox runs: nobody waits for it. */
@@ -69,13 +80,14 @@ export class LimitHandle {
   attach(init: number): void {
     this.#init = { pid: init, startTime: startTimeOf(init) }
     setImmediate(() => this.#sweepOnce())
+    const own = this.#ownProcesses(init)
+    if (this.#found.means.how === 'engine') this.#own = own
     const unheld = ALL.filter(limit => !this.#found.held.has(limit))
     const watch = new Set<CgroupLimit>(unheld)
     if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
       const cores = CORES
       const tell = (hit: LimitHit): void => this.#hit(hit)
-      const own = this.#ownProcesses(init)
       this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, own, tell })
       const watchdog = this.#watchdog
       this.#repeat(() => watchdog.look())
@@ -89,6 +101,12 @@ export class LimitHandle {
   #ownProcesses(init: number): ReadonlySet<number> {
     const members = this.#found.means.how === 'engine' ? listTree(init).map(({ pid }) => pid) : []
     return new Set([init, ...members])
+  }
+
+  /** A command is about to begin: what was looked at seldom is looked at often again. */
+  wake(): void {
+    this.#woken = performance.now()
+    for (const pending of this.#pending) this.#set(pending, FIRST_LOOK_MS)
   }
 
   /** At once, and not only a few times a second: an engine takes its cgroups away together with the container. */
@@ -121,7 +139,7 @@ export class LimitHandle {
   async finish(): Promise<LimitHit[]> {
     this.#finished = true
     this.#sweepOnce()
-    for (const timer of this.#timers) clearTimeout(timer)
+    for (const { timer } of this.#pending) clearTimeout(timer)
     this.#watchdog?.stop()
     this.#disk.stop()
     this.#room.finish()
@@ -138,23 +156,39 @@ export class LimitHandle {
 
   #repeat(look: () => number | Promise<number>): void {
     const again = (ms: number): void => {
-      if (this.#finished) return
-      const timer = setTimeout(() => {
-        this.#timers.delete(timer)
-        const began = performance.now()
-        const next = look()
-        const least = (performance.now() - began) / SHARE
-        if (typeof next === 'number') again(Math.max(next, least))
-        else
-          void next.then(
-            wait => again(Math.max(wait, least)),
-            () => again(AFTER_ERROR_MS),
-          )
-      }, ms)
-      timer.unref()
-      this.#timers.add(timer)
+      if (!this.#finished) this.#set(pending, this.#isQuiet() ? Math.max(ms, QUIET_MS) : ms)
     }
-    again(FIRST_LOOK_MS)
+    const fire = (): void => {
+      this.#pending.delete(pending)
+      const began = performance.now()
+      const next = look()
+      const least = (performance.now() - began) / SHARE
+      if (typeof next === 'number') again(Math.max(next, least))
+      else
+        void next.then(
+          wait => again(Math.max(wait, least)),
+          () => again(AFTER_ERROR_MS),
+        )
+    }
+    const pending: Pending = { fire, timer: undefined }
+    this.#set(pending, FIRST_LOOK_MS)
+  }
+
+  #set(pending: Pending, ms: number): void {
+    clearTimeout(pending.timer)
+    pending.timer = setTimeout(pending.fire, ms)
+    pending.timer.unref()
+    this.#pending.add(pending)
+  }
+
+  #isQuiet(): boolean {
+    const own = this.#own
+    if (performance.now() - this.#woken < QUIET_MS) return false
+    return (
+      own !== undefined &&
+      this.#init !== undefined &&
+      listTree(this.#init.pid).every(({ pid }) => own.has(pid))
+    )
   }
 
   #lookAtCounters(): number {

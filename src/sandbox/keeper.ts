@@ -168,7 +168,11 @@ export class Keeper {
     const { employ, ...kept } = this.#kept
     if (employ === undefined) return undefined
     try {
-      const work: Promise<ExitCode | undefined> = employ({ ...kept, stop: () => stopping.ask('signal') })
+      const work: Promise<ExitCode | undefined> = employ({
+        ...kept,
+        running: this.#watchful(kept.running),
+        stop: () => stopping.ask('signal'),
+      })
       const code = await work
       this.#kept.limits.look()
       return code === undefined ? undefined : { kind: 'exit', code }
@@ -177,6 +181,19 @@ export class Keeper {
       return undefined
     } finally {
       kept.running.kill()
+    }
+  }
+
+  /** Limits of a sandbox in which nothing runs are looked at seldom: until a command begins. */
+  #watchful(running: Running): Running {
+    const { exec } = running
+    if (exec === undefined) return running
+    return {
+      ...running,
+      exec: (order, output) => {
+        this.#kept.limits.wake()
+        return exec(order, output)
+      },
     }
   }
 

@@ -49,6 +49,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
   ended.catch(() => undefined)
   return {
     begin: () => {
+      clearInterval(timer)
       link = waiting.connect()
       void link.closed.then(over.resolve, over.resolve)
       link.ready.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
