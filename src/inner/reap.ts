@@ -2,9 +2,13 @@
  * The first process of a container is left the children of all others, and has to take note of their end: nobody else will.
  * Those that the runtime started are the runtime's: it wants to hear of their end itself.
  */
+import { closeSync } from 'node:fs'
 import { call } from './kernel.ts'
 
-const CALL = process.arch === 'arm64' ? { waitid: 95, wait4: 260 } : { waitid: 247, wait4: 61 }
+const CALL =
+  process.arch === 'arm64'
+    ? { waitid: 95, wait4: 260, pidfdOpen: 434 }
+    : { waitid: 247, wait4: 61, pidfdOpen: 434 }
 const P_ALL = 0
 const WNOHANG = 1
 const LOOK_ONLY = WNOHANG | 4 | 0x0100_0000 // WEXITED, WNOWAIT
@@ -12,6 +16,7 @@ const LOOK_ONLY = WNOHANG | 4 | 0x0100_0000 // WEXITED, WNOWAIT
 const SIGINFO = { numbers: 32, pid: 4 }
 /** The runtime needs far less; what stands behind its own in the queue waits for so long. */
 const AGAIN_MS = 20
+const LOOK_MS = 1000
 
 /** For the rest of this process's life, if it is the first of its namespace. `isOwn`: which ones the runtime waits for. */
 export function reapOrphans(isOwn: (pid: number) => boolean): void {
@@ -33,4 +38,12 @@ export function reapOrphans(isOwn: (pid: number) => boolean): void {
   process.on('SIGCHLD', reap)
   // Of what ended before anybody listened.
   reap()
+  if (!tellsOfEndsByDescriptor()) setInterval(reap, LOOK_MS)
+}
+
+/** Where a kernel has none, as gVisor's of 2022, the runtime takes the signal for itself, and nobody else hears it. */
+function tellsOfEndsByDescriptor(): boolean {
+  const fd = call(CALL.pidfdOpen, process.pid, 0)
+  if (fd >= 0) closeSync(fd)
+  return fd >= 0
 }

@@ -26,13 +26,11 @@ export function containerBackend(
   const ask = async (cacheDir?: string) => {
     if (asked !== undefined) return asked
     const engine = requireEngine(name)
+    if (gvisor) refuseWithoutGofer(name, named)
     if (name === 'docker') refuseForeignDaemon()
     const facts = await engineFacts(engine, cacheDir)
     if (facts.rootless === isHostRoot()) throw notEntered(name)
-    if (gvisor) {
-      refuseWithoutGofer(name, named, facts)
-      await gvisorFlags()
-    }
+    if (gvisor) await gvisorFlags()
     asked = { engine, facts }
     return asked
   }
@@ -67,13 +65,13 @@ const notEntered = (name: EngineName): PenError =>
   })
 
 /** gVisor's mounts have to be in place before it starts, by somebody who may enter the process that opens its files. */
-function refuseWithoutGofer(name: EngineName, runtime: string, { rootless }: EngineFacts): void {
+function refuseWithoutGofer(name: EngineName, runtime: string): void {
   if (runtime !== 'default' && runtime !== GVISOR_RUNTIME)
     throw new PenError('BACKEND', {
       what: `runtime "${runtime}" does not give isolation "gvisor"`,
       hint: 'name one of the two, not both',
     })
-  if (name === 'docker' || rootless)
+  if (name === 'docker' || !isHostRoot())
     throw new PenError('BACKEND', {
       what:
         name === 'docker'
