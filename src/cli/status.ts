@@ -41,9 +41,9 @@ export const verb = defineVerb({
 })
 
 /** Known holes of the engine and the runtime that the container stands on. */
-async function risksOf({ backend }: KeptStatus, cacheDir: string): Promise<readonly string[]> {
+async function risksOf({ backend, isolation }: KeptStatus, cacheDir: string): Promise<readonly string[]> {
   const { engineRisks } = await import('../doctor/engine-risks.ts')
-  return await engineRisks(backend as EngineName, cacheDir)
+  return await engineRisks(backend as EngineName, isolation, cacheDir)
 }
 
 export function statusText(

@@ -1,18 +1,23 @@
 /** What is known against the engine and the runtime that a container stands on. */
 import { type EngineName, findEngine } from '../backend/container/engine.ts'
 import { engineFacts } from '../backend/container/engine-facts.ts'
+import { GVISOR_RUNTIME } from '../backend/container/gvisor.ts'
 import { usualRuntime } from '../backend/container/runtimes.ts'
 import { findTool } from '../base/find-tool.ts'
 import { riskOf } from './known-escapes.ts'
 import { askVersion, findVersion } from './version.ts'
 
 /** One line for each program with a known hole. An engine that does not answer is no risk: nothing runs on it. */
-export async function engineRisks(name: EngineName, cacheDir: string): Promise<readonly string[]> {
+export async function engineRisks(
+  name: EngineName,
+  isolation: string,
+  cacheDir: string,
+): Promise<readonly string[]> {
   try {
     const engine = findEngine(name)
     if (engine === undefined) return []
     const facts = await engineFacts(engine, cacheDir)
-    const runtime = usualRuntime(facts, cacheDir)
+    const runtime = isolation === 'gvisor' ? GVISOR_RUNTIME : usualRuntime(facts, cacheDir)
     const program = findTool(runtime)
     return riskOf([
       { name, version: findVersion(facts.version) ?? '' },

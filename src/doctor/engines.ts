@@ -24,7 +24,7 @@ const ENGINES: readonly Installed[] = [
   { name: 'docker', package: 'docker.io', use: 'engine' },
   { name: 'runc', package: 'runc', use: 'runtime' },
   { name: 'crun', package: 'crun', use: 'runtime' },
-  { name: 'runsc', package: 'runsc', use: 'nothing yet' },
+  { name: 'runsc', package: 'runsc', use: 'runtime' },
   { name: 'qemu-system-x86_64', package: 'qemu-system-x86', use: 'nothing yet' },
   { name: 'qemu-system-aarch64', package: 'qemu-system-arm', use: 'nothing yet' },
 ]
@@ -49,6 +49,9 @@ export async function checkEngines({
       judgeEngine(name, path, version, installLine(distribution, from), use),
     ),
     ...(answers('podman') && scratch !== undefined && isInUse(env, home) ? await checkPodman(scratch) : []),
+    ...(answers('podman') && answers('runsc') && scratch !== undefined && isHostRoot()
+      ? await checkGvisor(scratch)
+      : []),
     ...(answers('docker') ? await checkDocker() : []),
   ]
 }
@@ -104,6 +107,27 @@ async function checkPodman(scratch: string): Promise<readonly Finding[]> {
     return [ok(id, `podman starts a container ${how}, by ${runtime ?? facts.runtime}`, limits)]
   } catch (error) {
     return [weak(id, 'podman starts no container', messageOf(error), hintOf(error))]
+  }
+}
+
+/** Without root there is nothing to try: pen refuses it. */
+async function checkGvisor(scratch: string): Promise<readonly Finding[]> {
+  const id = 'container-gvisor'
+  const engine = findEngine('podman')
+  if (engine === undefined) return []
+  const facts = await engineFacts(engine, undefined)
+  const started = 'podman starts a container on gVisor’s kernel'
+  try {
+    await tryPodman(engine, facts, scratch, { tool: 'true', words: [], gvisor: true })
+  } catch (error) {
+    return [weak(id, 'podman starts no container on gVisor', messageOf(error), hintOf(error))]
+  }
+  try {
+    await tryPodman(engine, facts, scratch, { tool: 'stat', words: ['/'], gvisor: true })
+    return [ok(id, started)]
+  } catch {
+    const why = 'ls and stat fail in it: this gVisor does not know a flag that they use'
+    return [weak(id, started, why, 'install a newer runsc')]
   }
 }
 

@@ -62,7 +62,7 @@ describe('known escapes', () => {
     expect([old.status, old.why?.includes('CVE-2024-23651')]).toEqual(['weak', true])
     const mended = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
     expect([mended.status, mended.why]).toEqual(['ok', undefined])
-    const unused = judgeEngine('runsc', '/usr/bin/runsc', '1.0', '', 'nothing yet')
+    const unused = judgeEngine('qemu', '/usr/bin/qemu', '1.0', '', 'nothing yet')
     expect([unused.status, unused.why]).toEqual(['ok', 'pen does not use it yet'])
     expect(judgeEngine('docker', '/usr/bin/docker', undefined, '').status).toBe('weak')
   })

@@ -84,7 +84,11 @@ export function runArguments(order: ContainerOrder): string[] {
 }
 
 /** What stands before the verb: podman forgets the flags of a runtime from one command to the next. */
-export const runtimeArguments = ({ engine, runtime, runtimeFlags }: ContainerOrder): string[] =>
+export const runtimeArguments = ({
+  engine,
+  runtime,
+  runtimeFlags,
+}: Pick<ContainerOrder, 'engine' | 'runtime' | 'runtimeFlags'>): string[] =>
   engine === 'docker'
     ? []
     : [

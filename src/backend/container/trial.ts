@@ -6,8 +6,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { runtimeArguments } from './arguments.ts'
 import { type Engine, engineError, tryEngine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
+import { GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
 import { programOf } from './loader.ts'
 import { mountField } from './mount-field.ts'
 import { blamesRuntime, chooseRuntime } from './runtimes.ts'
@@ -21,11 +23,27 @@ export interface Trial {
   readonly runtime: string | undefined
 }
 
+/** A program of the host's, and what it is told. */
+export interface Tried {
+  readonly tool: string
+  readonly words: readonly string[]
+  /** By gVisor, with the flags that pen gives it. */
+  readonly gvisor: boolean
+}
+
+const NOTHING_DONE: Tried = { tool: 'true', words: [], gvisor: false }
+
 /** `scratch` is a directory of the caller's; nothing stays in it. */
-export async function tryPodman(engine: Engine, facts: EngineFacts, scratch: string): Promise<Trial> {
-  const program = findTool('true')
-  if (program === undefined) throw new PenError('MISSING_TOOL', { what: '`true` is missing' })
+export async function tryPodman(
+  engine: Engine,
+  facts: EngineFacts,
+  scratch: string,
+  { tool, words: more, gvisor } = NOTHING_DONE,
+): Promise<Trial> {
+  const program = findTool(tool)
+  if (program === undefined) throw new PenError('MISSING_TOOL', { what: `\`${tool}\` is missing` })
   const root = `${scratch}/root-${process.pid}`
+  const runtimeFlags = gvisor ? await gvisorFlags() : []
   try {
     const { binds, words } = await programOf(program)
     for (const name of DIRECTORIES) mkdirSync(`${root}/${name}`, { recursive: true })
@@ -44,17 +62,18 @@ export async function tryPodman(engine: Engine, facts: EngineFacts, scratch: str
         '--mount',
         mountField(['type=bind', ['source', from], ['target', at], 'readonly']),
       ]),
-      ...[`--entrypoint=${entry}`, '--rootfs', root, ...rest],
+      ...[`--entrypoint=${entry}`, '--rootfs', root, ...rest, ...more],
     ]
-    for (const runtime of chooseRuntime('default', facts, 'podman', scratch).candidates) {
-      const flags = runtime === undefined ? [] : ['--runtime', runtime]
+    const named = gvisor ? GVISOR_RUNTIME : 'default'
+    for (const runtime of chooseRuntime(named, facts, 'podman', scratch).candidates) {
+      const flags = runtimeArguments({ engine: 'podman', runtime, runtimeFlags })
       const answer = await tryEngine(engine, [...flags, ...argv], { timeoutMs: TIME_LIMIT_MS })
       if (answer.code === 0) return { runtime }
       if (!blamesRuntime(answer)) throw engineError(engine, answer)
     }
     throw new PenError('BACKEND', {
       what: 'no OCI runtime starts a container here',
-      hint: 'install runc or crun, or use the process backend',
+      hint: gvisor ? 'use isolation "container"' : 'install runc or crun, or use the process backend',
     })
   } finally {
     rmSync(root, { recursive: true, force: true })
