@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ERROR_CODES, errnoOf, PenError, showPlace } from './error.ts'
+import { ERROR_CODES, errnoOf, knownError, PenError, showPlace } from './error.ts'
 
 test('the documentation lists every error code with its exit code, and no other', () => {
   const page = readFileSync(join(import.meta.dir, '../../docs/exit-codes.md'), 'utf8')
@@ -32,4 +32,16 @@ test('only system errors have an errno', () => {
   for (const other of [new PenError('USAGE', { what: 'x' }), new Error('x'), { code: 'ENOENT' }, undefined])
     expect(errnoOf(other)).toBeUndefined()
   expect(errnoOf(Object.assign(new Error('x'), { code: 'ERR_INVALID_ARG_VALUE' }))).toBeUndefined()
+})
+
+test('a full or read-only disk is told as what it is, and nothing else is touched', () => {
+  const full = Object.assign(new Error('write'), { code: 'ENOSPC', path: '/home/u/.pen/x' })
+  expect(knownError(full)).toMatchObject({ code: 'STATE', at: '/home/u/.pen/x', cause: full })
+  expect(knownError(Object.assign(new Error('open'), { code: 'EROFS' }))).toMatchObject({ code: 'STATE' })
+  for (const other of [
+    Object.assign(new Error('open'), { code: 'EPERM' }),
+    new PenError('GAP', { what: 'no' }),
+    7,
+  ])
+    expect(knownError(other)).toBe(other)
 })

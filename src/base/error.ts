@@ -85,3 +85,26 @@ export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   return /^E[A-Z0-9]+$/.test(error.code) ? error.code : undefined
 }
+
+const DISK: Readonly<Record<string, readonly [what: string, hint: string]>> = {
+  ENOSPC: [
+    'there is no space left where pen keeps its state',
+    'free some space: `pen gc` takes away what pen left',
+  ],
+  EDQUOT: [
+    'your quota is used up where pen keeps its state',
+    'free some space: `pen gc` takes away what pen left',
+  ],
+  EROFS: [
+    'pen keeps its state on a file system that cannot be written',
+    'let HOME name a directory that can',
+  ],
+}
+
+/** A disk that takes no more is nobody's mistake, wherever it is met. */
+export function knownError(error: unknown): unknown {
+  const [what, hint] = DISK[errnoOf(error) ?? ''] ?? []
+  if (what === undefined || hint === undefined || error instanceof PenError) return error
+  const path = (error as { readonly path?: unknown }).path
+  return new PenError('STATE', { what, hint, cause: error, ...(typeof path === 'string' && { at: path }) })
+}

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ExitCode, errnoOf, PenError, showPlace } from '../base/error.ts'
+import { ERROR_CODES, type ExitCode, errnoOf, knownError, PenError, showPlace } from '../base/error.ts'
 import { printable, printableJson } from '../base/printable.ts'
 import type { Paint } from './colour.ts'
 
@@ -28,7 +28,8 @@ export function reportText(error: unknown, paint: Paint, debug: boolean): string
 /** The error for machines: one line, always the same keys. */
 export const reportJson = (error: unknown): string => printableJson({ error: reportOf(error) })
 
-function reportOf(error: unknown): Report {
+function reportOf(thrown: unknown): Report {
+  const error = knownError(thrown)
   if (error instanceof PenError) {
     const at = error.at === undefined ? null : showPlace(error.at)
     return { code: error.code, what: error.message, at, hint: error.hint ?? null }

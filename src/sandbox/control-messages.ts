@@ -5,7 +5,7 @@
  * A request is one frame; the answer another. After a request for an execution and its answer, the connection speaks the
  * language of executions (wire/exec-messages.ts), on channel 1.
  */
-import { ERROR_CODES, type ErrorCode, PenError, showPlace } from '../base/error.ts'
+import { ERROR_CODES, type ErrorCode, knownError, PenError, showPlace } from '../base/error.ts'
 import { encodeFrame, type Frame, FrameDecoder, wireError } from '../wire/frame.ts'
 
 /**
@@ -176,7 +176,8 @@ function readAnswer(value: Record<string, unknown>): Answer {
   return { ok: false, error: readError(value['error']) }
 }
 
-export function tellError(error: unknown): ToldError {
+export function tellError(thrown: unknown): ToldError {
+  const error = knownError(thrown)
   if (error instanceof PenError)
     return {
       code: error.code,

@@ -3,7 +3,8 @@ import { expect } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
-import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
+import type { TestEngine } from '../engines/test-engine.ts'
+import { tinyImage } from '../images/tiny.ts'
 import { Workshop } from '../images/workshop.ts'
 
 const onEachEngine = everyEngine()
@@ -11,19 +12,11 @@ const onEachEngine = everyEngine()
 /** Everything that could be taken for the agent, its loader or the engine's init, if a link led to the project. */
 const DECOYS = ['pen/loader', 'pen/pen', 'loader', 'podman-init', 'docker-init', 'catatonit', 'init']
 
-/** A shell and nothing else; `more` is done to its root directory, /r. */
-const tiny = (more: string, last = ''): string => `FROM ${BASE_NAME} AS shell
-RUN mkdir -p /r/proc /r/sys /r/dev /r/etc /r/tmp /r/home && cp --parents -L /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /r && ${more}
-FROM scratch
-COPY --from=shell /r /
-${last}
-`
-
 function workshop(engine: TestEngine, link: string): Workshop {
   const shop = new Workshop(engine)
   for (const name of DECOYS) shop.box.file(name, `#!/bin/sh\necho ran > ${shop.box.project}/ran\n`, 0o755)
   const { project } = shop.box
-  shop.dockerfile(tiny(`mkdir -p /r${project} && ln -s ${project} /r${link}`))
+  shop.dockerfile(tinyImage(`mkdir -p /r${project} && ln -s ${project} /r${link}`))
   const built = shop.agreeAndBuild('--offline')
   if (built.code !== 0) throw new Error(`${built.code} ${built.out}${built.err}`)
   return shop
@@ -60,7 +53,7 @@ onEachEngine(
     const volumes = () => shop.ask('volume', 'ls', '--quiet').out.split('\n').filter(Boolean)
     const before = new Set(volumes())
     const attempt = (...paths: string[]) => {
-      shop.dockerfile(tiny('mkdir /r/data', `VOLUME ${paths.join(' ')}`))
+      shop.dockerfile(tinyImage('mkdir /r/data', `VOLUME ${paths.join(' ')}`))
       expect(shop.agreeAndBuild('--offline')).toMatchObject({ code: 0 })
       return run(shop, 'echo inside')
     }

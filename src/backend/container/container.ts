@@ -118,7 +118,11 @@ async function runOnce(
   let { name } = order
   for (const runtime of runtimes.candidates) {
     let answer = await attempt(engine, { ...order, name, runtime }, release)
-    if ('failed' in answer && answer.id === undefined && /already in use/.test(reasonOf(answer.failed))) {
+    if (
+      'failed' in answer &&
+      answer.id === undefined &&
+      /is (already )?in use/.test(reasonOf(answer.failed))
+    ) {
       // Of a pen that was killed, or of one that runs a command beside this one.
       const left = await leftBehind(engine, name)
       if (left === undefined) name = spare
@@ -218,6 +222,9 @@ async function leftBehind(engine: Engine, name: string): Promise<string | undefi
   return isAlive({ pid: Number(pid), startTime }) ? undefined : id
 }
 
+/** Or its daemon is: then nothing of it runs, and whoever starts the sandbox again removes what the daemon still lists. */
+const GONE = /no such container|cannot connect to the docker daemon/i
+
 /** Done when the engine does not know it any more, whoever removed it. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
   const argv =
@@ -227,7 +234,7 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   const deadline = performance.now() + REMOVAL_MS
   for (let wait = 20; ; wait = Math.min(200, wait * 2)) {
     const answer = await tryEngine(engine, argv)
-    if (answer.code === 0 || /no such container/i.test(reasonOf(answer))) return
+    if (answer.code === 0 || GONE.test(reasonOf(answer))) return
     if (performance.now() > deadline) throw engineError(engine, answer)
     await Bun.sleep(wait)
   }
