@@ -154,5 +154,5 @@ conformance(
     )
     expect(stdout.toString()).toMatch(/^weaker: limit-memory: /m)
   },
-  { only: ({ who }) => isRoot && who.uid === 0 },
+  { only: ({ who }) => isRoot && who.uid === 0, needs: 'ownCgroups' },
 )

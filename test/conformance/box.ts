@@ -13,7 +13,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Launcher, PEN, type Ran, type RunOptions, type Started, type Who } from './launcher.ts'
+import type { Launcher, Ran, RunOptions, Started } from './launcher.ts'
+import { copySeed } from './seed.ts'
 
 export class Box {
   readonly launcher: Launcher
@@ -29,10 +30,8 @@ export class Box {
     this.home = join(this.root, 'home')
     this.project = join(this.home, 'project')
     this.directory(this.project)
-    // pen copies /etc once for each home: here once for each kind of user, or that would be most of the time.
     const state = this.directory(join(this.home, '.pen'), 0o700)
-    if (spawnSync('cp', ['-al', seedOf(launcher.who), state]).status !== 0)
-      spawnSync('cp', ['-a', seedOf(launcher.who), state])
+    copySeed(launcher, state)
   }
 
   /** Nothing of the test's own surroundings but what a login would set. */
@@ -43,6 +42,7 @@ export class Box {
       TERM: 'dumb',
       LANG: 'C.UTF-8',
       ...more,
+      ...this.launcher.env,
     }
     return Object.fromEntries(
       Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined),
@@ -119,22 +119,6 @@ export class Box {
   remove(): void {
     for (const path of [this.root, ...this.#extra]) rmSync(path, { recursive: true, force: true })
   }
-}
-
-const seeds = new Map<Who, string>()
-
-/** Kept between runs of the tests, and brought up to date once in each. */
-function seedOf(who: Who): string {
-  const known = seeds.get(who)
-  if (known !== undefined) return known
-  const home = join(import.meta.dir, `../../dist/test/home-${who.uid}`)
-  mkdirSync(join(home, 'project'), { recursive: true })
-  for (const dir of [home, join(home, 'project')]) lchownSync(dir, who.uid, who.gid)
-  const [program = '', ...rest] = [...who.become, PEN, 'run', '--offline', '--', 'true']
-  spawnSync(program, rest, { cwd: join(home, 'project'), env: { PATH: '/usr/bin:/bin', HOME: home } })
-  const seed = join(home, '.pen/cache')
-  seeds.set(who, seed)
-  return seed
 }
 
 /** For a shell: one word, whatever is in it. */

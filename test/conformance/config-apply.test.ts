@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Box, quote } from './box.ts'
-import { conformance } from './conformance.ts'
+import { onTheHost } from './conformance.ts'
 import { PEN } from './launcher.ts'
 import { configOf, leftovers, pen, start } from './pen-command.ts'
 import { Screen } from './screen.ts'
@@ -18,7 +18,7 @@ const isAllowed = async (box: Box, host: string): Promise<boolean> =>
 
 const QUESTION = 'Type "yes" to agree:'
 
-conformance('P16 what was shown is put in force after a person has agreed, and only that', async box => {
+onTheHost('P16 what was shown is put in force after a person has agreed, and only that', async box => {
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
   await screen.shows('! + network.http shown.example.com:443  (.pen/config.json:1)')
@@ -36,7 +36,7 @@ conformance('P16 what was shown is put in force after a person has agreed, and o
   ])
 })
 
-conformance('P16 whatever else is answered, or typed too early, agrees to nothing', async box => {
+onTheHost('P16 whatever else is answered, or typed too early, agrees to nothing', async box => {
   propose(box, 'evil.example.com')
   for (const answer of ['\r', 'y\r', 'no\r', 'Yes\r', 'yes please\r', '\x04', 'ye\x04\x04', '\x03']) {
     using screen = new Screen(box, `trap : INT; ${PEN} config apply; echo "code $?"`)
@@ -57,23 +57,20 @@ conformance('P16 whatever else is answered, or typed too early, agrees to nothin
   expect(isLive(box)).toBe(false)
 })
 
-conformance(
-  'P16 an edit of the live config that comes while a person reads is not written over',
-  async box => {
-    expect((await pen(box, 'deny', 'bad.example.com')).code).toBe(0)
-    propose(box, 'shown.example.com')
-    using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
-    await screen.shows(QUESTION)
-    expect((await pen(box, 'deny', 'worse.example.com')).code).toBe(0)
-    screen.type('yes\r')
-    await screen.shows('was changed while you were looking')
-    await screen.shows('code 125')
-    expect(live(box)).toContain('worse.example.com')
-    expect(live(box)).not.toContain('shown')
-  },
-)
+onTheHost('P16 an edit of the live config that comes while a person reads is not written over', async box => {
+  expect((await pen(box, 'deny', 'bad.example.com')).code).toBe(0)
+  propose(box, 'shown.example.com')
+  using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
+  await screen.shows(QUESTION)
+  expect((await pen(box, 'deny', 'worse.example.com')).code).toBe(0)
+  screen.type('yes\r')
+  await screen.shows('was changed while you were looking')
+  await screen.shows('code 125')
+  expect(live(box)).toContain('worse.example.com')
+  expect(live(box)).not.toContain('shown')
+})
 
-conformance('P16 nobody is asked where nobody is: not a pipe, not a program, not a sandbox', async box => {
+onTheHost('P16 nobody is asked where nobody is: not a pipe, not a program, not a sandbox', async box => {
   propose(box, 'evil.example.com')
   const shell = (line: string): string => box.host(`(${line}) 2>&1 || true`)
   expect(shell(`yes | ${PEN} config apply`)).toContain('not applied: there is nobody to ask')
@@ -91,7 +88,7 @@ conformance('P16 nobody is asked where nobody is: not a pipe, not a program, not
   expect(await isAllowed(box, 'evil.example.com')).toBe(true)
 })
 
-conformance(
+onTheHost(
   'P16 a digest is of what was shown: a byte more, on either side, and nothing is applied',
   async box => {
     propose(box, 'shown.example.com')
@@ -113,7 +110,7 @@ conformance(
   },
 )
 
-conformance('P16 a config that came with the project has no effect by any other command', async box => {
+onTheHost('P16 a config that came with the project has no effect by any other command', async box => {
   propose(box, 'evil.example.com')
   box.file('.pen/http-allowlist.txt', 'evil.example.com:443\n')
   for (const args of [
@@ -136,7 +133,7 @@ conformance('P16 a config that came with the project has no effect by any other 
   expect(readdirSync(join(box.project, '.pen')).sort()).toEqual(['config.json', 'config.schema.json'])
 })
 
-conformance('P15 a proposal is shown with its hostile bytes escaped', async box => {
+onTheHost('P15 a proposal is shown with its hostile bytes escaped', async box => {
   const name = 'evil\\u009b2J\\u001b]0;x\\u0007'
   box.file('.pen/config.json', `{"env":{"A":"${name}"}}`)
   using refused = new Screen(box, `${PEN} config apply; echo "code $?"`)
@@ -151,7 +148,7 @@ conformance('P15 a proposal is shown with its hostile bytes escaped', async box 
     for (const bytes of ['\x1b]', '\x9b', '\x1b[2J']) expect(seen).not.toContain(bytes)
 })
 
-conformance('P16 widenings are coloured as well as said', async box => {
+onTheHost('P16 widenings are coloured as well as said', async box => {
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `TERM=xterm ${PEN} config diff; echo "code $?"`)
   await screen.shows('\x1b[31m! + network.http shown.example.com:443')
@@ -159,7 +156,7 @@ conformance('P16 widenings are coloured as well as said', async box => {
   await screen.shows('code 1')
 })
 
-conformance(
+onTheHost(
   'P19 an edit that is wrong is told with its place, offered again, and written only when right',
   async box => {
     expect((await pen(box, 'config', 'set', 'limits.pids', '100')).code).toBe(0)
@@ -193,7 +190,7 @@ conformance(
   },
 )
 
-conformance('P19 an editor that fails, or is overtaken, loses nothing', async box => {
+onTheHost('P19 an editor that fails, or is overtaken, loses nothing', async box => {
   await pen(box, 'config', 'set', 'limits.pids', '100')
   const edit = (command: string) => start(box, ['config', 'edit'], ['env', `EDITOR=${command}`]).ended
   expect((await edit('false')).code).toBe(125)
@@ -206,7 +203,7 @@ conformance('P19 an editor that fails, or is overtaken, loses nothing', async bo
   expect(readFileSync(kept, 'utf8')).toContain('6')
 })
 
-conformance(
+onTheHost(
   'P3 a .pen/ that pen makes while a sandbox runs is taken for the sandbox’s, and told',
   async box => {
     const running = box.start(['/bin/sh', '-c', 'echo runs; sleep 5'])

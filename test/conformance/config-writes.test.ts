@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
-import { conformance } from './conformance.ts'
+import { onTheHost } from './conformance.ts'
 import { ordinary, PEN } from './launcher.ts'
 import { CALLS, configOf, inject, leftovers, pen, start } from './pen-command.ts'
 
@@ -62,7 +62,7 @@ const COMMANDS: readonly {
 ]
 
 for (const command of COMMANDS)
-  conformance(
+  onTheHost(
     `P19 SIGKILL at any call of pen config ${command.name} leaves the old or the new, and the next does its work`,
     async box => {
       let killed = 0
@@ -85,7 +85,7 @@ for (const command of COMMANDS)
   )
 
 for (const command of COMMANDS)
-  conformance(
+  onTheHost(
     `P19 a disk that fails under pen config ${command.name} leaves the old or the new, says so, and leaves nothing else`,
     async box => {
       let failed = 0
@@ -110,7 +110,7 @@ for (const command of COMMANDS)
     { timeout: 60_000 },
   )
 
-conformance('P19 edits, backups and applications at once lose nothing', async box => {
+onTheHost('P19 edits, backups and applications at once lose nothing', async box => {
   const expected = await differing(box)
   const names = Array.from({ length: 8 }, (_, i) => `V${i}`)
   const done = await Promise.all([
@@ -128,7 +128,7 @@ conformance('P19 edits, backups and applications at once lose nothing', async bo
   expect(config.network.http.length).toBe(names.length)
 })
 
-conformance(
+onTheHost(
   'P5 what root writes into somebody’s project is theirs',
   async box => {
     const { uid, gid } = ordinary ?? box.launcher.who
@@ -148,7 +148,7 @@ conformance(
   { only: ({ who }) => who.uid === 0 && ordinary !== undefined },
 )
 
-conformance(
+onTheHost(
   'P2 a backup writes through no link that stands in its way, or is put there meanwhile',
   async box => {
     await differing(box)

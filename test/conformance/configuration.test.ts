@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
-import { conformance } from './conformance.ts'
+import { onTheHost } from './conformance.ts'
 import { isRoot, PEN } from './launcher.ts'
 import { CALLS, configOf, inject, leftovers, pen, start, stateDir } from './pen-command.ts'
 
@@ -17,7 +17,7 @@ const host = (name: string, i: number): string => `${name}${i}.example.com:443`
 const hosts = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, i) => host(name, i))
 
-conformance(
+onTheHost(
   'P19 thirty commands at once lose nothing, and whoever reads meanwhile reads a whole config',
   async box => {
     expect((await pen(box, 'allow', ...hosts('old', 10))).code).toBe(0)
@@ -37,7 +37,7 @@ conformance(
   },
 )
 
-conformance('P19 one that is slow to write is waited for by the next', async box => {
+onTheHost('P19 one that is slow to write is waited for by the next', async box => {
   await pen(box, 'allow', host('first', 0))
   const slow = inject('fsync', 'delay_enter=200000')
   const first = start(box, ['allow', host('slow', 0)], slow)
@@ -47,7 +47,7 @@ conformance('P19 one that is slow to write is waited for by the next', async box
   expect(allowed(box)).toEqual([host('first', 0), host('slow', 0), host('fast', 0)])
 })
 
-conformance(
+onTheHost(
   'P19 SIGKILL at any call of an edit leaves the old or the new, and the next command is not held up',
   async box => {
     await pen(box, 'allow', host('keep', 0))
@@ -70,7 +70,7 @@ conformance(
   },
 )
 
-conformance('P19 so does SIGKILL at forty random moments of several commands at once', async box => {
+onTheHost('P19 so does SIGKILL at forty random moments of several commands at once', async box => {
   await pen(box, 'allow', host('keep', 0))
   for (let i = 0; i < 20; i++) {
     const before = allowed(box)
@@ -89,7 +89,7 @@ conformance('P19 so does SIGKILL at forty random moments of several commands at 
   expect([allowed(box).includes(host('keep', 0)), leftovers(box)]).toEqual([false, []])
 })
 
-conformance(
+onTheHost(
   'P19 a disk that fails at any call leaves the old or the new, says so, and leaves nothing else',
   async box => {
     await pen(box, 'allow', host('keep', 0))
@@ -118,7 +118,7 @@ conformance(
   },
 )
 
-conformance(
+onTheHost(
   'P19 on a full disk the config stays as it was, and can be changed as soon as there is room',
   async box => {
     const { become, uid, gid } = box.launcher.who
@@ -143,7 +143,7 @@ conformance(
   { only: () => isRoot },
 )
 
-conformance('P19 a config that is being saved is never taken for an empty one', async box => {
+onTheHost('P19 a config that is being saved is never taken for an empty one', async box => {
   await pen(box, 'allow', host('keep', 0))
   for (const half of [
     '',
@@ -162,7 +162,7 @@ conformance('P19 a config that is being saved is never taken for an empty one', 
   expect([existsSync(join(box.project, 'mark')), leftovers(box)]).toEqual([false, []])
 })
 
-conformance('P19 an editor that saves all the time, and pen, leave a whole config', async box => {
+onTheHost('P19 an editor that saves all the time, and pen, leave a whole config', async box => {
   await pen(box, 'allow', host('keep', 0))
   const saved = new Set<number | undefined>([undefined])
   let pids = 100

@@ -46,16 +46,15 @@ export async function untilAlone(known: ReadonlySet<number>, withinMs: number): 
 
 const KINDS = ['mnt', 'pid', 'net', 'user', 'ipc', 'uts', 'cgroup']
 
-/** The namespaces that these processes are in and we are not. */
-export function namespacesOf(processes: readonly Process[]): Set<string> {
-  const out = new Set<string>()
-  for (const { pid } of processes)
-    for (const kind of KINDS) {
-      const id = link(`/proc/${pid}/ns/${kind}`)
-      if (id !== undefined && id !== link(`/proc/self/ns/${kind}`)) out.add(id)
-    }
-  return out
+/** The namespaces that these processes are in. */
+export function namespacesOf(processes: readonly { readonly pid: number | string }[]): Set<string> {
+  const ids = processes.flatMap(({ pid }) => KINDS.map(kind => link(`/proc/${pid}/ns/${kind}`) ?? ''))
+  return new Set(ids.filter(id => id !== ''))
 }
+
+/** Those of everybody: of an engine too, which keeps its own for as long as it likes. */
+export const namespacesHere = (): Set<string> =>
+  namespacesOf(readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? [{ pid: name }] : [])))
 
 /** Which of these some process of the machine is still in. */
 export function stillUsed(namespaces: ReadonlySet<string>): string[] {

@@ -1,12 +1,12 @@
 /** What the doctor says of programs and services of the machine that are old, slow, or in the way. */
 import { expect } from 'bun:test'
-import { conformance } from './conformance.ts'
+import { onTheHost } from './conformance.ts'
 import { agrees, doctor, failing, missing, NOBODY, program } from './doctor.ts'
 import { isRoot } from './launcher.ts'
 
 const asRoot = { only: () => isRoot }
 
-conformance(
+onTheHost(
   'P20 the doctor and pen run agree on every program that pen starts, whichever is missing',
   async box => {
     for (const name of ['unshare', 'nsenter', 'prlimit', 'setpriv', 'setsid', 'cat']) {
@@ -20,12 +20,14 @@ conformance(
   { ...asRoot, timeout: 60_000 },
 )
 
-conformance(
+onTheHost(
   'P20 an engine with a known escape is weak, its successor is well, and neither keeps pen run from working',
   async box => {
     const old = doctor(box, program('podman', 'echo podman version 4.3.1'))
     expect([old.code, old.of('engine-podman')?.status]).toEqual([0, 'weak'])
-    expect(old.of('engine-podman')?.why).toMatch(/CVE-2026-55686.*pen run without a container is not concerned/)
+    expect(old.of('engine-podman')?.why).toMatch(
+      /CVE-2026-55686.*pen run without a container is not concerned/,
+    )
     expect(doctor(box, program('podman', 'echo podman version 4.3.1'), ['--strict']).code).toBe(1)
     const mended = doctor(box, program('podman', 'echo podman version 5.7.1'))
     expect(mended.of('engine-podman')?.status).toBe('ok')
@@ -35,7 +37,7 @@ conformance(
   asRoot,
 )
 
-conformance(
+onTheHost(
   'P20 a program that never answers is waited for a few seconds, and meanwhile the doctor says what it tries',
   async box => {
     const began = performance.now()
@@ -48,7 +50,7 @@ conformance(
   asRoot,
 )
 
-conformance(
+onTheHost(
   'P20 name servers that do not answer are weak, and one that does is well',
   async box => {
     const silent = doctor(box)

@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from './box.ts'
-import { conformance } from './conformance.ts'
+import { onTheHost } from './conformance.ts'
 import { agrees, doctor, failing, inPrivate, missing, pen, type Report } from './doctor.ts'
 import { isRoot, PEN } from './launcher.ts'
 
@@ -16,7 +16,7 @@ const cgroups = () =>
   }).stdout
 const asRoot = { only: () => isRoot }
 
-conformance('P20 the doctor says that pen run works where it does, and leaves nothing behind', async box => {
+onTheHost('P20 the doctor says that pen run works where it does, and leaves nothing behind', async box => {
   const before = everything(box)
   const asked = agrees(box, '')
   expect([asked.code, failing(asked)]).toEqual([0, []])
@@ -38,14 +38,14 @@ conformance('P20 the doctor says that pen run works where it does, and leaves no
   expect(everything(box)).toEqual([...before.filter(name => name !== 'sandboxes'), 'sandboxes'])
 })
 
-conformance('P4 on a machine that never ran pen, the doctor leaves not even a directory', async box => {
+onTheHost('P4 on a machine that never ran pen, the doctor leaves not even a directory', async box => {
   const home = box.directory(join(box.root, 'fresh'))
   const project = box.directory(join(home, 'project'))
   const { status } = pen(box, ['doctor'], `export HOME=${home}`, project)
   expect([status, readdirSync(home), readdirSync(project), cgroups()]).toEqual([0, ['project'], [], ''])
 })
 
-conformance(
+onTheHost(
   'P20 the doctor names what is missing, with the command that installs it, and pen run fails too',
   async box => {
     const nft = agrees(box, missing('/usr/sbin/nft'))
@@ -62,7 +62,7 @@ conformance(
   asRoot,
 )
 
-conformance(
+onTheHost(
   'P20 where no user namespace can be made the doctor says why, and how to allow them',
   async box => {
     const script = `mkfifo ../go
@@ -90,7 +90,7 @@ conformance(
   asRoot,
 )
 
-conformance(
+onTheHost(
   'P20 root that cannot give itself away is told so by the doctor',
   async box => {
     const words = ['setpriv', '--bounding-set=-sys_admin', '--inh-caps=-sys_admin', PEN, 'doctor', '--json']
@@ -106,7 +106,7 @@ conformance(
   { only: ({ who }) => isRoot && who.uid === 0 },
 )
 
-conformance(
+onTheHost(
   'P20 a state that cannot be written fails, whatever part of it, and one in order does not',
   async box => {
     const state = join(box.home, '.pen')
@@ -141,7 +141,7 @@ conformance(
   { only: ({ who }) => who.uid !== 0, timeout: 60_000 },
 )
 
-conformance(
+onTheHost(
   'P20 little room and a noexec project are weak: --strict fails, and otherwise they are told',
   async box => {
     const change = `mount -t tmpfs -o size=8m,mode=777,noexec none ${box.project}; chown ${box.launcher.who.uid} ${box.project}; cd ${box.project}`
@@ -153,7 +153,7 @@ conformance(
   asRoot,
 )
 
-conformance('P20 a policy that this machine cannot keep fails in its own project only', async box => {
+onTheHost('P20 a policy that this machine cannot keep fails in its own project only', async box => {
   box.file('agent-permissions.json', '{ "version": 1, "files": { "deny": ["**/secret"] } }')
   const asked = agrees(box, '')
   expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
@@ -165,7 +165,7 @@ conformance('P20 a policy that this machine cannot keep fails in its own project
   expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
 })
 
-conformance('P4 a doctor that is killed leaves nothing either', async box => {
+onTheHost('P4 a doctor that is killed leaves nothing either', async box => {
   const left = () => readdirSync(join(box.home, '.pen')).filter(name => name.startsWith('.pen-'))
   for (const [signal, ms] of [
     ['SIGKILL', 60],
@@ -187,7 +187,7 @@ conformance('P4 a doctor that is killed leaves nothing either', async box => {
   }
 })
 
-conformance('P20 the doctor shows hostile names escaped, and is refused inside a sandbox', async box => {
+onTheHost('P20 the doctor shows hostile names escaped, and is refused inside a sandbox', async box => {
   const cwd = join(box.home, 'a\u001b[2Jb')
   mkdirSync(cwd)
   lchownSync(cwd, box.launcher.who.uid, box.launcher.who.gid)

@@ -11,7 +11,7 @@ const LOOP = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
 
 /** Lines of shell are read one by one; `pen` inside is that under test. */
 export function startLoop(box: Box, ...flags: readonly string[]): LateRun {
-  const pen = [PEN, 'run', '--backend', 'process', '--offline', ...flags, '--', '/bin/sh', '-c', LOOP]
+  const pen = [PEN, 'run', ...box.launcher.flags, ...flags, '--', '/bin/sh', '-c', LOOP]
   const [program = '', ...rest] = [...box.launcher.who.become, ...pen]
   return new LateRun(spawn(program, rest, { cwd: box.project, env: box.env() }))
 }
@@ -19,6 +19,13 @@ export function startLoop(box: Box, ...flags: readonly string[]): LateRun {
 /** pen's own client, for one line inside. */
 export const files = (verb: string, ...words: readonly string[]): string =>
   `pen files ${[verb, ...words].map(quote).join(' ')}`
+
+/** What of pen's own a sandbox sees, as the host has it: one directory for each sandbox that runs, or was killed. */
+export function insides(box: Box): string[] {
+  const container = box.launcher.isolation === 'container'
+  const all = join(stateDir(box), container ? 'containers' : 'inside')
+  return readdirSync(all).map(name => (container ? join(all, name, 'inside') : join(all, name)))
+}
 
 export interface AuditRecord {
   readonly kind: string

@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'no
 import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { brokerRecords, files, startLoop, until } from './granted-run.ts'
+import { brokerRecords, files, insides, startLoop, until } from './granted-run.ts'
 import { isRoot } from './launcher.ts'
 import { pen, stateDir } from './pen-command.ts'
 
@@ -189,7 +189,7 @@ conformance(
     const next = await box.run(['/bin/sh', '-c', `echo done | ${files('put', '-', file)}`])
     expect([next.code, next.stderr]).toEqual([0, next.stderr])
     expect(readFileSync(file, 'utf8')).toBe('done\n')
-    expect(readdirSync(join(stateDir(box), 'inside'))).toEqual([])
+    expect(insides(box)).toEqual([])
   },
 )
 
@@ -241,11 +241,10 @@ conformance(
   async box => {
     const run = startLoop(box)
     await run.inside(files('ls'))
-    const all = join(stateDir(box), 'inside')
-    const [name = ''] = readdirSync(all)
-    expect(lstatSync(join(all, name, 'broker')).isSocket()).toBe(true)
+    const [inside = ''] = insides(box)
+    expect(lstatSync(join(inside, 'broker')).isSocket()).toBe(true)
     const connect = `import os, socket
-os.chdir('${join(all, name)}')
+os.chdir('${inside}')
 s = socket.socket(socket.AF_UNIX); s.connect('broker'); print('connected')`
     const as = (uid: number) =>
       spawnSync('setpriv', [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', 'python3', '-c', connect], {

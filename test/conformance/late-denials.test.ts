@@ -1,16 +1,20 @@
 /** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
-import { type Answer, EVERYBODY, LateProject, type LateRun } from './late-run.ts'
+import { type Answer, LateProject, type LateRun } from './late-run.ts'
+import { LAUNCHERS } from './launcher.ts'
 
 const isRefused = ({ said, code }: Answer): boolean => code !== 0 && said.includes('Permission denied')
 const isReadOnly = ({ said, code }: Answer): boolean => code !== 0 && /Read-only|Permission denied/.test(said)
 
-describe.each(EVERYBODY.map(who => [who.name, who] as const))('as %s', (_name, who) => {
+/** Where an engine is missing, every other claim says so. */
+const here = LAUNCHERS.filter(({ missing }) => missing === undefined)
+
+describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_name, launcher) => {
   let project: LateProject
   let run: LateRun | undefined
   beforeEach(() => {
-    project = new LateProject(who)
+    project = new LateProject(launcher)
     run = undefined
   })
   afterEach(async () => {

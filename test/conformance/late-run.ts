@@ -1,50 +1,36 @@
-/** A sandbox that is asked questions while it runs, and the project that it runs in. As root, also for an ordinary user. */
+/** A sandbox that is asked questions while it runs, and the project that it runs in. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-const PEN = join(import.meta.dir, '../../dist/pen')
-/** Nobody's: no account is needed. */
-const ORDINARY = 64_301
-
-export interface Who {
-  readonly name: string
-  readonly id: number | undefined
-}
-
-const isRoot = process.getuid?.() === 0
-export const EVERYBODY: readonly Who[] = isRoot
-  ? [
-      { name: 'root', id: undefined },
-      { name: 'an ordinary user', id: ORDINARY },
-    ]
-  : [{ name: 'this user', id: undefined }]
-
-const become = ({ id }: Who): readonly string[] =>
-  id === undefined ? [] : ['setpriv', `--reuid=${id}`, `--regid=${id}`, '--clear-groups']
+import { type Launcher, PEN } from './launcher.ts'
+import { copySeed } from './seed.ts'
 
 export class LateProject {
-  readonly who: Who
+  readonly launcher: Launcher
   readonly base: string
   readonly workspace: string
   readonly #env: Readonly<Record<string, string>>
 
-  constructor(who: Who) {
-    this.who = who
+  constructor(launcher: Launcher) {
+    this.launcher = launcher
     this.base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-late-')))
     chmodSync(this.base, 0o755)
     this.workspace = `${this.base}/home/project`
     mkdirSync(this.workspace, { recursive: true })
     for (const dir of [`${this.base}/home`, this.workspace])
-      if (who.id !== undefined) chownSync(dir, who.id, who.id)
-    this.#env = { PATH: '/usr/bin:/bin', HOME: `${this.base}/home`, GIT_CONFIG_NOSYSTEM: '1' }
+      chownSync(dir, launcher.who.uid, launcher.who.gid)
+    const home = `${this.base}/home`
+    this.#env = { PATH: '/usr/bin:/bin', HOME: home, GIT_CONFIG_NOSYSTEM: '1', ...launcher.env }
+    mkdirSync(`${home}/.pen`, { mode: 0o700 })
+    chownSync(`${home}/.pen`, launcher.who.uid, launcher.who.gid)
+    copySeed(launcher, `${home}/.pen`)
     this.host('git init -q .')
   }
 
   /** On the host, as the user, in the project. */
   host(script: string): string {
-    const [program = '', ...args] = [...become(this.who), '/bin/sh', '-ec', script]
+    const [program = '', ...args] = [...this.launcher.who.become, '/bin/sh', '-ec', script]
     const ran = spawnSync(program, args, { cwd: this.workspace, env: this.#env })
     if (ran.status !== 0) throw new Error(`${script}: ${ran.stderr}`)
     return ran.stdout.toString()
@@ -52,7 +38,8 @@ export class LateProject {
 
   start(...flags: readonly string[]): LateRun {
     const loop = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
-    const argv = [...become(this.who), PEN, 'run', '--offline', ...flags, '--', '/bin/sh', '-c', loop]
+    const { who, flags: own } = this.launcher
+    const argv = [...who.become, PEN, 'run', ...own, ...flags, '--', '/bin/sh', '-c', loop]
     const [program = '', ...args] = argv
     return new LateRun(spawn(program, args, { cwd: this.workspace, env: this.#env }))
   }

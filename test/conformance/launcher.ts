@@ -1,11 +1,15 @@
 /**
  * How the promises are tried: every claim is written once, against a launcher, and runs for each backend and each
  * kind of user. What is judged is what the host shows afterwards, not what the command says.
+ *
+ * The process backend is tried by the suite `conformance`, containers by `conformance-containers`: the same files, with
+ * PEN_CONFORMANCE=containers.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { join } from 'node:path'
+import { ANY_BACKEND, PEN, type TestBackend, type Trait } from './test-backend.ts'
 
-export const PEN = process.env['PEN_UNDER_TEST'] ?? join(import.meta.dir, '../../dist/pen')
+export { PEN }
+
 const TEST_USER = 'pentest'
 
 export interface Who {
@@ -47,13 +51,9 @@ export interface Place {
   env(more?: RunOptions['env']): Record<string, string>
 }
 
-export interface Launcher {
-  readonly name: string
-  readonly who: Who
+export interface Launcher extends TestBackend {
   start(place: Place, command: readonly string[], options?: RunOptions): Started
 }
-
-const BACKENDS = [{ name: 'process', flags: ['--backend', 'process', '--offline'] }] as const
 
 export const isRoot = process.getuid?.() === 0
 const me: Who = {
@@ -80,23 +80,32 @@ function accountOf(user: string): Who | undefined {
   }
 }
 
-export const LAUNCHERS: readonly Launcher[] = BACKENDS.flatMap(backend =>
-  EVERYBODY.map(
-    (who): Launcher => ({
-      name: `${backend.name}, as ${who.name}`,
-      who,
-      start: (place, command, options = {}) => {
-        const { flags = [], through = '"$@"' } = options
-        const pen = [PEN, 'run', ...backend.flags, ...flags, '--', ...command]
-        const [program = '', ...rest] = [...who.become, '/bin/sh', '-c', through, 'sh', ...pen]
-        return watch(
-          spawn(program, rest, { cwd: options.cwd ?? place.project, env: place.env(options.env) }),
-          options,
-        )
-      },
-    }),
-  ),
-)
+const onProcesses = (who: Who): TestBackend => ({
+  name: `process, as ${who.name}`,
+  who,
+  ...ANY_BACKEND,
+  flags: ['--backend', 'process', '--offline'],
+  traits: new Set<Trait>(['bubblewrap', 'callersMounts', 'mixedTerminal', 'ownCgroups', 'ownUserNamespace']),
+})
+
+/** Commands of pen that start no sandbox are the same on every backend, and are tried with the first. */
+export const triesContainers = process.env['PEN_CONFORMANCE'] === 'containers'
+
+// Engines are started by whoever wants them, and by nobody else.
+const BACKENDS = triesContainers
+  ? await (await import('./container-backends.ts')).containerBackends(EVERYBODY)
+  : EVERYBODY.map(onProcesses)
+
+export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(backend => ({
+  ...backend,
+  start: (place, command, options = {}) => {
+    const { flags = [], through = '"$@"' } = options
+    const pen = [PEN, 'run', ...backend.flags, ...flags, '--', ...command]
+    const [program = '', ...rest] = [...backend.who.become, '/bin/sh', '-c', through, 'sh', ...pen]
+    const cwd = options.cwd ?? place.project
+    return watch(spawn(program, rest, { cwd, env: place.env(options.env) }), options)
+  },
+}))
 
 function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): Started {
   const began = performance.now()

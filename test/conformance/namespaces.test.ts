@@ -1,6 +1,6 @@
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 
@@ -45,20 +45,30 @@ conformance(
   'P1 every kind of namespace is the sandbox’s own, and its host name is no secret of the machine',
   async box => {
     const { stdout } = await box.sh(
-      'for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; hostname; cat /proc/self/cgroup | head -c 4096',
+      'for n in cgroup ipc mnt net pid uts; do readlink /proc/self/ns/$n; done; hostname; cat /proc/self/cgroup | head -c 4096',
     )
     const lines = stdout.split('\n')
-    for (const kind of ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts']) {
+    for (const kind of ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'uts']) {
       const line = lines.find(text => text.startsWith(`${kind}:`))
       expect([
         kind,
         line === spawnSync('readlink', [`/proc/self/ns/${kind}`], { encoding: 'utf8' }).stdout.trim(),
       ]).toEqual([kind, false])
     }
-    expect(lines[7]).toBe('pen')
+    expect(lines[6]).toBe('pen')
     // Its own cgroup is the root of what it sees: where it hangs on the host is not told.
-    for (const line of lines.slice(8).filter(text => text !== '')) expect(line).not.toContain('/pen-')
+    for (const line of lines.slice(7).filter(text => text !== '')) expect(line).not.toContain('/pen-')
   },
+)
+
+conformance(
+  'P12 the user namespace is the sandbox’s own',
+  async box => {
+    const { stdout } = await box.sh('readlink /proc/self/ns/user')
+    expect(stdout).toMatch(/^user:\[\d+\]\n$/)
+    expect(stdout.trim()).not.toBe(readlinkSync('/proc/self/ns/user'))
+  },
+  { needs: 'ownUserNamespace' },
 )
 
 conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', async box => {
@@ -69,7 +79,7 @@ conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', a
   const flags = [
     ...[
       '--isolation',
-      'process',
+      box.launcher.isolation,
       '--profile',
       'coding',
       '--read',
@@ -100,7 +110,7 @@ conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', a
     '*.key',
     'files 77',
     'wall 20s',
-    'plan for backend process, isolation process',
+    `plan for backend ${box.launcher.backend}, isolation ${box.launcher.isolation}`,
   ])
     expect([said, dry.stdout.includes(said)]).toEqual([said, true])
 })

@@ -1,4 +1,5 @@
 /** A terminal of the test's own, with a program on it: what a person would type and see. */
+import { dirname, join } from 'node:path'
 import type { Box } from './box.ts'
 import { PEN } from './launcher.ts'
 
@@ -78,8 +79,11 @@ export class ProgramScreen {
 /** A shell line on the terminal, in which `pen run` is a run of the box's user and backend. */
 export class Screen extends ProgramScreen {
   constructor(box: Box, line: string, size?: Size) {
-    const functions = `pen() { verb=$1; shift; command ${PEN} "$verb" --offline "$@"; }`
-    const argv = [...box.launcher.who.become, '/bin/bash', '--norc', '-c', `${functions}\n${line}`]
-    super(argv, { cwd: box.project, env: box.env() }, size)
+    // A program, not a function: in the background it is the job itself, and what the shell waits for.
+    const { flags, who } = box.launcher
+    const program = `#!/bin/sh\nverb=$1; shift; exec ${PEN} "$verb" ${flags.join(' ')} "$@"\n`
+    const bin = dirname(box.file(join(box.root, 'bin/pen'), program, 0o755))
+    const argv = [...who.become, '/bin/bash', '--norc', '-c', line]
+    super(argv, { cwd: box.project, env: box.env({ PATH: `${bin}:/usr/local/bin:/usr/bin:/bin` }) }, size)
   }
 }

@@ -126,15 +126,32 @@ import time; time.sleep(0.3)`,
   },
 )
 
-conformance('P15 a terminal at one end and a pipe at the other both work', async box => {
+conformance(
+  'P15 a terminal at one end and a pipe at the other both work',
+  async box => {
+    using screen = new Screen(
+      box,
+      `pen run -- sh -c 'test -t 0 && ! test -t 1 && read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; test -t 1 && echo tty'; echo DONE`,
+    )
+    await screen.shows('pen: backend')
+    screen.type('some line\r')
+    await screen.shows('READ SOME LINE')
+    await screen.shows(/piped\r\ntty\r\n/)
+    await screen.shows('DONE')
+    await screen.ended()
+  },
+  { needs: 'mixedTerminal' },
+)
+
+conformance('P15 lines cross where only one end is a terminal, in their order', async box => {
   using screen = new Screen(
     box,
-    `pen run -- sh -c 'test -t 0 && ! test -t 1 && read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; test -t 1 && echo tty'; echo DONE`,
+    `pen run -- sh -c 'read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; echo err >&2; echo out'; echo DONE`,
   )
   await screen.shows('pen: backend')
   screen.type('some line\r')
   await screen.shows('READ SOME LINE')
-  await screen.shows(/piped\r\ntty\r\n/)
+  await screen.shows(/piped\r\nerr\r\nout\r\n/)
   await screen.shows('DONE')
   await screen.ended()
 })
@@ -178,7 +195,7 @@ conformance(
       'pen run -- sh -c "echo up; sleep 80"',
       'exec setsid --wait bash -c "pen run -- cat"',
     ]) {
-      using screen = new Screen(box, `export -f pen; ${line}`)
+      using screen = new Screen(box, line)
       await screen.shows(line.includes('cat') ? 'pen: backend' : '\nup')
       await Bun.sleep(100)
       screen.close()

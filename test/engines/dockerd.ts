@@ -14,6 +14,8 @@ export interface Dockerd extends TestEngine {
   readonly pid: number
   /** As long as it takes; what is left after ten seconds is killed. */
   stop(): Promise<void>
+  /** The same, for a process that ends and can await nothing. */
+  stopNow(): void
 }
 
 /** Tests that run at the same time have one each: a daemon shares its storage with no other. */
@@ -47,6 +49,12 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
     pid: started.pid ?? 0,
     stop: async () => {
       await end(started, dir)
+      rmSync(dir, { recursive: true, force: true })
+    },
+    stopNow: () => {
+      started.kill('SIGTERM')
+      spawnSync('sh', ['-c', UNTIL_GONE, 'sh', String(started.pid), String(STOP_MS / 100)])
+      clear(started, dir)
       rmSync(dir, { recursive: true, force: true })
     },
   }
@@ -109,10 +117,19 @@ async function answers(child: ChildProcess, socket: string): Promise<boolean> {
 }
 
 async function end(child: ChildProcess, dir: string): Promise<void> {
-  const containerd = pidIn(join(dir, 'exec/containerd/containerd.pid'))
   child.kill('SIGTERM')
   const late = performance.now() + STOP_MS
   while (child.exitCode === null && child.signalCode === null && performance.now() < late) await Bun.sleep(20)
+  clear(child, dir)
+}
+
+/** Until a child is gone, or waits for us to ask how it ended: $2 tenths of a second at most. */
+const UNTIL_GONE =
+  'for i in $(seq "$2"); do case $(cut -d" " -f3 "/proc/$1/stat" 2>&-) in Z | X | "") exit ;; esac; sleep 0.1; done'
+
+/** What would not end by itself. */
+function clear(child: ChildProcess, dir: string): void {
+  const containerd = pidIn(join(dir, 'exec/containerd/containerd.pid'))
   child.kill('SIGKILL')
   if (containerd !== undefined && isContainerd(containerd)) process.kill(containerd, 'SIGKILL')
   // Of containers that outlived it.

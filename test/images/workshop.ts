@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Box } from '../conformance/box.ts'
 import { type Launcher, PEN } from '../conformance/launcher.ts'
+import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 
 export interface Said {
@@ -26,6 +27,7 @@ export class Workshop {
     const launcher: Launcher = {
       name: engine.name,
       who: engine.who,
+      ...ANY_BACKEND,
       start: () => {
         throw new Error('nothing is run here, only built')
       },

@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { Box } from '../conformance/box.ts'
 import type { Launcher } from '../conformance/launcher.ts'
+import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
 import { Kept, lives, until } from './kept.ts'
@@ -20,6 +21,7 @@ async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<voi
   const launcher: Launcher = {
     name: engine.name,
     who: engine.who,
+    ...ANY_BACKEND,
     start: () => {
       throw new Error('nothing is run here: it stays')
     },

@@ -24,8 +24,12 @@ export async function engineFacts(engine: Engine, cacheDir: string | undefined):
   const known = remembered(file, key)
   if (known !== undefined) return known
   const facts = await ask(engine)
-  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
-  writeFileAtomically(file, JSON.stringify({ key, facts }))
+  try {
+    mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
+    writeFileAtomically(file, JSON.stringify({ key, facts }))
+  } catch {
+    // It is asked again. A home that cannot be used is told by whoever has to use it.
+  }
   return facts
 }
 

@@ -1,0 +1,36 @@
+/**
+ * What pen remembers between runs: a copy of /etc, what an engine can do, which image is whose. Found out once for each
+ * backend instead of once for each test's home, or that would be most of the time.
+ */
+import { spawnSync } from 'node:child_process'
+import { lchownSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { PEN, type TestBackend } from './test-backend.ts'
+
+type Seeded = Pick<TestBackend, 'who' | 'flags' | 'env'>
+
+const seeds = new Map<string, string>()
+
+/** Kept between runs of the tests, and brought up to date once in each: also the image of a container. */
+export function seedOf({ who, flags, env }: Seeded): string {
+  const name = `home-${who.uid}-${flags.filter(flag => !flag.startsWith('-')).join('-')}`
+  const known = seeds.get(name)
+  if (known !== undefined) return known
+  const home = join(import.meta.dir, '../../dist/test', name)
+  mkdirSync(join(home, 'project'), { recursive: true })
+  for (const dir of [home, join(home, 'project')]) lchownSync(dir, who.uid, who.gid)
+  const [program = '', ...rest] = [...who.become, PEN, 'run', ...flags, '--', 'true']
+  spawnSync(program, rest, {
+    cwd: join(home, 'project'),
+    env: { PATH: '/usr/bin:/bin', HOME: home, ...env },
+  })
+  const seed = join(home, '.pen/cache')
+  seeds.set(name, seed)
+  return seed
+}
+
+/** Into a state directory of the user's. */
+export function copySeed(backend: Seeded, state: string): void {
+  const seed = seedOf(backend)
+  if (spawnSync('cp', ['-al', seed, state]).status !== 0) spawnSync('cp', ['-a', seed, state])
+}

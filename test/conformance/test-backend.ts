@@ -1,0 +1,46 @@
+/** A backend as the claims have it: how it is started, and what is particular about it. */
+import { join } from 'node:path'
+import type { Who } from './launcher.ts'
+
+export const PEN = process.env['PEN_UNDER_TEST'] ?? join(import.meta.dir, '../../dist/pen')
+
+/**
+ * What is true of one backend and not of another, and no promise: a claim that needs it says so by this name, and where it
+ * is not true the reason is printed instead. Everything else is expected of every backend alike.
+ */
+export const TRAITS = {
+  bubblewrap: 'bubblewrap, its guard and the order in which they start are the process backend’s',
+  callersMounts:
+    'a daemon sees the mounts of the host, not those of whoever asks it: another tree is refused',
+  mixedTerminal: 'a command in a container has a terminal for all of its streams, or for none',
+  ownCgroups: 'an engine makes the cgroups itself, and does not start without',
+  ownUserNamespace: 'a container of root’s has the host’s user namespace, and a uid that nobody has',
+} as const
+
+export type Trait = keyof typeof TRAITS
+
+/** What a backend is started with. */
+export interface TestBackend {
+  /** With its user: `podman, as root`. */
+  readonly name: string
+  readonly who: Who
+  readonly backend: 'process' | 'podman' | 'docker'
+  readonly isolation: 'process' | 'container'
+  readonly flags: readonly string[]
+  /** So that pen finds an engine of the test's own. */
+  readonly env: Readonly<Record<string, string>>
+  /** What is not the same on every backend, and is so on this one. */
+  readonly traits: ReadonlySet<Trait>
+  /** Why it cannot be tried here, or undefined. */
+  readonly missing: string | undefined
+}
+
+/** For boxes in which pen itself is asked, and chooses. */
+export const ANY_BACKEND: Omit<TestBackend, 'name' | 'who'> = {
+  backend: 'process',
+  isolation: 'process',
+  flags: ['--offline'],
+  env: {},
+  traits: new Set(),
+  missing: undefined,
+}
