@@ -15,6 +15,8 @@ export interface Surroundings {
   readonly workspace: string
   readonly exec: { readonly timeout: number; readonly maxOutput: number }
   readonly tail: AuditTail
+  /** pen itself, as a command of the sandbox. */
+  readonly pen: string
 }
 
 const MOST_DENIALS = 100

@@ -4,7 +4,6 @@
  */
 import { EXIT } from '../base/error.ts'
 import { FILE_MODE, type FileOrder, type Match, writeFileOrder } from '../wire/file-order.ts'
-import { AGENT_BINARY } from '../wire/places.ts'
 import { Command, type Surroundings } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import { askFor } from './keeper-connection.ts'
@@ -129,7 +128,7 @@ export class SandboxFiles {
     const out: Uint8Array[] = []
     let size = 0
     let said = ''
-    const argv = [AGENT_BINARY, FILE_MODE, writeFileOrder(order)]
+    const argv = [this.#inside.pen, FILE_MODE, writeFileOrder(order)]
     const command = await Command.begin(this.#inside, argv, { timeout: TIMEOUT_MS }, (stream, bytes) => {
       if (stream === 'stderr') said = said.length > 4096 ? said : said + new TextDecoder().decode(bytes)
       else if (size < most) {

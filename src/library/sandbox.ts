@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { asPenError } from '../sandbox/control-messages.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { StartAnswer } from '../sandbox/start-for-program.ts'
+import { AGENT_BINARY, AGENTS_OWN } from '../wire/places.ts'
 import { AuditTail } from './audit-tail.ts'
 import { Command, type Surroundings } from './command.ts'
 import { type Ask, askOf, type Denial, denialOf, type LimitHit, limitOf } from './denial.ts'
@@ -86,7 +87,9 @@ export class Sandbox implements AsyncDisposable {
     this.#pen = pen
     this.#life = life
     const tail = new AuditTail(stateDir, status.run)
-    this.#inside = { stateDir, workspace: status.workspace, exec: status.exec, tail }
+    // A process sandbox may have no name for pen, and its agent is pen; elsewhere the agent may be a loader's, and pen has a name.
+    const own = status.isolation === 'process' ? AGENTS_OWN : AGENT_BINARY
+    this.#inside = { stateDir, workspace: status.workspace, exec: status.exec, tail, pen: own }
     this.files = new SandboxFiles(this.#inside)
     this.#permissions = new Permissions(pen, this.#inside, status)
     this.#forget = tail.listen(record => {

@@ -88,6 +88,21 @@ export class Place {
     return { code: ran.status, stdout: ran.stdout, said: `${ran.stdout}${ran.stderr}` }
   }
 
+  /** The same without stopping this process, whose servers the command may want to reach. */
+  async penBeside(...args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
+    const child = Bun.spawn(this.argv(PEN, ...args), {
+      cwd: this.project,
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const [out, err, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ])
+    return { code, said: `${out}${err}` }
+  }
+
   isRunning(): boolean {
     return this.pen('status').code === 0
   }
@@ -131,9 +146,8 @@ export function onGrounds(grounds: readonly Ground[], title: string, body: Claim
   for (const ground of grounds) onProcess(`${title} (${ground.name})`, () => inPlace(ground, body), timeout)
 }
 
-/** One claim, for root and for an ordinary user, on the process backend and in a container where podman is there. */
-export function onEachGround(title: string, body: Claim): void {
-  onGrounds(PROCESS, title, body)
+/** For root and for an ordinary user, in a container of podman where it is there. */
+export function onPodman(title: string, body: Claim): void {
   for (const who of EVERYBODY) {
     const missing = podmanMissing(who)
     const on = skipUnless(works && missing === undefined, missing ?? 'no pen')
@@ -143,6 +157,11 @@ export function onEachGround(title: string, body: Claim): void {
       300_000,
     )
   }
+}
+
+export function onEachGround(title: string, body: Claim): void {
+  onGrounds(PROCESS, title, body)
+  onPodman(title, body)
 }
 
 export async function inPlace(ground: Ground, body: (place: Place) => Promise<void>): Promise<void> {

@@ -1,0 +1,47 @@
+// Tools for the Vercel AI SDK: pass what this returns as `tools` to generateText or streamText. With the package installed, wrap
+// each schema with its jsonSchema(); the shape is the same.
+//
+//   const box = await Sandbox.start({ project: '.' })
+//   await generateText({ model, tools: aiSdkTools(box), prompt: 'Run the tests.' })
+import { SandboxError } from 'pen'
+
+export const aiSdkTools = box => ({
+  run: {
+    description: 'Run a shell command in the sandbox of the project',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        command: { type: 'string' },
+        timeoutSeconds: { type: 'number', description: '120 where nothing is said' },
+      },
+      required: ['command'],
+      additionalProperties: false,
+    },
+    // The SDK hands its own signal over: a cancelled generation ends the command.
+    execute: ({ command, timeoutSeconds = 120 }, { abortSignal } = {}) =>
+      told(() =>
+        box.exec(command, { timeout: timeoutSeconds * 1000, maxOutput: 20_000, signal: abortSignal }),
+      ),
+  },
+  readFile: {
+    description: 'Read a file as the sandbox has it',
+    inputSchema: {
+      type: 'object',
+      properties: { path: { type: 'string' } },
+      required: ['path'],
+      additionalProperties: false,
+    },
+    execute: ({ path }) =>
+      told(async () => ({ content: await box.files.readText(path, { length: 100_000 }) })),
+  },
+})
+
+/** A refusal is an answer, not a crash: the model reads why, and what the user would have to do. */
+async function told(work) {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof SandboxError) return { error: error.explain() }
+    throw error
+  }
+}

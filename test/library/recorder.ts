@@ -1,0 +1,40 @@
+/** A service of the host, on its loopback, that notes who came. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export class Recorder {
+  readonly #server: Server
+  readonly seen: string[] = []
+
+  private constructor() {
+    this.#server = createServer((request, response) => {
+      this.seen.push(request.url ?? '')
+      response.end('reached\n')
+    })
+  }
+
+  static async open(): Promise<Recorder> {
+    const recorder = new Recorder()
+    await new Promise<void>(resolve => recorder.#server.listen(0, '127.0.0.1', () => resolve()))
+    return recorder
+  }
+
+  /** As a rule names it, and as the sandbox dials it. */
+  get target(): string {
+    return `host.pen.internal:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+}
+
+/** One word for a shell, whatever is in it. */
+export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** With nothing but bash: an image may have no more. */
+export function fetchScript(target: string, path: string): string {
+  const [host, port] = target.split(':')
+  return `exec 3<>/dev/tcp/${host}/${port} && printf 'GET ${path} HTTP/1.0\\r\\nHost: ${target}\\r\\n\\r\\n' >&3 && cat <&3`
+}
