@@ -34,8 +34,12 @@ try {
     network: { allowedDomains: ['example.com'], deniedDomains: [] },
     filesystem: { denyRead: [], allowWrite: [project], denyWrite: [] },
   })
-  ways['sandbox-runtime, library'] = async () =>
-    await captured('/bin/sh', ['-c', await manager.wrapWithSandbox('/bin/echo ran')])
+  ways['sandbox-runtime, library'] = async () => {
+    const out = await captured('/bin/sh', ['-c', await manager.wrapWithSandbox('/bin/echo ran')])
+    // It leaves files in the project that its next command stumbles over, unless it is told.
+    manager.cleanupAfterCommand()
+    return out
+  }
   await ways['sandbox-runtime, library']()
 } catch (error) {
   reason = String(error.message ?? error).split('\n', 1)[0]

@@ -47,7 +47,7 @@ const WAYS: Readonly<Record<string, Way>> = {
 }
 
 onEachGround(
-  'P1 P3 P6 secrets are not read, nothing is written outside, no host is reached, each by every way in',
+  'P1 P2 P6 secrets are not read, nothing is written outside, no host is reached, each by every way in',
   async place => {
     const key = place.file(join(place.home, '.ssh/id_ed25519'), 'KEY OF THE HOST')
     place.file('.env', 'SECRET OF THE PROJECT')

@@ -21,7 +21,10 @@ async function runExample(
   mkdirSync(join(dir, 'node_modules/pen'), { recursive: true })
   for (const name of readdirSync(EXAMPLES))
     place.file(join(dir, name), await Bun.file(join(EXAMPLES, name)).text())
-  place.file(join(dir, 'program.mjs'), program)
+  place.file(
+    join(dir, 'tools-program.mjs'),
+    await Bun.file(join(import.meta.dir, 'tools-program.mjs')).text(),
+  )
   place.file(
     join(dir, 'node_modules/pen/package.json'),
     '{ "name": "pen", "type": "module", "exports": "./index.js" }',
@@ -29,7 +32,7 @@ async function runExample(
   symlinkSync(LIBRARY, join(dir, 'node_modules/pen/index.js'))
   const [command, ...rest] = place.argv(
     runtime === 'node' ? 'node' : process.execPath,
-    join(dir, 'program.mjs'),
+    join(dir, program),
     ...args,
   )
   const ran = spawnSync(command, rest, {
@@ -48,7 +51,7 @@ for (const runtime of ['node', 'bun'])
     `the loop of commands tells ends, times and refusals, on ${runtime}`,
     async place => {
       place.configure()
-      const out = await runExample(place, runtime, "await import('./command-loop.mjs')", [
+      const out = await runExample(place, runtime, 'command-loop.mjs', [
         place.project,
         'echo one',
         'sleep 60',
@@ -65,25 +68,6 @@ for (const runtime of ['node', 'bun'])
     },
   )
 
-const TOOLS = `
-import { Sandbox } from 'pen'
-import { aiSdkTools } from './ai-sdk-tools.mjs'
-import { langChainTools } from './langchain-tools.mjs'
-const box = await Sandbox.start({ project: process.argv[2], pen: process.env.PEN })
-const ai = aiSdkTools(box)
-const [[run, fields], [request]] = langChainTools(box)
-console.log(JSON.stringify({
-  names: [...Object.keys(ai), fields.name],
-  ran: await ai.run.execute({ command: 'echo ai; exit 2' }),
-  late: (await ai.run.execute({ command: 'sleep 60', timeoutSeconds: 0.2 })).timedOut,
-  read: await ai.readFile.execute({ path: 'open.txt' }),
-  refused: await ai.readFile.execute({ path: '.env' }),
-  chain: JSON.parse(await run({ command: 'echo chain' })),
-  asked: JSON.parse(await request({ path: '/etc/shadow', wait_seconds: 0 })),
-}))
-await box.stop()
-`
-
 for (const runtime of ['node', 'bun'])
   onGrounds(
     PROCESS.slice(-1),
@@ -92,10 +76,9 @@ for (const runtime of ['node', 'bun'])
       place.configure(OFFLINE)
       place.file('open.txt', 'for everybody')
       place.file('.env', 'SECRET=1')
-      const out = JSON.parse(await runExample(place, runtime, TOOLS, [place.project])) as Record<
-        string,
-        unknown
-      >
+      const out = JSON.parse(
+        await runExample(place, runtime, 'tools-program.mjs', [place.project]),
+      ) as Record<string, unknown>
       expect(out).toMatchObject({
         names: ['run', 'readFile', 'run'],
         ran: { exitCode: 2, stdout: 'ai\n' },

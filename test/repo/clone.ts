@@ -1,4 +1,4 @@
-/** A clone of this repository in a folder with a space in its name, with a program of its own for src/main.ts. */
+/** A clone of this repository in a folder with a space in its name, with a program and a library of its own. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,6 +29,7 @@ export function makeClone(options: { withPackages: boolean } = { withPackages: t
   if (options.withPackages) symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))
   const write = (path: string, text: string): void => writeFileSync(join(root, path), text)
   write('src/main.ts', 'console.log(JSON.stringify(process.argv.slice(2)), process.cwd())')
+  write('src/index.ts', 'export const library = true')
   return {
     root,
     write,

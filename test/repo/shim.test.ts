@@ -77,7 +77,7 @@ describe('./pen builds again', () => {
     expect([ran.code, ran.out]).toEqual([125, ''])
     expect(ran.err).toContain('main.ts:1')
     expect(run([join(clone.root, 'dist/pen')], '/').out).toBe('from an archive\n')
-    expect(readdirSync(join(clone.root, 'dist')).sort()).toEqual(['.built', 'pen'])
+    expect(readdirSync(join(clone.root, 'dist')).sort()).toEqual(['.built', 'index.js', 'pen'])
     clone.write('src/main.ts', 'console.log("mended")')
     expect(clone.pen([]).out).toBe('mended\n')
   })
