@@ -215,7 +215,7 @@ describe('a real agent', () => {
   })
 
   test('signals the whole group of a command', async () => {
-    const script = '(trap "echo child; exit" USR1; echo up; sleep 60 & wait) & trap "wait; exit 5" USR1; wait'
+    const script = 'trap "wait; exit 5" USR1; (trap "echo child; exit" USR1; echo up; sleep 60 & wait) & wait'
     let said = ''
     const execution = agent.link.exec(orderOf(script), (_, bytes) => {
       said += Buffer.from(bytes).toString()

@@ -4,9 +4,7 @@ import { constants } from 'node:os'
 import type { Report, Stream } from '../wire/exec-messages.ts'
 import { MAX_PAYLOAD } from '../wire/frame.ts'
 import { Allowance, Credit } from '../wire/window.ts'
-import { killAll } from './agent-kill.ts'
 import type { Started } from './agent-start.ts'
-import type { User } from './as-user.ts'
 import { call } from './kernel.ts'
 
 const IOCTL = process.arch === 'arm64' ? 29 : 16
@@ -30,7 +28,6 @@ export interface Voice {
 export class Command {
   readonly #channel: number
   readonly #started: Started
-  readonly #user: User | undefined
   readonly #voice: Voice
   readonly #credit = { stdout: new Credit(), stderr: new Credit() }
   readonly #allowance = new Allowance()
@@ -43,10 +40,9 @@ export class Command {
   #held = 0
   #told: boolean = false
 
-  constructor(channel: number, started: Started, user: User | undefined, voice: Voice) {
+  constructor(channel: number, started: Started, voice: Voice) {
     this.#channel = channel
     this.#started = started
-    this.#user = user
     this.#voice = voice
   }
 
@@ -109,10 +105,6 @@ export class Command {
       send(-(group[0] ?? 0), signal)
     send(-child.pid, constants.signals.SIGCONT)
     for (const reader of this.#readers) reader.cancel().catch(() => undefined)
-  }
-
-  kill(): void {
-    killAll(this.#started.child.pid, String(this.#channel), this.#user).catch(() => undefined)
   }
 
   async #flow(stream: Stream, fd: number): Promise<void> {

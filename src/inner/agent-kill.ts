@@ -1,12 +1,17 @@
 /**
  * Ends all that one execution started. Its group and its session are the kernel's word; what left both is known by its
- * ancestors, or by a variable that every child inherits. A command that hides from all of these is ended with the sandbox.
+ * ancestors, by a variable that every child inherits, or, if it threw that away too, by when it was started. A command that hides from
+ * all of these, while others run, is ended with the sandbox.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { asUser, type User } from './as-user.ts'
+import type { Ticks } from './spans.ts'
 
 /** The variable by which the processes of an execution are known. */
 export const MARK = 'PEN_EXEC'
+
+/** Which field of /proc/PID/stat, after the name, says when it was started. */
+const START = 19
 
 /** A process that forks while it is looked for is found the next time. */
 const ROUNDS = 100
@@ -15,33 +20,42 @@ interface Seen {
   readonly pid: number
   readonly parent: number
   readonly session: number
+  readonly start: Ticks
 }
 
-export async function killAll(leader: number, mark: string, user: User | undefined): Promise<void> {
+export interface Wanted {
+  /** The first process, unless it is gone: its number may be another's by now. */
+  readonly leader: number | undefined
+  readonly mark: string
+  /** Whether no other execution ran at a time. */
+  readonly isAlone: (start: Ticks) => boolean
+}
+
+export async function killAll(wanted: Wanted, user: User | undefined): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    const found = belonging(processes(), leader, mark, user)
+    const found = asUser(user, () => belonging(processes(), wanted))
     if (found.length === 0) return
     for (const pid of found) kill(pid)
     await Bun.sleep(1)
   }
 }
 
-/** Of an execution whose first process is gone, and its number perhaps given to another. */
-export const killMarked = (mark: string, user: User | undefined): Promise<void> => killAll(NOBODY, mark, user)
-
-const NOBODY = -1
-
 /** Neither the init nor the agent, whatever they are said to belong to. */
-function belonging(all: readonly Seen[], leader: number, mark: string, user: User | undefined): number[] {
-  const family = new Set([leader])
+function belonging(all: readonly Seen[], { leader, mark, isAlone }: Wanted): number[] {
+  const marks = new Map(all.map(({ pid }) => [pid, markOf(pid)]))
+  // Left by earlier executions: what these start has their mark. Any other mark is a disguise.
+  const others = new Set(all.flatMap(({ pid, start }) => (isAlone(start) ? [] : marks.get(pid))))
+  const isOwn = ({ pid, parent, session, start }: Seen): boolean => {
+    if (pid === leader || session === leader || marks.get(pid) === mark) return true
+    const isOrphan = parent === 1 && isAlone(start)
+    return isOrphan && (marks.get(pid) === undefined || !others.has(marks.get(pid)))
+  }
+  const family = new Set(all.filter(isOwn).map(({ pid }) => pid))
   for (let size = 0; size < family.size; ) {
     size = family.size
-    for (const { pid, parent, session } of all) if (session === leader || family.has(parent)) family.add(pid)
+    for (const { pid, parent } of all) if (family.has(parent)) family.add(pid)
   }
-  const variable = `\0${MARK}=${mark}\0`
-  return asUser(user, () =>
-    all.flatMap(({ pid }) => (family.has(pid) || `\0${environment(pid)}`.includes(variable) ? [pid] : [])),
-  )
+  return [...family]
 }
 
 function processes(): Seen[] {
@@ -50,13 +64,17 @@ function processes(): Seen[] {
     if (!Number.isInteger(pid) || pid === 1 || pid === process.pid) return []
     const stat = read(`/proc/${pid}/stat`)
     // The name stands in brackets and is the process's own to choose; what follows the last one is the kernel's.
-    const [state, parent, , session] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state, parent, , session] = fields
     if (state === undefined || state === 'Z' || state === 'X' || state === '') return []
-    return [{ pid, parent: Number(parent), session: Number(session) }]
+    return [{ pid, parent: Number(parent), session: Number(session), start: Number(fields[START]) }]
   })
 }
 
-const environment = (pid: number): string => read(`/proc/${pid}/environ`)
+/** Undefined for a process without, or whose variables cannot be read. */
+const markOf = (pid: number): string | undefined => VARIABLE.exec(`\0${read(`/proc/${pid}/environ`)}`)?.[1]
+
+const VARIABLE = new RegExp(`\\0${MARK}=([^\\0]*)`)
 
 function read(path: string): string {
   try {

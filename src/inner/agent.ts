@@ -11,9 +11,10 @@ import { Outbox } from '../wire/outbox.ts'
 import { AGENT_MODE } from '../wire/places.ts'
 import { Command, type Voice } from './agent-command.ts'
 import { confine } from './agent-confine.ts'
-import { killMarked } from './agent-kill.ts'
+import { killAll } from './agent-kill.ts'
 import { NotStarted, start } from './agent-start.ts'
 import { reapOrphans } from './reap.ts'
+import { Spans } from './spans.ts'
 
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
 const MAX_COMMANDS = 256
@@ -50,6 +51,7 @@ class Agent {
   readonly #orders = new OrderReader()
   readonly #outbox: Outbox
   readonly #commands = new Map<number, Command>()
+  readonly #spans = new Spans()
   readonly #voice: Voice = {
     say: report => this.#say(report),
     room: () => this.#outbox.room(),
@@ -100,9 +102,9 @@ class Agent {
 
   /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
   #endAll(channel: number): void {
-    const command = this.#command(channel)
-    if (command !== undefined) command.kill()
-    else killMarked(String(channel), this.#setup?.user).catch(() => undefined)
+    const isAlone = (start: number): boolean => this.#spans.isAlone(channel, start)
+    const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), isAlone }
+    killAll(wanted, this.#setup?.user).catch(() => undefined)
   }
 
   /** Undefined when it ended while the order was on its way. */
@@ -127,16 +129,23 @@ class Agent {
     try {
       if (this.#commands.size >= MAX_COMMANDS)
         throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
-      const command = new Command(channel, start(order, String(channel), setup), setup.user, this.#voice)
+      this.#spans.begin(channel)
+      const command = new Command(channel, start(order, String(channel), setup), this.#voice)
       this.#commands.set(channel, command)
       this.#say({ kind: 'started', channel })
-      void command.run().finally(() => this.#commands.delete(channel))
+      void command.run().finally(() => this.#over(channel))
     } catch (error) {
+      this.#spans.end(channel)
       // What the kernel refuses is the order's trouble; everything else is a mistake of the agent's, and ends it.
       const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
       if (errno === undefined || !(error instanceof Error)) throw error
       this.#say({ kind: 'failed', channel, errno, reason: error.message })
     }
+  }
+
+  #over(channel: number): void {
+    this.#spans.end(channel)
+    this.#commands.delete(channel)
   }
 
   #say(report: Report): void {

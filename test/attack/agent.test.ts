@@ -238,6 +238,35 @@ asRoot('P14 kill finds what left its group, its session and its parents', async 
 })
 
 asRoot(
+  'P14 kill finds what threw its mark away, or took another’s, and spares what others left',
+  async () => {
+    const count = async (name: string) => {
+      const { stdout } = await agent.run(`cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '${name}[.]'`)
+      return Number(stdout)
+    }
+    const hidden = (name: string, mark = '') =>
+      `(env -i ${mark} setsid bash -c 'exec -a ${name}. sleep 4713' &)`
+    await agent.run(hidden('bystander'))
+    await until(async () => (await count('bystander')) === 1)
+    // The kernel's time has steps of 10 ms.
+    await Bun.sleep(30)
+    let up = false
+    const script = `trap '' TERM HUP; ${hidden('nameless')}; ${hidden('disguised', 'PEN_EXEC=1')}; sleep 0.1; echo up; sleep 4713`
+    const execution = agent.link.exec(orderOf(script), () => {
+      up = true
+      return undefined
+    })
+    await until(() => up)
+    expect([await count('nameless'), await count('disguised')]).toEqual([1, 1])
+    execution.kill()
+    await execution.ended
+    await until(async () => (await count('nameless')) + (await count('disguised')) === 0)
+    expect(await count('bystander')).toBe(1)
+    await agent.run('pkill -f bystander')
+  },
+)
+
+asRoot(
   'P15 a command on a terminal leads a session there, sees its size change, and is interrupted by Ctrl-C',
   async () => {
     const script = `test -t 0 && test -t 1 && test -t 2 && echo all; stat -c %u $(tty); stty size
