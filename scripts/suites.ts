@@ -49,7 +49,14 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300, lane: 'others' },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
   { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480, lane: 'engines' },
-  { kind: 'suite', name: 'library', folder: './test/library', testTimeout: 60_000, wall: 600, lane: 'engines' },
+  {
+    kind: 'suite',
+    name: 'library',
+    folder: './test/library',
+    testTimeout: 60_000,
+    wall: 600,
+    lane: 'engines',
+  },
   {
     kind: 'suite',
     name: 'containers',
