@@ -80,11 +80,15 @@ function sizeIfFull(path: string): number | undefined {
   }
 }
 
+/** Whom the bound does not concern, as gVisor's own process: it holds what many programs inside have open. */
+const mayOpenMore = (pid: number, bound: number): boolean =>
+  Number(/^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1'))?.[1]) > bound
+
 /** Exact only near the bound: the size of the table, which is cheap to read, is never smaller than what is in it. */
 function openFilesOf(pid: number, bound: number): number {
   try {
     const table = Number(/^FDSize:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
-    if (table < bound) return 0
+    if (table < bound || mayOpenMore(pid, bound)) return 0
     const dir = `/proc/${pid}/fd`
     // The size of this directory is the number of its entries, since Linux 6.2.
     return statSync(dir).size || readdirSync(dir).length

@@ -120,6 +120,47 @@ onGvisor(
   60_000,
 )
 
+/** Opens a protected file for writing again and again, and tells when that works and when no longer. */
+const OPENING = `
+import os, time
+print('begun', flush=True)
+wrote, end = False, time.time() + 20
+while time.time() < end:
+  try:
+    os.close(os.open('.git/config', os.O_WRONLY | os.O_APPEND))
+    if not wrote: print('opened', flush=True)
+    wrote = True
+  except OSError:
+    if wrote: break
+print('refused' if wrote and time.time() < end else 'open', flush=True)
+`
+
+onGvisor(
+  'P3 a protected file that the host replaces is protected again, also from who opened it in between',
+  async () => {
+    using project = makeProject()
+    const { box } = project
+    const config = box.file('.git/config', '[core]\n')
+    box.file('.git/HEAD', 'ref: refs/heads/main\n')
+    box.file('opening.py', OPENING)
+    const child = project.start('exec python3 opening.py', ...GVISOR)
+    let seen = ''
+    child.stdout?.on('data', (data: Buffer) => {
+      seen += data.toString()
+    })
+    await printed(child, 'begun')
+    // Until the sandbox was there before pen once.
+    for (let n = 0; n < 40 && !seen.includes('opened'); n += 1) {
+      writeFileSync(`${config}.new`, `[core]\n\teditor = ${n}\n`)
+      renameSync(`${config}.new`, config)
+      await within(150, () => seen.includes('opened'))
+    }
+    expect(await within(10_000, () => /refused|open$/m.test(seen.replace('opened', '')))).toBe(true)
+    expect(seen).toBe('begun\nopened\nrefused\n')
+  },
+  60_000,
+)
+
 onGvisor(
   'P14 what a sandbox started ends with pen, however pen ends, and no process, mount or container is left',
   async () => {

@@ -11,7 +11,7 @@ import type { Backend } from '../backend.ts'
 import { holdMapping } from '../mounts/id-mapping.ts'
 import { type Engine, type EngineName, requireEngine } from './engine.ts'
 import { type EngineFacts, engineFacts } from './engine-facts.ts'
-import { GVISOR_PROCESSES, GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
+import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
 import { agentProgram } from './loader.ts'
 import { startContainer } from './start.ts'
 
@@ -90,7 +90,7 @@ function capabilities(
   return {
     backend: name,
     isolation,
-    ...(isolation === 'gvisor' && { weaker: [GVISOR_PROCESSES] }),
+    ...(isolation === 'gvisor' && { weaker: GVISOR_LIMITS }),
     kernelFiles: true,
     networkNamespace: true,
     gateway: true,

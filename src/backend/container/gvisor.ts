@@ -11,8 +11,11 @@ import type { Weaker } from '../../plan/gaps.ts'
 
 export const GVISOR_RUNTIME = 'runsc'
 
-/** Sockets are those of the container's own network namespace, where the door is; the agent's is opened by its name, and none can be made. */
-const FLAGS = ['network=host', 'host-uds=open', 'file-access-mounts=shared'] as const
+/**
+ * Sockets are those of the container's own network namespace, where the door is; the agent's is opened by its name, and none can be made.
+ * Files are looked for anew each time, and no descriptor outlives its use: one for writing would outlive the mount that protects the file.
+ */
+const FLAGS = ['network=host', 'host-uds=open', 'file-access-mounts=shared', 'dcache=0'] as const
 /** The kernel lets nobody rename what is mounted on, but only in the namespace of the one who tries: that must be the gofer. */
 const GOFER_ALONE = 'directfs'
 const ANSWER_MS = 5000
@@ -60,8 +63,11 @@ export function goferOf(sandbox: number): number | undefined {
 /** Of the host: gVisor alone was seen to have 150, and each process inside 8 or 9 more. */
 export const gvisorTasks = (processes: number): number => 256 + 10 * processes
 
-/** The kernel counts gVisor's own threads, which is how it bounds the processes inside: about so many, and not without harm. */
-export const GVISOR_PROCESSES: Weaker = {
-  name: 'limit-pids',
-  how: 'limits.pids bounds the threads that gVisor needs for so many processes: more of them end the sandbox',
-}
+/** The host's kernel counts gVisor's own threads, and sees neither the open files of a program inside nor the scratch that it fills. */
+export const GVISOR_LIMITS: readonly Weaker[] = [
+  {
+    name: 'limit-pids',
+    how: 'limits.pids bounds the threads that gVisor needs for so many processes: more of them end the sandbox',
+  },
+  { name: 'limit-files', how: 'limits.files is held by gVisor, and pen is not told when it is reached' },
+]
