@@ -2,8 +2,8 @@
 
 export type BackendName = 'process' | 'podman' | 'docker' | 'vm' | 'apple' | 'soft' | 'kubernetes'
 
-/** `'512MiB'`, or bytes. */
-type Size = string | number
+/** `'512MiB'`. */
+type Size = string
 /** `'90s'`, `'8h'`. */
 type Time = string
 
