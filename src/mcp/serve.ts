@@ -75,6 +75,8 @@ async function use(
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     const { code, what, hint, retry, permission } = error
+    // Whoever killed its keeper left no word: the next call starts another.
+    if (code === 'ENDED') box.forget()
     return {
       texts: [error.explain()],
       facts: { error: { code, what, hint, retry, permission } },
@@ -101,6 +103,10 @@ class LazySandbox {
     starting.then(box => box.on('end', forget), forget)
     this.#starting = starting
     return starting
+  }
+
+  forget(): void {
+    this.#starting = undefined
   }
 
   async end(): Promise<void> {
