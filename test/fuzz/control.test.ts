@@ -12,6 +12,9 @@ const REQUESTS = [
   encodeRequest({ want: 'stop' }),
   encodeRequest({ want: 'exec', timeoutMs: null }),
   encodeRequest({ want: 'exec', timeoutMs: 2000 }),
+  encodeRequest({ want: 'own' }),
+  encodeRequest({ want: 'judge', access: 'read', path: '/home/you/notes' }),
+  encodeRequest({ want: 'ask', target: 'api.example.com:443', waitMs: 1000 }),
 ]
 const ANSWERS = [
   encodeAnswer({ ok: true, value: { timeoutMs: null } }),
