@@ -46,7 +46,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P4 an image that wants volumes in the project makes no directory there, and leaves no volume behind',
+  'P4 volumes in the project make no directory there, whether the image or the user wants them, and an image’s are not left behind',
   async engine => {
     using shop = new Workshop(engine)
     const { project } = shop.box
@@ -64,5 +64,16 @@ onEachEngine(
     expect(last).toMatchObject({ code: 0, out: 'inside\n' })
     expect(readdirSync(project)).toEqual(['.pen'])
     expect(volumes().filter(name => !before.has(name))).toEqual([])
+    // Nor do volumes of the user's own: a place for them has to be there.
+    const mount = (name: string) => {
+      shop.configure({ mounts: [{ volume: 'parts', at: `${project}/${name}` }] })
+      return run(shop, `echo kept > ${name}/file && echo done`)
+    }
+    expect(mount('parts').err).toContain(`nothing can be mounted at ${project}/parts`)
+    expect(readdirSync(project)).toEqual(['.pen'])
+    shop.box.directory(join(project, 'parts'))
+    expect(mount('parts')).toMatchObject({ code: 0, out: 'done\n' })
+    expect(readdirSync(join(project, 'parts'))).toEqual([])
+    expect(readdirSync(join(shop.stateDir, 'volumes/parts'))).toEqual(['file'])
   },
 )

@@ -12,6 +12,7 @@ import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { type MountOrder, WHATEVER_IS_THERE } from '../mounts/mount-inside.ts'
 import type { Bind } from './arguments.ts'
+import { onHost } from './mount-points.ts'
 import type { OwnedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
 
@@ -65,7 +66,15 @@ function restrictions(init: number, binds: readonly Bind[], host: number): Mount
 }
 
 const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
-  binds.map(({ from, at }, tree): MountOrder => ({ ...there(host, from), how: 'place', tree, path: at }))
+  binds.map(
+    ({ from, at }, tree): MountOrder => ({
+      // The mount around it was put there just before, and hides what the engine had in it.
+      ...there(host, onHost(at, binds) ?? from),
+      how: 'place',
+      tree,
+      path: at,
+    }),
+  )
 
 /** Without following a link. */
 function there(host: number, path: string): { dev: string; ino: string } {

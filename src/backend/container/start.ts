@@ -27,6 +27,7 @@ import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
 import { agentProgram } from './loader.ts'
+import { requireMountPoints } from './mount-points.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
 import { runningContainer } from './running.ts'
@@ -62,6 +63,8 @@ export async function startContainer(
       files: filesOver(plan, mounts, image),
     })
     undo.push('inside directory', () => inside.remove())
+    const targets = [...mounts.binds, ...mounts.scratch, ...inside.binds].map(({ at }) => at)
+    requireMountPoints(targets, mounts.binds)
     const agent = listenForAgent(inside.socket)
     undo.push('agent socket', () => agent.close())
     const order: Omit<ContainerOrder, 'runtime'> = {
