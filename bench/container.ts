@@ -63,6 +63,7 @@ function sameFlags(dir: string): string[] {
   return words.slice(1, image + 1).map(word => {
     if (word.startsWith('--name=')) return '--name=raw'
     if (word.startsWith('--entrypoint=')) return '--entrypoint=/bin/sleep'
+    if (word.startsWith('--cidfile=')) return `--cidfile=${home}/raw.id`
     return word.startsWith('--pidfile=') ? `--pidfile=${home}/raw.pid` : word
   })
 }
@@ -92,6 +93,7 @@ function compareStart(dir: string): Side {
   for (let round = 0; round < ROUNDS; round++) {
     raw.push(timed(engine.command([...words, '300']), dir))
     run(engine.command(['rm', '--force', '--time=0', 'raw']), dir)
+    rmSync(`${home}/raw.id`)
     ours.push(timed(pen('start', '--detach', '--backend', 'podman'), dir))
     run(pen('stop'), dir)
   }
