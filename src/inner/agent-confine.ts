@@ -26,8 +26,11 @@ const SECCOMP_SET_MODE_FILTER = 1
 const SECCOMP_FILTER_FLAG_TSYNC = 1
 const EINVAL = 22
 
-/** To start commands as another user, and to end them. CHOWN has done its work by then, and SETPCAP too. */
-const KEPT = (1 << 5) | (1 << 6) | (1 << 7) // KILL, SETGID, SETUID
+/**
+ * To start commands as another user, and to end them; to enter their directories, where that was given at all. CHOWN has done
+ * its work by then, and SETPCAP too.
+ */
+const KEPT = (1 << 2) | (1 << 5) | (1 << 6) | (1 << 7) // DAC_READ_SEARCH, KILL, SETGID, SETUID
 
 export function confine(setup: AgentSetup): void {
   if (setup.user !== undefined) {

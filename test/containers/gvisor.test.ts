@@ -4,7 +4,16 @@
  */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { EVERYBODY } from '../conformance/launcher.ts'
 import { isReady, World } from '../conformance/network/world.ts'
@@ -72,6 +81,8 @@ onGvisor(
     box.file('.git/hooks/pre-commit', 'old')
     box.file('.git/HEAD', 'ref: refs/heads/main\n')
     box.file(join(box.home, 'private'), 'PRIVATE')
+    // Nobody's but its owner's: the agent has to enter it all the same.
+    chmodSync(box.project, 0o700)
     const { out } = project.sh(
       'cat .env ../private; echo new > .git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; rm -f .env; mv .env e; echo fine > .git/description; mkdir -p a/b; echo made > a/b/c; cat .git/HEAD a/b/c; echo kept > ~/.cache/kept; cat ~/.cache/kept',
       ...GVISOR,
@@ -127,7 +138,7 @@ print('begun', flush=True)
 wrote, end = False, time.time() + 20
 while time.time() < end:
   try:
-    os.close(os.open('.git/config', os.O_WRONLY | os.O_APPEND))
+    os.close(os.open('.git/config', os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     if not wrote: print('opened', flush=True)
     wrote = True
   except OSError:

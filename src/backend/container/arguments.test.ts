@@ -6,6 +6,7 @@ const ORDER: ContainerOrder = {
   rootless: false,
   runtime: undefined,
   runtimeFlags: [],
+  moreCapabilities: [],
   verb: 'run',
   name: 'pen-project-0123456789abcdef',
   image: 'sha256:feed',

@@ -21,6 +21,8 @@ export interface ContainerOrder {
   readonly runtime: string | undefined
   /** For the runtime, each without its dashes; podman alone can hand them on. */
   readonly runtimeFlags: readonly string[]
+  /** For the agent, beyond those that it always has. */
+  readonly moreCapabilities: readonly string[]
   /** Whether it is started at once, or made and started later. */
   readonly verb: 'run' | 'create'
   readonly name: string
@@ -63,7 +65,7 @@ export function runArguments(order: ContainerOrder): string[] {
     // The engine's own default profile of system calls stays; the agent puts pen's filter on top.
     '--read-only',
     '--cap-drop=ALL',
-    ...AGENT_CAPABILITIES.map(name => `--cap-add=${name}`),
+    ...[...AGENT_CAPABILITIES, ...order.moreCapabilities].map(name => `--cap-add=${name}`),
     '--security-opt=no-new-privileges',
     ...(order.selinux ? ['--security-opt=label=disable'] : []),
     ...networkArguments(order),

@@ -21,7 +21,7 @@ import type { ContainerOrder } from './arguments.ts'
 import { Container, KEEPER_LABEL, keeperLabel } from './container.ts'
 import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
-import { goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
+import { GVISOR_CAPABILITIES, goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
@@ -71,6 +71,7 @@ export async function startContainer(
       engine: engine.name,
       rootless: facts.rootless,
       runtimeFlags: gvisor ? await gvisorFlags() : [],
+      moreCapabilities: gvisor ? GVISOR_CAPABILITIES : [],
       // gVisor opens the mounts when it starts: by then they have to be in place.
       verb: gvisor ? 'create' : 'run',
       name: `pen-${sandbox.id}`,
