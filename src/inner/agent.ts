@@ -44,6 +44,8 @@ export function runAgent(words: readonly string[]): Promise<ExitCode> {
       },
     }
     Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
+    // The collector's threads are started by its first round. Later, when commands have used up all processes, that would end us.
+    Bun.gc(true)
   })
 }
 

@@ -13,6 +13,8 @@ export function employ(plan: Plan, { serve, tell }: LaunchOptions, image: string
 async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions['tell']): Promise<ExitCode> {
   const { attach, exitCodeOf, whyNotStarted } = await import('./attach.ts')
   if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
+  // Its bounds are set by then: what is started before would not be counted.
+  await running.ready
   const order = { argv: plan.argv, cwd: plan.cwd, env: [] }
   const ending = await attach(running.exec, order, { signals: false })
   const why = whyNotStarted(ending, plan.argv)
