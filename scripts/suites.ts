@@ -10,6 +10,8 @@ export interface Suite {
   readonly kind: 'suite'
   readonly name: string
   readonly folder: string
+  /** What its process is told besides. */
+  readonly env?: Readonly<Record<string, string>>
   /** For one test, in milliseconds. */
   readonly testTimeout: number
   /** How many files run at once, for suites of small files that do not share a thing; otherwise one after the other. */
@@ -61,6 +63,15 @@ export const SUITES: readonly (Check | Suite)[] = [
     kind: 'suite',
     name: 'containers',
     folder: './test/containers',
+    testTimeout: 60_000,
+    wall: 600,
+    lane: 'engines',
+  },
+  {
+    kind: 'suite',
+    name: 'conformance-containers',
+    folder: './test/conformance',
+    env: { PEN_CONFORMANCE: 'containers' },
     testTimeout: 60_000,
     wall: 600,
     lane: 'engines',

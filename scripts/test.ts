@@ -30,8 +30,10 @@ async function execute(
   argv: readonly string[],
   seconds: number,
   before: string,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number; late: boolean }> {
-  const child = Bun.spawn([...argv], { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const env = { ...process.env, ...more }
+  const child = Bun.spawn([...argv], { cwd: root, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   let late = false
   const timer = setTimeout(() => {
     late = true
@@ -68,6 +70,7 @@ async function runSuite(suite: Suite): Promise<Tally> {
     ],
     suite.wall,
     suite.lane === undefined ? '  ' : `  ${suite.name}: `,
+    suite.env,
   )
   const tally = readReport(report)
   const problems: string[] = []

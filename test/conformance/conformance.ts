@@ -1,6 +1,6 @@
 /** Defines the tests of a promise: one for each backend and each kind of user. */
 import { spawnSync } from 'node:child_process'
-import { skipUnless } from '../skip.ts'
+import { type DefineTest, skipUnless } from '../skip.ts'
 import { Box } from './box.ts'
 import { isRoot, LAUNCHERS, type Launcher, ordinary, PEN, triesContainers } from './launcher.ts'
 import { TRAITS, type Trait } from './test-backend.ts'
@@ -18,19 +18,46 @@ interface Options {
   readonly only?: (launcher: Launcher) => boolean
   /** Without which there is nothing to claim. */
   readonly needs?: Trait
+  /** Why it is enough to try the process backend: what is claimed has no part inside a sandbox. */
+  readonly once?: string
+  /** Where it takes more than a sandbox to try it. */
+  readonly define?: DefineTest
+  /** It looks at all that was started below this process: nothing else may be under way. */
+  readonly alone?: boolean
 }
 
 /** Defines one test for each launcher. The box is the user's, and is removed afterwards. */
 export function conformance(title: string, body: (box: Box) => Promise<void>, options: Options = {}): void {
-  const { timeout = 30_000, only = () => true, needs } = options
-  for (const launcher of LAUNCHERS.filter(only)) {
-    const { name, missing, traits } = launcher
-    if (needs !== undefined && !traits.has(needs)) {
-      console.log(`not of ${name}: ${title} (${TRAITS[needs]})`)
-      continue
-    }
-    const define = missing === undefined ? onLinux : skipUnless(false, missing)
-    define(`${title} (${name})`, () => inBox(launcher, body), timeout)
+  onEachLauncher(title, launcher => inBox(launcher, body), options)
+}
+
+export function onEachLauncher(
+  title: string,
+  body: (launcher: Launcher) => Promise<void>,
+  { timeout = 30_000, only = () => true, needs, once, alone = false, define = onLinux }: Options = {},
+): void {
+  const here = LAUNCHERS.filter(only).filter(({ name, traits, isolation }) => {
+    const why =
+      needs !== undefined && !traits.has(needs) ? TRAITS[needs] : isolation === 'process' ? undefined : once
+    if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
+    return why === undefined
+  })
+  const start = triesContainers && !alone ? atOnce(here, body) : body
+  for (const launcher of here) {
+    const { name, missing } = launcher
+    const defineHere = missing === undefined ? define : skipUnless(false, missing)
+    defineHere(`${title} (${name})`, () => start(launcher), timeout)
+  }
+}
+
+/** Much of the time of an engine is waiting: with the first test of a claim those of the others are begun. */
+function atOnce(here: readonly Launcher[], body: (launcher: Launcher) => Promise<void>): typeof body {
+  let begun: Map<Launcher, Promise<void>> | undefined
+  return async launcher => {
+    begun ??= new Map(here.filter(one => one.missing === undefined).map(one => [one, body(one)]))
+    // Each is heard of by its own test.
+    for (const run of begun.values()) run.catch(() => undefined)
+    await begun.get(launcher)
   }
 }
 

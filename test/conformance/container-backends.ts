@@ -38,7 +38,7 @@ const backendOf = ({ backend, who, env }: TestEngine): TestBackend => ({
   env,
   traits: new Set<Trait>([
     ...(backend === 'podman' ? (['callersMounts'] as const) : []),
-    ...(who.uid === 0 ? [] : (['ownUserNamespace'] as const)),
+    ...(who.uid === 0 ? (['laterMounts'] as const) : (['ownUserNamespace'] as const)),
   ]),
 })
 

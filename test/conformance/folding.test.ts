@@ -3,9 +3,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, lchownSync } from 'node:fs'
 import { join } from 'node:path'
 import { skipUnless } from '../skip.ts'
-import { Box } from './box.ts'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
 import { agrees } from './doctor.ts'
-import { isRoot, LAUNCHERS, ordinary } from './launcher.ts'
+import { isRoot, ordinary } from './launcher.ts'
 
 const PYTHON = '/usr/bin/python3'
 const FOLDING = join(import.meta.dir, 'folding.py')
@@ -51,53 +52,42 @@ async function withFolding(
   }
 }
 
-for (const launcher of LAUNCHERS) {
-  onFuse(
-    `P20 where names are folded behind the kernel’s back nothing runs, unless that gap is accepted (${launcher.name})`,
-    async () => {
-      const box = new Box(launcher)
-      try {
-        await withFolding(box, false, async project => {
-          const refused = await box.sh('echo ran > mark', { cwd: project })
-          expect([refused.code, existsSync(join(project, 'mark'))]).toEqual([125, false])
-          expect(refused.stderr).toContain('names-folded')
-          expect(refused.stderr).toContain('--accept-gap names-folded')
-          const asked = agrees(box, '', project)
-          expect([asked.of('project')?.status, asked.of('project')?.cure]).toEqual([
-            'fails',
-            expect.stringContaining('--accept-gap names-folded'),
-          ])
-          const accepted = await box.sh('cat .env; echo ran > mark', {
-            cwd: project,
-            flags: ['--accept-gap', 'names-folded'],
-          })
-          expect([accepted.code, accepted.stdout, existsSync(join(project, 'mark'))]).toEqual([0, '', true])
-          expect(accepted.stderr).toContain('accepted gaps: names-folded')
-        })
-      } finally {
-        box.remove()
-      }
-    },
-    30_000,
-  )
+const onFolding = (title: string, body: (box: Box) => Promise<void>) =>
+  conformance(title, body, { define: onFuse, needs: 'laterMounts', alone: true })
 
-  onFuse(
-    `P3 on a file system in user space that keeps names apart, denied and protected files are held (${launcher.name})`,
-    async () => {
-      const box = new Box(launcher)
-      try {
-        await withFolding(box, true, async project => {
-          expect(agrees(box, '', project).of('project')?.why).toContain('a program serves it')
-          const { stdout } = await box.sh(
-            'cat .env .ENV; echo evil > .npmrc; echo evil > .git/config; cat .npmrc; echo ran > mark',
-            { cwd: project },
-          )
-          expect([stdout, existsSync(join(project, 'mark'))]).toEqual(['a\n', true])
-        })
-      } finally {
-        box.remove()
-      }
-    },
-    30_000,
-  )
-}
+onFolding(
+  'P20 where names are folded behind the kernel’s back nothing runs, unless that gap is accepted',
+  async box => {
+    await withFolding(box, false, async project => {
+      const refused = await box.sh('echo ran > mark', { cwd: project })
+      expect([refused.code, existsSync(join(project, 'mark'))]).toEqual([125, false])
+      expect(refused.stderr).toContain('names-folded')
+      expect(refused.stderr).toContain('--accept-gap names-folded')
+      const asked = agrees(box, '', project)
+      expect([asked.of('project')?.status, asked.of('project')?.cure]).toEqual([
+        'fails',
+        expect.stringContaining('--accept-gap names-folded'),
+      ])
+      const accepted = await box.sh('cat .env; echo ran > mark', {
+        cwd: project,
+        flags: ['--accept-gap', 'names-folded'],
+      })
+      expect([accepted.code, accepted.stdout, existsSync(join(project, 'mark'))]).toEqual([0, '', true])
+      expect(accepted.stderr).toContain('accepted gaps: names-folded')
+    })
+  },
+)
+
+onFolding(
+  'P3 on a file system in user space that keeps names apart, denied and protected files are held',
+  async box => {
+    await withFolding(box, true, async project => {
+      expect(agrees(box, '', project).of('project')?.why).toContain('a program serves it')
+      const { stdout } = await box.sh(
+        'cat .env .ENV; echo evil > .npmrc; echo evil > .git/config; cat .npmrc; echo ran > mark',
+        { cwd: project },
+      )
+      expect([stdout, existsSync(join(project, 'mark'))]).toEqual(['a\n', true])
+    })
+  },
+)

@@ -1,35 +1,42 @@
 /** Denied and protected places while a sandbox runs: absent at the start, then made or replaced on the host. */
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { lstatSync, readFileSync } from 'node:fs'
+import { onEachLauncher } from './conformance.ts'
 import { type Answer, LateProject, type LateRun } from './late-run.ts'
-import { LAUNCHERS } from './launcher.ts'
+import type { Launcher } from './launcher.ts'
 
 const isRefused = ({ said, code }: Answer): boolean => code !== 0 && said.includes('Permission denied')
 const isReadOnly = ({ said, code }: Answer): boolean => code !== 0 && /Read-only|Permission denied/.test(said)
 
-/** Where an engine is missing, every other claim says so. */
-const here = LAUNCHERS.filter(({ missing }) => missing === undefined)
+interface Late {
+  readonly project: LateProject
+  /** A sandbox that answers. */
+  readonly start: (...flags: string[]) => Promise<LateRun>
+}
 
-describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_name, launcher) => {
-  let project: LateProject
-  let run: LateRun | undefined
-  beforeEach(() => {
-    project = new LateProject(launcher)
-    run = undefined
-  })
-  afterEach(async () => {
-    run?.child.kill('SIGKILL')
-    await run?.end()
-    project.remove()
-  })
-
-  const start = async (...flags: string[]): Promise<LateRun> => {
-    run = project.start(...flags)
-    await run.inside('true')
-    return run
+function late(title: string, body: (late: Late) => Promise<void>, timeout = 30_000): void {
+  const inProject = async (launcher: Launcher): Promise<void> => {
+    const project = new LateProject(launcher)
+    let run: LateRun | undefined
+    const start = async (...flags: string[]): Promise<LateRun> => {
+      run = project.start(...flags)
+      await run.inside('true')
+      return run
+    }
+    try {
+      await body({ project, start })
+    } finally {
+      run?.child.kill('SIGKILL')
+      await run?.end()
+      project.remove()
+    }
   }
+  onEachLauncher(title, inProject, { timeout })
+}
 
-  test('P3 a denied file that the host makes during a run cannot be read; an ordinary one can', async () => {
+late(
+  'P3 a denied file that the host makes during a run cannot be read; an ordinary one can',
+  async ({ project, start }) => {
     const sandbox = await start()
     project.host('echo SECRET > .env.local; echo text > notes')
     await sandbox.within1s('cat .env.local', isRefused)
@@ -39,9 +46,12 @@ describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_
     const { told } = await sandbox.end()
     expect(told).toContain('.env.local appeared or was replaced while the sandbox ran, and was covered')
     expect(project.host('cat .env.local; ls -A')).toBe('SECRET\n.env.local\n.git\nnotes\n')
-  })
+  },
+)
 
-  test('P3 a denied file that is replaced stays denied, by rename and by removal, again and again', async () => {
+late(
+  'P3 a denied file that is replaced stays denied, by rename and by removal, again and again',
+  async ({ project, start }) => {
     project.host('echo OLD > .env')
     const sandbox = await start()
     expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
@@ -51,9 +61,12 @@ describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_
     }
     expect(project.host('cat .env')).toBe('NEW9\n')
     expect((await sandbox.end()).told).toContain('and was covered')
-  })
+  },
+)
 
-  test('P3 a denied directory and a denied path deep down are covered when they appear; their neighbours are not', async () => {
+late(
+  'P3 a denied directory and a denied path deep down are covered when they appear; their neighbours are not',
+  async ({ project, start }) => {
     const sandbox = await start('--deny', 'secrets/', '--deny', 'config/*/key')
     project.host(
       'mkdir -p secrets config/prod; echo S > secrets/a; echo K > config/prod/key; echo p > config/prod/port',
@@ -68,18 +81,24 @@ describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_
     expect(isRefused(await sandbox.inside('cat moved/prod/key'))).toBe(true)
     await sandbox.end()
     expect(project.host('ls secrets; cat moved/prod/key')).toBe('a\nK\n')
-  })
+  },
+)
 
-  test('P3 a link that the host makes at a denied place covers what it leads to', async () => {
+late(
+  'P3 a link that the host makes at a denied place covers what it leads to',
+  async ({ project, start }) => {
     project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
     const sandbox = await start()
     project.host('ln -s conf/prod .env')
     await sandbox.within1s('cat conf/prod', isRefused)
     expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
     expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
-  })
+  },
+)
 
-  test('P3 git settings that the host changes stay read-only inside; the rest of .git stays writable', async () => {
+late(
+  'P3 git settings that the host changes stay read-only inside; the rest of .git stays writable',
+  async ({ project, start }) => {
     const sandbox = await start()
     for (let i = 0; i < 5; i++) {
       // Twice: the second new file often has the inode of the first old one.
@@ -91,9 +110,12 @@ describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_
     const { told } = await sandbox.end()
     expect(told).toContain('.git/config was replaced on the host while the sandbox ran, and is held again')
     expect(project.host('git config user.name')).toBe('b4\n')
-  })
+  },
+)
 
-  test('P3 a descriptor from between the replacement and the new mount plants no setting that runs a program', async () => {
+late(
+  'P3 a descriptor from between the replacement and the new mount plants no setting that runs a program',
+  async ({ project, start }) => {
     const sandbox = await start()
     const evil = String.raw`printf "[core]\n\tfsmonitor=./evil\n"`
     // The kernel lets go of the old file's mount a moment before the new one is there: that one does not count.
@@ -108,18 +130,25 @@ describe.each(here.map(launcher => [launcher.name, launcher] as const))('%s', (_
     await sandbox.end()
     expect(project.host('git config --get core.fsmonitor || true')).toBe('')
     expect(project.host('git config core.bare')).toBe('false\n')
-  }, 20_000)
+  },
+  20_000,
+)
 
-  test('P3 two hundred denied files at once are covered, and the host keeps every one', async () => {
+late(
+  'P3 two hundred denied files at once are covered, and the host keeps every one',
+  async ({ project, start }) => {
     const sandbox = await start()
     project.host('for i in $(seq 200); do echo S$i > .env.$i; done')
     await sandbox.within1s('cat .env.* | head -c 100', ({ said }) => !/S\d/.test(said))
     await sandbox.end()
     expect(project.host('cat .env.* | wc -l').trim()).toBe('200')
     expect(lstatSync(`${project.workspace}/.env.7`).mode & 0o777).toBe(0o644)
-  })
+  },
+)
 
-  test('P3 a sandbox that swaps files and links at denied places neither reaches outside nor uncovers a file', async () => {
+late(
+  'P3 a sandbox that swaps files and links at denied places neither reaches outside nor uncovers a file',
+  async ({ project, start }) => {
     project.host('echo S > .env; echo precious > ../outside')
     const sandbox = await start()
     // As a program, not as a shell: a thousand swaps take a shell ten seconds, and race less.
@@ -149,9 +178,13 @@ for n in range(300):
     expect((await sandbox.inside('head -c 5 /etc/passwd')).said).toBe('root:')
     await sandbox.end()
     expect(project.host('cat ../outside .env .env.user')).toBe('precious\nS\nSECRET\n')
-  }, 40_000)
+  },
+  40_000,
+)
 
-  test('P3 a flood of denied files, meant to tire the watch, ends the run', async () => {
+late(
+  'P3 a flood of denied files, meant to tire the watch, ends the run',
+  async ({ start }) => {
     const sandbox = await start()
     const flood = sandbox.inside(
       'n=0; while [ $n -lt 3000 ]; do echo > .env.$n; n=$((n+1)); done; sleep 20',
@@ -162,24 +195,28 @@ for n in range(300):
     const { told, code } = await sandbox.end()
     expect(told).toContain('more denied files than can be covered')
     expect(code).toBe(137)
-  }, 20_000)
+  },
+  20_000,
+)
 
-  test('P3 every cover is in the audit, and nothing of it is left on the host', async () => {
-    const sandbox = await start()
-    project.host('echo S > .env; mkdir -p .envdir')
-    await sandbox.within1s('cat .env', isRefused)
-    await sandbox.within1s('ls .envdir', isRefused)
-    expect((await sandbox.end()).code).toBe(0)
-    const records = project.host('cat "$HOME"/.pen/sandboxes/*/audit/*')
-    for (const path of ['.env', '.envdir'])
-      expect(records).toContain(
-        `"kind":"place-held","path":"${project.workspace}/${path}","how":"cover","held":true`,
-      )
-    expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(project.base)
-    expect(project.host('ls -A')).toBe('.env\n.envdir\n.git\n')
-  })
+late('P3 every cover is in the audit, and nothing of it is left on the host', async ({ project, start }) => {
+  const sandbox = await start()
+  project.host('echo S > .env; mkdir -p .envdir')
+  await sandbox.within1s('cat .env', isRefused)
+  await sandbox.within1s('ls .envdir', isRefused)
+  expect((await sandbox.end()).code).toBe(0)
+  const records = project.host('cat "$HOME"/.pen/sandboxes/*/audit/*')
+  for (const path of ['.env', '.envdir'])
+    expect(records).toContain(
+      `"kind":"place-held","path":"${project.workspace}/${path}","how":"cover","held":true`,
+    )
+  expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(project.base)
+  expect(project.host('ls -A')).toBe('.env\n.envdir\n.git\n')
+})
 
-  test('P3 a repository that was added to the index with a setting that runs a program is warned of', async () => {
+late(
+  'P3 a repository that was added to the index with a setting that runs a program is warned of',
+  async ({ start }) => {
     const sandbox = await start()
     const made = await sandbox.inside(
       'git init -q lib/dep && cd lib/dep && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git config core.fsmonitor ./watch && cd ../.. && git add lib/dep',
@@ -189,5 +226,5 @@ for n in range(300):
     expect(told).toContain('WARNING')
     expect(told).toContain('lib/dep was added to the index')
     expect(told).toContain('core.fsmonitor=./watch')
-  })
-})
+  },
+)

@@ -85,7 +85,14 @@ const onProcesses = (who: Who): TestBackend => ({
   who,
   ...ANY_BACKEND,
   flags: ['--backend', 'process', '--offline'],
-  traits: new Set<Trait>(['bubblewrap', 'callersMounts', 'mixedTerminal', 'ownCgroups', 'ownUserNamespace']),
+  traits: new Set<Trait>([
+    'bubblewrap',
+    'callersMounts',
+    'laterMounts',
+    'mixedTerminal',
+    'ownCgroups',
+    'ownUserNamespace',
+  ]),
 })
 
 /** Commands of pen that start no sandbox are the same on every backend, and are tried with the first. */

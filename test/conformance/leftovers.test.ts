@@ -43,48 +43,56 @@ function prepare(box: Box): void {
   box.file(join(box.home, '.bashrc'), '# mine')
 }
 
-conformance('P4 a run that ends leaves no process, mount, namespace or file, and changes none', async box => {
-  prepare(box)
-  const before = box.listing()
-  const known = pids()
-  const others = namespacesHere()
-  const { ended, printed } = box.start([
-    '/bin/sh',
-    '-c',
-    'sleep 60 & setsid sleep 61 & echo up; sleep 0.2; exit 3',
-  ])
-  await printed('up')
-  const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid))).difference(others)
-  // One of each kind, but for that of users in a container of root's.
-  expect(spaces.size).toBeGreaterThanOrEqual(6)
-  expect((await ended).code).toBe(3)
-  expect(await untilAlone(known, 200)).toEqual([])
-  expect(stillUsed(spaces)).toEqual([])
-  expect(mountsAbout(box.root)).toEqual([])
-  expect(box.listing()).toEqual(before)
-})
-
-for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGKILL'] as const)
-  conformance(`P4 a run that is ended by ${signal} leaves as little`, async box => {
+conformance(
+  'P4 a run that ends leaves no process, mount, namespace or file, and changes none',
+  async box => {
     prepare(box)
     const before = box.listing()
     const known = pids()
     const others = namespacesHere()
-    const run = box.start(['/bin/sh', '-c', '(trap "" TERM; setsid sleep 62) & sleep 63 & echo up; wait'], {
-      through: 'exec "$@"',
-    })
-    await run.printed('up')
+    const { ended, printed } = box.start([
+      '/bin/sh',
+      '-c',
+      'sleep 60 & setsid sleep 61 & echo up; sleep 0.2; exit 3',
+    ])
+    await printed('up')
     const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid))).difference(others)
-    run.child.kill(signal)
-    await run.ended
-    expect(await untilAlone(known, 2000)).toEqual([])
+    // One of each kind, but for that of users in a container of root's.
+    expect(spaces.size).toBeGreaterThanOrEqual(6)
+    expect((await ended).code).toBe(3)
+    expect(await untilAlone(known, 200)).toEqual([])
     expect(stillUsed(spaces)).toEqual([])
     expect(mountsAbout(box.root)).toEqual([])
     expect(box.listing()).toEqual(before)
-  })
+  },
+  { alone: true },
+)
+
+for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGKILL'] as const)
+  conformance(
+    `P4 a run that is ended by ${signal} leaves as little`,
+    async box => {
+      prepare(box)
+      const before = box.listing()
+      const known = pids()
+      const others = namespacesHere()
+      const run = box.start(['/bin/sh', '-c', '(trap "" TERM; setsid sleep 62) & sleep 63 & echo up; wait'], {
+        through: 'exec "$@"',
+      })
+      await run.printed('up')
+      const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid))).difference(others)
+      run.child.kill(signal)
+      await run.ended
+      expect(await untilAlone(known, 2000)).toEqual([])
+      expect(stillUsed(spaces)).toEqual([])
+      expect(mountsAbout(box.root)).toEqual([])
+      expect(box.listing()).toEqual(before)
+    },
+    { alone: true },
+  )
 
 conformance(
-  'P4 SIGKILL of pen at fifty moments leaves nothing within two seconds, and cgroups until the next run at most',
+  'P4 SIGKILL of pen at many moments leaves nothing within two seconds, and cgroups until the next run at most',
   async box => {
     prepare(box)
     await box.sh('true')
@@ -93,9 +101,10 @@ conformance(
     const pens = new Set<string>()
     const known = pids()
     const marks: string[] = []
-    for (let i = 0; i < 50; i++) {
-      // Most of them while it starts, the others while it runs or ends.
-      const wait = i < 40 ? i + Math.random() : 40 + Math.random() * 120
+    // Most of them while it starts, the others while it runs or ends. A container takes ten times as long for it.
+    const [kills, step] = box.launcher.isolation === 'container' ? [15, 25] : [50, 1]
+    for (let i = 0; i < kills; i++) {
+      const wait = i < kills * 0.8 ? (i + Math.random()) * step : 40 * step + Math.random() * 120
       const run = box.start(['/bin/sh', '-c', 'sleep 64 & sleep 0.1; sleep 65 & wait'], {
         through: 'exec "$@"',
       })
@@ -113,7 +122,7 @@ conformance(
     await box.sh('true')
     expect(cgroups().filter(path => pens.has(/\/pen-(\d+)-/.exec(path)?.[1] ?? ''))).toEqual([])
   },
-  { timeout: 120_000 },
+  { timeout: 120_000, alone: true },
 )
 
 conformance(
@@ -131,6 +140,7 @@ conformance(
       expect(await untilAlone(known, 2000)).toEqual([])
     }
   },
+  { alone: true },
 )
 
 conformance(
@@ -153,7 +163,7 @@ conformance(
       expect([wait, existsSync(join(box.project, 'alive'))]).toEqual([wait, false])
     }
   },
-  { timeout: 60_000, only: ({ who }) => who.become.length === 0, needs: 'bubblewrap' },
+  { timeout: 60_000, only: ({ who }) => who.become.length === 0, needs: 'bubblewrap', alone: true },
 )
 
 conformance('P4 no stub stands at an absent place while the sandbox runs', async box => {

@@ -12,6 +12,8 @@ export const TRAITS = {
   bubblewrap: 'bubblewrap, its guard and the order in which they start are the process backend’s',
   callersMounts:
     'a daemon sees the mounts of the host, not those of whoever asks it: another tree is refused',
+  laterMounts:
+    'podman without root keeps a mount namespace: what root mounts later is there only where mounts are shared',
   mixedTerminal: 'a command in a container has a terminal for all of its streams, or for none',
   ownCgroups: 'an engine makes the cgroups itself, and does not start without',
   ownUserNamespace: 'a container of root’s has the host’s user namespace, and a uid that nobody has',

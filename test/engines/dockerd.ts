@@ -3,7 +3,16 @@
  * setting of the kernel is touched. What it has stored is kept for the next run.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
@@ -25,7 +34,8 @@ const STOP_MS = 10_000
 
 /** For `who` a member of the group that may use it, which is as good as root. */
 export async function startDockerd(who: Who): Promise<Dockerd> {
-  const dir = mkdtempSync(join(tmpdir(), 'pen-docker-'))
+  sweep()
+  const dir = mkdtempSync(join(tmpdir(), PREFIX))
   const started = await firstFree(dir, who)
   if (started === undefined) {
     rmSync(dir, { recursive: true, force: true })
@@ -65,6 +75,21 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
     throw error
   }
   return engine
+}
+
+const PREFIX = 'pen-docker-'
+
+/** What tests left that were killed: directories whose daemon is no more. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir()).filter(entry => entry.startsWith(PREFIX))) {
+    const dir = join(tmpdir(), name)
+    const pid = pidIn(join(dir, 'pid'))
+    // One that has not said its number yet is about to.
+    const young = Date.now() - statSync(dir).mtimeMs < 60_000
+    if (pid === undefined ? young : isRunning(pid, 'dockerd')) continue
+    unmountBelow(dir)
+    rmSync(dir, { recursive: true, force: true })
+  }
 }
 
 async function firstFree(dir: string, who: Who): Promise<ChildProcess | undefined> {
@@ -131,8 +156,12 @@ const UNTIL_GONE =
 function clear(child: ChildProcess, dir: string): void {
   const containerd = pidIn(join(dir, 'exec/containerd/containerd.pid'))
   child.kill('SIGKILL')
-  if (containerd !== undefined && isContainerd(containerd)) process.kill(containerd, 'SIGKILL')
-  // Of containers that outlived it.
+  if (containerd !== undefined && isRunning(containerd, 'containerd')) process.kill(containerd, 'SIGKILL')
+  unmountBelow(dir)
+}
+
+/** Of containers that outlived their daemon. */
+function unmountBelow(dir: string): void {
   const mounted = readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
     .map(line => line.split(' ')[1] ?? '')
@@ -149,9 +178,9 @@ function pidIn(file: string): number | undefined {
 }
 
 /** Its number may have gone to another process. */
-function isContainerd(pid: number): boolean {
+function isRunning(pid: number, name: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'containerd'
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === name
   } catch {
     return false
   }

@@ -42,6 +42,7 @@ forEachKind(
     running.child.kill('SIGTERM')
     await running.ended
   },
+  { containers: true },
 )
 
 forEachKind(
@@ -64,6 +65,7 @@ forEachKind(
     expect([heard.left, heard.names]).toEqual([[], []])
     await running.ended
   },
+  { containers: true },
 )
 
 forEachKind('P17 a gateway that cannot start lets nothing start', async (world, project) => {

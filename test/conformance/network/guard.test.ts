@@ -29,6 +29,7 @@ forEachKind(
       new Set(['address-not-allowed', 'local-name']),
     )
   },
+  { containers: true },
 )
 
 forEachKind('P8 a literal of a local place is refused in every spelling', async (world, project) => {
@@ -141,6 +142,7 @@ forEachKind(
       'request 127.0.0.1 8099 GET host.pen.internal:8099 /',
     ])
   },
+  { containers: true },
 )
 
 forEachKind(

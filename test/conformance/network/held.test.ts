@@ -2,6 +2,7 @@
 import { beforeAll, expect } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { triesContainers } from '../launcher.ts'
 import { until } from './keeper.ts'
 import type { Project, Started } from './project.ts'
 import { makeRepository, startSshd } from './services.ts'
@@ -28,7 +29,7 @@ const SSH = 'ssh -i ./user-key -o StrictHostKeyChecking=no -o UserKnownHostsFile
 let bare = ''
 
 beforeAll(async () => {
-  if (!isReady) return
+  if (!isReady || triesContainers) return
   const world = await World.get()
   bare = makeRepository(world.dir)
   await startSshd(world)

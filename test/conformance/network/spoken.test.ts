@@ -72,53 +72,62 @@ forEachKind('P9 a ClientHello that names another server, or none, never arrives'
   expect(heard.requests.filter(line => line.startsWith(`bytes ${UP} 2222`)).length).toBeGreaterThanOrEqual(3)
 })
 
-forEachKind('P9 a request that names another host never arrives, first or second', async (world, project) => {
-  const to = (label: string, ...bytes: string[]): Line => [label, 'allowed.test', 80, ...bytes]
-  const heard = world.listen()
-  const good = 'GET /good HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
-  const bad = 'GET /bad HTTP/1.1\r\nHost: evil.test\r\n\r\n'
-  const answers = await speak(project, [
-    to('other host', bad),
-    to('absolute form', 'GET http://evil.test/bad HTTP/1.1\r\nHost: allowed.test\r\n\r\n'),
-    to('two hosts', 'GET /bad HTTP/1.1\r\nHost: allowed.test\r\nHost: evil.test\r\n\r\n'),
-    to('other port', 'GET /bad HTTP/1.1\r\nHost: allowed.test:8080\r\n\r\n'),
-    to('connect', 'CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n'),
-    to('folded', 'GET /bad HTTP/1.1\r\nHost: allowed.test\r\n evil.test\r\n\r\n'),
-    to('spaced', 'GET /bad HTTP/1.1\r\nHost : evil.test\r\n\r\n'),
-    to('old', 'GET /bad\r\n'),
-    to('http2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-    to('blank first', '\r\n\r\nGET /bad HTTP/1.1\r\nHost: evil.test\r\n\r\n'),
-    to(
-      'both lengths',
-      'POST /bad HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    ),
-    to('in pieces', 'GE', 'T /bad HTTP/1.1\r\nHo', 'st: evil.te', 'st\r\n\r\n'),
-    to('pipelined', good + bad),
-    to('after an answer', good, bad),
-    to('smuggled', `GET /good HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: ${bad.length}\r\n\r\n${bad}`),
-    to('trailing dot', 'GET /good HTTP/1.1\r\nHost: Allowed.Test.:80\r\n\r\n'),
-  ])
-  const text = (label: string) => answers.get(label)?.heard ?? ''
-  for (const label of ['other host', 'absolute form', 'other port', 'connect', 'in pieces'])
-    expect([label, text(label)]).toEqual([
-      label,
-      expect.stringMatching(/^HTTP\/1.1 403 [\s\S]*x-pen-denied: host-mismatch/),
+forEachKind(
+  'P9 a request that names another host never arrives, first or second',
+  async (world, project) => {
+    const to = (label: string, ...bytes: string[]): Line => [label, 'allowed.test', 80, ...bytes]
+    const heard = world.listen()
+    const good = 'GET /good HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
+    const bad = 'GET /bad HTTP/1.1\r\nHost: evil.test\r\n\r\n'
+    const answers = await speak(project, [
+      to('other host', bad),
+      to('absolute form', 'GET http://evil.test/bad HTTP/1.1\r\nHost: allowed.test\r\n\r\n'),
+      to('two hosts', 'GET /bad HTTP/1.1\r\nHost: allowed.test\r\nHost: evil.test\r\n\r\n'),
+      to('other port', 'GET /bad HTTP/1.1\r\nHost: allowed.test:8080\r\n\r\n'),
+      to('connect', 'CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n'),
+      to('folded', 'GET /bad HTTP/1.1\r\nHost: allowed.test\r\n evil.test\r\n\r\n'),
+      to('spaced', 'GET /bad HTTP/1.1\r\nHost : evil.test\r\n\r\n'),
+      to('old', 'GET /bad\r\n'),
+      to('http2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+      to('blank first', '\r\n\r\nGET /bad HTTP/1.1\r\nHost: evil.test\r\n\r\n'),
+      to(
+        'both lengths',
+        'POST /bad HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      ),
+      to('in pieces', 'GE', 'T /bad HTTP/1.1\r\nHo', 'st: evil.te', 'st\r\n\r\n'),
+      to('pipelined', good + bad),
+      to('after an answer', good, bad),
+      to(
+        'smuggled',
+        `GET /good HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: ${bad.length}\r\n\r\n${bad}`,
+      ),
+      to('trailing dot', 'GET /good HTTP/1.1\r\nHost: Allowed.Test.:80\r\n\r\n'),
     ])
-  for (const label of ['two hosts', 'folded', 'spaced', 'both lengths'])
-    expect([label, text(label).slice(0, 12)]).toEqual([label, 'HTTP/1.1 400'])
-  for (const label of ['old', 'http2', 'blank first'])
-    expect([label, text(label)]).toEqual([label, expect.not.stringContaining('hello from')])
-  for (const label of ['pipelined', 'after an answer']) {
-    expect([label, text(label)]).toEqual([label, expect.stringContaining('hello from')])
-    expect([label, text(label)]).toEqual([label, expect.stringContaining('x-pen-denied: host-mismatch')])
-  }
-  for (const label of ['smuggled', 'trailing dot']) expect(text(label)).toStartWith('HTTP/1.1 200')
-  // What arrived names the allowed host and nobody else, once for each good request.
-  expect(
-    heard.requests.filter(line => !/^request 198.51.100.10 80 GET allowed\.test\.?(:80)? \/good$/.test(line)),
-  ).toEqual([])
-  expect(heard.requests.length).toBe(4)
-})
+    const text = (label: string) => answers.get(label)?.heard ?? ''
+    for (const label of ['other host', 'absolute form', 'other port', 'connect', 'in pieces'])
+      expect([label, text(label)]).toEqual([
+        label,
+        expect.stringMatching(/^HTTP\/1.1 403 [\s\S]*x-pen-denied: host-mismatch/),
+      ])
+    for (const label of ['two hosts', 'folded', 'spaced', 'both lengths'])
+      expect([label, text(label).slice(0, 12)]).toEqual([label, 'HTTP/1.1 400'])
+    for (const label of ['old', 'http2', 'blank first'])
+      expect([label, text(label)]).toEqual([label, expect.not.stringContaining('hello from')])
+    for (const label of ['pipelined', 'after an answer']) {
+      expect([label, text(label)]).toEqual([label, expect.stringContaining('hello from')])
+      expect([label, text(label)]).toEqual([label, expect.stringContaining('x-pen-denied: host-mismatch')])
+    }
+    for (const label of ['smuggled', 'trailing dot']) expect(text(label)).toStartWith('HTTP/1.1 200')
+    // What arrived names the allowed host and nobody else, once for each good request.
+    expect(
+      heard.requests.filter(
+        line => !/^request 198.51.100.10 80 GET allowed\.test\.?(:80)? \/good$/.test(line),
+      ),
+    ).toEqual([])
+    expect(heard.requests.length).toBe(4)
+  },
+  { containers: true },
+)
 
 forEachKind(
   'P9 a connection goes to the name that was allowed, not to where it was pointed',
@@ -154,17 +163,21 @@ forEachKind(
   },
 )
 
-forEachKind('P6 what a program says last before it ends is heard', async (world, project) => {
-  const heard = world.listen()
-  for (let i = 0; i < 8; i++) {
-    const { code } = await project.run(
-      `exec /usr/bin/python3 -c "
+forEachKind(
+  'P6 what a program says last before it ends is heard',
+  async (world, project) => {
+    const heard = world.listen()
+    for (let i = 0; i < 8; i++) {
+      const { code } = await project.run(
+        `exec /usr/bin/python3 -c "
 import socket
 s = socket.create_connection(('allowed.test', 80), 5)
 s.sendall(b'GET /last-word-${i} HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')"`,
-      { allow: ['allowed.test:80'] },
-    )
-    expect(code).toBe(0)
-  }
-  await until(() => heard.requests.filter(line => line.includes('/last-word-')).length === 8)
-})
+        { allow: ['allowed.test:80'] },
+      )
+      expect(code).toBe(0)
+    }
+    await until(() => heard.requests.filter(line => line.includes('/last-word-')).length === 8)
+  },
+  { containers: true },
+)

@@ -16,11 +16,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DefineTest, skipUnless } from '../../skip.ts'
+import { LAUNCHERS, PEN, triesContainers } from '../launcher.ts'
 import { makeCertificates } from './certificates.ts'
 import { Project } from './project.ts'
 import { NAME_SERVER } from './zones.ts'
 
-const PEN = join(import.meta.dir, '../../../dist/pen')
+const TEST_USER = 'pentest'
 const isRoot = process.getuid?.() === 0
 const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
 
@@ -38,20 +39,47 @@ export const inWorld: DefineTest = skipUnless(
 export interface Kind {
   readonly name: string
   readonly user: string
+  /** Of a container; otherwise the process backend runs it. */
+  readonly engine?: Engine
+}
+
+/** What pen is told, and what it needs to find an engine of the test's own. */
+export interface Engine {
+  readonly flags: readonly string[]
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** Everything that is promised is promised to root and to everybody else. */
 export const KINDS: readonly Kind[] = [
   { name: 'root', user: 'root' },
-  { name: 'an ordinary user', user: 'pentest' },
+  { name: 'an ordinary user', user: TEST_USER },
 ]
+
+/** The same for containers, of every engine that is here. */
+const CONTAINERS: readonly Kind[] = triesContainers
+  ? LAUNCHERS.filter(({ missing }) => missing === undefined).map(({ name, who, backend, env }) => ({
+      name,
+      user: who.uid === 0 ? 'root' : TEST_USER,
+      engine: { flags: ['--backend', backend], env },
+    }))
+  : []
+
+interface Options {
+  readonly timeout?: number
+  /**
+   * Whether containers are tried too. The gateway is the same process on the host, and so are its decisions: what differs is
+   * the namespace that its door stands in, who is in it, and who ends it. One or two claims of each promise show that; all of them
+   * would take minutes, and show the gateway again.
+   */
+  readonly containers?: boolean
+}
 
 export const forEachKind = (
   title: string,
   body: (world: World, project: Project) => Promise<void>,
-  timeout = 60_000,
+  { timeout = 60_000, containers = false }: Options = {},
 ): void => {
-  for (const kind of KINDS)
+  for (const kind of triesContainers ? CONTAINERS.filter(() => containers) : KINDS)
     inWorld(
       `${title} (${kind.name})`,
       async () => {
@@ -109,7 +137,7 @@ export class World {
   }
 
   project(kind: Kind): Project {
-    return new Project(this, kind.user)
+    return new Project(this, kind.user, kind.engine)
   }
 
   /** Words that start a program on the machine, or outside it. */
