@@ -52,10 +52,9 @@ async function withFolding(
   }
 }
 
-const onFolding = (title: string, body: (box: Box) => Promise<void>) =>
-  conformance(title, body, { define: onFuse, needs: 'laterMounts', alone: true })
+const NEEDS = { define: onFuse, needs: 'laterMounts', alone: true } as const
 
-onFolding(
+conformance(
   'P20 where names are folded behind the kernel’s back nothing runs, unless that gap is accepted',
   async box => {
     await withFolding(box, false, async project => {
@@ -76,9 +75,10 @@ onFolding(
       expect(accepted.stderr).toContain('accepted gaps: names-folded')
     })
   },
+  { ...NEEDS, once: 'it is refused on the host, before a backend is asked' },
 )
 
-onFolding(
+conformance(
   'P3 on a file system in user space that keeps names apart, denied and protected files are held',
   async box => {
     await withFolding(box, true, async project => {
@@ -90,4 +90,5 @@ onFolding(
       expect([stdout, existsSync(join(project, 'mark'))]).toEqual(['a\n', true])
     })
   },
+  NEEDS,
 )

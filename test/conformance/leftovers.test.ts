@@ -102,9 +102,9 @@ conformance(
     const known = pids()
     const marks: string[] = []
     // Most of them while it starts, the others while it runs or ends. A container takes ten times as long for it.
-    const [kills, step] = box.launcher.isolation === 'container' ? [15, 25] : [50, 1]
+    const [kills, step] = box.launcher.isolation === 'container' ? [9, 40] : [50, 1]
     for (let i = 0; i < kills; i++) {
-      const wait = i < kills * 0.8 ? (i + Math.random()) * step : 40 * step + Math.random() * 120
+      const wait = i < kills * 0.8 ? (i + Math.random()) * step : kills * step + Math.random() * 120
       const run = box.start(['/bin/sh', '-c', 'sleep 64 & sleep 0.1; sleep 65 & wait'], {
         through: 'exec "$@"',
       })
