@@ -40,12 +40,14 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'others' },
   { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
+  // Looks at every process and mount of the machine.
+  { kind: 'suite', name: 'leftovers', folder: './test/leftovers', testTimeout: 60_000, wall: 180 },
   {
     kind: 'suite',
     name: 'conformance',
     folder: './test/conformance',
     testTimeout: 60_000,
-    wall: 600,
+    wall: 780,
     lane: 'others',
   },
   { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300, lane: 'others' },
@@ -57,7 +59,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     folder: './test/library',
     testTimeout: 60_000,
     wall: 600,
-    lane: 'engines',
+    lane: 'others',
   },
   {
     kind: 'suite',

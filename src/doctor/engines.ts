@@ -115,17 +115,16 @@ async function checkGvisor(scratch: string): Promise<readonly Finding[]> {
   const id = 'container-gvisor'
   const engine = findEngine('podman')
   if (engine === undefined) return []
-  const facts = await engineFacts(engine, undefined)
   const started = 'podman starts a container on gVisor’s kernel'
+  let isStarted: boolean = false
   try {
+    const facts = await engineFacts(engine, undefined)
     await tryPodman(engine, facts, scratch, { tool: 'true', words: [], gvisor: true })
-  } catch (error) {
-    return [weak(id, 'podman starts no container on gVisor', messageOf(error), hintOf(error))]
-  }
-  try {
+    isStarted = true
     await tryPodman(engine, facts, scratch, { tool: 'stat', words: ['/'], gvisor: true })
     return [ok(id, started)]
-  } catch {
+  } catch (error) {
+    if (!isStarted) return [weak(id, 'podman starts no container on gVisor', messageOf(error), hintOf(error))]
     const why = 'ls and stat fail in it: this gVisor does not know a flag that they use'
     return [weak(id, started, why, 'install a newer runsc')]
   }

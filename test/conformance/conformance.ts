@@ -42,12 +42,27 @@ export function onEachLauncher(
     if (why !== undefined) console.log(`not of ${name}: ${title} (${why})`)
     return why === undefined
   })
-  const start = triesContainers && !alone ? atOnce(here, body) : body
-  for (const launcher of here) {
+  const tried = triesContainers && !TRIES_ALL ? inTurn(here) : here
+  const start = triesContainers && !alone ? atOnce(tried, body) : body
+  for (const launcher of tried) {
     const { name, missing } = launcher
     const defineHere = missing === undefined ? define : skipUnless(false, missing)
     defineHere(`${title} (${name})`, () => start(launcher), timeout)
   }
+}
+
+/** Every claim on every engine takes minutes: `npm run test:engines`. Otherwise each is tried on one of them, in turn. */
+const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
+if (triesContainers && !TRIES_ALL)
+  console.log('each claim on one engine, in turn; on all of them: npm run test:engines')
+let turn = 0
+
+function inTurn(here: readonly Launcher[]): readonly Launcher[] {
+  const there = here.filter(({ missing }) => missing === undefined)
+  const one = there[turn++ % Math.max(1, there.length)]
+  return one === undefined
+    ? here
+    : here.filter(launcher => launcher === one || launcher.missing !== undefined)
 }
 
 /** Much of the time of an engine is waiting: with the first test of a claim those of the others are begun. */

@@ -24,6 +24,8 @@ function must(argv: readonly string[], cwd: string): void {
 export function makeRepository(dir: string): string {
   const work = join(dir, 'repository')
   const bare = join(dir, 'www/git/repo.git')
+  // Of another file of tests, which has the same world.
+  if (existsSync(bare)) return bare
   const git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'init.defaultBranch=main']
   must([...git, 'init', '-q', work], dir)
   writeFileSync(join(work, 'README'), 'from the repository\n')
@@ -54,9 +56,14 @@ export function makeRegistry(dir: string, origin: string): void {
 }
 
 /** Where a key for `root` lies, or undefined when there is no sshd here. */
-export async function startSshd(world: World): Promise<string | undefined> {
-  const sshd = ['/usr/sbin/sshd', '/usr/bin/sshd'].find(existsSync)
-  if (sshd === undefined) return undefined
+let sshd: Promise<string | undefined> | undefined
+
+/** Once for all files of tests, which have the same world. */
+export const startSshd = (world: World): Promise<string | undefined> => (sshd ??= startOneSshd(world))
+
+async function startOneSshd(world: World): Promise<string | undefined> {
+  const program = ['/usr/sbin/sshd', '/usr/bin/sshd'].find(existsSync)
+  if (program === undefined) return undefined
   const { dir } = world
   for (const key of ['host-key', 'user-key'])
     must(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', join(dir, key)], dir)
@@ -69,7 +76,7 @@ export async function startSshd(world: World): Promise<string | undefined> {
       'PermitRootLogin=prohibit-password',
     ],
   ].flatMap(option => ['-o', option])
-  background(world, ['timeout', '600', sshd, '-D', '-e', '-f', '/dev/null', ...options])
+  background(world, ['timeout', '1200', program, '-D', '-e', '-f', '/dev/null', ...options])
   await untilOpen(world, 22)
   return join(dir, 'user-key')
 }

@@ -1,8 +1,8 @@
 import { beforeAll, expect } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Box } from './box.ts'
-import { conformance } from './conformance.ts'
+import type { Box } from '../conformance/box.ts'
+import { conformance } from '../conformance/conformance.ts'
 import {
   adoptOrphans,
   descendants,
@@ -11,8 +11,8 @@ import {
   namespacesOf,
   stillUsed,
   untilAlone,
-} from './descendants.ts'
-import { PEN } from './launcher.ts'
+} from '../conformance/descendants.ts'
+import { PEN } from '../conformance/launcher.ts'
 
 beforeAll(() => {
   if (process.platform === 'linux') adoptOrphans()
