@@ -21,10 +21,13 @@ describe('what the engine mounts and what pen holds', () => {
     ])
   })
 
-  test('more rights than what is around it has: the engine’s to mount', () => {
+  test('what is more open than what is around it is opened by pen: an engine is told no path inside the project', () => {
     const { binds, holds } = mounts(bind('/p', 'ro'), bind('/p/output', 'rw'), bind('/p/sub', 'ro'))
-    expect(binds.map(({ at }) => at)).toEqual(['/p', '/p/output'])
-    expect(holds.map(({ at }) => at)).toEqual(['/p/sub'])
+    expect(binds.map(({ at }) => at)).toEqual(['/p'])
+    expect(holds.map(({ how, at }) => [how, at])).toEqual([
+      ['open', '/p/output'],
+      ['protect', '/p/sub'],
+    ])
   })
 
   test('another file than the one that is shown there is the engine’s to mount', () => {

@@ -7,7 +7,7 @@ import { isWithin } from '../../policy/path.ts'
 import type { Bind, Scratch } from './arguments.ts'
 
 export interface PlacedHold {
-  readonly how: 'protect' | 'pin' | 'cover'
+  readonly how: 'protect' | 'pin' | 'open' | 'cover'
   readonly at: string
   /** The same file by its name on the host. */
   readonly from: string
@@ -40,7 +40,8 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
       case 'bind': {
         const around = innermost(placed, step.at)
         placed.push(step)
-        if (isPartOf(step, around)) holds.push(holdOf(step))
+        if (around !== undefined && throughBind(around, step.at) === step.from)
+          holds.push(holdOf(step, around))
         else binds.push({ from: step.from, at: step.at, mode: step.mode })
         break
       }
@@ -60,8 +61,12 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
   return { scratch, binds, holds, files, given: givenDirectories(scratch, [...binds, ...files]) }
 }
 
-const holdOf = (step: Bind): PlacedHold => ({
-  how: step.mode === 'ro' ? 'protect' : 'pin',
+/**
+ * Shown already by what is mounted around it. An engine that were told of it would look for it by name, on both sides, in a
+ * directory where a link may have taken its place by then: what the link leads to would be mounted where it leads to.
+ */
+const holdOf = (step: Bind, around: Bind): PlacedHold => ({
+  how: step.mode === 'ro' ? 'protect' : around.mode === 'rw' ? 'pin' : 'open',
   at: step.at,
   from: step.from,
 })
@@ -71,12 +76,6 @@ const innermost = (placed: readonly Bind[], at: string): Bind | undefined =>
   placed.findLast(bind => bind.at !== at && isWithin(at, bind.at))
 
 const throughBind = (bind: Bind, at: string): string => `${bind.from}${at.slice(bind.at.length)}`
-
-/** Shown already by what is mounted around it, and with no more rights than that: pen can take away by itself. */
-const isPartOf = (step: Bind, around: Bind | undefined): boolean =>
-  around !== undefined &&
-  throughBind(around, step.at) === step.from &&
-  (step.mode === 'ro' || around.mode === 'rw')
 
 const PRIVATE = 0o700
 

@@ -30,6 +30,8 @@ type What =
   | { readonly how: HoldRequest['how'] }
   /** A mount of its own, as it is: a directory that can be neither renamed nor replaced. */
   | { readonly how: 'pin' }
+  /** Writable, in a mount that is not. */
+  | { readonly how: 'open' }
   /** Nothing of the mount that begins there can be executed. */
   | { readonly how: 'noexec' }
   /** The mount that begins there honours no setuid bit and no device. */
@@ -50,6 +52,7 @@ const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
 const AT_EMPTY_PATH = 0x1000
 const AT_RECURSIVE = 0x8000
 const FROM_AND_TO_DESCRIPTORS = 0x04 | 0x40
+const RDONLY = 1
 const NOSUID_NODEV = 6
 const RDONLY_NOSUID_NODEV = 7
 const NOEXEC = 8
@@ -94,6 +97,9 @@ function act(order: MountOrder, found: Found, nothing: string): HoldResult {
     case 'pin':
       if (!found.mountPoint) bind(found.fd, found.fd, NOSUID_NODEV)
       break
+    case 'open':
+      bind(found.fd, found.fd, NOSUID_NODEV, RDONLY)
+      break
     case 'noexec':
       setAttributes(found.fd, NOEXEC)
       break
@@ -130,11 +136,11 @@ function cover({ fd, kind }: Found, empty: string): void {
  * With its attributes before it is attached, and from descriptor to descriptor: no name is looked up that could be swapped.
  * Mounts below come along as they are: what is covered there stays covered.
  */
-function bind(from: number, to: number, attributes: number): void {
+function bind(from: number, to: number, attributes: number, without = 0): void {
   const flags = OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
   const tree = systemCall('open_tree', CALL.openTree, from, cString(''), flags)
   try {
-    setAttributes(tree, attributes)
+    setAttributes(tree, attributes, without)
     attach(tree, to)
   } finally {
     closeSync(tree)
@@ -146,10 +152,10 @@ function attach(tree: number, to: number): void {
   systemCall('move_mount', CALL.moveMount, tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
 }
 
-/** Attributes are only ever added: what the mount had stays. */
-function setAttributes(mount: number, set: number): void {
+/** What the mount had stays, but for what it is to be without. */
+function setAttributes(mount: number, set: number, without = 0): void {
   // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-  const attributes = new Uint8Array(new BigUint64Array([BigInt(set), 0n, 0n, 0n]).buffer)
+  const attributes = new Uint8Array(new BigUint64Array([BigInt(set), BigInt(without), 0n, 0n]).buffer)
   systemCall('mount_setattr', CALL.setattr, mount, cString(''), AT_EMPTY_PATH, attributes, attributes.length)
 }
 
