@@ -57,7 +57,7 @@ export class AuditTail {
   /** Hears each new record, until the function that is returned is called. It keeps no program alive. */
   listen(listener: Listener): () => void {
     this.#listeners.add(listener)
-    this.#timer ??= setInterval(() => this.#lookQuietly(), LOOK_MS).unref()
+    this.#timer ??= setInterval(() => this.lookQuietly(), LOOK_MS).unref()
     return () => {
       this.#listeners.delete(listener)
       if (this.#listeners.size === 0) this.close()
@@ -82,7 +82,7 @@ export class AuditTail {
   }
 
   /** State that is removed meanwhile, by `pen rm`, is the end of it. */
-  #lookQuietly(): void {
+  lookQuietly(): void {
     try {
       this.look()
     } catch {

@@ -203,6 +203,8 @@ export class Sandbox implements AsyncDisposable {
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
+    // What led to it is told before it.
+    this.#inside.tail.lookQuietly()
     this.#forget()
     this.#life?.destroy()
     this.#events.emit('end')

@@ -64,16 +64,6 @@ skipUnless(why === undefined, why ?? '')(
   60_000,
 )
 
-onEachEngine('an image without the GNU C library is refused with the reason', async engine => {
-  using shop = new Workshop(engine)
-  shop.dockerfile('FROM scratch\nCOPY hello /hello\n')
-  shop.box.file('hello', 'hello\n')
-  const built = shop.agreeAndBuild()
-  expect(built.code).toBe(125)
-  expect(built.err).toContain('needs the GNU C library')
-  expect(built.out).not.toContain('built:')
-})
-
 onEachEngine('a base that is not here is not fetched, and the command that would is told', async engine => {
   using shop = new Workshop(engine)
   shop.configure({ image: { args: { BASE: 'registry.example.com/none:1' } } })
