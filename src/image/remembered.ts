@@ -2,7 +2,7 @@
  * Which image a name stood for when it was last asked: an engine takes longer to answer that than pen for all else before a start.
  * An id stands for contents, so a stale one starts nothing else; one that is gone is noticed by the start, and asked anew.
  */
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import type { Engine } from '../backend/container/engine.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { readRegularFile } from '../base/regular-file.ts'
@@ -23,9 +23,6 @@ export function rememberImage(engine: Engine, name: string, id: string, cacheDir
   mkdirSync(directoryOf(cacheDir), { recursive: true, mode: 0o700 })
   writeFileAtomically(placeOf(engine, name, cacheDir), id)
 }
-
-export const forgetImage = (engine: Engine, name: string, cacheDir: string): void =>
-  rmSync(placeOf(engine, name, cacheDir), { force: true })
 
 const directoryOf = (cacheDir: string): string => `${cacheDir}/images/by-name`
 
