@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Arrivals, Door } from './door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
-import { type NativeSocket, TcpSocket } from './tcp-socket.ts'
+import { listenTcp } from './tcp-connect.ts'
+import type { TcpSocket } from './tcp-socket.ts'
 
 /** Each may cost two descriptors; strangers count too. */
 const MOST_CONNECTIONS = 2048
@@ -30,19 +31,7 @@ export async function openProxyDoor(): Promise<Door> {
     if (arrivals === undefined) waiting.push(socket)
     else arrivals.proxied(socket)
   }
-  const listener = Bun.listen({
-    hostname: '127.0.0.1',
-    port: 0,
-    allowHalfOpen: true,
-    socket: {
-      ...TcpSocket.handlers,
-      open(native: NativeSocket) {
-        native.data = new TcpSocket()
-        TcpSocket.handlers.open(native)
-        accept(native.data)
-      },
-    },
-  } as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
+  const listener = listenTcp({ hostname: '127.0.0.1', port: 0 }, accept)
   return {
     recordsRefusals: true,
     ipv6: false,

@@ -8,14 +8,18 @@ import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-
 const SO_ERROR = 4
 
 export interface Listening {
+  readonly port: number
   /** Those that were accepted stay. */
   stop(): void
 }
 
-/** On a descriptor that listens already, which is the listener's from now on. The runtime itself sends small pieces at once. */
-export function listenTcp(fd: number, accepted: (socket: TcpSocket) => void): Listening {
+/** A descriptor that listens already, which is the listener's from now on; or an address, at a port that is free. */
+type Where = { readonly fd: number } | { readonly hostname: string; readonly port: 0 }
+
+/** The runtime itself sends small pieces at once. */
+export function listenTcp(where: Where, accepted: (socket: TcpSocket) => void): Listening {
   const options = {
-    fd,
+    ...where,
     allowHalfOpen: true,
     socket: {
       ...TcpSocket.handlers,
@@ -28,7 +32,7 @@ export function listenTcp(fd: number, accepted: (socket: TcpSocket) => void): Li
   }
   // Its types know of descriptors for `connect` alone.
   const listener = Bun.listen(options as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
-  return { stop: () => listener.stop() }
+  return { port: listener.port, stop: () => listener.stop() }
 }
 
 /** `done` is called once, later: with nothing when it is connected, or with what went wrong. */

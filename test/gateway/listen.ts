@@ -15,7 +15,7 @@ export function listenHere(accepted: (socket: TcpSocket) => void): Listener {
   succeeded('listen', libc().listen(fd, 512))
   const size = new Uint32Array([name.length])
   succeeded('getsockname', libc().getsockname(fd, ptr(name), ptr(size)))
-  return { port: new DataView(name.buffer).getUint16(2), ...listenTcp(fd, accepted) }
+  return { ...listenTcp({ fd }, accepted), port: new DataView(name.buffer).getUint16(2) }
 }
 
 /** What a test that only answers wants to hear. */
