@@ -1,10 +1,16 @@
 /** Reads the JUnit report of one `bun test` run. */
 
+export interface Failure {
+  /** One line: where, and which claim did not hold. */
+  readonly text: string
+  /** The test that failed, to be run again; a check and a whole suite have none. */
+  readonly test?: { readonly file: string; readonly name: string }
+}
+
 export interface Tally {
   readonly passed: number
   readonly skipped: number
-  /** One line each: where, and which claim did not hold. */
-  readonly failures: readonly string[]
+  readonly failures: readonly Failure[]
 }
 
 const CASE = /<testcase ([^>]*?)(\/>|>([\s\S]*?)<\/testcase>)/g
@@ -14,7 +20,7 @@ export function countTests(xml: string): Tally {
   if (!xml.includes('<testsuites')) throw new Error('not a JUnit report')
   let passed = 0
   let skipped = 0
-  const failures: string[] = []
+  const failures: Failure[] = []
   for (const [, attributes = '', , body = ''] of xml.matchAll(CASE)) {
     if (/<(failure|error)\b/.test(body)) failures.push(describeCase(attributes))
     else if (body.includes('<skipped')) skipped += 1
@@ -23,13 +29,13 @@ export function countTests(xml: string): Tally {
   return { passed, skipped, failures }
 }
 
-function describeCase(attributes: string): string {
+function describeCase(attributes: string): Failure {
   const read = (name: string): string => {
     const found = new RegExp(`(?:^| )${name}="([^"]*)"`).exec(attributes)?.[1] ?? ''
     return found.replace(/&(#\d+|\w+);/g, (whole, entity: string) =>
       entity.startsWith('#') ? String.fromCodePoint(Number(entity.slice(1))) : (ENTITIES[entity] ?? whole),
     )
   }
-  const group = read('classname')
-  return `${read('file')}:${read('line')} ${group === '' ? '' : `${group} › `}${read('name')}`
+  const [group, file, name] = [read('classname'), read('file'), read('name')]
+  return { text: `${file}:${read('line')} ${group === '' ? '' : `${group} › `}${name}`, test: { file, name } }
 }

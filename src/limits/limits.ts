@@ -11,13 +11,15 @@ import { cpuMsOf, listTree } from './process-tree.ts'
 import { RoomWatch } from './room-watch.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeOf } from './systemd-scope.ts'
-import { Watchdog } from './watchdog.ts'
+import { type NextLook, Watchdog } from './watchdog.ts'
 
 const FIRST_LOOK_MS = 100
 const COUNTERS_MS = 200
 const AFTER_ERROR_MS = 250
 /** Looking may take this part of one core, whatever the sandbox does to make it slow. */
 const SHARE = 0.05
+/** For a look that had not come to its end: there are a few of those in a row at most. */
+const AT_ONCE_MS = 5
 
 /** How often it is looked where nobody runs anything. */
 const QUIET_MS = 1000
@@ -154,7 +156,7 @@ export class LimitHandle {
     this.#sweep = undefined
   }
 
-  #repeat(look: () => number | Promise<number>): void {
+  #repeat(look: () => NextLook | Promise<number>): void {
     const again = (ms: number): void => {
       if (!this.#finished) this.#set(pending, this.#isQuiet() ? Math.max(ms, QUIET_MS) : ms)
     }
@@ -163,7 +165,8 @@ export class LimitHandle {
       const began = performance.now()
       const next = look()
       const least = (performance.now() - began) / SHARE
-      if (typeof next === 'number') again(Math.max(next, least))
+      if (next === 'at once') again(AT_ONCE_MS)
+      else if (typeof next === 'number') again(Math.max(next, least))
       else
         void next.then(
           wait => again(Math.max(wait, least)),

@@ -15,7 +15,8 @@ const CLOSE_MS = 50
 /** Descriptors and mounts are looked at every so many looks only. */
 const RARELY = 5
 const LONGEST_PAUSE_MS = 300
-const RETRY_MS = 5
+
+export type NextLook = number | 'at once'
 
 export interface WatchdogOptions {
   readonly init: number
@@ -67,8 +68,8 @@ export class Watchdog {
     return [...this.#told.values(), ...slowed]
   }
 
-  /** One look. Returns how long to wait for the next. */
-  look(): number {
+  /** One look. Returns how long to wait for the next; `at once` where every moment of waiting is time that the sandbox takes. */
+  look(): NextLook {
     if (this.#throttle.isPaused) this.#throttle.resume()
     const members = listTree(this.#options.init)
     const { watch } = this.#options
@@ -78,6 +79,7 @@ export class Watchdog {
     this.#looks++
     const busy = watch.has('cpus') && this.#options.limits.cpus < this.#options.cores
     const pause = busy ? this.#lookAtCpu(members) : 0
+    if (pause === 'not yet') return 'at once'
     return pause > 0 ? pause : near || busy ? CLOSE_MS : CALM_MS
   }
 
@@ -142,7 +144,7 @@ export class Watchdog {
   }
 
   /** Time that was used beyond the share is paid back by standing still. */
-  #lookAtCpu(members: readonly Member[]): number {
+  #lookAtCpu(members: readonly Member[]): number | 'not yet' {
     const { cpus } = this.#options.limits
     const now = performance.now()
     const used = members.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0)
@@ -153,7 +155,7 @@ export class Watchdog {
     this.#usage = { ...this.#usage, cpuMs: this.#usage.cpuMs + more }
     if (debt <= 0) return 0
     const pause = Math.min(LONGEST_PAUSE_MS, Math.max(10, debt / cpus))
-    if (!this.#throttle.pause()) return RETRY_MS
+    if (!this.#throttle.pause()) return 'not yet'
     this.#cpu.paused += pause
     return pause
   }

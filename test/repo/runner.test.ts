@@ -15,7 +15,8 @@ describe('npm test', () => {
       skipUnless(true, 'the engine is missing')('has its engine', () => {})`)
     const { passed, skipped, failures } = countTests(report)
     expect([passed, skipped, failures.length]).toEqual([2, 1, 1])
-    expect(failures[0]).toContain('group › does "not" hold')
+    expect(failures[0]?.text).toContain('group › does "not" hold')
+    expect(failures[0]?.test?.name).toBe('does "not" hold')
   })
 
   test('lets nothing be skipped with PEN_REQUIRE_ALL=1', () => {
