@@ -26,6 +26,7 @@ const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
+  ['__guest', () => import('./doctor/guest.ts').then(mode => mode.runGuest())],
   ['__complete', () => import('./cli/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS))],
   ['__keep', () => import('./sandbox/detached.ts').then(mode => mode.keepDetached())],
   ['__start', () => import('./sandbox/start-for-program.ts').then(mode => mode.startForProgram())],

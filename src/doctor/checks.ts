@@ -9,6 +9,7 @@ import type { Finding } from './finding.ts'
 import { checkHostDns } from './host-dns.ts'
 import { checkIdMapping } from './id-mapping.ts'
 import { checkKernel } from './kernel.ts'
+import { checkKvm } from './kvm.ts'
 import { checkLandlock } from './landlock.ts'
 import { checkLeftovers } from './leftovers.ts'
 import type { Machine } from './machine.ts'
@@ -40,5 +41,6 @@ export const CHECKS: readonly Check[] = [
   { name: 'name servers', run: checkHostDns },
   { name: 'the policy', run: checkPolicy },
   { name: 'engines', run: checkEngines },
+  { name: 'virtual machines', run: checkKvm },
   { name: 'pen run', run: checkSandbox },
 ]

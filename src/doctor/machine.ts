@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Project } from '../config/project.ts'
 import type { Distribution } from './distribution.ts'
 
@@ -14,3 +15,6 @@ export interface Machine {
   readonly scratch: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
 }
+
+/** As the engines mark them. */
+export const isInContainer = (): boolean => existsSync('/.dockerenv') || existsSync('/run/.containerenv')

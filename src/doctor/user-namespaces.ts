@@ -1,11 +1,10 @@
 /** User namespaces, by starting one. Who forbids them is only asked when that did not work. */
-import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { readKernelFile } from '../base/kernel-file.ts'
 import { capture } from '../base/spawn.ts'
 import { type Distribution, installLine } from './distribution.ts'
 import { type Finding, fails, lastLine, ok } from './finding.ts'
-import type { Machine } from './machine.ts'
+import { isInContainer, type Machine } from './machine.ts'
 
 const ID = 'user-namespaces'
 
@@ -44,7 +43,7 @@ function kernelAnswers(): Switches {
     apparmor: read('/proc/sys/kernel/apparmor_restrict_unprivileged_userns'),
     clone: read('/proc/sys/kernel/unprivileged_userns_clone'),
     most: read('/proc/sys/user/max_user_namespaces'),
-    container: existsSync('/.dockerenv') || existsSync('/run/.containerenv'),
+    container: isInContainer(),
   }
 }
 

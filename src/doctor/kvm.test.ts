@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'bun:test'
+import { parseOsRelease } from './distribution.ts'
+import { type Trial, tryGuest } from './guest.ts'
+import { judgeKvm, type Surroundings } from './kvm.ts'
+
+const debian = parseOsRelease('ID=debian\nPRETTY_NAME="Debian 12"')
+const alpine = parseOsRelease('ID=alpine')
+const judge = (tried: Trial | undefined, around: Partial<Surroundings> = {}, system = debian) =>
+  judgeKvm(
+    tried,
+    { arch: 'x64', features: new Set(), isContainer: false, group: 'kvm', uid: 1000, ...around },
+    system,
+  )
+const at = (step: Trial['at'], errno?: string): Trial => ({ at: step, errno })
+const has = (...features: string[]) => ({ features: new Set(features) })
+
+describe('the trial', () => {
+  test('ends where the device is not there, or is none', () => {
+    expect(tryGuest('/nonexistent/kvm')).toEqual({ at: 'open', errno: 'ENOENT' })
+    expect(tryGuest('/dev/null')).toEqual({ at: 'create', errno: '25' })
+  })
+})
+
+describe('KVM', () => {
+  test('is well where a guest ran', () => {
+    expect(judge(at('ran')).status).toBe('ok')
+    const arm = judge(at('processor'), { arch: 'arm64' })
+    expect([arm.status, arm.why]).toEqual(['ok', expect.stringContaining('is not tried on arm64')])
+  })
+
+  test.each([
+    [at('open', 'ENOENT'), has('vmx'), /no \/dev\/kvm/, /modprobe kvm_intel$/],
+    [at('open', 'ENOENT'), has('svm'), /no \/dev\/kvm/, /modprobe kvm_amd$/],
+    [at('open', 'ENOENT'), has('hypervisor'), /no \/dev\/kvm/, /nested virtualization/],
+    [at('open', 'ENOENT'), {}, /no \/dev\/kvm/, /firmware/],
+    [at('open', 'ENOENT'), { isContainer: true }, /no \/dev\/kvm/, /--device \/dev\/kvm/],
+    [at('open', 'EACCES'), {}, /may not open/, /^sudo usermod -aG kvm "\$USER", then log in again$/],
+    [at('open', 'EACCES'), { group: undefined }, /may not open/, /chgrp kvm .*usermod -aG kvm/],
+    [at('open', 'EPERM'), { uid: 0, isContainer: true }, /may not open/, /--device \/dev\/kvm/],
+    [at('create', '16'), has('vmx'), /makes no virtual machine/, /other hypervisor/],
+    [at('create', '25'), has('vmx'), /makes no virtual machine \(errno 25\)/, /modprobe/],
+    [at('run'), has('hypervisor'), /does not run them/, /nested virtualization.*not virtual/],
+    [at('run', '5'), {}, /does not run them: errno 5/, /dmesg/],
+    [undefined, {}, /did not come back/, /dmesg/],
+  ])('that ended at %p with %p is weak, and says what to do', (tried, around, what, cure) => {
+    const found = judge(tried, around)
+    expect([found.status, found.what, found.cure]).toEqual([
+      'weak',
+      expect.stringMatching(what),
+      expect.stringMatching(cure),
+    ])
+    expect(found.why).toContain('pen makes none yet')
+  })
+
+  test('is opened to a user in the way of the distribution', () => {
+    expect(judge(at('open', 'EACCES'), {}, alpine).cure).toStartWith('sudo addgroup "$USER" kvm')
+  })
+})

@@ -1,0 +1,64 @@
+/** What the doctor says of KVM is what a program without pen sees, for every user, and where the device is not there. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { skipUnless } from '../skip.ts'
+import type { Box } from './box.ts'
+import { onLinux, onTheHost } from './conformance.ts'
+import { type Asked, doctor, failing, inPrivate } from './doctor.ts'
+import { isRoot } from './launcher.ts'
+
+const onX64 = process.arch === 'x64' ? onLinux : skipUnless(false, 'the guest of this test is for x86-64')
+
+const SAID = {
+  absent: /^there is no \/dev\/kvm$/,
+  forbidden: /^you may not open \/dev\/kvm$/,
+  creates: /^KVM makes virtual machines and does not run them/,
+  runs: /^a guest was run by KVM$/,
+} as const
+
+/** By a guest of its own, which counts with floating-point numbers: what only imitates a processor does not do that. */
+function tryWithoutPen(box: Box, change: string): keyof typeof SAID {
+  const words = [...box.launcher.who.become, '/usr/bin/python3', `${import.meta.dirname}/kvm.py`]
+  const [program, ...rest] = inPrivate(box, words, change)
+  const { stdout, stderr } = spawnSync(program, rest, { encoding: 'utf8', timeout: 30_000 })
+  const word = stdout.trim()
+  if (!Object.hasOwn(SAID, word)) throw new Error(`${word} ${stderr}`)
+  return word as keyof typeof SAID
+}
+
+function agrees(box: Box, change = ''): [keyof typeof SAID, Asked] {
+  const seen = tryWithoutPen(box, change)
+  const asked = doctor(box, change)
+  const found = asked.of('kvm')
+  expect([seen, found?.what]).toEqual([seen, expect.stringMatching(SAID[seen])])
+  // Whatever it is: pen run works without.
+  expect([asked.code, failing(asked), found?.status]).toEqual([0, [], seen === 'runs' ? 'ok' : 'weak'])
+  expect([seen, (found?.cure ?? '') !== '']).toEqual([seen, seen !== 'runs'])
+  return [seen, asked]
+}
+
+onTheHost(
+  'P20 the doctor runs a guest by KVM, and says of it what a program without pen sees',
+  async box => {
+    agrees(box)
+  },
+  { define: onX64 },
+)
+
+/** Another `/dev`, with all that is usually there but this. */
+const WITHOUT_KVM = `mount -t tmpfs -o mode=755 none /mnt; mkdir /mnt/pts /mnt/shm /mnt/mqueue
+for one in null zero full random urandom tty ptmx; do : > /mnt/$one; mount --bind /dev/$one /mnt/$one; done
+for link in fd stdin stdout stderr; do cp -P /dev/$link /mnt/; done
+mount --rbind /dev/pts /mnt/pts; chmod 1777 /mnt/shm; mount --move /mnt /dev`
+
+onTheHost(
+  'P20 where there is no /dev/kvm the doctor says so, with what would bring it',
+  async box => {
+    const [seen, asked] = agrees(box, WITHOUT_KVM)
+    expect([seen, asked.of('kvm')?.cure]).toEqual([
+      'absent',
+      expect.stringMatching(/modprobe|nested virtualization|firmware|--device/),
+    ])
+  },
+  { only: () => isRoot, define: onX64 },
+)
