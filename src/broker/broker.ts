@@ -197,6 +197,11 @@ export class Broker {
         if (now.ok) return
         throw new Refusal(now.reason === 'expired' ? 'expired' : 'revoked', { cure: now.cure })
       },
+      turn: async () => {
+        await this.pace.turn()
+        // Also when it need not wait: others have their turn in between.
+        await new Promise(resolve => setImmediate(resolve))
+      },
       spend: bytes => {
         this.#written += bytes
         if (this.#written > this.#options.maxWritten) throw new Refusal('too-large')

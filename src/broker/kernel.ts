@@ -1,4 +1,4 @@
-/** The two system calls that the broker needs and Bun has no name for. Errors carry their names, as those of node:fs do. */
+/** The system calls that the broker needs and Bun has no name for. Errors carry their names, as those of node:fs do. */
 import { dlopen, FFIType, ptr, read } from 'bun:ffi'
 
 const { i64, u64, ptr: pointer } = FFIType
@@ -75,3 +75,9 @@ const AT_SYMLINK_FOLLOW = 0x400
 export function nameFile(fd: number, dir: number, name: string): void {
   call('linkat', LINKAT, AT_FDCWD, cString(`/proc/self/fd/${fd}`), dir, cString(name), AT_SYMLINK_FOLLOW)
 }
+
+const GETDENTS64 = process.arch === 'arm64' ? 61 : 217
+
+/** How many bytes of the buffer hold the next entries of an open directory; 0 at its end. */
+export const getdents = (fd: number, buffer: Uint8Array): number =>
+  call('getdents64', GETDENTS64, fd, buffer, buffer.length)

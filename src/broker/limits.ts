@@ -6,6 +6,8 @@ export interface BrokerLimits {
   /** Requests begun: so many at once, and so many a second after that. More wait, so each is served and recorded. */
   readonly requestBurst: number
   readonly requestsPerSecond: number
+  /** Names of a directory that are read for the price of one request: a listing waits as so many requests would. */
+  readonly namesPerTurn: number
   /** New content of one file. */
   readonly maxWrite: number
   /** Names of one directory; no more are read. */
@@ -22,6 +24,7 @@ export const DEFAULT_LIMITS: BrokerLimits = {
   maxRequests: 64,
   requestBurst: 1000,
   requestsPerSecond: 200,
+  namesPerTurn: 200,
   maxWrite: 1024 ** 3,
   maxNames: 10_000,
   pageNames: 1000,

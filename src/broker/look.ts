@@ -1,6 +1,8 @@
 /** What stands at a place, and what is in a directory. Links are named, never followed. */
-import { closeSync, type Dirent, fstatSync, opendirSync } from 'node:fs'
+import { closeSync, fstatSync } from 'node:fs'
 import type { EntryKind, FileFacts } from '../wire/broker-messages.ts'
+import { directoryNames } from './directory-names.ts'
+import type { Exchange } from './exchange.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'
 import { isPlainName } from './requested-path.ts'
@@ -44,7 +46,7 @@ export function prepareList(access: Access, from: number): Operation {
   }
   return {
     run: async exchange => {
-      const { names, truncated } = namesIn(fd, access)
+      const { names, truncated } = await namesIn(fd, access, exchange)
       const { pageNames } = access.limits
       const entries = names.slice(from, from + pageNames)
       const next = from + entries.length < names.length ? from + entries.length : null
@@ -59,26 +61,24 @@ interface Names {
   readonly truncated: boolean
 }
 
-function namesIn(fd: number, { path, limits, mayTell }: Access): Names {
-  const directory = opendirSync(`/proc/self/fd/${fd}`)
-  try {
-    const names: { name: string; kind: EntryKind }[] = []
-    for (let read = 0; ; read++) {
-      const entry = directory.readSync()
-      if (entry === null) return { names: inOrder(names), truncated: false }
-      if (read === limits.maxNames) return { names: inOrder(names), truncated: true }
-      // A name that could not be asked for (no text, or with control characters) is not told, nor is one that is denied.
-      const isName = isPlainName(entry.name) && !entry.name.includes('\ufffd')
-      if (!isName || !mayTell(`${path}/${entry.name}`)) continue
-      names.push({ name: entry.name, kind: kindOf(entry) })
+/** A few at a time: a sandbox that lists large directories all day waits for its turn, and the keeper for nothing. */
+async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<Names> {
+  const { path, limits } = access
+  const names: { name: string; kind: EntryKind }[] = []
+  let read = 0
+  for (const { name, kind } of directoryNames(fd)) {
+    if (read === limits.maxNames) return { names: inOrder(names), truncated: true }
+    if (read++ % limits.namesPerTurn === 0) {
+      await access.turn()
+      access.check()
+      await exchange.room()
     }
-  } finally {
-    directory.closeSync()
+    // A name that could not be asked for (no text, or with control characters) is not told, nor is one that is denied.
+    if (name === undefined || !isPlainName(name) || !access.mayTell(`${path}/${name}`)) continue
+    names.push({ name, kind })
   }
+  return { names: inOrder(names), truncated: false }
 }
 
 const inOrder = <T extends { readonly name: string }>(names: T[]): T[] =>
   names.sort((a, b) => (a.name < b.name ? -1 : 1))
-
-const kindOf = (entry: Dirent): EntryKind =>
-  entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : entry.isSymbolicLink() ? 'link' : 'other'

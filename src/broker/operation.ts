@@ -14,6 +14,8 @@ export interface Access {
   mayTell(path: string): boolean
   /** Throws when the grant has been taken back or is over. To be asked before every step that has an effect. */
   check(): void
+  /** To be waited for before each further piece of work that no bytes of the client's pay for. */
+  turn(): Promise<void>
   /** Counts what is put on the disk; throws when this run has written enough. */
   spend(bytes: number): void
 }

@@ -142,6 +142,25 @@ describe('many clients', () => {
     client.socket.destroy()
   })
 
+  test('that list large directories wait as for many requests, a small one does not; the keeper waits for neither', async () => {
+    await using world = await BrokerWorld.start({
+      limits: { requestBurst: 12, requestsPerSecond: 100, namesPerTurn: 10 },
+    })
+    for (let i = 0; i < 200; i++) world.file(`large/${i}`, '')
+    world.file('small/f', '')
+    const began = performance.now()
+    const small = await world.ask(client => client.list(`${world.open}/small`, 0))
+    expect(small.entries).toEqual([{ name: 'f', kind: 'file' }])
+    let turns = 0
+    const ticking = setInterval(() => turns++, 1)
+    const large = await world.ask(client => client.list(`${world.open}/large`, 0))
+    clearInterval(ticking)
+    expect(large.entries.length).toBe(200)
+    // One turn for the request, twenty for its names, of which ten were left at once.
+    expect(performance.now() - began).toBeGreaterThan(80)
+    expect(turns).toBeGreaterThan(5)
+  })
+
   test('that speak nonsense are cut off, and nobody else is', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', 'x')

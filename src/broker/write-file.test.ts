@@ -121,6 +121,15 @@ describe('writing', () => {
     expect(readdirSync(world.open)).toEqual(['f'])
   })
 
+  test('of empty files ends at the bound of the run too', async () => {
+    await using world = await writable({ maxWritten: 10_000 })
+    const reasons: string[] = []
+    for (const name of ['a', 'b', 'c'])
+      reasons.push(await world.reason(world.write(join(world.open, name), '')))
+    expect(reasons).toEqual(['served', 'served', 'too-large'])
+    expect(readdirSync(world.open).sort()).toEqual(['a', 'b'])
+  })
+
   test('that a client gives up, or that ends in the middle, leaves the old file and nothing else', async () => {
     await using world = await writable()
     const path = world.file('f', 'old')

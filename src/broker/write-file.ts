@@ -26,6 +26,7 @@ import { Refusal } from './refusal.ts'
 const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW, O_DIRECTORY, O_RDONLY } = constants
 const O_TMPFILE = 0o20000000 | O_DIRECTORY
 const NEW_FILE = 0o644
+const SMALLEST = 4096
 
 const writeAll = promisify(write)
 const sync = promisify(fsync)
@@ -60,6 +61,8 @@ async function replace(place: Place, exchange: Exchange): Promise<void> {
   const draft = new Draft(dir)
   try {
     let bytes = 0
+    // A file takes room on the disk although nothing is in it.
+    access.spend(SMALLEST)
     for (;;) {
       const piece = await exchange.nextData()
       if (piece === undefined) break
