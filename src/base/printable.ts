@@ -27,3 +27,7 @@ export function printableJson(value: unknown, indent?: number): string {
     c === '\n' ? c : Array.from(c.split(''), u => spell(u.charCodeAt(0))).join(''),
   )
 }
+
+/** The end of a text that is longer than that: of a host name it is the part that its owner cannot choose freely. */
+export const endOf = (text: string, most: number): string =>
+  text.length <= most ? text : `~${text.slice(text.length - Math.max(0, most - 1))}`

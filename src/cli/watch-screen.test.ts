@@ -85,6 +85,15 @@ describe('the screen', () => {
     return state
   }
 
+  test.each([30, 80, 200])('P15 shows whose a long name is, in %i columns', columns => {
+    const state = new WatchState()
+    state.add(held(1, `registry.example.com.${'long-'.repeat(40)}x.attacker.test`))
+    state.add(held(2, 'cdn.example.com'))
+    const [long = '', short = ''] = screenLines(view(state, { columns })).slice(3)
+    expect(long).toMatch(/^ {2}~[^ ]*attacker\.test:443 +60 s/)
+    expect(short).toMatch(/^ {2}cdn\.example\.com:443 +60 s/)
+  })
+
   test.each([
     [80, 24],
     [200, 60],

@@ -1,5 +1,5 @@
 /** What stands on the screen, as lines of exactly its width at most. Nothing is drawn here. */
-import { printable } from '../base/printable.ts'
+import { endOf, printable } from '../base/printable.ts'
 import type { Colour, Paint } from './colour.ts'
 import type { HeldTarget, Totals, WatchState } from './watch-state.ts'
 
@@ -43,7 +43,7 @@ export function screenLines(view: View): string[] {
     ),
     ...shown.map(target => {
       const isSelected = target.key === view.selected
-      const line = cut(heldText(target, isSelected, now))
+      const line = cut(heldText(target, isSelected, view))
       return isSelected ? paint(view.isArmed ? 'cyan' : 'dim', line) : line
     }),
     ...(hidden > 0 ? [cut(`  and ${hidden} more`)] : []),
@@ -66,10 +66,14 @@ function around(
   return held.slice(from, from + room)
 }
 
-function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean, now: number): string {
-  const seconds = Math.max(0, Math.ceil((until - now) / 1000))
+/** A sandbox chooses the name, and its end says whose it is: that is what stays when there is no room for all of it. */
+function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean, view: View): string {
+  const seconds = Math.max(0, Math.ceil((until - view.now) / 1000))
   const many = count > 1 ? ` x${count}` : ''
-  return `${isSelected ? '>' : ' '} ${printable(target, 280).padEnd(36)} ${`${seconds} s`.padStart(6)}${many}  run ${printable(run, 40)}`
+  const waits = ` ${`${seconds} s`.padStart(6)}${many}`
+  const room = view.columns - 3 - waits.length
+  const name = endOf(printable(target, 280), room).padEnd(Math.min(36, room))
+  return `${isSelected ? '>' : ' '} ${name}${waits}  run ${printable(run, 40)}`
 }
 
 function totalsText({ allowed, refused, failed, limits, bytesUp, bytesDown }: Totals): string {

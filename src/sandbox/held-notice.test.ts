@@ -39,6 +39,12 @@ describe('P11 a person hears that something waits', () => {
     )
   })
 
+  test('P15 and whose a long name is, also where the desktop has room for little', () => {
+    const { notified, hold } = notice()
+    hold({ name: `registry.example.com.${'long-'.repeat(40)}x.attacker.test` }, 0)
+    expect(notified[0]).toMatch(/^A sandbox asks to connect: ~.{0,62}x\.attacker\.test:443, for project-/)
+  })
+
   test('once a minute for the same, and not faster than they read, however often it is tried', () => {
     const { told, recorded, hold } = notice()
     for (let i = 0; i < 1000; i++) hold({ name: 'cdn.example.com' }, i)

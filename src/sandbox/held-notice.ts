@@ -4,6 +4,7 @@
  */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import { findTool } from '../base/find-tool.ts'
+import { endOf } from '../base/printable.ts'
 import { capture } from '../base/spawn.ts'
 
 export interface HeldNoticeOptions {
@@ -19,6 +20,8 @@ export interface HeldNoticeOptions {
 const SAME_AGAIN_MS = 60_000
 const NOT_FASTER_MS = 2000
 const MOST_KNOWN = 1000
+/** A desktop cuts a long text at its end, where a host name says whose it is. */
+const MOST_NOTIFIED = 64
 
 export class HeldNotice implements AuditSink {
   readonly #sink: AuditSink
@@ -48,7 +51,10 @@ export class HeldNotice implements AuditSink {
     this.#last = at
     tell(`held: ${target} waits for you. In another terminal: pen watch, or pen allow ${target} --session`)
     const notify = this.#options.notify ?? ((title, body) => this.#notify(title, body))
-    notify('A sandbox asks to connect', `${target}, for ${sandbox}. Answer with pen watch.`)
+    notify(
+      'A sandbox asks to connect',
+      `${endOf(target, MOST_NOTIFIED)}, for ${sandbox}. Answer with pen watch.`,
+    )
   }
 
   /** To the user's own desktop, if there is one. Whether it was shown nobody needs to know. */
