@@ -1,9 +1,14 @@
 /**
- * What a program is told in HTTP or TLS. An agent reads it, so it says that this is policy and not a fault, that trying
+ * What a program is told in HTTP, TLS or SSH. An agent reads it, so it says that this is policy and not a fault, that trying
  * again is no use, and whom to ask for what. Nothing of the request is repeated; names in it are canonical.
  */
 import type { DialFailure } from './dial-result.ts'
 import type { Refusal } from './refusal.ts'
+
+/** The same in one line. */
+export const denialLine = ({ why, cure, reason }: Refusal): string =>
+  `pen refused this connection: ${why}. This is the network policy of the sandbox. ` +
+  `${cure.startsWith('pen ') ? 'Outside the sandbox this would change it' : 'What would change it'}: ${cure} (${reason})`
 
 export function denialPage(refusal: Refusal, hasBody = true): string {
   const isCommand = refusal.cure.startsWith('pen ')
@@ -43,6 +48,9 @@ export function failurePage(
   )
 }
 
+export const failureLine = ({ why, reason }: { readonly why: string; readonly reason: string }): string =>
+  `pen allowed this connection, but it failed: ${why} (${reason})`
+
 const REASON_PHRASES: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   403: 'Forbidden',
@@ -76,3 +84,21 @@ const alert = (description: number): Buffer => Buffer.from([21, 3, 3, 0, 2, 2, d
 /** RFC 8446: fatal alerts. */
 export const ACCESS_DENIED = alert(49)
 export const INTERNAL_ERROR = alert(80)
+
+export const startsSsh = (bytes: Buffer): boolean => bytes.toString('latin1', 0, 8) === 'SSH-2.0-'
+
+/** RFC 4253: the version of a server, then one packet before any key was exchanged: SSH_MSG_DISCONNECT, by application. */
+export function sshGoodbye(line: string): Buffer {
+  const text = Buffer.from(line)
+  const payload = Buffer.alloc(1 + 4 + 4 + text.length + 4)
+  payload.writeUInt8(1, 0)
+  payload.writeUInt32BE(11, 1)
+  payload.writeUInt32BE(text.length, 5)
+  text.copy(payload, 9)
+  // At least four, and up to a multiple of eight with the five bytes in front.
+  const padding = 4 + ((8 - ((5 + payload.length + 4) % 8)) % 8)
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(1 + payload.length + padding, 0)
+  head.writeUInt8(padding, 4)
+  return Buffer.concat([Buffer.from('SSH-2.0-pen\r\n'), head, payload, Buffer.alloc(padding)])
+}

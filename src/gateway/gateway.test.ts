@@ -113,6 +113,22 @@ describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
     expect(world.lookups).toEqual([])
   })
 
+  test('in SSH: goodbye, with the reason and what would allow it', async () => {
+    const client = await world.byName('evil.test', 22)
+    await client.send('SSH-2.0-client\r\n').over()
+    expect(client.text).toMatch(/^SSH-2\.0-pen\r\n/)
+    const packet = Buffer.from(client.text.slice('SSH-2.0-pen\r\n'.length), 'latin1')
+    // Its length, a padding of at least four, a multiple of eight in all; SSH_MSG_DISCONNECT, by application.
+    expect([packet.readUInt32BE(0) + 4, packet.length % 8]).toEqual([packet.length, 0])
+    expect(packet.readUInt8(4)).toBeWithin(4, 12)
+    expect([packet.readUInt8(5), packet.readUInt32BE(6)]).toEqual([1, 11])
+    const text = packet.toString('latin1', 14, 14 + packet.readUInt32BE(10))
+    expect(text).toStartWith('pen refused this connection: no rule allows evil.test.')
+    expect(text).toEndWith('pen allow evil.test:22 (not-allowed)')
+    expect(world.kinds()).toEqual(['connection-denied not-allowed'])
+    expect(world.lookups).toEqual([])
+  })
+
   test('in anything else: a reset', async () => {
     const client = await world.byName('evil.test', 22)
     await client.send('\x00\x01\x02').over()

@@ -2,7 +2,16 @@
 import type { Accepted } from './accepted.ts'
 import { admit } from './admit.ts'
 import { ByteStream } from './byte-stream.ts'
-import { ACCESS_DENIED, denialPage, failurePage, INTERNAL_ERROR } from './denial-page.ts'
+import {
+  ACCESS_DENIED,
+  denialLine,
+  denialPage,
+  failureLine,
+  failurePage,
+  INTERNAL_ERROR,
+  sshGoodbye,
+  startsSsh,
+} from './denial-page.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
 import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
@@ -10,6 +19,13 @@ import type { Surroundings } from './surroundings.ts'
 
 /** In which protocol the client is answered. */
 export type Tongue = 'http' | 'http-head' | 'tls' | 'opaque'
+
+/** The same, as each protocol has it. */
+interface Answer {
+  readonly page: string
+  readonly alert: Buffer
+  readonly line: string
+}
 
 export class Session {
   readonly client: ByteStream
@@ -96,7 +112,11 @@ export class Session {
       return undefined
     }
     const said = tongue ?? (await this.#hearTongue())
-    this.#say(said, failurePage(result, said !== 'http-head'), INTERNAL_ERROR)
+    this.#say(said, {
+      page: failurePage(result, said !== 'http-head'),
+      alert: INTERNAL_ERROR,
+      line: failureLine(result),
+    })
     return undefined
   }
 
@@ -124,15 +144,22 @@ export class Session {
       cure,
     })
     const said = tongue ?? (await this.#hearTongue())
-    this.#say(said, denialPage(refusal, said !== 'http-head'), ACCESS_DENIED)
+    this.#say(said, {
+      page: denialPage(refusal, said !== 'http-head'),
+      alert: ACCESS_DENIED,
+      line: denialLine(refusal),
+    })
   }
 
-  #say(tongue: Tongue, page: string, alert: Buffer): void {
+  #say(tongue: Tongue, { page, alert, line }: Answer): void {
     this.decided()
     const { client } = this
     const { lingerMs } = this.shared.limits
-    if (this.hasServerSpoken || tongue === 'opaque') client.reset()
-    else client.finish(tongue === 'tls' ? alert : page, lingerMs)
+    if (this.hasServerSpoken) client.reset()
+    else if (tongue === 'tls') client.finish(alert, lingerMs)
+    else if (tongue !== 'opaque') client.finish(page, lingerMs)
+    else if (startsSsh(client.held)) client.finish(sshGoodbye(line), lingerMs)
+    else client.reset()
   }
 
   async #hearTongue(): Promise<Tongue> {

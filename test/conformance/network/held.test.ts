@@ -59,14 +59,19 @@ forEachKind(
   },
 )
 
+const clone = (to: string) => `GIT_SSH_COMMAND='${SSH}' git clone -q root@allowed.test:${bare} ${to}`
+
+function bringKey(world: World, project: Project): void {
+  copyFileSync(join(world.dir, 'user-key'), join(project.workspace, 'user-key'))
+  project.adopt('user-key')
+}
+
 forEachKind(
   'P7 a held git clone over SSH goes on when it is allowed, and fails with the reason when it is denied',
   async (world, project) => {
-    copyFileSync(join(world.dir, 'user-key'), join(project.workspace, 'user-key'))
-    project.adopt('user-key')
+    bringKey(world, project)
     ask(project)
     const heard = world.listen()
-    const clone = (to: string) => `GIT_SSH_COMMAND='${SSH}' git clone -q root@allowed.test:${bare} ${to}`
     const running = project.start(`${clone('one')} && cat one/README; ${clone('two')}; echo code $?`)
     await isHeld(project)
     expect([heard.left, heard.names]).toEqual([[], []])
@@ -78,6 +83,7 @@ forEachKind(
     const { out, err } = await running.ended
     expect(out).toBe('from the repository\ncode 128\n')
     expect(heard.left.length).toBe(left)
+    expect(err).toMatch(/Received disconnect from .*: pen refused this connection: .*\(denied-by-rule\)/)
     expect(err).toContain('pen: refused: allowed.test:22; to allow it: pen allow allowed.test:22\n')
     expect(kinds(project)).toEqual([
       'connection-held',
@@ -89,6 +95,23 @@ forEachKind(
     expect(project.audit().find(({ kind }) => kind === 'connection-denied')?.['from']).toMatch(
       /^pen deny, one connection, until /,
     )
+  },
+)
+
+forEachKind(
+  'P11 a held git clone that nobody answers fails with the reason and the command that would allow it',
+  async (world, project) => {
+    bringKey(world, project)
+    ask(project, '2s')
+    const heard = world.listen()
+    const { out, err } = await project.run(`${clone('one')}; echo code $?; ls -d one 2>/dev/null`)
+    expect(out).toBe('code 128\n')
+    expect(err).toMatch(
+      /Received disconnect from .*: pen refused this connection: .*nobody answered within 2 s.*: pen allow allowed\.test:22 \(not-answered\)/,
+    )
+    expect(err).toContain('pen: refused: allowed.test:22; to allow it: pen allow allowed.test:22\n')
+    expect(kinds(project)).toEqual(['connection-held', 'connection-denied not-answered'])
+    expect([heard.left, heard.names]).toEqual([[], []])
   },
 )
 
