@@ -2,6 +2,7 @@
  * The verdict on one file. The most specific rule wins, whatever the order in the file; where a grant and a refusal
  * are equally specific, the refusal wins. The plan's mounts, the broker and `pen policy explain` all ask here.
  */
+import { shellWord } from '../base/shell-word.ts'
 import { globMatches } from './glob.ts'
 import { depth, type HostPath, isWithin } from './path.ts'
 import type { Policy } from './policy.ts'
@@ -110,7 +111,7 @@ function refuse(
       ? 'remove that entry from files.deny, if you mean it'
       : reason === 'protected'
         ? 'change it yourself, outside the sandbox'
-        : `pen run --${access} ${path} …, or add it to files.${access} in your config`
+        : grantCure(path, access)
   return {
     ok: false,
     reason,
@@ -119,4 +120,11 @@ function refuse(
     ...(source === undefined ? {} : { source }),
     ...(rule === undefined ? {} : { rule }),
   }
+}
+
+/** The path may be a sandbox's own choice. */
+function grantCure(path: string, access: FileAccess): string {
+  const word = shellWord(path)
+  const rule = `add it to files.${access} in your config`
+  return word === undefined ? rule : `pen run --${access} ${word} …, or ${rule}`
 }

@@ -2,6 +2,7 @@
  * Files that the user grants while a sandbox runs. The broker and `pen grant` share these verdicts. Here a denial wins over
  * every grant, however specific: what is served is not held by a mount, so nothing else stands between the two.
  */
+import { shellWord } from '../base/shell-word.ts'
 import { denialDepth, type FileAccess, showDeny } from './decide-file.ts'
 import { checkMountSource, type HostPath, isWithin, type PathWorld } from './path.ts'
 import type { Policy } from './policy.ts'
@@ -154,9 +155,8 @@ export function checkGrantable(
   return { why: held.why, cure }
 }
 
-/** For a person to copy: nothing in it can be more than one word to a shell. Undefined where it would not look like itself. */
+/** For a person to copy; undefined where they could not. */
 export function grantCommand(path: string, access: FileAccess): string | undefined {
-  if (!/^[\x20-\x7e]+$/.test(path) || path.length > 512) return undefined
-  const word = /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
-  return `pen grant ${word}${access === 'write' ? ' --rw' : ''}`
+  const word = shellWord(path)
+  return word === undefined ? undefined : `pen grant ${word}${access === 'write' ? ' --rw' : ''}`
 }

@@ -38,9 +38,11 @@ describe('something that could not be opened', () => {
     expect(recorded).toEqual([])
   })
 
-  test('by a name that could be taken for a command is told without one', async () => {
-    const { judged } = await judge({ access: 'read', path: 'HOME/x; rm -rf ~' })
-    expect(judged?.cure).not.toContain('pen grant')
+  test('P15 by a name that could be taken for a command is told as one word, or without its name', async () => {
+    const { judged, path } = await judge({ access: 'read', path: 'HOME/x; rm -rf ~' })
+    expect(judged?.cure).toBe(`pen grant '${path}' --for 1h`)
+    const lines = await judge({ access: 'read', path: 'HOME/x\nrm -rf ~' })
+    expect(lines.judged?.cure).toBe('add it to files.read in your config')
   })
 
   test('is a program: one that no list names, or a shell where there is to be none', async () => {

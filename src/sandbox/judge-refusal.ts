@@ -4,6 +4,7 @@
  */
 import { basename } from 'node:path'
 import { decideFile } from '../policy/decide-file.ts'
+import { grantCommand } from '../policy/decide-grant.ts'
 import type { HostPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { JudgedAccess } from './control-messages.ts'
@@ -36,8 +37,9 @@ export function judgeRefusal(
   if (verdict.ok) return null
   const { reason, why } = verdict
   // The sandbox runs: what no rule grants can be granted without starting it anew.
-  const isPlain = reason === 'not-granted' && /^\/[\w./@%+=:,-]*$/.test(path)
-  const cure = isPlain ? `pen grant ${path}${access === 'write' ? ' --rw' : ''} --for 1h` : verdict.cure
+  const grant =
+    reason === 'not-granted' ? grantCommand(path, access === 'write' ? 'write' : 'read') : undefined
+  const cure = grant === undefined ? verdict.cure : `${grant} --for 1h`
   refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, cure })
   return { reason, why, cure }
 }
