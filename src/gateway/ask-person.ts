@@ -35,15 +35,15 @@ export async function askPerson(
   { ms, isGone }: Patience,
 ): Promise<PersonsAnswer> {
   const began = performance.now()
-  let number: number | undefined
+  let shown: Shown | undefined
   for (;;) {
     const judged = judge(shared, endpoint)
     const isLate = performance.now() - began >= ms || isGone()
     if (judged.allowed || isLate) {
-      if (number !== undefined) close(shared, endpoint, { number, ms: Math.round(performance.now() - began) })
-      return { ...judged, shown: number !== undefined }
+      if (shown !== undefined) close(shared, endpoint, shown, Math.round(performance.now() - began))
+      return { ...judged, shown: shown !== undefined }
     }
-    if (number === undefined && judged.canBeAsked) number = show(shared, endpoint, ms)
+    if (shown === undefined && judged.canBeAsked) shown = show(shared, endpoint, ms)
     await new Promise(resolve => setTimeout(resolve, LOOK_MS))
   }
 }
@@ -59,22 +59,24 @@ function judge(shared: Surroundings, { to, port }: Endpoint) {
   return { allowed: false, reason, why, cure: verdict.cure, canBeAsked }
 }
 
+interface Shown {
+  readonly number: number
+  readonly leave: () => void
+}
+
 /** Undefined where too many wait already, or it cannot be written down: then nobody is shown it. */
-function show(shared: Surroundings, endpoint: Endpoint, ms: number): number | undefined {
-  if (!shared.holds.hasRoom(printRule(exactRule(endpoint.to, endpoint.port))) || !shared.mayDeny())
-    return undefined
+function show(shared: Surroundings, endpoint: Endpoint, ms: number): Shown | undefined {
+  const target = printRule(exactRule(endpoint.to, endpoint.port))
+  if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
   const number = shared.nextNumber()
   const until = new Date(Date.now() + ms).toISOString()
   const event = { kind: 'connection-held', connection: number, ...auditTarget(endpoint), until } as const
-  return shared.record(event) ? number : undefined
+  return shared.record(event) ? { number, leave: shared.holds.occupy(target) } : undefined
 }
 
 /** Nothing was dialled: it is only over. */
-function close(
-  shared: Surroundings,
-  endpoint: Endpoint,
-  { number, ms }: { number: number; ms: number },
-): void {
+function close(shared: Surroundings, endpoint: Endpoint, { number, leave }: Shown, ms: number): void {
+  leave()
   const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
   shared.record({ kind: 'connection-closed', connection: number, ...auditTarget(endpoint), ...none })
 }

@@ -4,8 +4,10 @@ import { clientHello } from '../../test/gateway/hello.ts'
 import { echo } from '../../test/gateway/recorder.ts'
 import { policyOf, World, type WorldOptions } from '../../test/gateway/world.ts'
 import { toMillis } from '../base/quantity.ts'
+import { parseHost } from '../policy/host.ts'
 import type { OnceRules } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
+import { parsePort } from '../policy/port.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'
 const ALERT_DENIED = '\x15\x03\x03\x00\x02\x02\x31'
@@ -217,6 +219,36 @@ describe('P13 what may be held is bounded', () => {
     await ask('other.test')
     await isHeld(3)
     await hears(await ask('third.test'), 'x-pen-denied: too-many-held')
+  })
+
+  test('also in questions that a program asks before it dials: each takes the room of a connection', async () => {
+    await start({ limits: { maxHolding: 2, maxHoldingAlike: 2 } })
+    const question = (name: string) => {
+      const host = parseHost(name)
+      const port = parsePort('80')
+      if (!host.ok || !port.ok) throw new Error(name)
+      let isGone = false
+      const answer = world.gateway.ask(
+        { to: { name: host.value }, port: port.value },
+        { ms: 20_000, isGone: () => isGone },
+      )
+      return { answer, leave: () => (isGone = true) }
+    }
+    const first = question('evil.test')
+    const second = question('other.test')
+    const shown = (count: number) =>
+      eventually(() => world.kinds().filter(kind => kind === 'connection-held').length === count)
+    await shown(2)
+    const third = question('third.test')
+    await hears((await world.byName('evil.test', 80)).send(GET), 'x-pen-denied: too-many-held')
+    third.leave()
+    expect(await third.answer).toMatchObject({ allowed: false, shown: false })
+    first.leave()
+    expect(await first.answer).toMatchObject({ allowed: false, shown: true })
+    ;(await world.byName('evil.test', 80)).send(GET)
+    await shown(3)
+    second.leave()
+    await second.answer
   })
 
   test('in bytes: a program that sends on is not read on', async () => {

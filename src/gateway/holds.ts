@@ -17,6 +17,7 @@ interface Waiting {
 export class Holds {
   readonly #limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>
   readonly #waiting = new Set<Waiting>()
+  readonly #asked = new Set<{ readonly target: string }>()
 
   constructor(limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>) {
     this.#limits = limits
@@ -27,10 +28,16 @@ export class Holds {
   }
 
   hasRoom(target: string): boolean {
-    if (this.#waiting.size >= this.#limits.maxHolding) return false
-    let alike = 0
-    for (const other of this.#waiting) if (other.target === target) alike++
-    return alike < this.#limits.maxHoldingAlike
+    const all = [...this.#waiting, ...this.#asked]
+    const alike = all.filter(other => other.target === target)
+    return all.length < this.#limits.maxHolding && alike.length < this.#limits.maxHoldingAlike
+  }
+
+  /** A question that no connection waits for takes the room of one, until the function that is returned is called. */
+  occupy(target: string): () => void {
+    const asked = { target }
+    this.#asked.add(asked)
+    return () => void this.#asked.delete(asked)
   }
 
   /** `until` is on the clock of `performance.now()`. A goodbye of the client counts as hanging up. */

@@ -23,6 +23,8 @@ describe('a command', () => {
     [['a'], { env: { 'A=B': '1' } }],
     [['a'], { env: { A: 'x\0y' } }],
     [['a'], { cwd: 'x\0y' }],
+    [['a'], { cwd: 'ä'.repeat(2100) }],
+    [['a', 'x'.repeat(2 ** 20)], {}],
   ] as const)('that cannot be one is refused before anything is asked: %j %j', (command, options) => {
     expect(() => orderOf(command, options, '/w')).toThrow(SandboxError)
   })

@@ -44,6 +44,9 @@ export interface ExecResult extends CommandEnd {
   readonly truncated: boolean
 }
 
+/** Within what the kernel lets a program be started with, and well within a message to the keeper. */
+const LONGEST = 2 ** 20
+const LONGEST_PATH = 4095
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** @internal */
@@ -57,13 +60,16 @@ export function orderOf(command: CommandLine, options: SpawnOptions, workspace: 
     if (!VARIABLE.test(name) || value.includes('\0')) throw usage(`"${name}" is not a variable`)
     return [{ name, value }]
   })
+  const length = Buffer.byteLength(JSON.stringify([argv, env]))
+  if (length > LONGEST) throw usage(`a command of ${length} bytes`, 'give it by stdin, or in a file')
   return { argv, cwd: pathInside(options.cwd ?? '.', workspace), env, terminal: undefined }
 }
 
 /** Absolute. It is only a name here: what stands there, the sandbox decides. @internal */
 export function pathInside(path: string, workspace: string): string {
-  if (path.includes('\0') || path.length > 4000) throw usage('a path that is none')
-  return resolve(workspace, path)
+  const made = resolve(workspace, path)
+  if (path.includes('\0') || Buffer.byteLength(made) > LONGEST_PATH) throw usage('a path that is none')
+  return made
 }
 
 /** Milliseconds that a timer can count. @internal */

@@ -1,12 +1,12 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
 import { resolve } from 'node:path'
 import type { PersonsAnswer } from '../gateway/ask-person.ts'
-import { LONGEST_ASK_MS } from '../sandbox/control-messages.ts'
+import { LONGEST_ASK_MS, LONGEST_TARGET } from '../sandbox/control-messages.ts'
 import type { Judged } from '../sandbox/judge-refusal.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { AuditTail } from './audit-tail.ts'
 import type { Surroundings } from './command.ts'
-import { usage } from './exec-options.ts'
+import { pathInside, usage } from './exec-options.ts'
 import { askFor } from './keeper-connection.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
@@ -57,12 +57,17 @@ export interface RequestOptions {
 const IN_FORCE_MS = 5000
 const LOOK_MS = 500
 
+interface Granted {
+  readonly grants: readonly { readonly path: string; readonly write: boolean }[]
+}
+
 /** @internal */
 export class Permissions {
   readonly #pen: PenProgram
   readonly #tail: AuditTail
   readonly #status: KeptStatus
   readonly #stateDir: string
+  #look: Promise<Granted> | undefined
 
   constructor(pen: PenProgram, { tail, stateDir }: Surroundings, status: KeptStatus) {
     this.#pen = pen
@@ -104,7 +109,7 @@ export class Permissions {
       throw usage('a permission is for a host or for a path', '{ host: "registry.example.com:443" }')
     return wanted.host === undefined
       ? await this.#requestPath(
-          resolve(this.#status.workspace, wanted.path ?? ''),
+          pathInside(wanted.path ?? '', this.#status.workspace),
           wanted.rw === true,
           waitMs,
           signal,
@@ -113,6 +118,7 @@ export class Permissions {
   }
 
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
+    if (target.length > LONGEST_TARGET) throw usage('a host that is none', 'registry.example.com:443')
     const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as PersonsAnswer
     if (answer.allowed) return GIVEN
     return { granted: false, permission: answer.cure, why: answer.why }
@@ -136,12 +142,23 @@ export class Permissions {
   }
 
   async #isGranted(path: string, write: boolean): Promise<boolean> {
-    const { grants } = (await this.#pen.verb(['grants'])) as {
-      grants: readonly { readonly path: string; readonly write: boolean }[]
-    }
+    const { grants } = await this.#grants()
     return grants.some(
       grant => (path === grant.path || path.startsWith(`${grant.path}/`)) && (grant.write || !write),
     )
+  }
+
+  /** One look for all who wait: a model may ask for a thousand things at once. */
+  #grants(): Promise<Granted> {
+    if (this.#look === undefined) {
+      const look = this.#pen.verb(['grants']) as Promise<Granted>
+      this.#look = look
+      const forget = (): void => {
+        this.#look = undefined
+      }
+      look.then(() => setTimeout(forget, LOOK_MS / 2).unref(), forget)
+    }
+    return this.#look
   }
 
   async revoke(path: string): Promise<void> {

@@ -62,5 +62,9 @@ function summed(denials: readonly Denial[]): string[] {
   return lines.size > MOST_SHOWN ? [...shown, `refused: ${lines.size - MOST_SHOWN} more`] : shown
 }
 
+/** These are pen's words, and a model believes them: what the sandbox chose stands in quotes where it is more than a word. */
 export const describeDenial = ({ kind, target, reason, why, permission }: Denial): string =>
-  `refused: ${kind} ${printable(target)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
+  `refused: ${kind} ${quoted(target)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
+
+const quoted = (target: string): string =>
+  /^[\w./@%+=:,[\]-]{1,300}$/.test(target) ? target : `"${printable(target, 120).replaceAll('"', '\\"')}"`

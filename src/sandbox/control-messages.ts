@@ -58,9 +58,10 @@ const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'own', 'sto
 const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
 const MAX_PATH = 4096
-const MAX_TARGET = 300
+export const LONGEST_TARGET = 300
 export const LONGEST_ASK_MS = 600_000
-const MAX_REQUEST = 4 * MAX_PATH
+/** A path may be spelled with six bytes for each of its own. */
+const MAX_REQUEST = 8 * MAX_PATH
 /** The longest that a timer can be set to. */
 const LONGEST_MS = 2 ** 31 - 1
 
@@ -156,7 +157,7 @@ function readRequest(value: Record<string, unknown>): Request {
   if (want === 'ask') {
     exactly(value, 'want', 'target', 'waitMs')
     const { target, waitMs } = value
-    if (typeof target !== 'string' || target.length > MAX_TARGET) throw wireError('a host that is none')
+    if (typeof target !== 'string' || target.length > LONGEST_TARGET) throw wireError('a host that is none')
     if (typeof waitMs !== 'number' || !(waitMs >= 0) || waitMs > LONGEST_ASK_MS)
       throw wireError('a time out of bounds')
     return { want, target, waitMs }

@@ -162,6 +162,23 @@ describe('a control socket', () => {
     expect(said['stdout']).toBe('far\n')
   })
 
+  test('P13 whose commands are as many as may be still tells its user how it is', async () => {
+    const { stateDir } = setting()
+    const wish = { want: 'exec', timeoutMs: null } as const
+    const asked = await Promise.all(Array.from({ length: 256 }, () => ask(stateDir, wish)))
+    expect(asked.every(one => one?.answer.ok === true)).toBe(true)
+    expect((await ask(stateDir, wish))?.answer).toMatchObject({ ok: false, error: { code: 'LIMIT' } })
+    expect(await answers(stateDir)).toBe(true)
+    for (const one of asked) one?.socket.destroy()
+    let isTaken: boolean = false
+    for (const late = performance.now() + 5000; !isTaken && performance.now() < late; ) {
+      const again = await ask(stateDir, wish)
+      isTaken = again?.answer.ok === true
+      again?.socket.destroy()
+    }
+    expect(isTaken).toBe(true)
+  })
+
   test('answers nobody before the sandbox is known to be wanted', async () => {
     const { stateDir, server } = setting('state', false)
     let isAnswered = false

@@ -26,7 +26,10 @@ import { isOurUser } from './peer.ts'
 import { GRACE_MS } from './stopping.ts'
 import { placesOf } from './store.ts'
 
-const MOST_CLIENTS = 256
+/** Commands, and questions for a person. */
+const MOST_STAYING = 256
+/** A model that fills these leaves its user a way to look, and to end it. */
+const MOST_CLIENTS = MOST_STAYING + 64
 const LAST_WORDS_MS = 1000
 /** Whoever connects knows already what it wants. */
 const REQUEST_MS = 5000
@@ -48,6 +51,8 @@ interface Client {
   relay: ExecRelay | undefined
   /** When it goes, the sandbox ends. */
   isOwner: boolean
+  /** Whether it is a command, or waits for a person. */
+  stays: boolean
 }
 
 export class ControlServer {
@@ -121,7 +126,7 @@ export class ControlServer {
       socket.destroy()
       return
     }
-    const client: Client = { socket, take: () => undefined, relay: undefined, isOwner: false }
+    const client: Client = { socket, take: () => undefined, relay: undefined, isOwner: false, stays: false }
     this.#clients.add(client)
     const late = setTimeout(() => socket.destroy(), REQUEST_MS)
     const requests = new RequestReader()
@@ -168,7 +173,7 @@ export class ControlServer {
     client.take = () => undefined
     const hint = 'wait until some have ended, or end them'
     const error = new PenError('LIMIT', {
-      what: `${MOST_CLIENTS} commands run in this sandbox already`,
+      what: `${MOST_STAYING} commands run in this sandbox already`,
       hint,
     })
     socket.send(encodeAnswer({ ok: false, error: tellError(error) }))
@@ -176,6 +181,11 @@ export class ControlServer {
   }
 
   async #serve(request: Request, client: Client): Promise<void> {
+    client.stays = request.want === 'exec' || request.want === 'ask'
+    if (client.stays && [...this.#clients].filter(({ stays }) => stays).length > MOST_STAYING) {
+      this.#turnAway(client)
+      return
+    }
     if (request.want === 'exec') {
       this.#serveExec(request.timeoutMs, client)
       return
