@@ -1,7 +1,6 @@
 import { EXIT, PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
-import type { Opening } from '../policy/preset-layer.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
 import type { Prepared } from '../sandbox/prepare.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
@@ -14,7 +13,7 @@ export const verb = defineVerb({
   summary:
     'Start a coding agent in the sandbox of the current project; without a name, list those that pen knows',
   details:
-    "A preset opens the hosts of the agent's models, keeps its settings and sign-in in volumes of this project's sandbox, and passes on the keys that are set. Your own credentials stay outside. Your config and flags have the last word. What stands after -- is the agent's.",
+    "A preset opens the hosts of the agent's models, keeps its settings and sign-in in volumes of this project's sandbox, and passes on the keys that are set. Your own credentials stay outside. Your config and flags have the last word. Where a sandbox of the project stays that was started with --agent, the agent runs in that one. What stands after -- is the agent's.",
   flags: defineFlags({
     ...policyFlags,
     ...jsonFlag,
@@ -41,9 +40,14 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     const preset = presetNamed(name)
-    const { openPreset } = await import('../policy/preset-layer.ts')
+    const { notThere, runInKept } = await import('./agent-inside.ts')
+    if (!flags['dry-run-policy']) {
+      const code = await runInKept({ preset, flags, words: command, env, terminal })
+      if (code !== undefined) return code
+    }
+    const { openFor, whatItOpens } = await import('../sandbox/agent-opening.ts')
     const { prepare } = await import('../sandbox/prepare.ts')
-    const opening = openPreset(preset, variable => (env[variable] ?? '') !== '')
+    const opening = openFor(preset, env)
     const prepared = await prepare({
       command: [...PRESETS[preset].command, ...command],
       env,
@@ -71,7 +75,7 @@ export const verb = defineVerb({
     const { launch } = await import('../sandbox/launch.ts')
     const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
     if (code === EXIT.notFound && prepared.backend.container === true)
-      terminal.note(notInImage(PRESETS[preset]))
+      terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
     return code
   },
 })
@@ -88,32 +92,6 @@ function presetNamed(name: string): PresetName {
         ? `pen knows ${Object.keys(PRESETS).join(', ')}; any other program is started with pen run`
         : `did you mean pen agent ${meant}?`,
   })
-}
-
-/** What the policy made of it. Names only: of a variable that is passed on, the value is never shown. */
-function whatItOpens(name: PresetName, opening: Opening, { plan, loaded }: Prepared): string[] {
-  const { title, version, volumes, providers } = PRESETS[name]
-  const { hosts, keys, passed, addresses } = opening
-  const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
-  const gone = opening.groups.filter(group => !groups.includes(group))
-  const open = [...groups.map(group => `group ${group}`), ...hosts].join(', ')
-  const off = plan.network.kind === 'none' ? `no host: ${plan.network.why}` : undefined
-  return [
-    `${title} (preset v${version}) opens ${off ?? (open === '' ? 'no host' : open)}`,
-    ...gone.map(group => `needs group ${group}, which your config or the project's document takes away`),
-    ...volumes.map(
-      ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
-    ),
-    ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
-    ...(keys.length > 0 ? [] : [noKey(providers)]),
-    ...addresses.map(variable => `does not open the address in ${variable}: add --allow HOST:PORT for it`),
-  ]
-}
-
-function noKey(providers: AgentPreset['providers']): string {
-  if (providers.some(({ always }) => always)) return 'finds no key in your environment: sign in inside'
-  const names = providers.flatMap(provider => provider.keys).join(', ')
-  return `finds no key in your environment, so no models are open: set one of ${names}, or add --group for a sign-in of its own`
 }
 
 /** Asked here too, because the cure is the agent's own. What an image holds is only known inside it. */
@@ -139,9 +117,6 @@ async function requireInstalled(
   )
   throw error
 }
-
-const notInImage = ({ title, install }: AgentPreset): string =>
-  `pen: ${title} is not in the image\n  cure: add "RUN ${install}" to a Dockerfile of the project (image.dockerfile), then pen build`
 
 const asData = ([name, preset]: readonly [string, AgentPreset]) => ({
   name,

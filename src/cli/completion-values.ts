@@ -20,6 +20,19 @@ const PATHS: Source = async () => ({ is: 'paths' })
 const lately = () => import('./lately.ts')
 const refused: Source = async () => words((await lately()).refusedHosts(), 'refused lately')
 
+/** A grant that cannot be read keeps nobody from forgetting another. */
+const ruled: Source = async () => {
+  const { ruledHosts, grantedHosts } = await lately()
+  const granted = await grantedHosts().catch(() => [])
+  return {
+    is: 'words',
+    candidates: [
+      ...ruledHosts().map(value => ({ value, about: 'in the live config' })),
+      ...granted.map(value => ({ value, about: 'for a while' })),
+    ],
+  }
+}
+
 const configKey: Source = async () => words((await import('./config-keys.ts')).configKeys())
 
 const groupNames: Source = async () => {
@@ -64,7 +77,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
 export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
   'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
-  'forget target': async () => words((await lately()).ruledHosts(), 'in the live config'),
+  'forget target': ruled,
   'policy explain subject': async (current, context) =>
     /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
   'config get key': configKey,

@@ -6,9 +6,11 @@ import { auditDirectory } from '../audit/directory.ts'
 import { type FoundRecord, listSegments, parseRecord, readLines } from '../audit/read.ts'
 import { readJson } from '../config/json.ts'
 import { findLive } from '../config/layers.ts'
+import { readGrants } from '../config/network-grants.ts'
 import { findProject } from '../config/project.ts'
 import { valueAt } from '../config/value-at.ts'
 import { parseHost } from '../policy/host.ts'
+import { printRule } from '../policy/net-rule.ts'
 import { parsePort } from '../policy/port.ts'
 
 const MOST_HOSTS = 50
@@ -64,6 +66,12 @@ function endpointOf({ name, port }: FoundRecord): string | undefined {
   const number = parsePort(String(port))
   // Canonical already, or it was not pen that wrote it.
   return host.ok && number.ok && host.value === name ? `${host.value}:${number.value}` : undefined
+}
+
+/** What `pen allow` and `pen deny` said for a while, and that is not over. */
+export async function grantedHosts(): Promise<string[]> {
+  const grants = await readGrants(findProject().stateDir)
+  return [...new Set(grants.map(({ rule }) => printRule(rule)))]
 }
 
 /** Entries that `pen allow` and `pen deny` made, as they stand in the live config. */

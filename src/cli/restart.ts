@@ -1,5 +1,6 @@
 import { EXIT } from '../base/error.ts'
 import type { KeepOrder } from '../sandbox/keep-order.ts'
+import { agentFlag } from './agent-flag.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
 import { defineVerb } from './verb.ts'
@@ -8,11 +9,12 @@ export const verb = defineVerb({
   name: 'restart',
   summary: 'End the sandbox of this project and start it anew, with the configuration as it is now',
   details:
-    'Without flags it is started with those that it was started with before. Volumes are kept; commands in it are ended.',
-  flags: defineFlags({ ...policyFlags, ...jsonFlag }),
+    'Without flags it is started with those that it was started with before, and with --agent alone with those as well. Volumes are kept; commands in it are ended.',
+  flags: defineFlags({ ...policyFlags, ...agentFlag, ...jsonFlag }),
   examples: [
     { line: 'pen restart', does: 'after a change of mounts, limits or files' },
     { line: 'pen restart --read ~/reference', does: 'with other flags than before' },
+    { line: 'pen restart --agent codex', does: 'as before, and with what pen agent codex needs' },
   ],
   async run({ flags, terminal }) {
     const { findProject } = await import('../config/project.ts')
@@ -31,8 +33,11 @@ export const verb = defineVerb({
     const isGiven = Object.keys(given.flags).length > 0 || given.offline || given.allowUserExpansion
     await whileChanging(stateDir, async () => {
       const order = isGiven ? given : ((await askForOrder(stateDir)) ?? given)
+      const { agent = order.agent } = flags
       await stopSandbox(stateDir)
-      await startUnlessKept(project, order, line => terminal.note(`pen: ${line}`))
+      await startUnlessKept(project, { ...order, ...(agent !== undefined && { agent }) }, line =>
+        terminal.note(`pen: ${line}`),
+      )
     })
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
     else terminal.print(`${id}: started anew`)

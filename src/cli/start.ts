@@ -1,4 +1,5 @@
 import { EXIT } from '../base/error.ts'
+import { agentFlag } from './agent-flag.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
 import { defineVerb } from './verb.ts'
@@ -10,6 +11,7 @@ export const verb = defineVerb({
     'It stays until pen stop, its wall time or the end of the machine, and is entered by pen exec and pen shell as often as you like. One that runs already is joined. Changes of the allowed hosts take effect at once; all else takes pen restart.',
   flags: defineFlags({
     ...policyFlags,
+    ...agentFlag,
     ...jsonFlag,
     detach: { kind: 'boolean', about: 'open no shell' },
   }),
@@ -19,6 +21,7 @@ export const verb = defineVerb({
       does: 'a shell in the sandbox of this project, which stays when you leave the shell',
     },
     { line: 'pen start --detach', does: 'without a shell' },
+    { line: 'pen start --agent codex', does: 'one in which pen agent codex then runs, beside all else' },
     { line: 'pen start --detach --limit memory=8GiB', does: 'with another limit, until it is stopped' },
   ],
   async run({ flags, env, terminal }) {
@@ -34,10 +37,15 @@ export const verb = defineVerb({
         flags: document,
         offline: flags.offline,
         allowUserExpansion: flags['allow-user-expansion'],
+        ...(flags.agent !== undefined && { agent: flags.agent }),
       },
       line => terminal.note(`pen: ${line}`),
     )
-    const given = Object.keys(document).length > 0 || flags.offline || flags['allow-user-expansion']
+    const given =
+      Object.keys(document).length > 0 ||
+      flags.offline ||
+      flags['allow-user-expansion'] ||
+      flags.agent !== undefined
     if (came === 'already' && given)
       terminal.note('pen: it runs already, and not by these flags: pen restart takes them')
     if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came === 'started' })

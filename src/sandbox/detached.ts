@@ -7,6 +7,7 @@ import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
+import { openAgent } from './agent-opening.ts'
 import { tellError } from './control-messages.ts'
 import type { ControlServer, Served } from './control-server.ts'
 import { type KeepOrder, type KeepReport, readKeepOrder, report } from './keep-order.ts'
@@ -42,6 +43,7 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
     })
   const lock = await becomeKeeper(project.stateDir)
   try {
+    const agent = order.agent === undefined ? undefined : openAgent(order.agent, process.env)
     const prepared = await prepare({
       command: [],
       env: process.env,
@@ -49,8 +51,10 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
       offline: order.offline,
       toRun: true,
       toKeep: true,
+      ...(agent !== undefined && { preset: agent.opening }),
       flags: () => order.flags,
     })
+    agent?.begin(prepared, line => starter.say(line))
     if (prepared.plan.isolation === 'soft')
       throw new PenError('BACKEND', {
         what: 'a soft sandbox cannot stay: there is nothing that would hold its commands together',

@@ -15,6 +15,8 @@ export interface KeepOrder {
   readonly flags: object
   readonly offline: boolean
   readonly allowUserExpansion: boolean
+  /** The coding agent whose preset it has. */
+  readonly agent?: string
 }
 
 export type KeepReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
@@ -36,14 +38,17 @@ function readJson(): unknown {
 }
 
 export function asKeepOrder(value: unknown): KeepOrder | undefined {
-  const { id, flags, offline, allowUserExpansion } = (value ?? {}) as Record<string, unknown>
+  const { id, flags, offline, allowUserExpansion, agent } = (value ?? {}) as Record<string, unknown>
   const isWhole =
     typeof id === 'string' &&
     typeof flags === 'object' &&
     flags !== null &&
     typeof offline === 'boolean' &&
     typeof allowUserExpansion === 'boolean'
-  return isWhole ? { id, flags, offline, allowUserExpansion } : undefined
+  if (!isWhole) return undefined
+  const order = { id, flags, offline, allowUserExpansion }
+  if (agent === undefined) return order
+  return typeof agent === 'string' ? { ...order, agent } : undefined
 }
 
 /** Throws EPIPE when the starter is gone. */

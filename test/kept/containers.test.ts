@@ -17,6 +17,10 @@ function containersOf(engine: TestEngine, here: Kept): string[] {
   return spawnSync(program, rest, { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)
 }
 
+/** A program in the place of a coding agent: it says what it was asked, and keeps it where the agent keeps its own. */
+const INSTALL_AGENT =
+  'printf \'#!/bin/sh\\necho "asked: $*, before: $(cat ~/.codex/last 2>/dev/null)"\\necho "$*" > ~/.codex/last\\n\' > /usr/local/bin/codex && chmod 755 /usr/local/bin/codex'
+
 async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<void>): Promise<void> {
   const launcher: Launcher = {
     name: engine.name,
@@ -32,7 +36,7 @@ async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<voi
     here.configure(
       JSON.stringify({ version: 1, profile: 'coding', backend: engine.backend, network: { offline: true } }),
     )
-    box.file('.pen/Dockerfile', `FROM ${BASE_NAME}\n`)
+    box.file('.pen/Dockerfile', `FROM ${BASE_NAME}\nRUN ${INSTALL_AGENT}\n`)
     const shown = await here.pen('build')
     const digest = /--expect (sha256:[0-9a-f]{64})/.exec(`${shown.stdout}${shown.stderr}`)?.[1] ?? ''
     expect(await here.pen('build', '--quiet', '--yes', '--expect', digest)).toMatchObject({ code: 0 })
@@ -93,6 +97,28 @@ onEachEngine(
       expect(await here.pen('status')).toMatchObject({ code: 1 })
       expect(here.leftovers()).toEqual([])
       expect(await here.sh('echo again')).toMatchObject({ code: 0, stdout: 'again\n' })
+    }),
+  120_000,
+)
+
+onEachEngine(
+  'P15 pen agent runs what the image has: in the container that stays, if it was started for that, else in one of its own',
+  engine =>
+    inContainer(engine, async here => {
+      const agent = (...words: string[]) => here.pen('agent', 'codex', '--', ...words)
+      expect(await agent('one')).toMatchObject({ code: 0, stdout: 'asked: one, before: \n' })
+      await here.pen('start', '--detach', '--agent', 'codex')
+      expect(containersOf(engine, here)).toHaveLength(1)
+      expect(await agent('two')).toMatchObject({ code: 0, stdout: 'asked: two, before: one\n' })
+      expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: 'two\n' })
+      const absent = await here.pen('agent', 'gemini')
+      expect([absent.code, absent.stderr]).toEqual([
+        125,
+        expect.stringContaining('pen restart --agent gemini'),
+      ])
+      await here.pen('restart', '--agent', 'gemini')
+      const missing = await here.pen('agent', 'gemini')
+      expect([missing.code, missing.stderr]).toEqual([127, expect.stringContaining('is not in the image')])
     }),
   120_000,
 )

@@ -37,7 +37,8 @@ function install(project: Project, name: PresetName): string {
   return bin
 }
 
-function start(project: Project, name: PresetName, bin: string, ...rest: string[]) {
+/** What the program is to find, as words for pen, and the environment that it finds some of it in. */
+function needs(project: Project, name: PresetName, bin: string) {
   const { providers, hosts, volumes, readsAbove } = PRESETS[name]
   const [provider] = providers
   const key = provider?.keys[0] ?? ''
@@ -55,17 +56,17 @@ function start(project: Project, name: PresetName, bin: string, ...rest: string[
     KEY_NAME: key,
     KEY_VALUE: `${CANARY}-key`,
   }
-  const ran = project.command(
-    [
-      'agent',
-      name,
-      ...['--read', bin],
-      ...Object.entries(set).flatMap(([variable, value]) => ['--env', `${variable}=${value}`]),
-      ...rest,
-    ],
-    { [key]: `${CANARY}-key`, AWS_SECRET_ACCESS_KEY: CANARY },
-  )
-  return { ...ran, key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules }
+  const words = Object.entries(set).flatMap(([variable, value]) => ['--env', `${variable}=${value}`])
+  return {
+    flags: ['--read', bin, ...words],
+    env: { [key]: `${CANARY}-key`, AWS_SECRET_ACCESS_KEY: CANARY },
+    told: { key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules },
+  }
+}
+
+function start(project: Project, name: PresetName, bin: string, ...rest: string[]) {
+  const { flags, env, told } = needs(project, name, bin)
+  return { ...project.command(['agent', name, ...flags, ...rest], env), ...told }
 }
 
 for (const name of Object.keys(PRESETS) as PresetName[])
@@ -149,3 +150,49 @@ forEachKind('P6 a preset opens nothing that the user took away', async (world, p
   expect(heard.requests.filter(line => line.includes('api.anthropic.com'))).toEqual([])
   expect(denied.stdout).toContain('https://console.anthropic.com/ 200')
 })
+
+forEachKind(
+  'P15 in a sandbox that stays an agent has all of the same, where that was started for it; elsewhere it is refused with the cure',
+  async (world, project) => {
+    const heard = world.listen()
+    const bin = install(project, 'codex')
+    const { flags, env, told } = needs(project, 'codex', bin)
+    const pen = (...words: string[]) => project.command(words, env)
+    try {
+      expect(pen('start', '--detach', '--backend', 'process', ...flags).status).toBe(0)
+      const refused = pen('agent', 'codex')
+      expect([refused.status, refused.stdout]).toEqual([125, ''])
+      expect(refused.stderr).toContain('cure: pen restart --agent codex brings them')
+
+      // The flags stay those of the start.
+      expect(pen('restart', '--agent', 'codex').status).toBe(0)
+      const [first, second] = [
+        project.command(['agent', 'codex', '--', '--model', 'x']),
+        pen('agent', 'codex'),
+      ]
+      const lines = first.stdout.split('\n')
+      expect([first.status, second.status]).toEqual([0, 0])
+      expect(lines.filter(line => line.startsWith('told'))).toEqual(told.reads.map(file => `told by ${file}`))
+      for (const line of ['kept nothing', 'has its key', 'other secret: none', 'asked: --model x'])
+        expect(lines).toContain(line)
+      expect(lines.filter(line => line.startsWith('https:'))).toEqual([
+        ...told.urls.map(url => `${url} 200`),
+        'https://evil.test/ 000',
+      ])
+      expect(second.stdout).toContain('kept signed in')
+      expect(heard.names).not.toContain('evil.test')
+
+      // What was decided at the start is not changed by a command in it.
+      const wider = pen('agent', 'codex', '--allow', 'evil.test:443')
+      expect([wider.status, wider.stdout]).toEqual([2, ''])
+      expect(wider.stderr).toContain('pen restart --agent codex takes them')
+      const other = pen('agent', 'gemini')
+      expect([other.status, other.stderr.includes('pen restart --agent gemini')]).toEqual([125, true])
+      expect(`${first.stderr}${second.stderr}${JSON.stringify(project.audit())}`).not.toContain(CANARY)
+    } finally {
+      pen('stop')
+    }
+    // And without one it has a sandbox of its own, with the same volume.
+    expect(start(project, 'codex', bin).stdout).toContain('kept signed in')
+  },
+)

@@ -1,0 +1,50 @@
+/** A preset for a coding agent, as it is opened for one sandbox, and what the person is told of it. */
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { type Opening, openPreset } from '../policy/preset-layer.ts'
+import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
+import { leaveInstructions } from './instructions.ts'
+import type { Prepared } from './prepare.ts'
+
+export const openFor = (name: PresetName, env: Readonly<Record<string, string | undefined>>): Opening =>
+  openPreset(name, variable => (env[variable] ?? '') !== '')
+
+/** For a sandbox that stays; the name comes from the pen that starts it. */
+export function openAgent(name: string, env: Readonly<Record<string, string | undefined>>) {
+  if (!isPresetName(name))
+    throw new PenError('USAGE', { what: `there is no preset for the agent "${printable(name, 64)}"` })
+  const opening = openFor(name, env)
+  return {
+    opening,
+    begin(prepared: Prepared, say: (line: string) => void): void {
+      for (const line of whatItOpens(name, opening, prepared)) say(printable(line, 1024))
+      leaveInstructions(PRESETS[name], prepared)
+    },
+  }
+}
+
+/** What the policy made of it. Names only: of a variable that is passed on, the value is never shown. */
+export function whatItOpens(name: PresetName, opening: Opening, { plan, loaded }: Prepared): string[] {
+  const { title, version, volumes, providers } = PRESETS[name]
+  const { hosts, keys, passed, addresses } = opening
+  const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
+  const gone = opening.groups.filter(group => !groups.includes(group))
+  const open = [...groups.map(group => `group ${group}`), ...hosts].join(', ')
+  const off = plan.network.kind === 'none' ? `no host: ${plan.network.why}` : undefined
+  return [
+    `${title} (preset v${version}) opens ${off ?? (open === '' ? 'no host' : open)}`,
+    ...gone.map(group => `needs group ${group}, which your config or the project's document takes away`),
+    ...volumes.map(
+      ({ volume, at, holds }) => `keeps ${at} (${holds}) in the volume ${volume} of this project`,
+    ),
+    ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
+    ...(keys.length > 0 ? [] : [noKey(providers)]),
+    ...addresses.map(variable => `does not open the address in ${variable}: add --allow HOST:PORT for it`),
+  ]
+}
+
+function noKey(providers: AgentPreset['providers']): string {
+  if (providers.some(({ always }) => always)) return 'finds no key in your environment: sign in inside'
+  const names = providers.flatMap(provider => provider.keys).join(', ')
+  return `finds no key in your environment, so no models are open: set one of ${names}, or add --group for a sign-in of its own`
+}
