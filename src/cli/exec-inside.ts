@@ -31,20 +31,33 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     env: [...terminalName(inside), ...(inside.variables ?? []).map(text => variable(text, inside.env))],
   }
   const asked = await reach(project, timeout ?? null, terminal)
-  const { timeoutMs } = takeValue(asked.answer) as { timeoutMs: number | null }
+  const { timeoutMs, asking } = takeValue(asked.answer) as { timeoutMs: number | null; asking?: string }
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
   const began = performance.now()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
+  const endTelling = asking === undefined ? undefined : await tellWhatWaits(inside, asking, wantsTerminal)
   const ending = await attach((whole, output) => executeOver(asked, whole, output), order, {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
+  endTelling?.()
   // A command that ends by itself with this very code has done so before.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
     terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
   explain(ending, order, terminal)
   return exitCodeOf(ending)
+}
+
+/** On a terminal that is raw meanwhile a line has to go back to its beginning by itself. */
+async function tellWhatWaits(
+  { project, terminal }: Inside,
+  run: string,
+  isRaw: boolean,
+): Promise<() => void> {
+  const { tellHeld } = await import('./held-lines.ts')
+  const end = isRaw && isTerminal(2) ? '\r\n' : '\n'
+  return tellHeld(project, run, line => terminal.note(`pen: ${line}${end}`))
 }
 
 /** A keeper may end between two looks: then another one is started, and asked. */

@@ -4,7 +4,9 @@ import { EXIT } from '../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { removeGrants } from '../config/network-grants.ts'
 import { findProject } from '../config/project.ts'
+import { parseAllowRule, parseDenyRule } from '../policy/endpoint.ts'
 import { printRule } from '../policy/net-rule.ts'
+import { everySuffixIsPublic } from '../policy/net-target.ts'
 import { denyRules } from './endpoints.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
@@ -13,7 +15,7 @@ export const verb = defineVerb({
   name: 'forget',
   summary: 'Take back what pen allow or pen deny said of a host',
   details:
-    'Removes the entry from the live config of the project, exactly as it stands there, and what was said of it for a while. Exit code 1 when there was none.',
+    'Removes the entry from the live config of the project, however it is spelled there, and what was said of it for a while. Exit code 1 when there was none.',
   flags: jsonFlag,
   positionals: { target: { arity: 'many', about: 'as it was given to pen allow or pen deny' } },
   examples: [
@@ -29,9 +31,11 @@ export const verb = defineVerb({
         ['http', 'tcp', 'deny'].reduce(
           (edited, key) =>
             editNetworkList(edited, key, list => {
-              const gone = list.filter(text => spelled.has(text))
+              const isMeant = (text: string): boolean =>
+                spelled.has(text) || spelled.has(inOneSpelling(key, text))
+              const gone = list.filter(isMeant)
               forgotten.push(...gone)
-              return gone.length === 0 ? list : list.filter(text => !spelled.has(text))
+              return gone.length === 0 ? list : list.filter(text => !isMeant(text))
             }),
           config,
         ),
@@ -45,3 +49,9 @@ export const verb = defineVerb({
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok
   },
 })
+
+/** As a verdict names it. A star is only taken as it stands. */
+function inOneSpelling(key: string, text: string): string {
+  const rule = (key === 'deny' ? parseDenyRule : parseAllowRule)(text, everySuffixIsPublic)
+  return rule.ok ? printRule(rule.value) : text
+}

@@ -49,7 +49,10 @@ function describe(record: FoundRecord, field: Fields): Description {
     case 'connection-allowed':
       return { target: endpoint(field), text: `allowed by ${field('rule')}${said(field)}` }
     case 'connection-held':
-      return { target: endpoint(field), text: `waits for an answer until ${localTime(field('until') ?? '')}` }
+      return {
+        target: endpoint(field),
+        text: `waits for an answer until ${localTime(field('until') ?? '').slice(-8)}`,
+      }
     case 'connection-denied':
       return { target: endpoint(field), text: `${because}${said(field)}` }
     case 'connection-failed':

@@ -12,7 +12,8 @@ export interface ScreenEvents {
 }
 
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
-const LEAVE = '\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l'
+/** Emptied first: a terminal that was resized meanwhile (tmux) would else show some of it among the lines of the shell. */
+const LEAVE = '\x1b[0m\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l'
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 
 const KEYS: ReadonlyMap<string, Key> = new Map([

@@ -38,12 +38,14 @@ export function deny(
   return { ok: false, reason, why, rule: by?.rule, source: by?.source, cure }
 }
 
+/** Where `pen deny` writes, and `pen forget` takes away. */
+const LIVE = 'live config'
+
 export function denyByRule(by: Sourced<DenyRule>): Denied {
   const rule = printRule(by.rule)
-  const cure =
-    by.source.temporary === undefined
-      ? `take "${rule}" out of ${showSource(by.source)}`
-      : `pen forget ${rule}`
+  const { temporary, layer } = by.source
+  const isForgettable = temporary !== undefined || layer === LIVE
+  const cure = isForgettable ? `pen forget ${rule}` : `take "${rule}" out of ${showSource(by.source)}`
   return deny('denied-by-rule', `denied by "${rule}"`, cure, by)
 }
 

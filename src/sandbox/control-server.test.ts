@@ -100,7 +100,7 @@ function setting(directory = 'state', answering = true): Setting {
         weaker: [],
         gaps: [],
       },
-      loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 } } },
+      loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 }, network: { ask: 'never' } } },
     },
     limits: {
       look: () => undefined,

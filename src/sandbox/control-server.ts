@@ -234,9 +234,10 @@ export class ControlServer {
 
   #serveExec(asked: number | null, client: Client): void {
     const { socket } = client
-    const exec: Running['exec'] = this.#served.serving.running.exec
-    const { ceiling } = this.#served.serving.prepared.loaded.policy.exec
-    const timeoutMs = asked === null ? null : Math.min(asked, ceiling)
+    const { serving } = this.#served
+    const exec: Running['exec'] = serving.running.exec
+    const { network, exec: bounds } = serving.prepared.loaded.policy
+    const timeoutMs = asked === null ? null : Math.min(asked, bounds.ceiling)
     if (exec === undefined || this.#stopping !== undefined) {
       socket.end()
       return
@@ -244,9 +245,9 @@ export class ControlServer {
     const execution = ++this.#executions
     const relay = new ExecRelay({
       exec,
-      audit: this.#served.serving.audit,
+      audit: serving.audit,
       number: execution,
-      killed: () => this.#served.serving.limits.look(),
+      killed: () => serving.limits.look(),
       timeoutMs,
       send: bytes => socket.send(bytes),
       done: isTold => {
@@ -259,6 +260,8 @@ export class ControlServer {
     })
     client.relay = relay
     client.take = bytes => relay.push(bytes)
-    socket.send(encodeAnswer({ ok: true, value: { timeoutMs, execution } }))
+    // Whoever runs a command that may have to wait for a person is told where to look for that.
+    const asking = network.ask === 'hold' ? { asking: serving.audit.run } : {}
+    socket.send(encodeAnswer({ ok: true, value: { timeoutMs, execution, ...asking } }))
   }
 }

@@ -2,6 +2,7 @@
  * Tells the person that a connection waits. The sandbox owns the screen: whatever is drawn there it could have drawn itself, so
  * nothing is asked and no key is read there. The line names the command that answers, to be typed where no sandbox draws.
  */
+import { existsSync } from 'node:fs'
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import { findTool } from '../base/find-tool.ts'
 import { endOf } from '../base/printable.ts'
@@ -74,5 +75,8 @@ function desktopOf(env: HeldNoticeOptions['env']): Record<string, string> | unde
     const value = env[name]
     return value === undefined ? [] : [[name, value] as const]
   })
-  return env['DBUS_SESSION_BUS_ADDRESS'] === undefined ? undefined : Object.fromEntries(known)
+  const { DBUS_SESSION_BUS_ADDRESS: address, XDG_RUNTIME_DIR: directory } = env
+  // Where the address is not told, it is this one.
+  const isThere = address !== undefined || (directory !== undefined && existsSync(`${directory}/bus`))
+  return isThere ? Object.fromEntries(known) : undefined
 }

@@ -75,6 +75,7 @@ onTheHost('P16 nobody is asked where nobody is: not a pipe, not a program, not a
   const shell = (line: string): string => box.host(`(${line}) 2>&1 || true`)
   expect(shell(`yes | ${PEN} config apply`)).toContain('not applied: there is nobody to ask')
   expect(shell(`${PEN} config apply < /dev/null`)).toContain('not applied: there is nobody to ask')
+  expect(shell(`${PEN} config apply <&-`)).toContain('not applied: there is nobody to ask')
   expect(shell(`yes | ${PEN} config apply --json`)).toContain('"applied": false')
   for (const words of ['--yes', '--expect sha256:00', '--yes --expect sha256:00', '-y'])
     expect(shell(`yes | ${PEN} config apply ${words}; echo "code $?"`)).toContain('code 2')

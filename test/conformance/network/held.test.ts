@@ -1,7 +1,8 @@
 /** Connections that no rule names, with somebody at another terminal who answers, or does not. */
 import { beforeAll, expect } from 'bun:test'
-import { copyFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, parse } from 'node:path'
 import { triesContainers } from '../launcher.ts'
 import { until } from './keeper.ts'
 import type { Project, Started } from './project.ts'
@@ -247,5 +248,52 @@ forEachKind(
     project.pen('allow', 'allowed.test:80', '--for', '1h')
     project.pen('config', 'backup')
     expect(project.pen('config', 'diff')).not.toContain('allowed.test')
+  },
+)
+
+/** What was given to it, one argument a line, and what it found in its environment. */
+const NOTIFY = `#!/bin/sh
+{ echo "called with $#"; printf '%s\\n' "$@"; } >> "$XDG_RUNTIME_DIR/notified"
+env >> "$XDG_RUNTIME_DIR/environment"
+`
+
+/** A program where only root could have put it, on the test's machine alone. */
+function installNotifySend(world: World): void {
+  const file = join(world.dir, 'notify-send')
+  writeFileSync(file, NOTIFY)
+  const script = `mountpoint -q /usr/local/sbin || mount -t tmpfs -o mode=755 none /usr/local/sbin
+    cp ${file} /usr/local/sbin/ && chmod 755 /usr/local/sbin/notify-send`
+  const [program = '', ...rest] = [...world.on('host'), 'sh', '-ec', script]
+  expect(spawnSync(program, rest).status).toBe(0)
+}
+
+forEachKind(
+  'P15 the desktop is told what waits, in words of pen’s own, and of no name that is none',
+  async (world, project) => {
+    installNotifySend(world)
+    ask(project)
+    project.write('desktop/bus', '')
+    const dial = (name: string) => `curl -s -m 3 -o /dev/null 'http://${name}/'`
+    const odd = ['--urgency=critical.test', '-t1.test', '<b>x</b>.test', 'a&lt;b.test', 'a%0a--help.test']
+    const desktop = join(project.workspace, 'desktop')
+    const running = project.start(`${odd.map(dial).join('; ')}; echo on; ${dial('allowed.test')}`, {
+      env: { XDG_RUNTIME_DIR: desktop, OPENAI_API_KEY: 'canary' },
+    })
+    const read = (name: string): string => {
+      const file = join(desktop, name)
+      return existsSync(file) ? readFileSync(file, 'utf8') : ''
+    }
+    await until(() => read('environment').includes('XDG_RUNTIME_DIR='))
+    await end(running)
+    const { name } = parse(project.stateDir)
+    expect(read('notified')).toBe(
+      `called with 4\n--app-name=pen\n--\nA sandbox asks to connect\nallowed.test:80, for ${name}. Answer with pen watch.\n`,
+    )
+    expect(read('environment')).not.toContain('canary')
+    // Nothing is started where nobody has a desktop.
+    const alone = project.start(dial('both.test'))
+    await isHeld(project, 2)
+    await end(alone)
+    expect(read('notified').match(/called/g)).toHaveLength(1)
   },
 )

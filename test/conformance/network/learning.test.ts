@@ -18,7 +18,7 @@ forEachKind(
     expect(first.err).toContain('  network.http\n  + allowed.test:80  (2 times)\n')
     expect(first.err).toContain(`  network.tcp\n  + ${UP}:8080\n`)
     expect(first.err).toContain('  10.0.0.5:80  pen allow 10.0.0.5:80\n')
-    expect(first.err).toContain('denied by a rule of yours:\n  both.test:80  take "both.test" out of')
+    expect(first.err).toContain('denied by a rule of yours:\n  both.test:80  pen forget both.test')
     const { command } = JSON.parse(project.pen('logs', '--suggest', '--json')) as { command: string }
     expect(command).toBe(`pen allow ${UP}:8080 allowed.test:80`)
     expect(first.err).toContain(`to allow exactly this:\n  ${command}\n`)

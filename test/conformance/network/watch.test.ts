@@ -125,7 +125,7 @@ forEachKind('P15 pen watch gives the terminal back, whatever ends it', async (wo
     const before = await screen.shows(/[0-9a-f:]{20,}\r\n/)
     await screen.shows('nothing waits for an answer')
     endIt(screen)
-    await screen.shows('\x1b[?25h\x1b[?1049l')
+    await screen.shows('\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l')
     await screen.shows('code 0')
     const after = await screen.shows(/[0-9a-f:]{20,}\r\n/)
     expect(`${how} ${after}`).toBe(`${how} ${before}`)
@@ -172,6 +172,40 @@ forEachKind(
     project.pen('allow', 'allowed.test:80', '--once')
     await screen.shows('200\r\n')
     expect(await screen.ended()).toBe(0)
+  },
+)
+
+forEachKind(
+  'P11 beside a command in a sandbox that stays a line names what waits, on a terminal and in a pipeline',
+  async (world, project) => {
+    const { argv, where } = places(world, project)
+    const exec = ['exec', '--', '/bin/sh', '-c', get('http://allowed.test/')]
+    const said = 'pen: held: allowed.test:80 waits for you. In another terminal: pen watch'
+    try {
+      expect(project.command(['start', '--detach', '--backend', 'process', '--ask']).status).toBe(0)
+      using screen = new ProgramScreen([...argv, world.pen, ...exec], where)
+      await screen.shows(said)
+      await screen.shows('--session\r\n')
+      project.pen('allow', 'allowed.test:80', '--once')
+      await screen.shows('200\r\n')
+      expect(await screen.ended()).toBe(0)
+      const [program = '', ...rest] = [...argv, world.pen, ...exec]
+      const child = spawn(program, rest, { ...where, stdio: ['ignore', 'pipe', 'pipe'] })
+      const text = { out: '', err: '' }
+      child.stdout.on('data', (data: Buffer) => {
+        text.out += data.toString()
+      })
+      child.stderr.on('data', (data: Buffer) => {
+        text.err += data.toString()
+      })
+      await until(() => text.err.includes(said))
+      project.pen('deny', 'allowed.test:80', '--once')
+      await until(() => text.out === '403\n')
+      // What the first one waited for is not told again.
+      expect(text.err).toMatch(/^pen: held: [^\n]*--session\n$/)
+    } finally {
+      project.pen('stop')
+    }
   },
 )
 

@@ -1,0 +1,32 @@
+/** That a connection waits for an answer, told beside a command in a sandbox that stays: its keeper has no terminal to tell it on. */
+import { auditDirectory } from '../audit/directory.ts'
+import type { AuditEventInput } from '../audit/event.ts'
+import { followAudit } from '../audit/follow.ts'
+import type { Project } from '../config/project.ts'
+import { HeldNotice } from '../sandbox/held-notice.ts'
+
+/** Of this run, from now on. Returns what ends it. */
+export function tellHeld(project: Project, run: string, tell: (line: string) => void): () => void {
+  const ending = new AbortController()
+  const began = new Date().toISOString()
+  const notice = new HeldNotice(
+    { record: () => undefined },
+    // The keeper has told the desktop.
+    { tell, env: {}, sandbox: project.id, notify: () => undefined },
+  )
+  void follow()
+  return () => ending.abort()
+
+  async function follow(): Promise<void> {
+    const records = followAudit(auditDirectory(project.stateDir), {
+      run,
+      signal: ending.signal,
+      wanted: ({ kind, time }) => kind === 'connection-held' && time >= began,
+    })
+    // Written by the keeper, in one spelling: no name in it is the sandbox's own.
+    for await (const batch of records) {
+      if (ending.signal.aborted) return
+      for (const record of batch) notice.record(record as unknown as AuditEventInput)
+    }
+  }
+}
