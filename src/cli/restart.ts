@@ -1,4 +1,5 @@
 import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import type { KeepOrder } from '../sandbox/keep-order.ts'
 import { agentFlag } from './agent-flag.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
@@ -34,7 +35,7 @@ export const verb = defineVerb({
     await whileChanging(stateDir, async () => {
       const order = isGiven ? given : ((await askForOrder(stateDir)) ?? given)
       const { agent = order.agent } = flags
-      await stopSandbox(stateDir)
+      await stopSandbox(stateDir, line => terminal.note(`pen: ${printable(line, 1024)}`))
       await startUnlessKept(project, { ...order, ...(agent !== undefined && { agent }) }, line =>
         terminal.note(`pen: ${line}`),
       )

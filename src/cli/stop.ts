@@ -1,4 +1,5 @@
 import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
 
@@ -6,7 +7,7 @@ export const verb = defineVerb({
   name: 'stop',
   summary: 'End the sandbox of this project and everything in it',
   details:
-    'Commands are asked to end (SIGTERM), and are ended a second later. The project, its volumes and its configuration stay. When it does not run, nothing happens.',
+    'Commands are asked to end (SIGTERM), and are ended a second later. The project, its volumes and its configuration stay. What it refused is told, with what would allow it. When it does not run, nothing happens.',
   flags: jsonFlag,
   examples: [{ line: 'pen stop', does: 'when it returns, every process is gone' }],
   async run({ flags, terminal }) {
@@ -15,7 +16,10 @@ export const verb = defineVerb({
     const { whileChanging } = await import('../sandbox/store.ts')
     const { isKnown } = await import('../sandbox/forget-sandbox.ts')
     const { id, stateDir } = findProject()
-    const came = isKnown(stateDir) ? await whileChanging(stateDir, () => stopSandbox(stateDir)) : 'absent'
+    const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
+    const came = isKnown(stateDir)
+      ? await whileChanging(stateDir, () => stopSandbox(stateDir, say))
+      : 'absent'
     if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })
     else terminal.print(`${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`)
     return EXIT.ok

@@ -80,12 +80,12 @@ export async function askForOrder(stateDir: string): Promise<KeepOrder | undefin
   return asked === undefined ? undefined : asKeepOrder(asked.value)
 }
 
-/** Whether there was a keeper that heard it. */
-export async function askToStop(stateDir: string): Promise<boolean> {
+/** What it refused, in lines for a person; undefined where no keeper heard it. */
+export async function askToStop(stateDir: string): Promise<readonly string[] | undefined> {
   const asked = await ask(stateDir, { want: 'stop' })
-  if (asked === undefined) return false
-  takeValue(asked.answer)
-  return true
+  if (asked === undefined) return undefined
+  const refused = takeValue(asked.answer)
+  return Array.isArray(refused) ? refused.filter(line => typeof line === 'string') : []
 }
 
 async function connect(stateDir: string): Promise<ControlSocket | undefined> {

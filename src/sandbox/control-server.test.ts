@@ -102,6 +102,7 @@ function setting(directory = 'state', answering = true): Setting {
       },
       loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 }, network: { ask: 'never' } } },
     },
+    refusals: { lines: () => ['refused: evil.test:443'] },
     limits: {
       look: () => undefined,
       usage: () => ({ cpuMs: 5, memoryBytes: 6, pids: 7 }),

@@ -221,7 +221,7 @@ export class ControlServer {
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()
-          return { ok: true, value: null }
+          return { ok: true, value: this.#served.serving.refusals.lines() }
       }
     } catch (error) {
       return { ok: false, error: tellError(error) }

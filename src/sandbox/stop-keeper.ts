@@ -12,12 +12,16 @@ const LOOK_MS = 10
 
 export type Stopped = 'stopped' | 'absent'
 
-/** For whoever holds the lock of changes. When it returns, every process of the sandbox is gone. */
-export async function stopSandbox(stateDir: string): Promise<Stopped> {
+/** For whoever holds the lock of changes. When it returns, every process of the sandbox is gone; what it refused was said. */
+export async function stopSandbox(
+  stateDir: string,
+  say: (line: string) => void = () => undefined,
+): Promise<Stopped> {
   const before = await presenceOf(stateDir)
   if (before.is === 'absent') return 'absent'
-  const heard = await askToStop(stateDir).catch(() => false)
-  if (heard && (await isGone(stateDir, ASKED_MS))) return 'stopped'
+  const refused = await askToStop(stateDir).catch(() => undefined)
+  for (const line of refused ?? []) say(line)
+  if (refused !== undefined && (await isGone(stateDir, ASKED_MS))) return 'stopped'
   for (const [signal, patience] of [
     ['SIGTERM', TOLD_MS],
     ['SIGKILL', KILLED_MS],

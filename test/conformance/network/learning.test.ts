@@ -45,3 +45,22 @@ forEachKind(
     expect(project.pen('config', 'show')).not.toContain('allowed.test')
   },
 )
+
+forEachKind(
+  'P11 at the end of a sandbox that stays one line a host says what was refused, and what would allow it',
+  async (_, project) => {
+    const dial = ['exec', '--', '/bin/sh', '-c', `${get('http://evil.test/')}; ${get('http://evil.test/')}`]
+    expect(project.command(['start', '--detach', '--backend', 'process']).status).toBe(0)
+    try {
+      expect(project.pen(...dial)).toBe('403 403 ')
+      const line = 'pen: refused: evil.test:80 (2 times); to allow it: pen allow evil.test:80\n'
+      expect(project.command(['restart']).stderr).toBe(line)
+      expect(project.pen(...dial)).toBe('403 403 ')
+      expect(project.command(['stop']).stderr).toBe(line)
+      expect(project.command(['start', '--detach', '--backend', 'process']).status).toBe(0)
+      expect(project.command(['stop'])).toMatchObject({ status: 0, stderr: '' })
+    } finally {
+      project.pen('stop')
+    }
+  },
+)
