@@ -95,6 +95,8 @@ export interface Running {
   readonly ready?: Promise<void>
   /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
   readonly inside?: string
+  /** What was only seen when it stood there, for a person. */
+  readonly notes?: readonly string[]
   /** Resolves when every process of the sandbox is gone. */
   readonly ended: Promise<Ending>
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
@@ -138,6 +140,8 @@ export interface StartOptions {
     readonly passwd: string
     readonly group: string
     readonly volumes: readonly string[]
+    /** Its own PATH. */
+    readonly path: string
   }
 }
 

@@ -7,14 +7,14 @@ export type ProgramHead =
   | { readonly kind: 'unreadable' }
 
 /** Program headers lie in the first page of every program that a linker makes. */
-const ENOUGH = 4096
+export const PROGRAM_HEAD_BYTES = 4096
 
 export function readProgramHead(path: string): ProgramHead {
-  const bytes = Buffer.alloc(ENOUGH)
+  const bytes = Buffer.alloc(PROGRAM_HEAD_BYTES)
   try {
     const fd = openSync(path, 'r')
     try {
-      return parseProgramHead(bytes.subarray(0, readSync(fd, bytes, 0, ENOUGH, 0)))
+      return parseProgramHead(bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)))
     } finally {
       closeSync(fd)
     }

@@ -43,7 +43,6 @@ export function gapNames(): string[] {
     [wants('gateway'), NOTHING_HELD],
     [wants('bridge'), NOTHING_HELD],
     [wants('bridge'), { ...NOTHING_HELD, bridge: true }],
-    [wants('gateway'), { ...NOTHING_HELD, images: true }],
   ].flatMap(([policy, caps]) => findGaps(policy as Policy, caps as Capabilities, { foldsNames: true }))
   return [...new Set([...names.map(({ name }) => name), ...OF_BUILDS])].sort()
 }

@@ -16,6 +16,8 @@ export interface ImageFacts {
   readonly group: string
   /** Where it wants storage of its own: a path for each. */
   readonly volumes: readonly string[]
+  /** Empty where it says nothing of it. */
+  readonly path: string
 }
 
 export const IMAGE_ID = /^(?:sha256:)?[0-9a-f]{64}$/
@@ -55,8 +57,9 @@ function parseFacts(text: string): ImageFacts | undefined {
     const value = JSON.parse(text) as Partial<ImageFacts> | null
     const volumes: unknown = value?.volumes
     if (typeof value?.passwd !== 'string' || typeof value.group !== 'string') return undefined
+    if (typeof value.path !== 'string') return undefined
     if (!Array.isArray(volumes) || !volumes.every(path => typeof path === 'string')) return undefined
-    return { passwd: value.passwd, group: value.group, volumes }
+    return { passwd: value.passwd, group: value.group, volumes, path: value.path }
   } catch {
     return undefined // asked anew
   }
@@ -66,15 +69,22 @@ async function lookInside(engine: Engine, id: string): Promise<ImageFacts> {
   return await withContainer(engine, id, async container => {
     const read = async (path: string): Promise<string> =>
       (await copiedOut(engine, container, path))[0]?.text ?? ''
-    const volumes = await volumesOf(engine, id)
-    return { passwd: await read('/etc/passwd'), group: await read('/etc/group'), volumes }
+    const settings = await settingsOf(engine, id)
+    return { passwd: await read('/etc/passwd'), group: await read('/etc/group'), ...settings }
   })
 }
 
-/** `{"/data":{}}`, or null. */
-async function volumesOf(engine: Engine, id: string): Promise<string[]> {
-  const said = await askEngine(engine, ['image', 'inspect', '--format', '{{json .Config.Volumes}}', id])
-  return Object.keys((JSON.parse(said) as Record<string, unknown> | null) ?? {})
+interface Settings {
+  /** `{"/data":{}}` */
+  readonly Volumes?: Readonly<Record<string, unknown>> | null
+  readonly Env?: readonly string[] | null
+}
+
+async function settingsOf(engine: Engine, id: string): Promise<Pick<ImageFacts, 'volumes' | 'path'>> {
+  const said = await askEngine(engine, ['image', 'inspect', '--format', '{{json .Config}}', id])
+  const { Volumes, Env } = (JSON.parse(said) as Settings | null) ?? {}
+  const path = Env?.findLast(variable => variable.startsWith('PATH='))?.slice('PATH='.length)
+  return { volumes: Object.keys(Volumes ?? {}), path: path ?? '' }
 }
 
 /** The text files at and below a path of the image. */

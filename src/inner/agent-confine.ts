@@ -7,6 +7,7 @@ import { lchownSync, lstatSync, readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { AgentSetup } from '../wire/exec-order.ts'
 import { call } from './kernel.ts'
+import { restrictExecution } from './landlock.ts'
 
 const CALL =
   process.arch === 'arm64'
@@ -41,6 +42,8 @@ export function confine(setup: AgentSetup): void {
   keepOnly(setup.user === undefined ? 0 : KEPT)
   check('PR_SET_DUMPABLE', call(CALL.prctl, PR.setDumpable, 0, 0, 0, 0))
   check('PR_SET_NO_NEW_PRIVS', call(CALL.prctl, PR.setNoNewPrivs, 1, 0, 0, 0))
+  // Of this thread, too: it starts every command.
+  if (setup.executable !== undefined) restrictExecution(setup.executable)
   if (setup.seccomp !== undefined) installFilter(setup.seccomp)
   verify(setup)
 }

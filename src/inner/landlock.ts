@@ -4,7 +4,7 @@
  * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
  */
 import { closeSync, openSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { call } from './kernel.ts'
 
 const CALL = { createRuleset: 444, addRule: 445, restrictSelf: 446 }
@@ -39,6 +39,10 @@ function allow(ruleset: number, path: string): void {
 }
 
 function check(what: string, result: number): number {
-  if (result < 0) throw new Error(`${what} failed with errno ${-result}`)
+  if (result < 0)
+    throw new PenError('BACKEND', {
+      what: `tools.exec "listed" cannot be held: ${what} failed with errno ${-result}`,
+      hint: 'update the engine: its own filter may refuse Landlock',
+    })
   return result
 }

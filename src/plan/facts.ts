@@ -41,6 +41,8 @@ export interface FoundTool {
 export interface ToolFacts {
   /** Directories of programs: covered when the policy lists its tools. */
   readonly directories: readonly string[]
+  /** Programs in directories that hold other things too: covered one by one then. */
+  readonly strays: readonly string[]
   readonly found: readonly FoundTool[]
   readonly missing: readonly string[]
   /** Every file that is a shell, for a policy without one. */

@@ -65,8 +65,6 @@ export function findGaps(
     )
   if (policy.tools.exec === 'listed' && !caps.listedExec)
     gap('exec-unlisted', 'files that the sandbox writes can be executed, whatever tools.exec says')
-  if (caps.images && (policy.tools.allow !== 'shown' || !policy.tools.shell))
-    gap('tools-of-image', 'every program of the image can be run, whatever tools.allow and tools.shell say')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
   for (const [limit, hold] of Object.entries(caps.limits))

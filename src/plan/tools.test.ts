@@ -37,6 +37,7 @@ function view(tools: object, found: readonly FoundTool[] = [], extra: Partial<To
       system: SYSTEM,
       tools: {
         directories: ['/usr/bin', '/usr/sbin'],
+        strays: [],
         found,
         missing: [],
         shells: ['/usr/bin/bash', '/usr/bin/dash'],
@@ -126,7 +127,7 @@ describe('a note', () => {
 
   test('names a tool that the machine does not have, and goes on', () => {
     const { notes, steps } = view({ allow: ['git', 'foo'] }, [tool('git')], { missing: ['foo'] })
-    expect(notes).toEqual(['tools.allow lists foo, which this machine does not have'])
+    expect(notes).toEqual(['tools.allow lists foo, which the system does not have'])
     expect(steps.map(showStep)).toContain('bind ro /usr/bin/git  (system)')
   })
 

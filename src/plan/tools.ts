@@ -19,15 +19,22 @@ export interface ToolView {
   readonly notes: readonly string[]
 }
 
-export function viewTools({ tools }: Policy, facts: HostFacts): ToolView {
-  const covers = tools.shell ? [] : facts.tools.shells.map(coverShell)
+export function viewTools(
+  { tools }: Pick<Policy, 'tools'>,
+  facts: Pick<HostFacts, 'system' | 'tools'>,
+): ToolView {
+  const shells = tools.shell ? [] : facts.tools.shells.map(path => cover(path, 'tools.shell'))
   if (tools.allow === 'shown')
-    return { steps: covers, late: [], executable: facts.system.filter(isProgramTree).map(guest), notes: [] }
+    return { steps: shells, late: [], executable: facts.system.filter(isProgramTree).map(guest), notes: [] }
   const shown = facts.tools.found.filter(tool => tools.shell || !tool.shell)
+  const strays = facts.tools.strays.filter(
+    path => !facts.tools.shells.includes(path) && !shown.some(tool => tool.file === path),
+  )
+  const single = [...shells, ...[...new Set(strays)].map(path => cover(path, 'tools.allow'))]
   return {
     steps: [
       ...facts.tools.directories.flatMap(directory => fill(directory, shown)),
-      ...covers.filter(({ at }) => !facts.tools.directories.some(directory => isWithin(at, directory))),
+      ...single.filter(({ at }) => !facts.tools.directories.some(directory => isWithin(at, directory))),
     ],
     late: facts.tools.setsid === undefined ? [] : [bind(facts.tools.setsid, SETSID_PLACE)],
     executable: [
@@ -45,8 +52,8 @@ const isProgramTree = (entry: HostFacts['system'][number]): boolean =>
 
 const guest = ({ path }: HostFacts['system'][number]): GuestPath => path as string as GuestPath
 
-const coverShell = (path: string) =>
-  ({ op: 'cover', at: path as GuestPath, kind: 'file', why: 'tools.shell' }) as const
+const cover = (path: string, why: 'tools.shell' | 'tools.allow') =>
+  ({ op: 'cover', at: path as GuestPath, kind: 'file', why }) as const
 
 const bind = (from: string, at = from) =>
   ({ op: 'bind', from: from as HostPath, at: at as GuestPath, mode: 'ro', why: 'system' }) as const
@@ -66,12 +73,16 @@ function fill(directory: string, shown: readonly FoundTool[]): Step[] {
   return [{ op: 'tmpfs', at, size: PLACEHOLDERS, mode: 0o755 }, ...[...steps.values()], { op: 'seal', at }]
 }
 
-function notesOn(tools: Policy['tools'], facts: HostFacts, shown: readonly FoundTool[]): string[] {
+function notesOn(
+  tools: Policy['tools'],
+  facts: Pick<HostFacts, 'system' | 'tools'>,
+  shown: readonly FoundTool[],
+): string[] {
   const visible = (path: string) =>
     facts.system.some(entry => entry.kind === 'tree' && isWithin(path, entry.path))
   const names = new Set(shown.map(tool => tool.name))
   return [
-    ...facts.tools.missing.map(name => `tools.allow lists ${name}, which this machine does not have`),
+    ...facts.tools.missing.map(name => `tools.allow lists ${name}, which the system does not have`),
     ...facts.tools.found
       .filter(tool => tool.shell && !tools.shell && !tool.implied)
       .map(tool => `tools.allow lists ${tool.name}, but it is a shell and tools.shell is false`),

@@ -7,6 +7,7 @@ import { EXIT, type ExitCode } from '../base/error.ts'
 import { readProgramHead } from '../base/program-head.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin, normalize } from '../policy/path.ts'
+import { inWords, type Taken } from './tool-words.ts'
 
 export type Found =
   | { readonly ok: true }
@@ -79,8 +80,6 @@ function lookInside(path: string, plan: Plan): Look | 'unknown' {
   return plan.steps.some(({ at }) => isWithin(at, path)) ? 'refused' : 'absent'
 }
 
-type Taken = 'no shell' | 'not listed'
-
 /** Whether the tool policy took a program away that the host has there. */
 function takenAway(path: string, plan: Plan): Taken | undefined {
   const shells = plan.steps.flatMap(step =>
@@ -95,17 +94,6 @@ function takenAway(path: string, plan: Plan): Taken | undefined {
   const listing = directories.some(at => at !== '/' && at !== '/dev' && isWithin(real, at))
   return listing && !shown ? 'not listed' : undefined
 }
-
-const inWords = (name: string, taken: Taken) =>
-  taken === 'no shell'
-    ? {
-        what: `${name} is a shell, and this policy has none (tools.shell is false)`,
-        hint: 'name the program to run: pen run -- COMMAND',
-      }
-    : {
-        what: `${name} is not among the tools that this policy lists`,
-        hint: `add it to tools.allow; \`pen plan\` shows the list and where it came from`,
-      }
 
 /** Programs of the system stand at the same place on the host. */
 function realOf(path: string): string | undefined {

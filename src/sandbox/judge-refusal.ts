@@ -3,6 +3,7 @@
  * not hear it. A program of the user's that works in the sandbox hears it, and asks here whether it was the policy.
  */
 import { basename } from 'node:path'
+import { isShellName } from '../plan/system-view.ts'
 import { decideFile } from '../policy/decide-file.ts'
 import { grantCommand } from '../policy/decide-grant.ts'
 import type { HostPath } from '../policy/path.ts'
@@ -44,10 +45,8 @@ export function judgeRefusal(
   return { reason, why, cure }
 }
 
-const SHELLS = ['sh', 'bash', 'dash', 'zsh', 'ash', 'ksh', 'fish', 'busybox']
-
 function judgeProgram({ tools }: Policy, name: string): Judged | null {
-  if (!tools.shell && SHELLS.includes(name))
+  if (!tools.shell && isShellName(name))
     return {
       reason: 'shell-off',
       why: 'it is a shell, and tools.shell is false',

@@ -19,6 +19,7 @@ import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
 import { isTerminal } from './terminal-modes.ts'
+import { withReasons } from './tool-words.ts'
 
 export interface Waiting {
   readonly prepared: Prepared
@@ -36,8 +37,9 @@ export interface Waiting {
 }
 
 export async function keep(waiting: Waiting): Promise<Result> {
-  const { prepared, running, bounds, undo } = waiting
+  const { prepared, bounds, undo } = waiting
   const { plan, loaded } = prepared
+  const running = withReasons(waiting.running, loaded.policy.tools)
   const { project } = loaded
   try {
     // Not pen's failure but the command line's: it ends as a shell would end it.
@@ -47,7 +49,7 @@ export async function keep(waiting: Waiting): Promise<Result> {
       const told = [`${printable(found.what)}\n  cure: ${printable(found.hint)}`]
       return { exitCode: found.exitCode, told }
     }
-    sayWhatHolds(prepared, waiting.tell)
+    sayWhatHolds(prepared, running, waiting.tell)
     const soft = isSoft(plan)
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run, soft })
     undo.push('audit', () => audit.close())
@@ -79,11 +81,12 @@ async function end(running: Running): Promise<void> {
   await running.ended.catch(() => undefined)
 }
 
-function sayWhatHolds({ loaded, plan }: Prepared, tell: Waiting['tell']): void {
+function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell: Waiting['tell']): void {
   const { project, policy, merged } = loaded
   const firstRun = !existsSync(auditDirectory(project.stateDir))
   if (!isSoft(plan) && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
-  for (const line of launchLines(plan, merged, policy.acceptGaps)) tell(printable(line, 1024))
+  const lines = launchLines({ ...plan, notes: [...plan.notes, ...notes] }, merged, policy.acceptGaps)
+  for (const line of lines) tell(printable(line, 1024))
 }
 
 async function openWayOut(

@@ -4,6 +4,7 @@
  */
 import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
@@ -25,7 +26,6 @@ import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
-import { surveyTools } from './tool-survey.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts
@@ -66,7 +66,7 @@ export function surveyHost(
     path,
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
-    tools: surveyTools(policy, system, path),
+    tools: surveyHostTools(policy, system, path),
   }
 }
 

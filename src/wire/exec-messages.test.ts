@@ -35,6 +35,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
       env,
       seccomp: optional(fc.uint8Array({ minLength: 8, maxLength: 8 }).map(b => Buffer.from(b))),
       emptyBounding: fc.boolean(),
+      executable: optional(fc.array(path, { maxLength: 3 })),
     }),
   }) as fc.Arbitrary<Order>,
   record({
@@ -101,7 +102,14 @@ describe('an order', () => {
   const text = (kind: number, channel: number, value: unknown) =>
     encodeFrame(kind, channel, new TextEncoder().encode(JSON.stringify(value)))
   const exec = { argv: ['true'], cwd: '/', env: [], terminal: null, joined: false }
-  const configure = { user: [1000, 1000], given: [], env: [], seccomp: null, emptyBounding: true }
+  const configure = {
+    user: [1000, 1000],
+    given: [],
+    env: [],
+    seccomp: null,
+    emptyBounding: true,
+    executable: null,
+  }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
 
   test('with a value out of bounds is refused, and its twin is not', () => {
@@ -138,6 +146,9 @@ describe('an order', () => {
       expect(read(text(1, 0, { ...configure, user }))).toBe(true)
     for (const seccomp of ['', 'AAAA', 'no base64!', 'A'.repeat(60_000)])
       expect(read(text(1, 0, { ...configure, seccomp }))).toBe(true)
+    expect(read(text(1, 0, { ...configure, executable: ['/usr/bin/git'] }))).toBe(false)
+    for (const executable of ['/usr/bin/git', ['git'], [0]])
+      expect(read(text(1, 0, { ...configure, executable }))).toBe(true)
   })
 
   test('of another kind, length or channel is refused', () => {

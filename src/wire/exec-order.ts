@@ -30,6 +30,8 @@ export interface AgentSetup {
   readonly seccomp: Uint8Array | undefined
   /** Whether no capability may ever be gained again, by whatever is executed. */
   readonly emptyBounding: boolean
+  /** All that the agent and what it starts may execute, directories with all beneath; undefined where that is anything. */
+  readonly executable?: readonly string[] | undefined
 }
 
 const MAX_WORDS = 131_072
@@ -64,10 +66,11 @@ export const writeSetup = (setup: AgentSetup): Uint8Array =>
     env: setup.env.map(({ name, value }) => [name, value]),
     seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
     emptyBounding: setup.emptyBounding,
+    executable: setup.executable ?? null,
   })
 
 export function readSetup(bytes: Uint8Array): AgentSetup {
-  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding'])
+  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding', 'executable'])
   if (typeof setup['emptyBounding'] !== 'boolean') throw wireError('a setup without emptyBounding')
   return {
     user: setup['user'] === null ? undefined : user(setup['user']),
@@ -75,6 +78,7 @@ export function readSetup(bytes: Uint8Array): AgentSetup {
     env: list(setup['env'], variable),
     seccomp: setup['seccomp'] === null ? undefined : program(setup['seccomp']),
     emptyBounding: setup['emptyBounding'],
+    executable: setup['executable'] === null ? undefined : list(setup['executable'], path),
   }
 }
 

@@ -52,7 +52,7 @@ export function factsFor(
     shell: '/bin/sh' as GuestPath,
     path: [],
     volumes: '/h/u/.pen/volumes' as HostPath,
-    tools: { directories: [], found: [], missing: [], shells: [], setsid: undefined },
+    tools: { directories: [], strays: [], found: [], missing: [], shells: [], setsid: undefined },
     ...extra,
   }
 }

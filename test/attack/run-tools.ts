@@ -53,9 +53,6 @@ function inProject(tools: object, user: string | undefined): Run {
   const project = join(home, 'project')
   mkdirSync(project, { recursive: true })
   writeFileSync(join(project, 'agent-permissions.json'), JSON.stringify({ version: 1, tools }))
-  copyFileSync(join(import.meta.dir, 'exec.py'), join(project, 'exec.py'))
-  copyFileSync('/usr/bin/true', join(project, 'planted'))
-  chmodSync(join(project, 'planted'), 0o755)
   if (user !== undefined) spawnSync('chown', ['-R', user, home])
   const become = user === undefined ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups']
   return (command, { pen = [PEN], verb = 'run' } = {}) => {

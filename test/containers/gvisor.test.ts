@@ -228,6 +228,26 @@ onGvisor(
   60_000,
 )
 
+onGvisor(
+  'P12 the programs of a list are there and no other, no shell where the policy has none; P20 "listed" is a gap',
+  async () => {
+    using project = makeProject()
+    const run = (tools: object, ...command: string[]) => {
+      project.box.file('agent-permissions.json', JSON.stringify({ version: 1, tools }))
+      return project.pen('run', '--backend', 'podman', '--offline', ...GVISOR, '--', ...command)
+    }
+    const list = 'import os; print(sorted(os.listdir("/usr/bin") + os.listdir("/usr/sbin")))'
+    const { out } = run({ allow: ['python3', 'cat'] }, 'python3', '-c', list)
+    expect(out).toMatch(/^\['cat', 'python3', 'python3\.\d+'\]\n$/)
+    expect(
+      run({ shell: false }, 'cat', '/bin/sh', '/usr/bin/bash').err.match(/Permission denied/g),
+    ).toHaveLength(2)
+    expect(run({ shell: false }, 'cat', '/etc/hostname').code).toBe(0)
+    expect(run({ exec: 'listed' }, 'true').err).toContain('--accept-gap exec-unlisted')
+  },
+  60_000,
+)
+
 const onNetwork = skipUnless(missing === undefined && isReady, `gVisor and a network: ${missing}`)
 
 onNetwork(

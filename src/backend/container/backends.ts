@@ -9,6 +9,7 @@ import type { Capabilities, Hold } from '../../plan/gaps.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { holdMapping } from '../mounts/id-mapping.ts'
+import { landlockAbi } from '../process/landlock-abi.ts'
 import { type Engine, type EngineName, requireEngine } from './engine.ts'
 import { type EngineFacts, engineFacts } from './engine-facts.ts'
 import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
@@ -97,7 +98,10 @@ function capabilities(
     recordsRefusals: findTool('nft') !== undefined,
     bridge: true,
     seccomp: true,
-    listedExec: false,
+    // gVisor's kernel knows no Landlock, and sees no flag of the mounts that its gofer has.
+    get listedExec() {
+      return isolation === 'container' && landlockAbi() > 0
+    },
     images: true,
     // Without a user namespace an id is the same inside and on the host.
     mapsUser: rootless,

@@ -20,6 +20,8 @@ const LIBRARIES = `${AGENT_PLACE}/lib`
 export interface AgentProgram {
   /** Files of the host, each at its place inside; the program itself is the first. */
   readonly binds: readonly [Bind, ...Bind[]]
+  /** As it names it. */
+  readonly loader: string | undefined
   /** Words that start it there. */
   readonly words: readonly [string, ...string[]]
 }
@@ -51,7 +53,7 @@ function agentBinary(): string {
 export async function programOf(binary: string): Promise<AgentProgram> {
   const loader = interpreterOf(binary)
   const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
-  if (loader === undefined) return { binds: [own], words: [PROGRAM] }
+  if (loader === undefined) return { binds: [own], loader, words: [PROGRAM] }
   const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
   if (code !== 0)
     throw new PenError('BACKEND', {
@@ -65,6 +67,7 @@ export async function programOf(binary: string): Promise<AgentProgram> {
       { from: loader, at: LOADER, mode: 'ro' },
       ...libraries.map(({ name, path }): Bind => ({ from: path, at: `${LIBRARIES}/${name}`, mode: 'ro' })),
     ],
+    loader,
     // The cache of libraries is the image's.
     words: [LOADER, ...(isMusl(loader) ? [] : ['--inhibit-cache']), '--library-path', LIBRARIES, PROGRAM],
   }

@@ -5,7 +5,7 @@
 import { closeSync, lstatSync } from 'node:fs'
 import type { UndoStack } from '../../base/undo.ts'
 import { type Identity, IdMapping, type Others } from '../mounts/id-mapping.ts'
-import { cString, systemCall } from '../process/libc.ts'
+import { cloneTree, NOSUID_NODEV, RDONLY, setAttributes } from '../mounts/mount-calls.ts'
 import { openPinned } from '../process/pinned.ts'
 import type { Bind } from './arguments.ts'
 
@@ -13,13 +13,6 @@ export interface OwnedTrees {
   /** One for each bind, in their order. */
   readonly descriptors: readonly number[]
 }
-
-const CALL = { openTree: 428, setattr: 442 } as const
-const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
-const AT_EMPTY_PATH = 0x1000
-const AT_RECURSIVE = 0x8000
-const NOSUID_NODEV = 6n
-const RDONLY = 1n
 
 /** Undefined when the sandbox's uid owns everything already. `owner` is whose project it is. */
 export function ownedTrees(
@@ -49,7 +42,7 @@ export function ownedTrees(
     const tree = detached(from)
     undo.push('detached tree', () => closeSync(tree))
     if (wanted[i]) mappingOf(owners[i] ?? 0).apply(tree, from)
-    restrict(tree, mode)
+    setAttributes(tree, mode === 'ro' ? NOSUID_NODEV | RDONLY : NOSUID_NODEV, { below: true })
     return tree
   })
   return { descriptors }
@@ -59,17 +52,8 @@ export function ownedTrees(
 function detached(path: string): number {
   const pinned = openPinned(path)
   try {
-    const flags = OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
-    return systemCall('open_tree', CALL.openTree, pinned, cString(''), flags)
+    return cloneTree(pinned)
   } finally {
     closeSync(pinned)
   }
-}
-
-function restrict(tree: number, mode: Bind['mode']): void {
-  // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-  const set = mode === 'ro' ? NOSUID_NODEV | RDONLY : NOSUID_NODEV
-  const attributes = new Uint8Array(new BigUint64Array([set, 0n, 0n, 0n]).buffer)
-  const flags = AT_EMPTY_PATH | AT_RECURSIVE
-  systemCall('mount_setattr', CALL.setattr, tree, cString(''), flags, attributes, attributes.length)
 }

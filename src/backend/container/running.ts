@@ -11,6 +11,7 @@ export interface WaitingContainer {
   readonly undo: UndoStack
   /** The host's directory that it sees at `/run/pen`. */
   readonly inside: string
+  readonly notes: readonly string[]
   /** Sets the agent up: from then on it takes orders. */
   readonly connect: () => AgentLink
   /** When it does, before the first. */
@@ -67,6 +68,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
       return execution
     },
     inside: waiting.inside,
+    notes: waiting.notes,
     ended,
     initPid: () => container.init,
     kill,

@@ -23,6 +23,7 @@ import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { GVISOR_CAPABILITIES, goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
+import { type HeldTools, holdTools } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
@@ -108,7 +109,7 @@ export async function startContainer(
     const { init } = container
     // Scratch is gVisor's own memory: what lies in it nobody can give away but the agent.
     const placed = gvisor ? { ...mounts, given: [] } : mounts
-    const furnish = async (): Promise<void> => {
+    const furnish = async (): Promise<HeldTools> => {
       await untilEntered(live)
       await Promise.all([
         putInPlace({
@@ -121,15 +122,27 @@ export async function startContainer(
         }),
         options.furnish({ pid: init, userNamespace: facts.rootless }),
       ])
+      const held = await holdTools({
+        plan,
+        tools: options.policy.tools,
+        init: entrance() ?? init,
+        mounts: live,
+        path: image.path,
+        binds: mounts.binds,
+        targets,
+        loader: program.loader,
+      })
       release?.resolve(true)
+      return held
     }
-    const [socket] = await container.whileAlive(Promise.all([agent.connected, furnish()]))
+    const [socket, held] = await container.whileAlive(Promise.all([agent.connected, furnish()]))
     disarm()
     return runningContainer({
       container,
       mounts: live,
       undo,
       inside: inside.shown,
+      notes: held.notes,
       onReady: () => {
         if (facts.held.includes('pids') && !gvisor) boundProcesses(init, plan.limits.pids)
       },
@@ -138,8 +151,11 @@ export async function startContainer(
           user: plan.user,
           given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
           env: plan.env.map(({ name, value }) => ({ name, value })),
-          seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
+          seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', {
+            exec: plan.listedExec ? 'listed' : 'any',
+          }),
           emptyBounding: true,
+          ...(held.executable !== undefined && { executable: held.executable }),
         }),
     })
   } catch (error) {

@@ -21,23 +21,42 @@ export interface Found {
 /** Undefined when nothing is there, or when a link is on the way. */
 export function findBeneath<T>(root: number, path: string, act: (found: Found) => T): T | undefined {
   const names = path.split('/').filter(name => name !== '')
-  const open: number[] = []
+  const last = names.pop()
+  const parent = last === undefined ? undefined : openBeneath(root, names.join('/'))
+  if (last === undefined || parent === undefined) return undefined
   try {
-    let at = root
-    for (const [i, name] of names.entries()) {
-      const last = i === names.length - 1
-      const fd = openSync(`/proc/self/fd/${at}/${name}`, O_PATH | O_NOFOLLOW | (last ? 0 : O_DIRECTORY))
-      open.push(fd)
-      if (last) return act(describe(fd, at))
-      at = fd
+    const fd = openBeneath(parent, last)
+    if (fd === undefined) return undefined
+    try {
+      return act(describe(fd, parent))
+    } finally {
+      closeSync(fd)
     }
-    return undefined
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
   } finally {
-    for (const fd of open) closeSync(fd)
+    closeSync(parent)
   }
+}
+
+/** A descriptor of what stands there itself, for the caller to close. */
+export function openBeneath(root: number, path: string): number | undefined {
+  let at = openSync(`/proc/self/fd/${root}`, O_PATH | O_DIRECTORY)
+  const names = path.split('/').filter(name => name !== '')
+  for (const [i, name] of names.entries()) {
+    const above = at
+    try {
+      const kind = i === names.length - 1 ? 0 : O_DIRECTORY
+      at = openSync(`/proc/self/fd/${above}/${name}`, O_PATH | O_NOFOLLOW | kind)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return undefined
+    } finally {
+      closeSync(above)
+    }
+  }
+  return at
 }
 
 function describe(fd: number, parent: number): Found {

@@ -12,11 +12,14 @@ import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
 import { SystemCallError, systemCall } from '../process/libc.ts'
 import { NOTHING } from '../process/nothing.ts'
 import { findBeneath, O_PATH } from './beneath-root.ts'
-import { MOUNT_MODE, type MountOrder, type MountOrders } from './mount-inside.ts'
+import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
+import { MOUNT_MODE, type MountAnswer, type MountOrder, type MountOrders } from './mount-inside.ts'
 
 const IOCTL = process.arch === 'arm64' ? 29 : 16
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
+/** A whole image is looked through. */
+const SURVEY_MS = 10_000
 
 /** Descriptors of a sandbox. While they are open its mounts exist. */
 interface Entrance {
@@ -84,16 +87,32 @@ export class NamespaceMounts implements LiveMounts {
     orders: readonly MountOrder[],
     trees: readonly number[] = [],
   ): Promise<readonly HoldResult[]> {
-    const all = (result: HoldResult) => orders.map(() => result)
+    const answer = await this.#send({ orders }, trees)
+    return 'failed' in answer ? orders.map(() => answer) : answer.results
+  }
+
+  /** For an image in which nothing has run yet. `first` is all carried out, or nothing counts. */
+  async hidePrograms(programs: ProgramOrder, first: readonly MountOrder[]): Promise<ProgramAnswer> {
+    const answer = await this.#send({ orders: first, programs })
+    if ('failed' in answer) return answer
+    const undone = first.find((_, i) => answer.results[i] !== 'held')
+    if (undone !== undefined) return { failed: `${undone.path} could not be made ${undone.how}` }
+    return answer.programs ?? { failed: 'no answer' }
+  }
+
+  async #send(
+    what: Omit<MountOrders, 'nothing'>,
+    trees: readonly number[] = [],
+  ): Promise<MountAnswer | { readonly failed: string }> {
     const nsenter = findTool('nsenter')
-    if (nsenter === undefined) return all({ failed: 'nsenter is not installed' })
-    if (!this.ready() || this.#entrance === undefined) return all({ failed: 'the sandbox cannot be entered' })
+    if (nsenter === undefined) return { failed: 'nsenter is not installed' }
+    if (!this.ready() || this.#entrance === undefined) return { failed: 'the sandbox cannot be entered' }
     const { mounts, owner, root } = this.#entrance
     const { nothing, ids } = this.#surroundings
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
     const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
-    const given: MountOrders = { nothing, orders }
+    const given: MountOrders = { nothing, ...what }
     const start = () =>
       Bun.spawn([...words, ...ownProgram(), MOUNT_MODE], {
         stdio: [Buffer.from(JSON.stringify(given)), 'pipe', 'pipe', mounts, owner, root, ...trees],
@@ -104,10 +123,13 @@ export class NamespaceMounts implements LiveMounts {
     try {
       child = start()
     } catch (error) {
-      return all({ failed: errnoOf(error) ?? 'nsenter could not be started' })
+      return { failed: errnoOf(error) ?? 'nsenter could not be started' }
     }
     this.#child = child
-    const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS)
+    const timer = setTimeout(
+      () => child.kill('SIGKILL'),
+      what.programs === undefined ? TIME_LIMIT_MS : SURVEY_MS,
+    )
     const [said, complaint, code] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
@@ -115,8 +137,8 @@ export class NamespaceMounts implements LiveMounts {
     ])
     clearTimeout(timer)
     this.#child = undefined
-    if (code !== 0) return all({ failed: complaint.trim().split('\n').at(-1) || `exit ${code}` })
-    return JSON.parse(said) as HoldResult[]
+    if (code !== 0) return { failed: complaint.trim().split('\n').at(-1) || `exit ${code}` }
+    return JSON.parse(said) as MountAnswer
   }
 
   close(): void {

@@ -3,11 +3,13 @@
  * the places that it is told on stdin, says how that went, and ends. Its root directory is the host's, so that nothing of
  * the sandbox's files is run or read; the sandbox cannot see it, because it is outside its process namespace.
  */
-import { chownSync, closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { chownSync, closeSync, constants, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../../base/error.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
-import { cString, SystemCallError, systemCall } from '../process/libc.ts'
+import { SystemCallError } from '../process/libc.ts'
 import { type Found, findBeneath, O_PATH } from './beneath-root.ts'
+import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
+import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'
 
 /** The word after `pen`. By itself it can do nothing: the descriptor below must be there too. */
 export const MOUNT_MODE = '__mount'
@@ -32,8 +34,9 @@ type What =
   | { readonly how: 'pin' }
   /** Writable, in a mount that is not. */
   | { readonly how: 'open' }
-  /** Nothing of the mount that begins there can be executed. */
-  | { readonly how: 'noexec' }
+  /** Nothing of the mount that begins there can be executed; nor of any below. */
+  | { readonly how: 'noexec'; readonly below?: true }
+  | { readonly how: 'exec' }
   /** The mount that begins there honours no setuid bit and no device. */
   | { readonly how: 'restrict'; readonly mode: 'ro' | 'rw' }
   /** Puts a detached mount there, by its number in the order of handing over. */
@@ -45,25 +48,32 @@ export interface MountOrders {
   /** An empty file that nobody may open, in the sandbox. */
   readonly nothing: string
   readonly orders: readonly MountOrder[]
+  /** After these. */
+  readonly programs?: ProgramOrder
 }
 
-const CALL = { mount: process.arch === 'arm64' ? 40 : 165, openTree: 428, moveMount: 429, setattr: 442 }
-const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
-const AT_EMPTY_PATH = 0x1000
-const AT_RECURSIVE = 0x8000
-const FROM_AND_TO_DESCRIPTORS = 0x04 | 0x40
-const RDONLY = 1
-const NOSUID_NODEV = 6
-const RDONLY_NOSUID_NODEV = 7
-const NOEXEC = 8
+export interface MountAnswer {
+  readonly results: readonly HoldResult[]
+  readonly programs?: ProgramAnswer
+}
+
+const READ_ONLY = RDONLY | NOSUID_NODEV
 const ENOENT = 2
 
-export function mountInside(): ExitCode {
+export async function mountInside(): Promise<ExitCode> {
   if (!isDirectory(ROOT_FD))
     throw new PenError('USAGE', { what: `${MOUNT_MODE} is not a verb: pen starts it by itself` })
-  const { nothing, orders } = JSON.parse(readFileSync(0, 'utf8')) as MountOrders
-  writeSync(1, JSON.stringify(orders.map(order => carryOut(order, nothing))))
+  const { nothing, orders, programs } = JSON.parse(readFileSync(0, 'utf8')) as MountOrders
+  const results = orders.map(order => carryOut(order, nothing))
+  const hidden = programs === undefined ? undefined : await hide(programs, nothing)
+  const answer: MountAnswer = hidden === undefined ? { results } : { results, programs: hidden }
+  writeFileSync(1, JSON.stringify(answer))
   return EXIT.ok
+}
+
+async function hide(programs: ProgramOrder, nothing: string): Promise<ProgramAnswer> {
+  const { hidePrograms } = await import('./hide-programs.ts')
+  return hidePrograms(programs, ROOT_FD, nothing)
 }
 
 function carryOut(order: MountOrder, nothing: string): HoldResult {
@@ -92,7 +102,7 @@ function act(order: MountOrder, found: Found, nothing: string): HoldResult {
       cover(found, nothing)
       break
     case 'protect':
-      if (!found.mountPoint) bind(found.fd, found.fd, RDONLY_NOSUID_NODEV)
+      if (!found.mountPoint) bind(found.fd, found.fd, READ_ONLY)
       break
     case 'pin':
       if (!found.mountPoint) bind(found.fd, found.fd, NOSUID_NODEV)
@@ -101,11 +111,14 @@ function act(order: MountOrder, found: Found, nothing: string): HoldResult {
       bind(found.fd, found.fd, NOSUID_NODEV, RDONLY)
       break
     case 'noexec':
-      setAttributes(found.fd, NOEXEC)
+      setAttributes(found.fd, NOEXEC, { below: order.below === true })
+      break
+    case 'exec':
+      setAttributes(found.fd, 0, { without: NOEXEC })
       break
     case 'restrict':
       if (!found.mountPoint) return 'changed'
-      setAttributes(found.fd, order.mode === 'ro' ? RDONLY_NOSUID_NODEV : NOSUID_NODEV)
+      setAttributes(found.fd, order.mode === 'ro' ? READ_ONLY : NOSUID_NODEV)
       break
     case 'place':
       attach(FIRST_TREE_FD + order.tree, found.fd)
@@ -118,45 +131,15 @@ function act(order: MountOrder, found: Found, nothing: string): HoldResult {
 
 function cover({ fd, kind }: Found, empty: string): void {
   if (kind === 'directory') {
-    const options = cString('mode=000,size=4k,nr_inodes=2')
-    const target = cString(`/proc/self/fd/${fd}`)
-    const flags = RDONLY_NOSUID_NODEV | NOEXEC
-    systemCall('mount', CALL.mount, cString('pen'), target, cString('tmpfs'), flags, options)
+    mountScratch(fd, 'mode=000,size=4k,nr_inodes=2', READ_ONLY | NOEXEC)
     return
   }
   const nothing = openSync(`/proc/self/fd/${ROOT_FD}${empty}`, O_PATH | constants.O_NOFOLLOW)
   try {
-    bind(nothing, fd, RDONLY_NOSUID_NODEV)
+    bind(nothing, fd, READ_ONLY)
   } finally {
     closeSync(nothing)
   }
-}
-
-/**
- * With its attributes before it is attached, and from descriptor to descriptor: no name is looked up that could be swapped.
- * Mounts below come along as they are: what is covered there stays covered.
- */
-function bind(from: number, to: number, attributes: number, without = 0): void {
-  const flags = OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
-  const tree = systemCall('open_tree', CALL.openTree, from, cString(''), flags)
-  try {
-    setAttributes(tree, attributes, without)
-    attach(tree, to)
-  } finally {
-    closeSync(tree)
-  }
-}
-
-function attach(tree: number, to: number): void {
-  const empty = cString('')
-  systemCall('move_mount', CALL.moveMount, tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
-}
-
-/** What the mount had stays, but for what it is to be without. */
-function setAttributes(mount: number, set: number, without = 0): void {
-  // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
-  const attributes = new Uint8Array(new BigUint64Array([BigInt(set), BigInt(without), 0n, 0n]).buffer)
-  systemCall('mount_setattr', CALL.setattr, mount, cString(''), AT_EMPTY_PATH, attributes, attributes.length)
 }
 
 function isDirectory(fd: number): boolean {

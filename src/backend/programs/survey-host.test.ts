@@ -11,9 +11,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { policyOf } from '../../test/arbitrary/policy.ts'
-import type { SystemEntry } from '../plan/facts.ts'
-import { surveyTools } from './tool-survey.ts'
+import { policyOf } from '../../../test/arbitrary/policy.ts'
+import type { SystemEntry } from '../../plan/facts.ts'
+import { NO_TOOL_FACTS } from './survey.ts'
+import { surveyHostTools } from './survey-host.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-tools-')))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -45,12 +46,12 @@ linkSync(join(root, 'kit/bin/dash'), join(root, 'kit/bin/innocent'))
 const system: SystemEntry[] = [
   { kind: 'tree', path: join(root, 'kit') as never, real: join(root, 'kit') as never },
 ]
-const survey = (tools: object) => surveyTools(policyOf({ tools }), system, [join(root, 'kit/bin')])
+const survey = (tools: object) => surveyHostTools(policyOf({ tools }), system, [join(root, 'kit/bin')])
 const find = (name: string) => survey({ allow: [name] }).found.find(tool => tool.name === name)
 
 describe('a survey of tools', () => {
   test('looks at nothing when the policy restricts none', () => {
-    expect(survey({})).toEqual({ directories: [], found: [], missing: [], shells: [], setsid: undefined })
+    expect(survey({})).toEqual(NO_TOOL_FACTS)
   })
 
   test('finds directories of programs, but not those of packages or too deep ones', () => {

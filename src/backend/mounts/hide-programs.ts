@@ -1,0 +1,159 @@
+/**
+ * The tool policy in a container, before anything of its image has run: directories of programs are covered, and the listed ones put
+ * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
+ */
+import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { errnoOf, PenError } from '../../base/error.ts'
+import type { Step } from '../../plan/plan.ts'
+import { viewTools } from '../../plan/tools.ts'
+import { isWithin } from '../../policy/path.ts'
+import type { Policy } from '../../policy/policy.ts'
+import { SystemCallError } from '../process/libc.ts'
+import { ImageFiles, OddImage } from '../programs/image-files.ts'
+import { surveyImage } from '../programs/survey-image.ts'
+import { findBeneath, openBeneath } from './beneath-root.ts'
+import {
+  attach,
+  bind,
+  cloneTree,
+  mountScratch,
+  NOEXEC,
+  NOSUID_NODEV,
+  RDONLY,
+  setAttributes,
+} from './mount-calls.ts'
+
+export interface ProgramOrder {
+  readonly tools: Policy['tools']
+  /** As the image's own PATH has them. */
+  readonly path: readonly string[]
+  /** Where something is mounted that is not the image's. */
+  readonly foreign: readonly string[]
+  /** Those of them that stay where a directory around them is covered: the policy put them there. */
+  readonly kept: readonly string[]
+  /** What the image starts pen itself with. */
+  readonly loader: string | undefined
+}
+
+export type ProgramAnswer =
+  /** Files, and directories with all beneath, that may be executed where only listed ones may. */
+  | { readonly executable: readonly string[]; readonly notes: readonly string[] }
+  | { readonly failed: string }
+  /** Why this image cannot be held. */
+  | { readonly odd: string }
+
+const READ_ONLY = RDONLY | NOSUID_NODEV
+
+export function hidePrograms(order: ProgramOrder, root: number, nothing: string): ProgramAnswer {
+  const files = new ImageFiles(root, order.foreign)
+  try {
+    const { steps, executable, notes } = viewTools(order, surveyImage(files, order.tools, order.path))
+    const loader = order.loader === undefined ? undefined : files.real(order.loader)
+    new Hiding(root, nothing).carryOut(steps, order.kept)
+    return { executable: [...executable, ...(loader === undefined ? [] : [loader])], notes }
+  } catch (error) {
+    if (error instanceof OddImage) return { odd: error.message }
+    if (error instanceof SystemCallError || (error instanceof Error && errnoOf(error) !== undefined))
+      return { failed: error.message }
+    throw error
+  } finally {
+    files.close()
+  }
+}
+
+class Hiding {
+  readonly #root: number
+  readonly #nothing: string
+
+  constructor(root: number, nothing: string) {
+    this.#root = root
+    this.#nothing = nothing
+  }
+
+  /** What is put back is taken hold of before anything is covered. */
+  carryOut(steps: readonly Step[], kept: readonly string[]): void {
+    const covered = steps.flatMap(step => (step.op === 'tmpfs' ? [step.at] : []))
+    const staying = kept.filter(path =>
+      covered.some(directory => path !== directory && isWithin(path, directory)),
+    )
+    const shown = steps.flatMap(step => (step.op === 'bind' ? [step.at] : []))
+    const trees = new Map([
+      ...staying.map(path => [path, this.#take(path, 0)] as const),
+      ...shown.map(path => [path, this.#take(path, READ_ONLY)] as const),
+    ])
+    for (const step of steps) {
+      this.#act(step, trees)
+      if (step.op === 'tmpfs')
+        for (const path of staying) if (isWithin(path, step.at)) this.#putBack(path, trees.get(path))
+    }
+  }
+
+  #act(step: Step, trees: ReadonlyMap<string, Tree>): void {
+    switch (step.op) {
+      case 'tmpfs':
+        this.#at(step.at, fd =>
+          mountScratch(fd, `mode=${step.mode.toString(8)},size=${step.size}`, NOSUID_NODEV | NOEXEC),
+        )
+        break
+      case 'link':
+        this.#at(dirname(step.at), fd => symlinkSync(step.to, `/proc/self/fd/${fd}/${basename(step.at)}`))
+        break
+      case 'bind':
+        this.#putBack(step.at, trees.get(step.at))
+        break
+      case 'seal':
+        this.#at(step.at, fd => setAttributes(fd, RDONLY))
+        break
+      case 'cover':
+        this.#at(step.at, fd => this.#at(this.#nothing, nothing => bind(nothing, fd, READ_ONLY)))
+        break
+      case 'file':
+      case 'devices':
+      case 'processes':
+        throw new PenError('INTERNAL', { what: `tools are not hidden by ${step.op}` })
+    }
+  }
+
+  #take(path: string, attributes: number): Tree {
+    const tree = findBeneath(this.#root, path, ({ fd, kind }) => ({ fd: cloneTree(fd), kind }))
+    if (tree === undefined) throw new OddImage(`${path} is gone`)
+    if (attributes !== 0) setAttributes(tree.fd, attributes)
+    return tree
+  }
+
+  #putBack(path: string, tree: Tree | undefined): void {
+    if (tree === undefined) return
+    for (const above of this.#missing(dirname(path))) this.#inDirectoryOf(above, at => mkdirSync(at))
+    this.#inDirectoryOf(path, at =>
+      tree.kind === 'directory' ? mkdirSync(at) : writeFileSync(at, '', { flag: 'wx', mode: 0o444 }),
+    )
+    this.#at(path, fd => attach(tree.fd, fd))
+    closeSync(tree.fd)
+  }
+
+  /** The outermost first. */
+  #missing(directory: string): string[] {
+    if (findBeneath(this.#root, directory, () => true) === true) return []
+    return [...this.#missing(dirname(directory)), directory]
+  }
+
+  #inDirectoryOf(path: string, act: (at: string) => void): void {
+    this.#at(dirname(path), fd => act(`/proc/self/fd/${fd}/${basename(path)}`))
+  }
+
+  #at(path: string, act: (fd: number) => void): void {
+    const fd = openBeneath(this.#root, path)
+    if (fd === undefined) throw new OddImage(`${path} is gone`)
+    try {
+      act(fd)
+    } finally {
+      closeSync(fd)
+    }
+  }
+}
+
+interface Tree {
+  readonly fd: number
+  readonly kind: 'file' | 'directory' | 'link'
+}

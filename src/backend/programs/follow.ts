@@ -1,0 +1,30 @@
+import { basename, dirname, resolve } from 'node:path'
+import type { ProgramFiles, Status } from './files.ts'
+
+export interface Chain {
+  readonly links: readonly { readonly at: string; readonly to: string }[]
+  readonly file: string
+  readonly status: Status
+}
+
+const MOST_LINKS = 40
+
+export const inDirectory = (directory: string, name: string): string =>
+  `${directory === '/' ? '' : directory}/${name}`
+
+/** Link by link, each at its place with no link above it, to the file. Undefined where that is none. */
+export function follow(files: ProgramFiles, path: string): Chain | undefined {
+  const links: { at: string; to: string }[] = []
+  for (let next = path; links.length < MOST_LINKS; ) {
+    const above = files.real(dirname(next))
+    if (above === undefined) return undefined
+    const at = inDirectory(above, basename(next))
+    const status = files.look(at)
+    if (status?.kind !== 'link') return status?.kind === 'file' ? { links, file: at, status } : undefined
+    const to = files.readLink(at)
+    if (to === undefined) return undefined
+    links.push({ at, to })
+    next = resolve(dirname(at), to)
+  }
+  return undefined
+}

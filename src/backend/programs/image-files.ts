@@ -1,0 +1,156 @@
+/**
+ * The files of an image, seen from outside in a container in which nothing has run yet. Nobody has read them: every component is
+ * opened by descriptor without following links, a link is followed by its text within the container's root, only plain files are
+ * opened, and whatever is larger than any system's directory of programs is refused.
+ */
+import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { errnoOf } from '../../base/error.ts'
+import { PROGRAM_HEAD_BYTES, type ProgramHead, parseProgramHead } from '../../base/program-head.ts'
+import { isWithin } from '../../policy/path.ts'
+import { openBeneath } from '../mounts/beneath-root.ts'
+import { kindOf, type ProgramFiles, type Status } from './files.ts'
+
+/** Of an image that cannot be surveyed. */
+export class OddImage extends Error {}
+
+const MOST_NAMES = 20_000
+const MOST_LINKS = 40
+const MOST_COMPARED = 64 * 1024 ** 2
+const PIECE = 65_536
+/** In the place of bytes that are no text: such a name could not be looked up again. */
+const NO_TEXT = '\ufffd'
+
+export class ImageFiles implements ProgramFiles {
+  readonly #root: number
+  readonly #foreign: readonly string[]
+  readonly #known = new Map<string, Status | undefined>()
+  #open: { readonly directory: string; readonly fd: number | undefined } | undefined
+  #compared = 0
+
+  /** `foreign`: what is mounted over the image, and with all beneath is not the image's. */
+  constructor(root: number, foreign: readonly string[]) {
+    this.#root = root
+    this.#foreign = foreign
+  }
+
+  look(path: string): Status | undefined {
+    if (!this.#known.has(path)) this.#known.set(path, this.#look(path))
+    return this.#known.get(path)
+  }
+
+  readLink(path: string): string | undefined {
+    return this.#ask(path, at => readlinkSync(at))
+  }
+
+  list(directory: string): ReturnType<ProgramFiles['list']> {
+    if (this.look(directory)?.kind !== 'directory') return []
+    const entries = this.#ask(`${directory}/.`, at => readdirSync(at, { withFileTypes: true })) ?? []
+    if (entries.length > MOST_NAMES) throw new OddImage(`${directory} has more than ${MOST_NAMES} names`)
+    return entries.map(entry => {
+      if (entry.name.includes(NO_TEXT)) throw new OddImage(`a name in ${directory} is not text`)
+      return { name: entry.name, kind: kindOf(entry) }
+    })
+  }
+
+  real(path: string): string | undefined {
+    const names = path.split('/')
+    let at = ''
+    for (let links = 0; names.length > 0; ) {
+      const name = names.shift() ?? ''
+      if (name === '' || name === '.') continue
+      if (name === '..') {
+        at = at.slice(0, Math.max(0, at.lastIndexOf('/')))
+        continue
+      }
+      const next = `${at}/${name}`
+      // What is behind it depends on who looks.
+      if (next === '/proc') throw new OddImage(`${path} leads into /proc`)
+      const status = this.look(next)
+      if (status === undefined) return undefined
+      if (status.kind !== 'link') {
+        at = next
+        continue
+      }
+      const to = this.readLink(next)
+      links += 1
+      if (to === undefined || links > MOST_LINKS) return undefined
+      names.unshift(...to.split('/'))
+      if (to.startsWith('/')) at = ''
+    }
+    return at === '' ? '/' : at
+  }
+
+  head(file: string): ProgramHead {
+    const bytes = Buffer.alloc(PROGRAM_HEAD_BYTES)
+    const length = this.#read(file, fd => readSync(fd, bytes, 0, bytes.length, 0))
+    return length === undefined ? { kind: 'unreadable' } : parseProgramHead(bytes.subarray(0, length))
+  }
+
+  /** Hard links become copies where an engine maps the owners of an image's files one by one. When it takes too long to say, they are. */
+  same(one: string, other: string): boolean {
+    const size = this.look(one)?.size
+    const both = this.#read(one, first =>
+      this.#read(other, second => this.#compare(first, second, size ?? 0)),
+    )
+    return both ?? false
+  }
+
+  close(): void {
+    if (this.#open?.fd !== undefined) closeSync(this.#open.fd)
+    this.#open = undefined
+  }
+
+  #look(path: string): Status | undefined {
+    const stats = this.#ask(path, at => lstatSync(at, { bigint: true }))
+    if (stats === undefined) return undefined
+    return {
+      kind: kindOf(stats),
+      mode: Number(stats.mode),
+      links: Number(stats.nlink),
+      size: Number(stats.size),
+      id: `${stats.dev} ${stats.ino}`,
+    }
+  }
+
+  #compare(one: number, other: number, size: number): boolean {
+    const [first, second] = [Buffer.alloc(PIECE), Buffer.alloc(PIECE)]
+    for (let at = 0; at < size; at += PIECE) {
+      this.#compared += PIECE
+      if (this.#compared > MOST_COMPARED) return true
+      const lengths = [readSync(one, first, 0, PIECE, at), readSync(other, second, 0, PIECE, at)]
+      if (lengths[0] !== lengths[1] || !first.equals(second)) return false
+    }
+    return true
+  }
+
+  /** Only a plain file: a pipe would keep us waiting, and a device would hear of it. */
+  #read<T>(file: string, act: (fd: number) => T): T | undefined {
+    if (this.look(file)?.kind !== 'file') return undefined
+    return this.#ask(file, at => {
+      const fd = openSync(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+      try {
+        return act(fd)
+      } finally {
+        closeSync(fd)
+      }
+    })
+  }
+
+  /** `act` is given a name for it below an open descriptor of its directory, to which no link led. */
+  #ask<T>(path: string, act: (at: string) => T): T | undefined {
+    if (this.#foreign.some(place => isWithin(path, place))) return undefined
+    const directory = dirname(path)
+    if (this.#open?.directory !== directory) {
+      this.close()
+      this.#open = { directory, fd: openBeneath(this.#root, directory) }
+    }
+    if (this.#open.fd === undefined) return undefined
+    try {
+      return act(`/proc/self/fd/${this.#open.fd}/${basename(path)}`)
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return undefined
+    }
+  }
+}

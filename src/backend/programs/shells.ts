@@ -1,0 +1,43 @@
+/** Every file that is a shell: by name, by link, and by whatever other name the same file has. */
+import { isShellName } from '../../plan/system-view.ts'
+import type { ProgramFiles } from './files.ts'
+import { follow, inDirectory } from './follow.ts'
+
+export interface Shells {
+  /** What is covered is the file itself, so every way to it is closed. */
+  readonly files: readonly string[]
+  has(file: string): boolean
+}
+
+export const NO_SHELLS: Shells = { files: [], has: () => false }
+
+export function findShells(files: ProgramFiles, directories: readonly string[]): Shells {
+  const out = new Set<string>()
+  const ids = new Set<string>()
+  const sizes = new Map<number, string>()
+  let linked = false
+  for (const directory of directories)
+    for (const { name } of files.list(directory)) {
+      if (!isShellName(name)) continue
+      const shell = follow(files, inDirectory(directory, name))
+      if (shell === undefined) continue
+      out.add(shell.file)
+      ids.add(shell.status.id)
+      sizes.set(shell.status.size, shell.file)
+      if (shell.status.links > 1) linked = true
+    }
+  const isShell = (file: string): boolean => {
+    const status = files.look(file)
+    if (status?.kind !== 'file') return false
+    if (ids.has(status.id)) return true
+    const known = sizes.get(status.size)
+    return known !== undefined && files.same?.(known, file) === true
+  }
+  if (linked || files.same !== undefined)
+    for (const directory of directories)
+      for (const { name, kind } of files.list(directory)) {
+        const file = inDirectory(directory, name)
+        if (kind === 'file' && isShell(file)) out.add(file)
+      }
+  return { files: [...out], has: file => out.has(file) || isShell(file) }
+}

@@ -1,0 +1,59 @@
+/** What of an image's programs a tool policy needs to know: where they are, which are listed and which are shells. */
+import type { HostFacts, SystemEntry } from '../../plan/facts.ts'
+import { SYSTEM_PATH } from '../../plan/system-view.ts'
+import { type HostPath, isWithin } from '../../policy/path.ts'
+import type { Policy } from '../../policy/policy.ts'
+import { findProgramDirectories, isProgramDirectory } from './directories.ts'
+import type { ProgramFiles } from './files.ts'
+import { OddImage } from './image-files.ts'
+import { NO_TOOL_FACTS, restrictsTools, surveyTools } from './survey.ts'
+
+/** An image with an operating system, compilers and a desktop has a tenth of it. */
+const MOST_DIRECTORIES = 20_000
+const MOST_STRAYS = 1000
+
+export function surveyImage(
+  files: ProgramFiles,
+  tools: Policy['tools'],
+  /** As the image's own PATH has them. */
+  path: readonly string[],
+): Pick<HostFacts, 'system' | 'tools'> {
+  const system = topOf(files)
+  if (!restrictsTools(tools)) return { system, tools: NO_TOOL_FACTS }
+  const budget = { left: MOST_DIRECTORIES }
+  const search = [...path, ...SYSTEM_PATH]
+  const looked = searched(files, search)
+  const all = [...findProgramDirectories(files, system, budget), ...looked.filter(isProgramDirectory)]
+  if (budget.left < 0)
+    throw new OddImage(`it has more than ${MOST_DIRECTORIES} directories in which programs may be`)
+  const directories = outermost([...new Set(all)])
+  const mixed = looked.filter(directory => !isProgramDirectory(directory))
+  const facts = surveyTools(tools, { files, system, directories, mixed, search })
+  if (facts.strays.length > MOST_STRAYS)
+    throw new OddImage(`its PATH has more than ${MOST_STRAYS} programs outside of directories for programs`)
+  return { system, tools: facts }
+}
+
+/** All that stands in its root, but for configuration, and for what was mounted there. */
+function topOf(files: ProgramFiles): SystemEntry[] {
+  return files.list('/').flatMap(({ name }): SystemEntry[] => {
+    const path = `/${name}` as HostPath
+    const status = files.look(path)
+    const holdsPrograms =
+      status?.kind === 'directory' || (status?.kind === 'file' && (status.mode & 0o111) !== 0)
+    return holdsPrograms && name !== 'etc' ? [{ kind: 'tree', path, real: path }] : []
+  })
+}
+
+/** Wherever links lead to: what is looked through by a name is what is to be covered. */
+const searched = (files: ProgramFiles, search: readonly string[]): string[] => [
+  ...new Set(
+    search.flatMap(directory => {
+      const real = files.real(directory)
+      return real !== undefined && files.look(real)?.kind === 'directory' ? [real] : []
+    }),
+  ),
+]
+
+const outermost = (directories: readonly string[]): string[] =>
+  directories.filter(inner => !directories.some(outer => outer !== inner && isWithin(inner, outer)))

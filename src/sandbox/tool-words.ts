@@ -1,0 +1,87 @@
+/** Why a program is not there, where that is the tool policy's doing: for whoever asked for it. */
+import { basename, dirname } from 'node:path'
+import type { ExecEnding, Execution, Running } from '../backend/backend.ts'
+import { isProgramDirectory } from '../backend/programs/directories.ts'
+import { isShellName } from '../plan/system-view.ts'
+import type { Policy } from '../policy/policy.ts'
+
+export type Taken = 'no shell' | 'not listed'
+
+export const inWords = (name: string, taken: Taken): { readonly what: string; readonly hint: string } =>
+  taken === 'no shell'
+    ? {
+        what: `${name} is a shell, and this policy has none (tools.shell is false)`,
+        hint: 'name the program to run: pen run -- COMMAND',
+      }
+    : {
+        what: `${name} is not among the tools that this policy lists`,
+        hint: `add it to tools.allow; \`pen plan\` shows the list and where it came from`,
+      }
+
+const UNNAMED = {
+  what: 'a shell was asked for, and this policy has none (tools.shell is false)',
+  hint: 'name the program to run: pen exec -- COMMAND',
+}
+
+/** What no survey of the host can tell: whether a command of an agent's could not be started because of its name. */
+export function withReasons(running: Running, tools: Policy['tools']): Running {
+  const { exec } = running
+  if (exec === undefined || (tools.allow === 'shown' && tools.shell && tools.exec === 'any')) return running
+  return {
+    ...running,
+    exec: (order, output) => {
+      const execution = exec(order, output)
+      const ended = execution.ended.then(ending => explained(ending, order.argv[0], tools))
+      return new Explained(execution, ended)
+    },
+  }
+}
+
+function explained(ending: ExecEnding, name: string | undefined, tools: Policy['tools']): ExecEnding {
+  if (ending.kind !== 'not-started' || !['ENOENT', 'EACCES'].includes(ending.errno)) return ending
+  const taken = takenAway(name, tools)
+  if (taken !== undefined) {
+    const { what, hint } = name === undefined ? UNNAMED : inWords(name, taken)
+    return { kind: 'not-started', errno: 'ENOENT', reason: `${what}; ${hint}` }
+  }
+  if (tools.exec === 'any' || ending.errno !== 'EACCES') return ending
+  return { ...ending, reason: `${name} could not be executed (EACCES): tools.exec is "listed"` }
+}
+
+function takenAway(name: string | undefined, tools: Policy['tools']): Taken | undefined {
+  // A file of the project's is no program of the system.
+  if (name?.includes('/') === true && !isProgramDirectory(dirname(name))) return undefined
+  if (!tools.shell && (name === undefined || isShellName(basename(name)))) return 'no shell'
+  if (name === undefined || tools.allow === 'shown' || tools.allow.includes(basename(name))) return undefined
+  return 'not listed'
+}
+
+class Explained implements Execution {
+  readonly #execution: Execution
+  readonly ended: Execution['ended']
+
+  constructor(execution: Execution, ended: Execution['ended']) {
+    this.#execution = execution
+    this.ended = ended
+  }
+
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#execution.write(bytes)
+  }
+
+  endInput(): void {
+    this.#execution.endInput()
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#execution.resize(columns, rows)
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#execution.signal(signal)
+  }
+
+  kill(): void {
+    this.#execution.kill()
+  }
+}
