@@ -57,6 +57,18 @@ async function grantedPaths(): Promise<string[]> {
   return readFileGrants(findProject().stateDir).map(({ path }) => path)
 }
 
+const sandboxes =
+  (isWanted: (state: string) => boolean): Source =>
+  async () => {
+    const { listSandboxes } = await import('../sandbox/list-sandboxes.ts')
+    const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
+    return {
+      is: 'words',
+      candidates: known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })),
+    }
+  }
+const anySandbox = sandboxes(() => true)
+
 /** Values of flags, by what stands for them in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
@@ -78,6 +90,9 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
   'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
   'forget target': ruled,
+  'stop name': sandboxes(state => state !== 'stopped'),
+  'status name': anySandbox,
+  'rm name': anySandbox,
   'policy explain subject': async (current, context) =>
     /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
   'config get key': configKey,

@@ -13,20 +13,22 @@ export const verb = defineVerb({
     volumes: { kind: 'boolean', about: 'remove its volumes as well' },
     yes: { kind: 'boolean', about: 'do not ask' },
   }),
+  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
   examples: [
     { line: 'pen rm', does: 'after asking' },
+    { line: 'pen rm api-1a2b3c4d5e6f7a8b', does: 'that of a project which is gone, perhaps' },
     { line: 'pen rm --volumes --yes', does: 'all of it, in a script' },
   ],
-  async run({ flags, terminal }) {
-    const { findProject } = await import('../config/project.ts')
+  async run({ flags, positionals, terminal }) {
+    const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
     const { forgetSandbox, isKnown } = await import('../sandbox/forget-sandbox.ts')
-    const { id, stateDir, world } = findProject()
+    const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
       if (flags.json) terminal.printJson({ version: 1, id, removed: false })
       else terminal.print(`${id}: nothing is kept of it`)
       return EXIT.ok
     }
-    if (!flags.yes) await agree(printable(world.workspace, 4096), flags.volumes, terminal)
+    if (!flags.yes) await agree(printable(workspace ?? id, 4096), flags.volumes, terminal)
     await forgetSandbox(stateDir, { volumes: flags.volumes })
     if (flags.json) terminal.printJson({ version: 1, id, removed: true })
     else terminal.print(`${id}: removed`)

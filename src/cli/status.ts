@@ -13,27 +13,28 @@ export const verb = defineVerb({
   summary: 'Tell whether the sandbox of this project runs, and what holds it',
   details: 'Exit code 0 when it runs, 1 when it does not.',
   flags: jsonFlag,
+  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
   examples: [
     { line: 'pen status', does: 'backend, image, limits, what is weaker, and whether the gateway answers' },
+    { line: 'pen status api-1a2b3c4d5e6f7a8b', does: 'that of another project' },
     { line: 'pen status --json', does: 'for a program' },
     { line: 'pen status >/dev/null && echo runs', does: 'in a script' },
   ],
-  async run({ flags, terminal }) {
-    const { findProject } = await import('../config/project.ts')
+  async run({ flags, positionals, terminal }) {
+    const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
     const { askFor } = await import('../sandbox/control-client.ts')
     const { presenceOf } = await import('../sandbox/store.ts')
-    const project = findProject()
-    const { id, world } = project
-    const asked = await askFor(project.stateDir, 'status')
+    const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
+    const asked = await askFor(stateDir, 'status')
     if (asked === undefined) {
-      const presence = await presenceOf(project.stateDir)
+      const presence = await presenceOf(stateDir)
       const state = presence.is === 'absent' ? 'not running' : 'starting or ending'
-      if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace: world.workspace })
-      else terminal.print(`${id}: ${state}\n  ${printable(world.workspace, 4096)}`)
+      if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace })
+      else terminal.print(`${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`)
       return EXIT.failed
     }
     const status = asked.value as KeptStatus
-    const risks = status.image === null ? [] : await risksOf(status, `${world.state}/cache`)
+    const risks = status.image === null ? [] : await risksOf(status, `${stateOfPen}/cache`)
     if (flags.json) terminal.printJson({ version: 1, running: true, ...status, risks })
     else terminal.print(statusText(status, terminal.paint, Date.now(), risks))
     return EXIT.ok

@@ -9,13 +9,17 @@ export const verb = defineVerb({
   details:
     'Commands are asked to end (SIGTERM), and are ended a second later. The project, its volumes and its configuration stay. What it refused is told, with what would allow it. When it does not run, nothing happens.',
   flags: jsonFlag,
-  examples: [{ line: 'pen stop', does: 'when it returns, every process is gone' }],
-  async run({ flags, terminal }) {
-    const { findProject } = await import('../config/project.ts')
+  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
+  examples: [
+    { line: 'pen stop', does: 'when it returns, every process is gone' },
+    { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'that of another project' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
     const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
     const { whileChanging } = await import('../sandbox/store.ts')
     const { isKnown } = await import('../sandbox/forget-sandbox.ts')
-    const { id, stateDir } = findProject()
+    const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
       ? await whileChanging(stateDir, () => stopSandbox(stateDir, say))

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { kept, keptUnconfigured, lives, START, until } from './kept.ts'
 
 kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothing runs', async here => {
@@ -137,6 +137,32 @@ kept('P4 rm forgets the sandbox and leaves the project; volumes only when told',
   expect(statSync(stateDir, { throwIfNoEntry: false })).toBeUndefined()
   expect(readFileSync(join(here.box.project, 'kept.txt'), 'utf8')).toBe('mine')
 })
+
+kept(
+  'P20 a sandbox is named as pen ls names it, from anywhere, also when its project is gone',
+  async here => {
+    await here.pen(...START)
+    const id = basename(here.stateDir)
+    const short = id.slice(0, id.lastIndexOf('-'))
+    const cwd = here.box.directory(join(here.box.home, 'elsewhere'))
+    const pen = (...words: string[]) => here.start(words, { cwd }).ended
+    expect((await pen('status')).stdout).toStartWith('elsewhere-')
+    expect(await pen('status', id)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${id}: running`),
+    })
+    for (const verb of ['stop', 'status', 'rm'])
+      expect((await pen('__complete', '--', verb, '')).stdout).toBe(`words\n${id}\t${here.box.project}\n`)
+    const wrong = await pen('stop', `${id.slice(0, -1)}x`)
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(`did you mean ${id}?`)])
+    expect((await pen('stop', '../..')).code).toBe(2)
+    expect(await pen('stop', short)).toMatchObject({ code: 0, stdout: `${id}: stopped\n` })
+    expect((await pen('__complete', '--', 'stop', '')).stdout).toBe('words\n')
+    rmSync(here.box.project, { recursive: true })
+    expect(await pen('rm', id, '--yes', '--volumes')).toMatchObject({ code: 0, stdout: `${id}: removed\n` })
+    expect(existsSync(here.stateDir)).toBe(false)
+  },
+)
 
 kept('P16 the family of start does not work inside a sandbox', async here => {
   const verbs = ['start', 'stop', 'restart', 'status', 'shell', 'ls', 'stats', 'rm', 'gc']
