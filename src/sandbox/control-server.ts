@@ -248,6 +248,7 @@ export class ControlServer {
       audit: serving.audit,
       number: execution,
       killed: () => serving.limits.look(),
+      unheard: () => serving.running.kill(),
       timeoutMs,
       send: bytes => socket.send(bytes),
       done: isTold => {

@@ -14,6 +14,8 @@ import { signalName } from './signal-number.ts'
 
 /** From a first, friendly signal to SIGKILL. With the agent's own work this stays within two seconds. */
 const GRACE_MS = 1000
+/** From SIGKILL to its end. What starts commands is inside, and hostile hands may have it: one that does not end them ends with all. */
+const UNHEARD_MS = 5000
 
 export interface RelayOptions {
   readonly exec: NonNullable<Running['exec']>
@@ -23,6 +25,9 @@ export interface RelayOptions {
   readonly timeoutMs: number | null
   /** Somebody killed it: a limit, perhaps, and whoever waits is to hear of that first. */
   readonly killed: () => void
+  /** It was told to end the command, and did not: only the end of the sandbox is left. */
+  readonly unheard: () => void
+  readonly unheardMs?: number
   readonly send: (bytes: Uint8Array) => void
   /** After the last report; or without one, when the sandbox ended first. */
   readonly done: (isTold: boolean) => void
@@ -37,6 +42,7 @@ export class ExecRelay {
   #writing: Promise<void> = Promise.resolve()
   #execution: Execution | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  #last: ReturnType<typeof setTimeout> | undefined
   #why: 'timeout' | 'client' | 'stop' | undefined
   readonly #over = Promise.withResolvers<void>()
   #isStarted: boolean = false
@@ -96,7 +102,7 @@ export class ExecRelay {
         this.#outputs[order.stream].grant(order.bytes, report => this.#report(report))
         break
       case 'end':
-        execution.kill()
+        this.#kill(execution)
         break
     }
   }
@@ -158,15 +164,22 @@ export class ExecRelay {
     clearTimeout(this.#timer)
     execution.signal(signal)
     this.#timer = setTimeout(() => {
-      execution.kill()
+      this.#kill(execution)
       // A client that does not read its last words has had its time.
       for (const outlet of Object.values(this.#outputs)) outlet.drop()
     }, GRACE_MS)
   }
 
+  #kill(execution: Execution): void {
+    const { unheard, unheardMs = UNHEARD_MS } = this.#options
+    this.#last ??= setTimeout(unheard, unheardMs)
+    execution.kill()
+  }
+
   #end(ending: ExecEnding): void {
     this.#isOver = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#last)
     if (wasKilled(ending)) this.#options.killed()
     // Whatever the first one left behind: it may have ended by itself, and its children not.
     if (this.#why === 'timeout' || this.#why === 'client') this.#execution?.kill()

@@ -51,6 +51,17 @@ kept(
   },
 )
 
+kept(
+  'P14 a command that stops all that it may signal is ended by its timeout; the sandbox goes on',
+  async here => {
+    await here.pen(...START)
+    const stopping = 'kill -STOP 1; kill -KILL 1; kill -STOP -1; sleep 60'
+    const stopped = here.start(['exec', '--timeout', '500ms', '--', '/bin/sh', '-c', stopping])
+    expect(await stopped.ended).toMatchObject({ code: 124 })
+    expect(await here.sh('echo on')).toMatchObject({ code: 0, stdout: 'on\n' })
+  },
+)
+
 kept('P14 a client that is killed ends its command, and no other', async here => {
   await here.pen(...START)
   const word = unique(here)

@@ -19,6 +19,7 @@ const WIRING: Wiring = {
   statusFd: 6,
   blockFd: 8,
   insideDoor: false,
+  isFirst: false,
   descriptor: () => undefined,
 }
 const PLAN = {
@@ -68,6 +69,10 @@ describe('every sandbox', () => {
   })
   test('keeps the network namespace that it was started in when that has a door, and only then', () => {
     expect(line([], { insideDoor: true })).not.toContain('--unshare-net')
+  })
+  test('has bubblewrap as its first process, or pen’s agent, which nothing inside can stop', () => {
+    expect(line()).not.toContain('--as-pid-1')
+    expect(line([], { isFirst: true })).toContain(' --as-pid-1 ')
   })
   test('waits for pen’s word before its command starts', () => {
     expect(line([], { blockFd: 9 })).toContain(' --block-fd 9 ')

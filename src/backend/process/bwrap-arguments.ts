@@ -16,6 +16,8 @@ export interface Wiring {
   readonly blockFd: number
   /** True when the launcher already put us into a network namespace that has a door. */
   readonly insideDoor: boolean
+  /** What is started is the first process inside: nothing there can stop or kill it. Bubblewrap's own is not in the way then. */
+  readonly isFirst: boolean
   /** A host path as an open descriptor, where its owner could swap it for a link between our look and the mount. */
   readonly descriptor: (path: string) => number | undefined
 }
@@ -61,6 +63,7 @@ function namespaces(plan: Plan, wiring: Wiring): string[] {
     '--die-with-parent',
     // A session of its own: no signal to its process group reaches the guard, and no terminal of ours is its own.
     '--new-session',
+    ...(wiring.isFirst ? ['--as-pid-1'] : []),
     '--cap-drop',
     'ALL',
     '--uid',

@@ -21,6 +21,7 @@ export interface Surroundings {
   readonly env: Plan['env']
   readonly blockFd: number
   readonly insideDoor: boolean
+  readonly isFirst: boolean
   readonly descriptor: (path: string) => number | undefined
 }
 

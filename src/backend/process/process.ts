@@ -88,6 +88,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
       env: first?.env ?? plan.env,
       blockFd: blockFd(joins),
       insideDoor: options.insideDoor,
+      isFirst: kept !== undefined,
       descriptor: path => numbers.get(path),
     })
     sendArguments(argsWriter, args)
