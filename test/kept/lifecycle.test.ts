@@ -161,6 +161,7 @@ kept(
     rmSync(here.box.project, { recursive: true })
     expect(await pen('rm', id, '--yes', '--volumes')).toMatchObject({ code: 0, stdout: `${id}: removed\n` })
     expect(existsSync(here.stateDir)).toBe(false)
+    mkdirSync(here.box.project)
   },
 )
 
