@@ -33,4 +33,13 @@ describe('output', () => {
     for (let i = 0; i < 1000; i++) output.push(piece)
     expect(output.text()).toContain('65535000 bytes left out')
   })
+
+  test('P13 byte by byte takes no more memory than at once', () => {
+    const before = process.memoryUsage().rss
+    const output = new KeptOutput(4 * 2 ** 20)
+    const piece = Buffer.from('x')
+    for (let i = 0; i < 4 * 2 ** 20; i++) output.push(piece)
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 2 ** 20)
+    expect(output.text().length).toBe(4 * 2 ** 20)
+  })
 })
