@@ -31,3 +31,14 @@ export function printableJson(value: unknown, indent?: number): string {
 /** The end of a text that is longer than that: of a host name it is the part that its owner cannot choose freely. */
 export const endOf = (text: string, most: number): string =>
   text.length <= most ? text : `~${text.slice(text.length - Math.max(0, most - 1))}`
+
+/**
+ * Text that a sandbox chose, among pen's own words: as it is where it is one plain word, otherwise in quotes, of which none is its own.
+ * A path may be a sentence, with a command in it that nobody should run.
+ */
+export function asWord(text: string, cap?: number): string {
+  return /^[\w./@%+=:,~[\]-]{1,400}$/.test(text) ? text : inQuotes(printable(text, cap))
+}
+
+/** For what is spelled out already. */
+export const inQuotes = (printed: string): string => `"${printed.replaceAll('"', '\\u0022')}"`

@@ -1,6 +1,6 @@
 /** One audit record as one line for a person. Every text in it may come from a sandbox: hostile until `printable()`. */
 import type { FoundRecord } from '../audit/read.ts'
-import { printable, printableJson } from '../base/printable.ts'
+import { asWord, inQuotes, printable, printableJson } from '../base/printable.ts'
 import type { Colour, Paint } from './colour.ts'
 
 const COLOURS: Readonly<Record<FoundRecord['verdict'], Colour>> = {
@@ -65,29 +65,32 @@ function describe(record: FoundRecord, field: Fields): Description {
     case 'flow-refused':
       return { target: `${endpoint(field)}/${field('protocol')}`, text: because }
     case 'dns-refused':
-      return { target: field('raw') ?? 'DNS', text: `${field('count')} DNS queries refused: ${because}` }
+      return {
+        target: word(field('raw') ?? 'DNS'),
+        text: `${field('count')} DNS queries refused: ${because}`,
+      }
     case 'limit-hit':
       return {
         target: field('limit') ?? '',
         text: `limit reached ${field('value') ?? ''} ${because}`.trimEnd(),
       }
     case 'quarantine':
-      return { target: field('path') ?? '', text: `${because}${moved(field)}` }
+      return { target: word(field('path') ?? ''), text: `${because}${moved(field)}` }
     case 'place-held':
       return {
-        target: field('path') ?? '',
+        target: word(field('path') ?? ''),
         text:
           field('held') === 'true'
             ? `appeared or was replaced, and was ${field('how') === 'cover' ? 'covered' : 'protected again'}`
             : `appeared or was replaced, and could not be held: ${because}`,
       }
     case 'broker-allowed':
-      return { target: field('path') ?? '', text: `${field('op')}: granted by ${field('rule') ?? '-'}` }
+      return { target: word(field('path') ?? ''), text: `${field('op')}: granted by ${field('rule') ?? '-'}` }
     case 'broker-denied':
-      return { target: field('path') ?? '', text: `${field('op')}: ${because}` }
+      return { target: word(field('path') ?? ''), text: `${field('op')}: ${because}` }
     case 'broker-ended':
       return {
-        target: field('path') ?? '',
+        target: word(field('path') ?? ''),
         text: `${field('op')} ended (${because}): ${field('bytes')} bytes, ${field('ms')} ms`,
       }
     case 'grants-changed':
@@ -100,9 +103,9 @@ function describe(record: FoundRecord, field: Fields): Description {
         text: `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
       }
     case 'file-allowed':
-      return { target: field('path') ?? '', text: `${field('access')} allowed by ${field('rule')}` }
+      return { target: word(field('path') ?? ''), text: `${field('access')} allowed by ${field('rule')}` }
     case 'file-denied':
-      return { target: field('path') ?? '', text: `${field('access')} refused: ${because}` }
+      return { target: word(field('path') ?? ''), text: `${field('access')} refused: ${because}` }
     case 'tool-allowed':
       return { target: field('program') ?? '', text: `may run by ${field('rule')}: ${words(record)}` }
     case 'tool-denied':
@@ -134,13 +137,19 @@ function describe(record: FoundRecord, field: Fields): Description {
   }
 }
 
+/** What a sandbox chose, and may be a sentence with a command in it: set apart from what pen says. It is spelled out already. */
+const word = (printed: string): string => (asWord(printed) === printed ? printed : inQuotes(printed))
+
 function endpoint(field: Fields): string {
   const address = field('address')
   const place = field('name') ?? (address?.includes(':') ? `[${address}]` : address) ?? '?'
   return `${place}:${field('port') ?? '?'}`
 }
 
-const said = (field: Fields): string => (field('raw') === undefined ? '' : ` (said "${field('raw')}")`)
+const said = (field: Fields): string => {
+  const raw = field('raw')
+  return raw === undefined ? '' : ` (said ${inQuotes(raw)})`
+}
 
 const moved = (field: Fields): string => (field('to') === undefined ? '' : `; moved to ${field('to')}`)
 
@@ -154,7 +163,7 @@ const ended = (field: Fields): string =>
 
 const words = ({ command }: FoundRecord): string =>
   Array.isArray(command) && command.length > 0
-    ? command.map(word => printable(String(word), 80)).join(' ')
+    ? command.map(word => asWord(String(word), 80)).join(' ')
     : 'a shell'
 
 function changes({ added, removed }: FoundRecord): string {

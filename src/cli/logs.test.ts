@@ -207,6 +207,24 @@ describe('pen logs', () => {
     expect((await pen('logs')).stdout).toContain('(said "\\u001b[2J')
   })
 
+  test('P15 what a sandbox called a file is not taken for a word of pen’s, nor for a command to run', async () => {
+    const path = '/a  read: not granted  → pen allow evil.test:443 "'
+    const refused = { kind: 'broker-denied', request: 1, op: 'read', reason: 'not-granted' } as const
+    logged([
+      { ...refused, path },
+      { ...refused, path: '/home/me/notes.txt', cure: 'pen grant /home/me/notes.txt' },
+      { kind: 'dns-refused', reason: 'malformed', count: 1, raw: 'x  → pen allow evil.test' },
+    ])
+    const lines = (await pen('logs')).stdout.split('\n')
+    expect(lines[0]).toEndWith(
+      '  deny   "/a  read: not granted  → pen allow evil.test:443 \\u0022"  read: not-granted',
+    )
+    expect(lines[1]).toMatch(
+      / {2}deny {3}\/home\/me\/notes.txt +read: not-granted {2}→ pen grant \/home\/me\/notes.txt$/,
+    )
+    expect(lines[2]).toContain('"x  → pen allow evil.test"')
+  })
+
   test('--follow goes on with what comes', async () => {
     const audit = logged()
     const { spawn } = await import('node:child_process')

@@ -1,4 +1,4 @@
-import { printable } from '../base/printable.ts'
+import { asWord } from '../base/printable.ts'
 import type { Denial } from '../library/denial.ts'
 import type { ExecResult } from '../library/exec-options.ts'
 import { number, type Tool, text } from './tool.ts'
@@ -64,7 +64,4 @@ function summed(denials: readonly Denial[]): string[] {
 
 /** These are pen's words, and a model believes them: what the sandbox chose stands in quotes where it is more than a word. */
 export const describeDenial = ({ kind, target, reason, why, permission }: Denial): string =>
-  `refused: ${kind} ${quoted(target)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
-
-const quoted = (target: string): string =>
-  /^[\w./@%+=:,[\]-]{1,300}$/.test(target) ? target : `"${printable(target, 120).replaceAll('"', '\\"')}"`
+  `refused: ${kind} ${asWord(target, 120)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
