@@ -66,9 +66,12 @@ async function reach(project: Project, timeoutMs: number | null, terminal: Termi
   for (let tries = 0; tries < 3; tries++) {
     const asked = await ask(project.stateDir, request)
     if (asked !== undefined) return asked
+    const { whileTelling } = await import('./progress.ts')
     const { startSandbox } = await import('../sandbox/start-keeper.ts')
     const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
-    await startSandbox(project, order, line => terminal.note(`pen: ${line}`))
+    await whileTelling('starting the sandbox', terminal, () =>
+      startSandbox(project, order, line => terminal.note(`pen: ${line}`)),
+    )
   }
   throw new PenError('STATE', {
     what: 'the sandbox ends as soon as it is started',

@@ -17,9 +17,12 @@ export const verb = defineVerb({
     { line: 'pen gc', does: 'take it away' },
   ],
   async run({ flags, terminal }) {
+    const { whileTelling } = await import('./progress.ts')
     const { collectLeftovers } = await import('../sandbox/leftovers.ts')
     const dryRun = flags['dry-run']
-    const found = await collectLeftovers({ remove: !dryRun })
+    const found = await whileTelling('looking at what is there', terminal, () =>
+      collectLeftovers({ remove: !dryRun }),
+    )
     if (flags.json) terminal.printJson({ version: 1, removed: !dryRun, leftovers: found })
     else if (found.length === 0) terminal.print('nothing was left behind')
     else

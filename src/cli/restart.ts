@@ -22,6 +22,7 @@ export const verb = defineVerb({
     const { startUnlessKept } = await import('../sandbox/start-keeper.ts')
     const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
     const { whileChanging } = await import('../sandbox/store.ts')
+    const { whileTelling } = await import('./progress.ts')
     const { askForOrder } = await import('../sandbox/control-client.ts')
     const project = findProject()
     const { id, stateDir } = project
@@ -32,14 +33,17 @@ export const verb = defineVerb({
       allowUserExpansion: flags['allow-user-expansion'],
     }
     const isGiven = Object.keys(given.flags).length > 0 || given.offline || given.allowUserExpansion
-    await whileChanging(stateDir, async () => {
+    const startAnew = async (): Promise<void> => {
       const order = isGiven ? given : ((await askForOrder(stateDir)) ?? given)
       const { agent = order.agent } = flags
       await stopSandbox(stateDir, line => terminal.note(`pen: ${printable(line, 1024)}`))
       await startUnlessKept(project, { ...order, ...(agent !== undefined && { agent }) }, line =>
         terminal.note(`pen: ${line}`),
       )
-    })
+    }
+    await whileTelling('ending the sandbox and starting it anew', terminal, () =>
+      whileChanging(stateDir, startAnew),
+    )
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
     else terminal.print(`${id}: started anew`)
     return EXIT.ok

@@ -21,6 +21,7 @@ export const verb = defineVerb({
   ],
   async run({ flags, positionals, terminal }) {
     const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
+    const { whileTelling } = await import('./progress.ts')
     const { forgetSandbox, isKnown } = await import('../sandbox/forget-sandbox.ts')
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
@@ -29,7 +30,9 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     if (!flags.yes) await agree(printable(workspace ?? id, 4096), flags.volumes, terminal)
-    await forgetSandbox(stateDir, { volumes: flags.volumes })
+    await whileTelling('ending the sandbox', terminal, () =>
+      forgetSandbox(stateDir, { volumes: flags.volumes }),
+    )
     if (flags.json) terminal.printJson({ version: 1, id, removed: true })
     else terminal.print(`${id}: removed`)
     return EXIT.ok

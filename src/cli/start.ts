@@ -27,19 +27,19 @@ export const verb = defineVerb({
   async run({ flags, env, terminal }) {
     const { findProject } = await import('../config/project.ts')
     const { startSandbox } = await import('../sandbox/start-keeper.ts')
+    const { whileTelling } = await import('./progress.ts')
     const { isTerminal } = await import('../sandbox/terminal-modes.ts')
     const project = findProject()
     const document = flagDocument(flags, project)
-    const came = await startSandbox(
-      project,
-      {
-        id: project.id,
-        flags: document,
-        offline: flags.offline,
-        allowUserExpansion: flags['allow-user-expansion'],
-        ...(flags.agent !== undefined && { agent: flags.agent }),
-      },
-      line => terminal.note(`pen: ${line}`),
+    const order = {
+      id: project.id,
+      flags: document,
+      offline: flags.offline,
+      allowUserExpansion: flags['allow-user-expansion'],
+      ...(flags.agent !== undefined && { agent: flags.agent }),
+    }
+    const came = await whileTelling('starting the sandbox', terminal, () =>
+      startSandbox(project, order, line => terminal.note(`pen: ${line}`)),
     )
     const given =
       Object.keys(document).length > 0 ||

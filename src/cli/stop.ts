@@ -18,11 +18,14 @@ export const verb = defineVerb({
     const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
     const { stopSandbox } = await import('../sandbox/stop-keeper.ts')
     const { whileChanging } = await import('../sandbox/store.ts')
+    const { whileTelling } = await import('./progress.ts')
     const { isKnown } = await import('../sandbox/forget-sandbox.ts')
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
-      ? await whileChanging(stateDir, () => stopSandbox(stateDir, say))
+      ? await whileTelling('ending the sandbox', terminal, () =>
+          whileChanging(stateDir, () => stopSandbox(stateDir, say)),
+        )
       : 'absent'
     if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })
     else terminal.print(`${id}: ${came === 'stopped' ? 'stopped' : 'not running'}`)

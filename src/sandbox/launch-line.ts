@@ -1,8 +1,8 @@
 /** One line before a run: what holds it, and who had a say. */
-
 import type { Plan } from '../plan/plan.ts'
 import { projectDocument, showExpansion } from '../plan/show-policy.ts'
 import type { Merged } from '../policy/merge.ts'
+import { isTerminal } from './terminal-modes.ts'
 
 /** Texts come from the policy; names in them were checked when it was parsed. */
 export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {
@@ -43,3 +43,13 @@ export const mustBeSaid = (
   firstRun: boolean,
   atTerminal: boolean,
 ): boolean => firstRun || atTerminal || accepted.length > 0 || projectDocument(merged) !== 'absent'
+
+/** From then on a person wonders; until then nobody does. */
+const PATIENCE_MS = 500
+
+/** Tells whoever waits at a terminal, unless what this returns is called before. A script is told what came of it. */
+export function afterPatience(tell: () => void): () => void {
+  if (!isTerminal(2)) return () => undefined
+  const telling = setTimeout(tell, PATIENCE_MS)
+  return () => clearTimeout(telling)
+}

@@ -78,11 +78,14 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         ...(image !== undefined && { image }),
       })
     const image = await imageOf(prepared, options.tell)
+    const endTelling = backend.container === true ? await tellOfStart(options) : () => undefined
+    undo.push('progress', endTelling)
     const running = await start(image?.recalled ?? (await image?.found())).catch(async (error: unknown) => {
       // It was removed since it was found last.
       if (image?.recalled === undefined || !(error instanceof PenError && error.code === 'IMAGE')) throw error
       return await start(await image.found())
     })
+    endTelling()
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')
     const employ = agent
@@ -108,6 +111,12 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   } finally {
     await undo.unwind()
   }
+}
+
+/** A container takes its time. Whoever starts one that stays tells of that. */
+async function tellOfStart({ serve, tell }: LaunchOptions): Promise<() => void> {
+  const { afterPatience } = await import('./launch-line.ts')
+  return serve === undefined ? afterPatience(() => tell('starting the container …')) : () => undefined
 }
 
 interface ImageSource {

@@ -86,6 +86,22 @@ kept('P15 pen start opens a shell on a terminal; leaving it leaves the sandbox r
   expect(await here.pen('status')).toMatchObject({ code: 0 })
 })
 
+kept('P15 what takes longer than half a second is told at a terminal while it lasts', async here => {
+  const stubborn = async () => {
+    await here.pen(...START)
+    await here
+      .start(['exec', '--', 'sh', '-c', 'trap "" TERM; echo up; while :; do sleep 1; done'])
+      .printed('up')
+  }
+  await stubborn()
+  using screen = screenOf(here.box, 'PEN stop; echo "code $?"')
+  await screen.shows('pen: ending the sandbox …\r\n')
+  await screen.shows('code 0')
+  await screen.ended()
+  await stubborn()
+  expect(await here.pen('stop')).toMatchObject({ code: 0, stderr: '' })
+})
+
 kept('P4 Ctrl-C while a sandbox starts leaves none, or the whole of it', async here => {
   const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
   await Bun.sleep(40)
