@@ -29,7 +29,10 @@ export const verb = defineVerb({
       else terminal.print(`${id}: nothing is kept of it`)
       return EXIT.ok
     }
-    if (!flags.yes) await agree(printable(workspace ?? id, 4096), flags.volumes, terminal)
+    if (!flags.yes && !(await isAgreed(printable(workspace ?? id, 4096), flags.volumes, terminal))) {
+      terminal.note('nothing was removed')
+      return EXIT.failed
+    }
     await whileTelling('ending the sandbox', terminal, () =>
       forgetSandbox(stateDir, { volumes: flags.volumes }),
     )
@@ -39,11 +42,11 @@ export const verb = defineVerb({
   },
 })
 
-async function agree(
+async function isAgreed(
   workspace: string,
   volumes: boolean,
   terminal: Parameters<typeof import('./ask.ts').agrees>[1],
-): Promise<void> {
+): Promise<boolean> {
   const { agrees, canAsk } = await import('./ask.ts')
   if (!(await canAsk()))
     throw new PenError('USAGE', {
@@ -52,6 +55,5 @@ async function agree(
       hint: 'pen rm --yes removes without asking',
     })
   const what = `its configuration, audit${volumes ? ', volumes' : ''} and log`
-  if (agrees(`The sandbox of ${workspace} ends, and ${what} are removed.`, terminal)) return
-  throw new PenError('USAGE', { what: 'nothing was removed', at: 'pen rm', hint: 'the answer was not yes' })
+  return agrees(`The sandbox of ${workspace} ends, and ${what} are removed.`, terminal)
 }

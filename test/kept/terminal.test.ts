@@ -102,6 +102,26 @@ kept('P15 what takes longer than half a second is told at a terminal while it la
   expect(await here.pen('stop')).toMatchObject({ code: 0, stderr: '' })
 })
 
+kept('P16 pen rm asks, and only yes removes', async here => {
+  await here.pen(...START)
+  for (const answer of ['\r', 'no\r', 'y\r', '\x04', '\x03']) {
+    using screen = screenOf(here.box, 'trap : INT; PEN rm; echo "code $?"')
+    await screen.shows('Type "yes" to agree:')
+    screen.type(answer)
+    await screen.shows(/code (1|130)/)
+    expect([answer, (await here.pen('status')).code]).toEqual([answer, 0])
+  }
+  using closed = screenOf(here.box, 'PEN rm <&-; echo "code $?"')
+  await closed.shows('there is nobody to ask')
+  await closed.shows('code 2')
+  using screen = screenOf(here.box, 'PEN rm; echo "code $?"')
+  await screen.shows('Type "yes" to agree:')
+  screen.type('yes\r')
+  await screen.shows('removed')
+  await screen.shows('code 0')
+  expect((await here.pen('status')).code).toBe(1)
+})
+
 kept('P4 Ctrl-C while a sandbox starts leaves none, or the whole of it', async here => {
   const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
   await Bun.sleep(40)

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Run in fresh network and mount namespaces, which become the machine that pen runs on. Outside it is a second
 # namespace that answers at every address, so that whatever leaves the machine is heard, wherever it is meant for.
-# Arguments: the directory of the world, the bun to use. Everything ends when stdin does, or after ten minutes.
+# Arguments: the directory of the world, the bun to use. Everything ends when stdin does, or after ten minutes, and the
+# directory with it: a process of tests that ends says goodbye to nobody.
 set -e
 dir=$1 bun=$2
 here=${0%/*}
 pids=
-trap 'kill $pids 2>/dev/null; wait' EXIT
+trap 'kill $pids 2>/dev/null; wait; rm -rf -- "$dir"' EXIT
 trap 'exit 0' TERM INT HUP
 
 mount --bind "$dir/hosts" /etc/hosts

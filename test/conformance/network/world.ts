@@ -10,7 +10,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -116,7 +115,6 @@ export class World {
   static async #start(): Promise<World> {
     const dir = mkdtempSync(join(tmpdir(), 'pen-world-'))
     chmodSync(dir, 0o755)
-    process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
     copyFileSync(PEN, join(dir, 'pen'))
     chmodSync(join(dir, 'pen'), 0o755)
     mkdirSync(join(dir, 'www'))
