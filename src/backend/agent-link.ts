@@ -57,6 +57,11 @@ export class AgentLink {
     return execution
   }
 
+  /** For every command that runs. */
+  signal(name: NodeJS.Signals): void {
+    for (const execution of this.#executions.values()) execution.signal(name)
+  }
+
   /** Ends the agent, and with it the sandbox. */
   close(): void {
     this.#end(undefined)

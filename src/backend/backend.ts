@@ -7,6 +7,8 @@ import type { AuditSink } from '../audit/event.ts'
 import type { Found } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
+import type { FileGrant } from '../policy/decide-grant.ts'
+import type { PathWorld } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
 import type { Engine } from './container/engine.ts'
@@ -89,6 +91,8 @@ export interface Running {
   begin(audit: AuditSink): void
   /** Its processes are in no namespace of their own: what counts a user's processes would count the others too. */
   readonly sharesHost?: true
+  /** Judges each command by itself, and says why not. */
+  readonly judges?: true
   /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
   /** Kept when the agent takes orders, after `begin()`; broken when it never will. */
@@ -130,6 +134,11 @@ export interface StartOptions {
   readonly command: readonly string[]
   /** For a backend that judges by itself. */
   readonly policy: Policy
+  /** For the same: where paths are, and what the user grants while it runs, each time as it is then. */
+  readonly judging: {
+    readonly world: PathWorld
+    readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
+  }
   /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
   readonly furnish: (namespace: { readonly pid: number; readonly userNamespace: boolean }) => Promise<void>
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */

@@ -3,6 +3,7 @@ import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
+import { BANNER } from '../sandbox/launch-line.ts'
 import type { Paint } from './colour.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { showAge, showSize } from './table.ts'
@@ -74,6 +75,7 @@ export function statusText(
   ]
   return [
     `${status.id}: ${paint('green', 'running')}`,
+    ...(status.soft ? [`  ${paint('red', BANNER)}`] : []),
     ...rows.map(([name, text]) => `  ${name.padEnd(10)} ${text}`),
   ].join('\n')
 }

@@ -77,7 +77,7 @@ export class Connector {
     const { reason, why, rule, from, cure } = refusalOf(denied)
     const target = { connection: number, ...auditTarget(endpoint) }
     this.#options.audit.record({ kind: 'connection-denied', ...target, reason, why, rule, from, cure })
-    return new Refused({ what: `connect is refused: ${why}`, at: where(endpoint), reason, cure })
+    return new Refused({ what: 'connect is refused', why, at: where(endpoint), reason, cure })
   }
 
   #join({ number, since, ...endpoint }: Recorded, stream: ByteStream): Connection {

@@ -18,10 +18,10 @@ export function livingBelow(root: number): number[] {
 }
 
 /** Again and again, because what is about to die may still fork. Returns how many are left after that. */
-export async function endBelow(root: number): Promise<number> {
+export async function endBelow(root: number, except: ReadonlySet<number> = new Set()): Promise<number> {
   const late = performance.now() + PATIENCE_MS
   for (;;) {
-    const living = livingBelow(root)
+    const living = livingBelow(root).filter(pid => !except.has(pid))
     if (living.length === 0 || performance.now() > late) return living.length
     for (const pid of living) signal(pid, 'SIGKILL')
     await Bun.sleep(PAUSE_MS)

@@ -13,10 +13,11 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { errnoOf, PenError } from '../base/error.ts'
-import type { HostPath } from '../policy/path.ts'
+import { errnoOf } from '../base/error.ts'
+import { type HostPath, isWithin } from '../policy/path.ts'
 import { Directory, namesOf } from './directory.ts'
 import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
+import { NotDone } from './refused.ts'
 
 export interface FileOptions extends JudgeOptions {
   /** Whom root acts for: then nothing is done that they could not do themselves. */
@@ -27,6 +28,17 @@ export interface Listed {
   readonly name: string
   readonly kind: 'file' | 'directory' | 'link' | 'other'
   readonly size: number
+}
+
+export interface ReadOptions {
+  readonly from?: number
+  /** Never more than `exec.maxOutput`. */
+  readonly maxBytes?: number
+}
+
+export interface ReadBytes {
+  readonly bytes: Uint8Array
+  readonly truncated: boolean
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants
@@ -42,16 +54,16 @@ export class GateFiles {
     this.judge = new FileJudge(options)
   }
 
-  read(text: string, maxBytes = this.#most): { readonly bytes: Uint8Array; readonly truncated: boolean } {
+  read(text: string, { from = 0, maxBytes = this.#most }: ReadOptions = {}): ReadBytes {
     const path = this.judge.find('read', text)
     this.judge.allow('read', path)
     return this.#within('read', path, directory => {
       const fd = directory.openFile(basename(path), O_RDONLY)
       try {
         const stats = fstatSync(fd, { bigint: true })
-        if (!stats.isFile()) throw notAFile(path)
+        if (!stats.isFile()) throw notAFile(path, stats)
         this.requireOwn('read', path, stats)
-        return readUpTo(fd, Math.min(maxBytes, this.#most))
+        return readUpTo(fd, from, Math.min(maxBytes, this.#most))
       } finally {
         closeSync(fd)
       }
@@ -62,22 +74,24 @@ export class GateFiles {
    * A new file in the place of the old one: a second name of the old one elsewhere keeps its bytes, and nobody sees half of it.
    * Directories on the way are made.
    */
-  write(text: string, bytes: Uint8Array | string): void {
+  write(text: string, bytes: Uint8Array | string, executable = false): void {
     const path = this.judge.find('write', text)
     this.judge.allow('write', path)
     this.#makeParents(path)
+    // Elsewhere, by a grant, nothing is made that the host could start.
+    const mode = executable && isWithin(path, this.#options.policy().workspace) ? 0o755n : 0o644n
     this.#within('write', path, directory => {
       const name = basename(path)
       const before = directory.look(name)
       if (before?.isSymbolicLink()) throw this.judge.changed('write', path)
-      if (before !== undefined && !before.isFile()) throw notAFile(path)
+      if (before !== undefined && !before.isFile()) throw notAFile(path, before)
       this.requireOwn('write', path, directory.stats())
       if (before !== undefined) this.requireOwn('write', path, before)
       const temporary = `.pen-${crypto.randomUUID()}`
       const fd = directory.openFile(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
       try {
         writeAll(fd, typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
-        fchmodSync(fd, Number((before?.mode ?? 0o644n) & 0o777n))
+        fchmodSync(fd, Number((before?.mode ?? mode) & 0o777n))
         this.#give(fd)
         directory.rename(temporary, name)
       } catch (error) {
@@ -175,12 +189,13 @@ export class GateFiles {
   }
 }
 
-function readUpTo(fd: number, most: number): { bytes: Uint8Array; truncated: boolean } {
+/** Of a file that is open, at most so many bytes. */
+export function readUpTo(fd: number, from: number, most: number): ReadBytes {
   const parts: Buffer[] = []
   let size = 0
   for (;;) {
     const part = Buffer.alloc(Math.min(65_536, most - size + 1))
-    const got = readSync(fd, part)
+    const got = readSync(fd, part, 0, part.length, from + size)
     if (got === 0) return { bytes: Buffer.concat(parts), truncated: false }
     size += got
     parts.push(part.subarray(0, got))
@@ -195,11 +210,15 @@ function writeAll(fd: number, bytes: Uint8Array): void {
 const kindOf = (stats: BigIntStats): Listed['kind'] =>
   stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : stats.isSymbolicLink() ? 'link' : 'other'
 
-const notAFile = (path: string): PenError =>
-  new PenError('PATH_REFUSED', { what: 'it is not a plain file', at: path, hint: 'name a file' })
+const notAFile = (path: string, stats: BigIntStats): NotDone =>
+  new NotDone(stats.isDirectory() ? 'EISDIR' : 'EINVAL', {
+    what: 'it is not a plain file',
+    at: path,
+    hint: 'name a file',
+  })
 
-const failure = (access: Access, path: string, errno: string): PenError =>
-  new PenError('PATH_REFUSED', {
+const failure = (access: Access, path: string, errno: string): NotDone =>
+  new NotDone(errno, {
     what: `${access} did not work (${errno})`,
     at: path,
     hint:

@@ -3,19 +3,19 @@
  * then done. A program that the policy lets run is past the gate: what it does by itself nobody judges, which is why the sandbox is called soft.
  */
 import type { Resolver } from '../gateway/resolve.ts'
-import type { PathWorld } from '../policy/path.ts'
 import { type Connection, Connector } from './connect.ts'
-import { type ExecOptions, type Executed, type ExecWorld, execute } from './exec.ts'
-import { GateFiles, type Listed } from './files.ts'
+import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.ts'
+import { type FileOptions, GateFiles, type Listed, type ReadBytes, type ReadOptions } from './files.ts'
+import { type FoundFile, filesBelow, type Scope } from './files-below.ts'
 import { removeTree } from './remove-tree.ts'
 
 export type { Connection } from './connect.ts'
-export type { ExecOptions, Executed } from './exec.ts'
+export type { Admitted, ExecOptions } from './exec.ts'
 export type { Listed } from './files.ts'
-export { Refused } from './refused.ts'
+export type { FoundFile } from './files-below.ts'
+export { NotDone, Refused } from './refused.ts'
 
-export interface GateOptions extends Omit<ExecWorld, 'judge'> {
-  readonly world: PathWorld
+export interface GateOptions extends FileOptions, Omit<ExecWorld, 'judge'> {
   /** For tests: answers to look-ups. */
   readonly resolver?: Resolver
 }
@@ -35,16 +35,21 @@ export class Gate {
     })
   }
 
-  async read(path: string, { maxBytes }: { readonly maxBytes?: number } = {}) {
-    return this.#files.read(path, maxBytes)
+  async read(path: string, options?: ReadOptions): Promise<ReadBytes> {
+    return this.#files.read(path, options)
   }
 
-  async write(path: string, bytes: Uint8Array | string): Promise<void> {
-    this.#files.write(path, bytes)
+  async write(path: string, bytes: Uint8Array | string, executable = false): Promise<void> {
+    this.#files.write(path, bytes, executable)
   }
 
   async list(path: string): Promise<readonly Listed[]> {
     return this.#files.list(path)
+  }
+
+  /** What a search may look into. */
+  below(path: string, scope: Scope): Generator<FoundFile> {
+    return filesBelow(this.#files, path, scope)
   }
 
   /** A directory with all in it only when the policy lists `rm`. */
@@ -53,8 +58,9 @@ export class Gate {
     else this.#files.remove(path)
   }
 
-  async exec(argv: readonly string[], options?: ExecOptions): Promise<Executed> {
-    return await execute({ ...this.#options, judge: this.#files.judge }, argv, options)
+  /** Whoever starts it starts the file that was judged. */
+  exec(argv: readonly string[], options?: ExecOptions): Admitted {
+    return admit({ ...this.#options, judge: this.#files.judge }, argv, options)
   }
 
   async connect(host: string, port: number): Promise<Connection> {

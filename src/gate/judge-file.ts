@@ -1,12 +1,16 @@
 /** A path as somebody wrote it becomes the path that it is, judged and recorded; or a refusal, recorded too. */
+import { lstatSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import type { FileAllowed } from '../audit/gate-event.ts'
 import { PenError } from '../base/error.ts'
 import { decideFile, type FileVerdict } from '../policy/decide-file.ts'
+import { decideGrant, type FileGrant, grantCommand, rootOf } from '../policy/decide-grant.ts'
 import { absolute, type HostPath, type PathWorld } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { showSource } from '../policy/source.ts'
+import { type Source, showSource } from '../policy/source.ts'
 import { Refused } from './refused.ts'
+
+const GRANT: Source = { layer: 'pen grant', place: undefined }
 
 export type Access = FileAllowed['access']
 
@@ -15,6 +19,8 @@ export interface JudgeOptions {
   readonly policy: () => Policy
   readonly world: PathWorld
   readonly audit: AuditSink
+  /** What the user granted while it runs, as it is now; without it nothing can be. */
+  readonly grants?: () => readonly FileGrant[]
 }
 
 export class FileJudge {
@@ -38,8 +44,15 @@ export class FileJudge {
   }
 
   verdict(access: Access, path: HostPath): FileVerdict {
+    const { policy, grants } = this.#options
     const asked = access === 'read' || access === 'list' ? 'read' : 'write'
-    return decideFile(this.#options.policy(), path, asked)
+    const said = decideFile(policy(), path, asked)
+    if (said.ok || said.reason !== 'not-granted' || grants === undefined) return said
+    const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
+    if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
+    // It runs: a grant is in force at once, and a rule only after a restart.
+    const cure = grantCommand(path, asked)
+    return cure === undefined ? said : { ...said, cure: `${cure} --for 1h` }
   }
 
   /** Throws when the policy says no. A yes is in the audit when this returns, and nothing has been opened yet. */
@@ -79,7 +92,7 @@ export class FileJudge {
   ): Refused {
     this.#options.audit.record({ kind: 'file-denied', access, path, ...said })
     const { reason, why, cure } = said
-    return new Refused({ what: `${access} is refused: ${why}`, at: path, reason, cure })
+    return new Refused({ what: `${access} is refused`, why, at: path, reason, cure })
   }
 
   #absolute(access: Access, text: string): string {
@@ -97,4 +110,10 @@ export class FileJudge {
       throw this.#refused(access, path, { reason: 'bad-path', why: error.message, cure })
     }
   }
+}
+
+/** Whether the directory that was granted is the one that is there. */
+function isTheSame(grant: FileGrant): boolean {
+  const stats = lstatSync(rootOf(grant), { bigint: true, throwIfNoEntry: false })
+  return stats?.isDirectory() === true && stats.dev === grant.root.dev && stats.ino === grant.root.ino
 }

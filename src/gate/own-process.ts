@@ -35,12 +35,17 @@ function libc(): ReturnType<typeof open> {
 const PR_SET_CHILD_SUBREAPER = 36
 const PR_SET_NO_NEW_PRIVS = 38
 
-/** Also takes away what setuid programs would give. Neither needs a namespace, nor a privilege. */
-export function keepOrphans(): void {
+/** Needs neither a namespace nor a privilege. */
+export const keepOrphans = (): void => control(PR_SET_CHILD_SUBREAPER)
+
+/** Takes away what setuid programs would give. */
+export const gainNothing = (): void => control(PR_SET_NO_NEW_PRIVS)
+
+function control(what: number): void {
   if (!onLinux) return
   const { prctl } = libc() as unknown as { prctl: (...words: number[]) => number }
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) === 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) === 0) return
-  throw new PenError('LIMIT', { what: 'the kernel does not let a process care for its orphans' })
+  if (prctl(what, 1, 0, 0, 0) === 0) return
+  throw new PenError('LIMIT', { what: `the kernel refuses what a supervisor needs (prctl ${what})` })
 }
 
 const RLIMIT = onLinux

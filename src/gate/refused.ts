@@ -2,7 +2,9 @@
 import { PenError } from '../base/error.ts'
 
 export interface RefusedDetail {
+  /** That it is not done. */
   readonly what: string
+  readonly why: string
   readonly at: string
   /** A stable word. */
   readonly reason: string
@@ -11,9 +13,21 @@ export interface RefusedDetail {
 
 export class Refused extends PenError {
   readonly reason: string
+  readonly why: string
 
-  constructor({ what, at, reason, cure }: RefusedDetail) {
-    super('REFUSED', { what, at, hint: cure })
+  constructor({ what, why, at, reason, cure }: RefusedDetail) {
+    super('REFUSED', { what: `${what}: ${why}`, at, hint: cure })
     this.reason = reason
+    this.why = why
+  }
+}
+
+/** Allowed, and it did not work: the kernel's word for it, by its name. */
+export class NotDone extends PenError {
+  readonly errno: string
+
+  constructor(errno: string, detail: { readonly what: string; readonly at: string; readonly hint: string }) {
+    super('PATH_REFUSED', detail)
+    this.errno = errno
   }
 }

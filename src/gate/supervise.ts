@@ -8,7 +8,7 @@ import { EXIT, type ExitCode } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { endBelow, signal } from './descendants.ts'
 import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
-import { keepOrphans, reapOrphans, setLimits } from './own-process.ts'
+import { gainNothing, keepOrphans, reapOrphans, setLimits } from './own-process.ts'
 
 const ORDERS = 3
 const REPORTS = 4
@@ -26,6 +26,7 @@ export async function supervise(): Promise<ExitCode> {
   const order = first.done === true ? undefined : parseOrder(first.value)
   if (order === undefined) return EXIT.pen
   keepOrphans()
+  gainNothing()
   setLimits(order.limits)
   const child = start(order)
   if (child === undefined) return EXIT.pen

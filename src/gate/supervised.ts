@@ -28,6 +28,8 @@ export interface Supervised {
   /** Of the supervisor: everything else is below it. */
   readonly pid: number
   readonly child: Bun.Subprocess
+  /** Which process the command is, once it is one and the kernel agrees; undefined when it never was. */
+  readonly started: Promise<number | undefined>
   begin(order: Omit<SuperviseOrder, 'joins'>): void
   signal(name: NodeJS.Signals): void
   /** Ends everything, at once. */
@@ -59,6 +61,7 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     if (leader !== undefined && startTimeOf(leader.pid) === leader.since) signal(-leader.pid, name)
   }
   const givenUp = Promise.withResolvers<undefined>()
+  const started = Promise.withResolvers<number | undefined>()
   const kill = (): void => {
     toLeader('SIGKILL')
     hangUp()
@@ -69,10 +72,12 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     if (isChildOf(pid, child.pid)) leader ??= { pid, since: startTimeOf(pid) }
     // What was killed before it began.
     if (!open) toLeader('SIGKILL')
+    started.resolve(leader?.pid)
   })
   const ended = Promise.race([heard, givenUp.promise]).then(async said => {
     // Whoever said it: the supervisor ends everything and goes when pen hangs up. One that does not is not waited for.
     hangUp()
+    started.resolve(undefined)
     if (said === undefined) toLeader('SIGKILL')
     await Promise.race([child.exited, Bun.sleep(LAST_MS)])
     if (hasExited(child)) return said ?? LOST
@@ -84,6 +89,7 @@ export function startSupervised(options: SupervisedOptions): Supervised {
   return {
     pid: child.pid,
     child,
+    started: started.promise,
     begin: order => {
       if (open) writeSync(orders, `${JSON.stringify({ ...order, joins: joinFds.map((_, i) => i) })}\n`)
     },

@@ -4,7 +4,9 @@
  * all of these, while others run, is ended with the sandbox.
  */
 import { readdirSync, readFileSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
 import { asUser, type User } from './as-user.ts'
+import { call } from './kernel.ts'
 import type { Ticks } from './spans.ts'
 
 /** The variable by which the processes of an execution are known. */
@@ -27,13 +29,15 @@ export interface Wanted {
   /** The first process, unless it is gone: its number may be another's by now. */
   readonly leader: number | undefined
   readonly mark: string
+  /** Who is left the children of all others: the first process of the namespace, or the agent. */
+  readonly init: number
   /** Whether no other execution ran at a time. */
   readonly isAlone: (start: Ticks) => boolean
 }
 
 export async function killAll(wanted: Wanted, user: User | undefined): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    const found = asUser(user, () => belonging(processes(), wanted))
+    const found = asUser(user, () => belonging(below(wanted.init, processes()), wanted))
     if (found.length === 0) return
     for (const pid of found) kill(pid)
     await Bun.sleep(1)
@@ -41,21 +45,50 @@ export async function killAll(wanted: Wanted, user: User | undefined): Promise<v
 }
 
 /** Neither the init nor the agent, whatever they are said to belong to. */
-function belonging(all: readonly Seen[], { leader, mark, isAlone }: Wanted): number[] {
+function belonging(all: readonly Seen[], { leader, mark, init, isAlone }: Wanted): number[] {
   const marks = new Map(all.map(({ pid }) => [pid, markOf(pid)]))
   // Left by earlier executions: what these start has their mark. Any other mark is a disguise.
   const others = new Set(all.flatMap(({ pid, start }) => (isAlone(start) ? [] : marks.get(pid))))
   const isOwn = ({ pid, parent, session, start }: Seen): boolean => {
     if (pid === leader || session === leader || marks.get(pid) === mark) return true
-    const isOrphan = parent === 1 && isAlone(start)
+    const isOrphan = parent === init && isAlone(start)
     return isOrphan && (marks.get(pid) === undefined || !others.has(marks.get(pid)))
   }
-  const family = new Set(all.filter(isOwn).map(({ pid }) => pid))
+  return [...withChildren(all, new Set(all.filter(isOwn).map(({ pid }) => pid)))]
+}
+
+function withChildren(all: readonly Seen[], family: Set<number>): Set<number> {
   for (let size = 0; size < family.size; ) {
     size = family.size
     for (const { pid, parent } of all) if (family.has(parent)) family.add(pid)
   }
-  return [...family]
+  return family
+}
+
+/** In a namespace that is all of them. On a host the others are somebody else's, whatever their variables say. */
+function below(init: number, all: readonly Seen[]): readonly Seen[] {
+  if (init === 1) return all
+  const family = withChildren(all, new Set([init]))
+  return all.filter(({ pid }) => family.has(pid))
+}
+
+const PRCTL = process.arch === 'arm64' ? 167 : 157
+const SET_CHILD_SUBREAPER = 36
+
+/** What forks twice, or begins a session of its own, stays below this process. */
+export function keepOrphans(): void {
+  if (call(PRCTL, SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+    throw new PenError('BACKEND', { what: 'the kernel does not let a process care for its orphans' })
+}
+
+/** All that this process, as the parent of orphans, has below it. */
+export async function endBelow(): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = below(process.pid, processes())
+    if (found.length === 0) return
+    for (const { pid } of found) kill(pid)
+    await Bun.sleep(1)
+  }
 }
 
 function processes(): Seen[] {

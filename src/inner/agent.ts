@@ -2,6 +2,9 @@
  * pen's exec agent: the first program of a container, and of a process sandbox that stays. It starts commands for the
  * keeper, over one socket, and does nothing else. It obeys the keeper alone: commands can neither signal nor trace it where
  * it has a user of its own. When the socket ends, so does the agent, and with it the sandbox.
+ *
+ * In a soft sandbox there is no namespace around it: then it keeps the orphans of its commands, knows no process but those below
+ * itself, and ends these before it goes.
  */
 import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { encodeReport, type Order, OrderReader, type Report } from '../wire/exec-messages.ts'
@@ -11,7 +14,7 @@ import { Outbox } from '../wire/outbox.ts'
 import { AGENT_MODE } from '../wire/places.ts'
 import { Command, type Voice } from './agent-command.ts'
 import { confine } from './agent-confine.ts'
-import { killAll } from './agent-kill.ts'
+import { endBelow, keepOrphans, killAll } from './agent-kill.ts'
 import { NotStarted, start } from './agent-start.ts'
 import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
@@ -19,18 +22,25 @@ import { Spans } from './spans.ts'
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
 const MAX_COMMANDS = 256
 
-/** `unix:PATH` or `fd:NUMBER`. Resolves when the keeper is gone. */
+/** `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Resolves when the keeper is gone. */
 export function runAgent(words: readonly string[]): Promise<ExitCode> {
-  const [, how, where] = /^(unix|fd):(.+)$/.exec(words[0] ?? '') ?? []
+  const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(words[0] ?? '') ?? []
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || words.length !== 1)
     throw new PenError('USAGE', { what: `${AGENT_MODE} is not a verb: pen starts it by itself` })
+  // The first process of its namespace is the parent of orphans, or this one.
+  const init = how === 'bare' ? process.pid : 1
+  if (how === 'bare') keepOrphans()
   return new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
+    const over = (): void => {
+      if (how === 'bare') void endBelow().finally(() => resolve(EXIT.ok))
+      else resolve(EXIT.ok)
+    }
     const agents = new Map<object, Agent>()
     const options = {
       ...place,
       socket: {
-        open: (socket: Bun.Socket) => void agents.set(socket, new Agent(bytes => socket.write(bytes))),
+        open: (socket: Bun.Socket) => void agents.set(socket, new Agent(bytes => socket.write(bytes), init)),
         data: (socket: Bun.Socket, bytes: Uint8Array) => {
           try {
             agents.get(socket)?.hear(bytes)
@@ -39,8 +49,8 @@ export function runAgent(words: readonly string[]): Promise<ExitCode> {
           }
         },
         drain: (socket: Bun.Socket) => agents.get(socket)?.drain(),
-        close: () => resolve(EXIT.ok),
-        error: () => resolve(EXIT.ok),
+        close: over,
+        error: over,
       },
     }
     Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
@@ -54,6 +64,7 @@ class Agent {
   readonly #outbox: Outbox
   readonly #commands = new Map<number, Command>()
   readonly #spans = new Spans()
+  readonly #init: number
   readonly #voice: Voice = {
     say: report => this.#say(report),
     room: () => this.#outbox.room(),
@@ -61,8 +72,9 @@ class Agent {
   #setup: AgentSetup | undefined
   #lastChannel = 0
 
-  constructor(write: (bytes: Uint8Array) => number) {
+  constructor(write: (bytes: Uint8Array) => number, init: number) {
     this.#outbox = new Outbox(write)
+    this.#init = init
   }
 
   hear(bytes: Uint8Array): void {
@@ -105,7 +117,7 @@ class Agent {
   /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
   #endAll(channel: number): void {
     const isAlone = (start: number): boolean => this.#spans.isAlone(channel, start)
-    const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), isAlone }
+    const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), init: this.#init, isAlone }
     killAll(wanted, this.#setup?.user).catch(() => undefined)
   }
 
@@ -119,7 +131,8 @@ class Agent {
     if (this.#setup !== undefined) throw wireError('a second setup')
     confine(setup)
     this.#setup = setup
-    reapOrphans(pid => [...this.#commands.values()].some(command => command.pid === pid))
+    if (process.pid === this.#init)
+      reapOrphans(pid => [...this.#commands.values()].some(command => command.pid === pid))
     this.#say({ kind: 'ready' })
   }
 

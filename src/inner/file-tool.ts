@@ -11,12 +11,17 @@ import {
   openSync,
   readdirSync,
   readSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
-import { FILE_MODE, type FileOrder, readFileOrder } from '../wire/file-order.ts'
-import { searchTree } from './search-tree.ts'
+import { FILE_MODE, type PlainFileOrder, readFileOrder, type SearchOrder } from '../wire/file-order.ts'
+import { searchGiven, searchTree } from './search-tree.ts'
+
+type OnDisk = PlainFileOrder | SearchOrder
 
 const CHUNK = 64 * 1024
 
@@ -25,6 +30,10 @@ export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
     throw new PenError('USAGE', { what: `${FILE_MODE} is not a verb: pen starts it by itself` })
   try {
     const order = readFileOrder(words[0] ?? '')
+    if (order.op === 'match') {
+      for await (const found of searchGiven(order, process.stdin)) say(1, JSON.stringify(found))
+      return EXIT.ok
+    }
     // The project is mounted; what is granted beside it is not.
     const isOutside = order.path !== process.cwd() && !order.path.startsWith(`${process.cwd()}/`)
     if (!isOutside || !(await isGranted(order))) act(order)
@@ -37,7 +46,7 @@ export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
   }
 }
 
-async function isGranted(order: FileOrder): Promise<boolean> {
+async function isGranted(order: OnDisk): Promise<boolean> {
   const { throughBroker } = await import('./granted-file.ts')
   return await throughBroker(order, {
     write: bytes => writeAll(1, bytes),
@@ -46,7 +55,7 @@ async function isGranted(order: FileOrder): Promise<boolean> {
   })
 }
 
-function act(order: FileOrder): void {
+function act(order: OnDisk): void {
   switch (order.op) {
     case 'read':
       copy(order.path, order.from, order.length)
@@ -56,6 +65,9 @@ function act(order: FileOrder): void {
       break
     case 'list':
       list(order.path, order.most)
+      break
+    case 'delete':
+      remove(order.path, order.recursive)
       break
     case 'search':
       for (const found of searchTree(order)) say(1, JSON.stringify(found))
@@ -120,6 +132,13 @@ function list(path: string, most: number): void {
     )
   }
   if (entries.length > most) say(1, JSON.stringify({ more: entries.length - most }))
+}
+
+/** A link itself, never what it leads to. */
+function remove(path: string, recursive: boolean): void {
+  if (!lstatSync(path).isDirectory()) unlinkSync(path)
+  else if (recursive) rmSync(path, { recursive })
+  else rmdirSync(path)
 }
 
 function sizeOf(path: string): number | null {

@@ -1,5 +1,5 @@
 /** Files that the user granted while the sandbox runs: they are not mounted, and come through the broker. */
-import type { FileOrder, PlainFileOrder } from '../wire/file-order.ts'
+import type { ContentOrder, PlainFileOrder, SearchOrder } from '../wire/file-order.ts'
 import { BROKER_SOCKET } from '../wire/places.ts'
 import { BrokerClient, FileRefused } from './broker-client.ts'
 
@@ -10,8 +10,8 @@ export interface Streams {
 }
 
 /** False where nothing granted holds it: then the sandbox's own files are asked. */
-export async function throughBroker(order: FileOrder, streams: Streams): Promise<boolean> {
-  if (order.op === 'search') return false
+export async function throughBroker(order: PlainFileOrder | SearchOrder, streams: Streams): Promise<boolean> {
+  if (order.op === 'search' || order.op === 'delete') return false
   const client = await BrokerClient.connect(BROKER_SOCKET)
   if (client === undefined) return false
   try {
@@ -30,7 +30,7 @@ export async function throughBroker(order: FileOrder, streams: Streams): Promise
 
 async function serve(
   client: BrokerClient,
-  order: PlainFileOrder,
+  order: ContentOrder,
   { write, say, input }: Streams,
 ): Promise<void> {
   const { path } = order
@@ -49,6 +49,7 @@ async function serve(
         from = page.next
       }
       if (said > order.most) say({ more: said - order.most })
+      break
     }
   }
 }

@@ -18,9 +18,8 @@ const SIGINFO = { numbers: 32, pid: 4 }
 const AGAIN_MS = 20
 const LOOK_MS = 1000
 
-/** For the rest of this process's life, if it is the first of its namespace. `isOwn`: which ones the runtime waits for. */
+/** For the rest of this process's life. `isOwn`: which ones the runtime waits for. */
 export function reapOrphans(isOwn: (pid: number) => boolean): void {
-  if (process.pid !== 1) return
   let again: ReturnType<typeof setTimeout> | undefined
   const reap = (): void => {
     clearTimeout(again)

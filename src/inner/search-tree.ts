@@ -1,31 +1,85 @@
 /** Looks for text, or for names, in a tree. It runs inside the sandbox: a slow expression or a hostile tree costs nobody else. */
 import { type Dirent, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Match, SearchOrder } from '../wire/file-order.ts'
+import {
+  type GivenFile,
+  type Match,
+  type MatchOrder,
+  MOST_SEARCHED,
+  PASSED_OVER,
+  type SearchOrder,
+  type Wanted,
+} from '../wire/file-order.ts'
 
-/** Others hold what nobody wrote by hand. */
-const MOST_BYTES = 8 * 2 ** 20
 const LONGEST_LINE = 400
-/** What is rarely meant, and most of the work: to be searched by naming it. */
-const PASSED_OVER = ['.git', 'node_modules']
 
-export function* searchTree(order: SearchOrder): Generator<Match | { readonly more: true }> {
-  const matches = order.pattern === '' ? undefined : expression(order)
-  const named = nameTest(order.name)
-  let found = 0
+type Told = Match | { readonly more: true }
+
+export function* searchTree(order: SearchOrder): Generator<Told> {
+  const search = new Search(order)
   for (const path of filesIn(order.path)) {
-    if (!named(path)) continue
-    for (const match of matches === undefined ? [{ path, line: 0, text: '' }] : linesOf(path, matches)) {
-      if (++found > order.most) {
-        yield { more: true }
-        return
+    yield* search.in(path, () => contentOf(path))
+    if (search.isOver) return
+  }
+}
+
+/** Files that somebody else has opened. */
+export async function* searchGiven(
+  order: MatchOrder,
+  input: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Told> {
+  const search = new Search(order)
+  let held = Buffer.alloc(0)
+  let next: GivenFile | undefined
+  for await (const bytes of input) {
+    held = Buffer.concat([held, bytes])
+    for (;;) {
+      if (next === undefined) {
+        const end = held.indexOf(10)
+        if (end < 0) break
+        next = JSON.parse(held.toString('utf8', 0, end)) as GivenFile
+        held = held.subarray(end + 1)
       }
-      yield match
+      if (held.length < next.size) break
+      const { path, size } = next
+      const content = held.subarray(0, size)
+      yield* search.in(path, () => content)
+      if (search.isOver) return
+      held = held.subarray(size)
+      next = undefined
     }
   }
 }
 
-function expression({ pattern, ignoreCase }: SearchOrder): RegExp {
+class Search {
+  readonly #matches: RegExp | undefined
+  readonly #named: (path: string) => boolean
+  #left: number
+  isOver: boolean = false
+
+  constructor(wanted: Wanted) {
+    this.#matches = wanted.pattern === '' ? undefined : expression(wanted)
+    this.#named = nameTest(wanted.name)
+    this.#left = wanted.most
+  }
+
+  *in(path: string, read: () => Buffer | undefined): Generator<Told> {
+    if (!this.#named(path)) return
+    const found =
+      this.#matches === undefined ? [{ path, line: 0, text: '' }] : linesOf(path, this.#matches, read)
+    for (const match of found) {
+      if (this.#left-- > 0) {
+        yield match
+        continue
+      }
+      this.isOver = true
+      yield { more: true }
+      return
+    }
+  }
+}
+
+function expression({ pattern, ignoreCase }: Wanted): RegExp {
   try {
     return new RegExp(pattern, ignoreCase ? 'iu' : 'u')
   } catch {
@@ -64,19 +118,20 @@ function* filesIn(path: string): Generator<string> {
   }
 }
 
-function* linesOf(path: string, matches: RegExp): Generator<Match> {
-  let text: string
+function contentOf(path: string): Buffer | undefined {
   try {
-    if (lstatSync(path).size > MOST_BYTES) return
-    const bytes = readFileSync(path)
-    if (bytes.subarray(0, 8192).includes(0)) return
-    text = bytes.toString('utf8')
+    return lstatSync(path).size > MOST_SEARCHED ? undefined : readFileSync(path)
   } catch {
     // Denied, or gone meanwhile.
-    return
+    return undefined
   }
+}
+
+function* linesOf(path: string, matches: RegExp, read: () => Buffer | undefined): Generator<Match> {
+  const bytes = read()
+  if (bytes === undefined || bytes.subarray(0, 8192).includes(0)) return
   let number = 0
-  for (const line of text.split('\n')) {
+  for (const line of bytes.toString('utf8').split('\n')) {
     number++
     if (matches.test(line)) yield { path, line: number, text: line.slice(0, LONGEST_LINE) }
   }

@@ -17,6 +17,8 @@ export interface Surroundings {
   readonly tail: AuditTail
   /** pen itself, as a command of the sandbox. */
   readonly pen: string
+  /** No kernel says no here, but pen's own gate: it has recorded that, and its words are the keeper's. */
+  readonly gated: boolean
 }
 
 const MOST_DENIALS = 100
@@ -101,7 +103,8 @@ export class Command {
         return this.#end(128 + ending.signal, false)
       case 'not-started':
         this.failure = printable(ending.reason ?? `could not be started (${ending.errno})`)
-        await askFor(this.#inside.stateDir, { want: 'judge', access: 'exec', path: this.#program })
+        if (!this.#inside.gated)
+          await askFor(this.#inside.stateDir, { want: 'judge', access: 'exec', path: this.#program })
         return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
       case 'lost': {
         // The sandbox itself is over: by a limit, which is an answer, or because somebody ended it, which is none.

@@ -3,11 +3,18 @@
  * on the host, so no path, link or race can lead out. What comes back is hostile, and read within bounds.
  */
 import { EXIT } from '../base/error.ts'
-import { FILE_MODE, type FileOrder, type Match, writeFileOrder } from '../wire/file-order.ts'
+import type { Judged } from '../sandbox/judge-refusal.ts'
+import {
+  FILE_MODE,
+  type Match,
+  type PlainFileOrder,
+  type SearchOrder,
+  writeFileOrder,
+} from '../wire/file-order.ts'
 import { Command, type Surroundings } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import { askFor } from './keeper-connection.ts'
-import { SandboxError } from './sandbox-error.ts'
+import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
 
 export interface ReadOptions {
   /** The first byte; 0 where nothing is said. */
@@ -18,6 +25,11 @@ export interface ReadOptions {
 
 export interface WriteOptions {
   readonly executable?: boolean | undefined
+}
+
+export interface DeleteOptions {
+  /** A directory with all in it. */
+  readonly recursive?: boolean | undefined
 }
 
 export interface Entry {
@@ -48,6 +60,8 @@ export interface Found {
   readonly matches: readonly Match[]
   readonly more: boolean
 }
+
+type FileOrder = PlainFileOrder | SearchOrder
 
 const MOST_BYTES = 10 * 2 ** 20
 const MOST_ENTRIES = 2000
@@ -86,6 +100,11 @@ export class SandboxFiles {
       0,
       bytes,
     )
+  }
+
+  /** A file, a link or an empty directory. */
+  async delete(path: string, options: DeleteOptions = {}): Promise<void> {
+    await this.#run({ op: 'delete', path: this.#path(path), recursive: options.recursive === true }, 0)
   }
 
   async list(path = '.'): Promise<Listing> {
@@ -141,29 +160,42 @@ export class SandboxFiles {
     const { exitCode, timedOut } = await command.ended()
     if (exitCode === EXIT.ok) return Buffer.concat(out)
     if (timedOut) throw new SandboxError('LIMIT', { what: `it took longer than ${TIMEOUT_MS / 1000} s` })
-    throw await this.#refusal(order, errnoIn(said))
+    throw await this.#failure(order, toldIn(said))
   }
 
-  /** The kernel said no, or there is nothing: the keeper knows whether it was the policy, and records it. */
-  async #refusal({ op, path }: FileOrder, errno: string): Promise<SandboxError> {
-    const access = op === 'write' ? 'write' : op === 'read' ? 'read' : 'list'
-    if (REFUSALS.includes(errno)) {
-      const judged = await askFor(this.#inside.stateDir, { want: 'judge', access, path })
-      const { why, reason, cure } = (judged ?? {}) as Record<string, string>
-      if (judged !== null)
-        return new SandboxError('DENIED', {
-          what: `the sandbox may not ${access} ${path}: ${why} (${reason})`,
-          at: path,
-          hint: 'do without it, or ask the user',
-          permission: cure,
-        })
-    }
-    return new SandboxError(errno === 'ENOENT' ? 'NOT_FOUND' : 'FILE_REFUSED', {
+  async #failure({ op, path }: FileOrder, told: Told): Promise<SandboxError> {
+    const access = op === 'search' ? 'list' : op
+    const judged = await this.#judged(access, path, told)
+    if (judged !== null)
+      return new SandboxError('DENIED', {
+        what: `the sandbox may not ${access} ${path}: ${judged.why} (${judged.reason})`,
+        at: path,
+        hint: 'do without it, or ask the user',
+        permission: judged.cure,
+      })
+    const { errno } = told
+    return new SandboxError(CODES[errno] ?? 'FILE_REFUSED', {
       what: `${path} ${WORDS[errno] ?? `cannot be used (${errno})`}`,
       at: path,
     })
   }
+
+  /** The kernel said no, or there is nothing: the keeper knows whether it was the policy, and records it. A gate has done both. */
+  async #judged(op: Exclude<FileOrder['op'], 'search'>, path: string, told: Told): Promise<Judged | null> {
+    if (this.#inside.gated) return told.refused
+    if (!REFUSALS.includes(told.errno)) return null
+    const access = op === 'delete' ? 'write' : op
+    return (await askFor(this.#inside.stateDir, { want: 'judge', access, path })) as Judged | null
+  }
 }
+
+/** What the file tool says went wrong. In a sandbox that programs share with it, they may have said it. */
+interface Told {
+  readonly errno: string
+  readonly refused: Judged | null
+}
+
+const CODES: Readonly<Record<string, SandboxErrorCode>> = { ENOENT: 'NOT_FOUND', EFBIG: 'LIMIT' }
 
 const REFUSALS = ['ENOENT', 'EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ELOOP', 'EXDEV']
 
@@ -175,14 +207,17 @@ const WORDS: Readonly<Record<string, string>> = {
   ENOSPC: 'does not fit: the disk, or its limit, is full',
   EACCES: 'may not be opened',
   EROFS: 'may only be read',
+  ENOTEMPTY: 'is not empty: delete it with all in it, or what is in it first',
+  EFBIG: 'is too long, or too much is below it: take it in parts',
 }
 
-function errnoIn(said: string): string {
+function toldIn(said: string): Told {
   for (const line of said.split('\n')) {
-    const errno = jsonOf(line)?.['errno']
-    if (typeof errno === 'string' && /^E[A-Z0-9]{1,15}$/.test(errno)) return errno
+    const { errno, refused = null } = jsonOf(line) ?? {}
+    if (typeof errno === 'string' && /^E[A-Z0-9]{1,15}$/.test(errno))
+      return { errno, refused: refused as Judged | null }
   }
-  return 'EIO'
+  return { errno: 'EIO', refused: null }
 }
 
 function jsonOf(line: string): Record<string, unknown> | undefined {

@@ -100,6 +100,7 @@ export class Permissions {
   async grant(path: string, options: GrantOptions): Promise<void> {
     const life = duration(options.for ?? '1h')
     await this.#pen.verb(['grant', resolve(path), ...(options.rw === true ? ['--rw'] : []), '--for', life])
+    this.#look = undefined
   }
 
   /** Grants nothing: the user does, by a command of pen's, or does not. */
@@ -163,6 +164,7 @@ export class Permissions {
 
   async revoke(path: string): Promise<void> {
     await this.#pen.verb(['revoke', resolve(path)])
+    this.#look = undefined
   }
 }
 

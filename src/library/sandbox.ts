@@ -37,6 +37,8 @@ export interface StartOptions {
   readonly project: string
   /** On top of the user's own config, as flags of `pen start` are. It may grant: it is this program's word. */
   readonly policy?: PolicyDocument | undefined
+  /** How strong the wall must be; nothing weaker is taken, and `'soft'` only by this name. */
+  readonly isolation?: PolicyDocument['isolation'] | undefined
   /** One engine by name; otherwise the policy chooses. */
   readonly backend?: BackendName | undefined
   /** No network, whatever else grants it. */
@@ -89,7 +91,14 @@ export class Sandbox implements AsyncDisposable {
     const tail = new AuditTail(stateDir, status.run)
     // A process sandbox may have no name for pen, and its agent is pen; elsewhere the agent may be a loader's, and pen has a name.
     const own = status.isolation === 'process' ? AGENTS_OWN : AGENT_BINARY
-    this.#inside = { stateDir, workspace: status.workspace, exec: status.exec, tail, pen: own }
+    this.#inside = {
+      stateDir,
+      workspace: status.workspace,
+      exec: status.exec,
+      tail,
+      pen: own,
+      gated: status.soft,
+    }
     this.files = new SandboxFiles(this.#inside)
     this.#permissions = new Permissions(pen, this.#inside, status)
     this.#forget = tail.listen(record => {
@@ -106,7 +115,11 @@ export class Sandbox implements AsyncDisposable {
   static async start(options: StartOptions): Promise<Sandbox> {
     const project = directory(options.project)
     const pen = new PenProgram(options.pen, project)
-    const policy = { ...options.policy, ...(options.backend !== undefined && { backend: options.backend }) }
+    const policy = {
+      ...options.policy,
+      ...(options.isolation !== undefined && { isolation: options.isolation }),
+      ...(options.backend !== undefined && { backend: options.backend }),
+    }
     const answer = (await pen.ask('__start', {
       policy,
       offline: options.offline === true,

@@ -52,6 +52,22 @@ const writeFile: Tool = {
   },
 }
 
+const deleteFile: Tool = {
+  name: 'delete_file',
+  title: 'Delete a file',
+  description: 'Deletes a file or an empty directory; with recursive a directory and all in it.',
+  properties: {
+    path: path('the file or directory'),
+    recursive: { type: 'boolean', description: 'whether a directory goes with all in it' },
+  },
+  required: ['path'],
+  readOnly: false,
+  async run(box, given) {
+    await box.files.delete(text(given, 'path') ?? '', { recursive: given['recursive'] === true })
+    return { texts: ['deleted'] }
+  },
+}
+
 const listFiles: Tool = {
   name: 'list_files',
   title: 'List a directory',
@@ -109,4 +125,4 @@ const searchFiles: Tool = {
   },
 }
 
-export const fileTools: readonly Tool[] = [readFile, writeFile, listFiles, searchFiles]
+export const fileTools: readonly Tool[] = [readFile, writeFile, deleteFile, listFiles, searchFiles]

@@ -21,6 +21,7 @@ export const permissionTool: Tool = {
     },
   },
   required: [],
+  either: ['host', 'path'],
   readOnly: true,
   async run(box, given, signal) {
     const answer = await box.requestPermission(

@@ -1,7 +1,7 @@
 import { asWord } from '../base/printable.ts'
 import type { Denial } from '../library/denial.ts'
 import type { ExecResult } from '../library/exec-options.ts'
-import { number, type Tool, text } from './tool.ts'
+import { number, type Tool, text, words } from './tool.ts'
 
 /** Of each stream: what a model reads, not what a file holds. */
 const MOST_OUTPUT = 32 * 1024
@@ -10,9 +10,14 @@ export const runTool: Tool = {
   name: 'run',
   title: 'Run a command',
   description:
-    'Runs a shell command in the sandbox of this project and waits for its end. Files of the project have the same paths as on the host. Network, files and programs are bounded by a policy: what was refused is told, with its reason and with what the user would run to allow it. Do not look for a way around a refusal; use request_permission.',
+    'Runs a command in the sandbox of this project and waits for its end. Files of the project have the same paths as on the host. Network, files and programs are bounded by a policy: what was refused is told, with its reason and with what the user would run to allow it. Do not look for a way around a refusal; use request_permission.',
   properties: {
     command: { type: 'string', description: 'a line for the shell of the sandbox' },
+    words: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'or a program and its arguments, which no shell reads: for a policy without a shell',
+    },
     timeout_seconds: {
       type: 'number',
       description:
@@ -23,11 +28,12 @@ export const runTool: Tool = {
     cwd: { type: 'string', description: 'the directory to run it in, relative to the project' },
     stdin: { type: 'string', description: 'what the command reads from its standard input' },
   },
-  required: ['command'],
+  required: [],
+  either: ['command', 'words'],
   readOnly: false,
   async run(box, given, signal) {
     const seconds = number(given, 'timeout_seconds')
-    const result = await box.exec(text(given, 'command') ?? '', {
+    const result = await box.exec(text(given, 'command') ?? words(given, 'words') ?? [], {
       timeout: seconds === undefined ? undefined : seconds * 1000,
       cwd: text(given, 'cwd'),
       stdin: text(given, 'stdin'),

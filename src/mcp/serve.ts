@@ -5,6 +5,7 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import { printable } from '../base/printable.ts'
 import { Sandbox, type StartOptions } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 import { fileTools } from './file-tools.ts'
@@ -96,7 +97,11 @@ class LazySandbox {
   /** One that ended, by a limit or by its user, is started anew. */
   get(): Promise<Sandbox> {
     if (this.#starting !== undefined) return this.#starting
-    const starting = Sandbox.start(this.#options)
+    const starting = Sandbox.start(this.#options).then(box => {
+      // Clients keep what a server says on stderr: what is weaker here, and which gaps were accepted.
+      for (const note of box.notes) process.stderr.write(`pen: ${printable(note, 1024)}\n`)
+      return box
+    })
     const forget = (): void => {
       if (this.#starting === starting) this.#starting = undefined
     }

@@ -17,6 +17,10 @@ describe('what a model gives to a tool', () => {
     [{}],
     [{ command: null }],
     [{ command: 5 }],
+    [{ command: ['ls'] }],
+    [{ words: 'ls' }],
+    [{ words: ['ls', 5] }],
+    [{ command: 'ls', words: ['ls'] }],
     [{ command: 'ls', timeout: 5 }],
     [{ command: 'ls', timeout_seconds: '5' }],
     [{ command: 'ls', timeout_seconds: 0 }],
@@ -29,7 +33,9 @@ describe('what a model gives to a tool', () => {
 
 test('every tool needs only what it takes, and those that only look say so', () => {
   for (const tool of [runTool, ...fileTools, permissionTool])
-    expect(tool.required.filter(name => !Object.hasOwn(tool.properties, name))).toEqual([])
+    expect(
+      [...tool.required, ...(tool.either ?? [])].filter(name => !Object.hasOwn(tool.properties, name)),
+    ).toEqual([])
   const looking = [runTool, ...fileTools, permissionTool].filter(tool => tool.readOnly).map(tool => tool.name)
   expect(looking).toEqual(['read_file', 'list_files', 'search_files', 'request_permission'])
 })

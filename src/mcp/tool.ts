@@ -3,13 +3,17 @@ import type { Sandbox } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 
 export interface Property {
-  readonly type: 'string' | 'number' | 'boolean'
+  readonly type: 'string' | 'number' | 'boolean' | 'array'
   readonly description: string
+  /** Of an array: texts. */
+  readonly items?: { readonly type: 'string' }
   readonly minimum?: number
   readonly maximum?: number
 }
 
-export type Arguments = Readonly<Record<string, string | number | boolean | undefined>>
+type Value = string | number | boolean | readonly string[]
+
+export type Arguments = Readonly<Record<string, Value | undefined>>
 
 export interface ToolResult {
   /** In pen's own words first; what came out of the sandbox stands apart, so that it cannot speak for pen. */
@@ -25,6 +29,8 @@ export interface Tool {
   readonly description: string
   readonly properties: Readonly<Record<string, Property>>
   readonly required: readonly string[]
+  /** Of which exactly one is needed. */
+  readonly either?: readonly string[]
   /** Whether it changes nothing: for clients that ask their user before a tool is used. */
   readonly readOnly: boolean
   run(box: Sandbox, given: Arguments, signal: AbortSignal): Promise<ToolResult>
@@ -32,21 +38,31 @@ export interface Tool {
 
 /** Strictly what the tool says it takes: a model that misspells a name hears of it. */
 export function checkArguments(tool: Tool, given: Readonly<Record<string, unknown>>): Arguments {
-  const out: Record<string, string | number | boolean> = {}
+  const out: Record<string, Value> = {}
   for (const [name, value] of Object.entries(given)) {
     if (value === null || value === undefined) continue
     const property = Object.hasOwn(tool.properties, name) ? tool.properties[name] : undefined
     if (property === undefined) throw wrong(tool, `it takes no "${name}"`)
-    if (typeof value !== property.type) throw wrong(tool, `${name} is a ${property.type}`)
+    if (!isOf(property, value)) throw wrong(tool, `${name} is a ${WORDS[property.type]}`)
     const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = property
     if (typeof value === 'number' && !(value >= minimum && value <= maximum))
       throw wrong(tool, `${name} is from ${minimum} to ${maximum}`)
-    out[name] = value as string | number | boolean
+    out[name] = value as Value
   }
   const missing = tool.required.find(name => out[name] === undefined)
   if (missing !== undefined) throw wrong(tool, `it needs "${missing}"`)
+  const { either } = tool
+  if (either !== undefined && either.filter(name => out[name] !== undefined).length !== 1)
+    throw wrong(tool, `it needs one of ${either.join(' and ')}`)
   return out
 }
+
+const WORDS = { string: 'string', number: 'number', boolean: 'boolean', array: 'list of strings' } as const
+
+const isOf = ({ type }: Property, value: unknown): boolean =>
+  type === 'array'
+    ? Array.isArray(value) && value.every(item => typeof item === 'string')
+    : typeof value === type
 
 const wrong = (tool: Tool, what: string): SandboxError =>
   new SandboxError('USAGE', {
@@ -62,4 +78,9 @@ export const text = (given: Arguments, name: string): string | undefined => {
 export const number = (given: Arguments, name: string): number | undefined => {
   const value = given[name]
   return typeof value === 'number' ? value : undefined
+}
+
+export const words = (given: Arguments, name: string): readonly string[] | undefined => {
+  const value = given[name]
+  return Array.isArray(value) ? (value as readonly string[]) : undefined
 }

@@ -70,7 +70,7 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
     env: [...env, { name: 'SOFT_SANDBOX', value: 'true', secret: false }],
     notes: [
       'nothing is mounted; HOME and TMPDIR are directories of the run’s own, gone at its end',
-      'nothing is shown: without tools.allow no program runs but the command itself, and a shell only when you set tools.shell',
+      'nothing is shown: without tools.allow no program runs but the command of pen run itself, and a shell only when you set tools.shell',
     ],
   }
 }

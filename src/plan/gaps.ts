@@ -92,10 +92,7 @@ function findGapsWithoutKernel(policy: Policy, gap: (name: string, why: string) 
     'tools-by-gate',
     'tools.allow and tools.shell are asked for the command alone: a program that runs can start any other',
   )
-  gap(
-    'processes-may-escape',
-    'no namespace holds its processes: one that ends pen, or its own supervisor, can outlive the run',
-  )
+  gap('processes-may-escape', 'no namespace holds its processes: one that ends pen can outlive the run')
   if (policy.mounts.some(({ rule }) => rule.kind !== 'volume' || rule.volume !== CACHE_VOLUME))
     gap('no-mounts', 'nothing is mounted: the mounts of the policy are not there')
 }

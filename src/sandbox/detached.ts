@@ -54,11 +54,6 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
       ...(agent !== undefined && { preset: agent.opening }),
       flags: () => order.flags,
     })
-    if (prepared.plan.isolation === 'soft')
-      throw new PenError('BACKEND', {
-        what: 'a soft sandbox cannot stay: there is nothing that would hold its commands together',
-        hint: 'use pen run for single commands',
-      })
     agent?.begin(prepared, line => starter.say(line))
     await launch(prepared, {
       env: process.env,

@@ -2,6 +2,7 @@
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { Serving } from './keeper.ts'
+import { isSoft } from './launch-line.ts'
 
 export interface KeptStatus {
   readonly id: string
@@ -11,6 +12,8 @@ export interface KeptStatus {
   readonly since: string
   readonly backend: string
   readonly isolation: string
+  /** No kernel confines it: every action is judged by pen's gate, and by nothing else. */
+  readonly soft: boolean
   readonly image: string | null
   readonly network: string
   /** Null for a sandbox without a gateway. */
@@ -64,6 +67,7 @@ export function statusOf(
     since,
     backend: plan.backend,
     isolation: plan.isolation,
+    soft: isSoft(plan),
     image,
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: wayOut === undefined ? null : wayOut.isServing() ? 'answers' : 'closed',

@@ -32,8 +32,8 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
 /** Nothing but pen itself stands between the command and the host. */
 export const isSoft = (plan: Pick<Plan, 'isolation'>): boolean => plan.isolation === 'soft'
 
-/** Said before every such run, to whoever reads stderr. */
-const BANNER =
+/** Said before every such run, to whoever reads stderr, and by `pen status`. */
+export const BANNER =
   'SOFT_SANDBOX=true: no kernel confines this run; a program that does not keep to the rules can read, write and reach whatever you can'
 
 /** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */

@@ -75,6 +75,14 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         agent,
         command: plan.argv,
         policy,
+        judging: {
+          world: project.world,
+          grants: async audit => {
+            const { LiveGrants } = await import('./live-grants.ts')
+            const live = new LiveGrants(project.stateDir, audit, options.tell)
+            return () => live.now()
+          },
+        },
         ...(image !== undefined && { image }),
       })
     const image = await imageOf(prepared, options.tell)

@@ -25,8 +25,9 @@ const UNNAMED = {
 
 /** What no survey of the host can tell: whether a command of an agent's could not be started because of its name. */
 export function withReasons(running: Running, tools: Policy['tools']): Running {
-  const { exec } = running
-  if (exec === undefined || (tools.allow === 'shown' && tools.shell && tools.exec === 'any')) return running
+  const { exec, judges = false } = running
+  if (exec === undefined || judges || (tools.allow === 'shown' && tools.shell && tools.exec === 'any'))
+    return running
   return {
     ...running,
     exec: (order, output) => {

@@ -4,19 +4,25 @@ import { wireError } from './frame.ts'
 /** The word after `pen`. */
 export const FILE_MODE = '__file'
 
-export type FileOrder = PlainFileOrder | SearchOrder
+export type FileOrder = PlainFileOrder | SearchOrder | MatchOrder
 
-export type PlainFileOrder =
+export type PlainFileOrder = ContentOrder | DeleteOrder
+
+/** A file, a link or an empty directory; with all in it only if that is said. */
+export interface DeleteOrder {
+  readonly op: 'delete'
+  readonly path: string
+  readonly recursive: boolean
+}
+
+export type ContentOrder =
   /** At most `length` bytes, to stdout. */
   | { readonly op: 'read'; readonly path: string; readonly from: number; readonly length: number }
   /** What stdin holds takes the place of what was there. */
   | { readonly op: 'write'; readonly path: string; readonly executable: boolean }
   | { readonly op: 'list'; readonly path: string; readonly most: number }
 
-export interface SearchOrder {
-  readonly op: 'search'
-  /** A file, or a directory with all below it. */
-  readonly path: string
+export interface Wanted {
   /** A regular expression for lines; empty: names alone are looked for. */
   readonly pattern: string
   readonly ignoreCase: boolean
@@ -24,6 +30,27 @@ export interface SearchOrder {
   readonly name: string
   readonly most: number
 }
+
+export interface SearchOrder extends Wanted {
+  readonly op: 'search'
+  /** A file, or a directory with all below it. */
+  readonly path: string
+}
+
+/** The same in what stdin holds: for each file a `GivenFile`, as a line, and its bytes. Nothing is opened. */
+export interface MatchOrder extends Wanted {
+  readonly op: 'match'
+}
+
+export interface GivenFile {
+  readonly path: string
+  readonly size: number
+}
+
+/** What is rarely meant, and most of the work: to be searched by naming it. */
+export const PASSED_OVER = ['.git', 'node_modules']
+/** Longer files hold what nobody wrote by hand. */
+export const MOST_SEARCHED = 8 * 2 ** 20
 
 /** What one line of the answer to a search holds. */
 export interface Match {
@@ -37,7 +64,9 @@ const SHAPES: Readonly<Record<FileOrder['op'], Readonly<Record<string, 'string' 
   read: { path: 'string', from: 'number', length: 'number' },
   write: { path: 'string', executable: 'boolean' },
   list: { path: 'string', most: 'number' },
+  delete: { path: 'string', recursive: 'boolean' },
   search: { path: 'string', pattern: 'string', ignoreCase: 'boolean', name: 'string', most: 'number' },
+  match: { pattern: 'string', ignoreCase: 'boolean', name: 'string', most: 'number' },
 }
 const LONGEST = 64 * 1024
 

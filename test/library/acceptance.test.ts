@@ -1,149 +1,189 @@
 /**
- * The four acceptance tests of a secure agent (secrets, writes outside, network, tools), each by the library, by MCP and by the
- * command line: whichever way a model gets at a sandbox, it meets the same walls, and each wall has a door that the policy opens.
+ * The four acceptance tests of a secure agent (secrets, writes outside, network, tools), each by the library, by MCP and by the command
+ * line, on every backend: whichever way a model gets at a sandbox, it meets the same walls, and each wall has a door that the policy opens.
  */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { withClient } from './mcp-client.ts'
-import { onEachGround, onPodman, type Place } from './place.ts'
-import { withProgram } from './program.ts'
-import { fetchScript, quote, Recorder } from './recorder.ts'
+import { CACHE } from '../engines/base-image.ts'
+import { everyEngine } from '../engines/every-engine.ts'
+import { type Claim, inPlace, onGrounds, type Place, PROCESS, SOFT } from './place.ts'
+import { Recorder } from './recorder.ts'
+import { byEachWay, type Way } from './ways.ts'
 
-interface Ran {
-  readonly code: number
-  readonly out: string
+/**
+ * What the programs are that do what is refused, and what they do for it. Without a kernel's help it is the gate that says no, to any
+ * program that the policy does not list: what a listed one does is past the gate, so the twins have others.
+ */
+const KERNEL = { reader: 'cat', writer: 'touch', list: ['cat', 'curl', 'sh', 'touch'], shell: true }
+const GATE = { reader: 'head', writer: 'truncate', list: ['curl', 'head', 'truncate'], shell: undefined }
+
+const isSoft = (place: Place): boolean => place.ground.backend === 'soft'
+const twins = (place: Place) => (isSoft(place) ? GATE : KERNEL)
+/** What the keeper has recorded. Commands such as `pen grant` have files of their own beside it. */
+function records(place: Place): Line[] {
+  const lines = place.audit()
+  const starts = lines.filter(line => line['kind'] === 'run-start')
+  const last = starts.reduce((a, b) => (String(a['time']) > String(b['time']) ? a : b))
+  return lines.filter(line => line['run'] === last['run'])
 }
 
-/** One way into the sandbox of a project. Commands are words for no shell. */
-type Sh = (script: string) => Promise<Ran>
-type Way = (place: Place, body: (sh: Sh) => Promise<void>) => Promise<void>
+/** Of one kind since `mark`, in the words of `field`. */
+const recorded = (place: Place, mark: number, kind: string, field: (line: Line) => unknown): unknown[] =>
+  records(place)
+    .slice(mark)
+    .filter(line => line['kind'] === kind)
+    .map(field)
 
-const WAYS: Readonly<Record<string, Way>> = {
-  'by the library': (place, body) =>
-    withProgram(place, 'node', async program => {
-      await program.ask('start', { project: place.project })
-      await body(async script => {
-        const { exitCode, stdout, stderr } = await program.exec(['bash', '-c', script])
-        return { code: exitCode, out: `${stdout}${stderr}` }
-      })
-      await program.ask('stop')
-    }),
-  'by MCP': (place, body) =>
-    withClient(place, [], client =>
-      body(async script => {
-        const { facts, texts } = await client.call('run', { command: `bash -c ${quote(script)}` })
-        return { code: Number(facts['exitCode']), out: texts.slice(1).join('\n') }
+type Line = Record<string, unknown>
+
+async function secrets(way: Way, place: Place): Promise<void> {
+  const hidden = ['.env', '.ssh/id_ed25519', 'other/secret.txt'].map((name, i) =>
+    join(i === 0 ? place.project : place.home, name),
+  )
+  const mark = records(place).length
+  for (const path of hidden) {
+    const { code, out } = await way.run('cat', path)
+    expect({ way: way.name, path, out, failed: code !== 0 }).toMatchObject({ failed: true })
+    expect(out).not.toContain('SECRET')
+    if (way.files === undefined) continue
+    expect({ way: way.name, path, ...(await way.files.read(path)) }).toMatchObject({ refused: 'DENIED' })
+    expect(recorded(place, mark, 'file-denied', line => line['path'])).toContain(path)
+  }
+  expect(await way.run(twins(place).reader, 'open.txt')).toEqual({
+    code: 0,
+    out: expect.stringContaining('for everybody'),
+  })
+  if (way.files === undefined) return
+  expect(await way.files.read('open.txt')).toEqual({ text: 'for everybody' })
+  const [granted = ''] = hidden.slice(-1)
+  expect(place.pen('grant', granted, '--for', '10m')).toMatchObject({ code: 0 })
+  expect(await way.files.read(granted)).toEqual({ text: 'SECRET OF ANOTHER PROJECT' })
+  expect(await way.files.write(granted, 'changed')).toEqual({ refused: 'DENIED' })
+  expect(place.pen('revoke', granted)).toMatchObject({ code: 0 })
+  expect(await way.files.read(granted)).toEqual({ refused: 'DENIED' })
+}
+
+async function writes(way: Way, place: Place): Promise<void> {
+  const outside = [
+    join(place.project, '.git/hooks/pre-commit'),
+    join(place.home, 'planted'),
+    join(place.home, 'other/planted'),
+  ]
+  const kept = join(place.home, 'other/secret.txt')
+  for (const path of outside) {
+    await way.run('touch', path)
+    const written = await way.files?.write(path, 'planted')
+    expect({ way: way.name, written }).toEqual({ way: way.name, written: way.files && { refused: 'DENIED' } })
+    expect({ way: way.name, path, exists: existsSync(path) }).toEqual({ way: way.name, path, exists: false })
+  }
+  await way.files?.delete(kept)
+  expect(existsSync(kept)).toBe(true)
+  const inside = `${way.name.replaceAll(' ', '-')}.txt`
+  const { writer } = twins(place)
+  expect(await way.run(writer, ...(writer === 'truncate' ? ['-s', '0'] : []), inside)).toMatchObject({
+    code: 0,
+  })
+  expect(existsSync(join(place.project, inside))).toBe(true)
+  if (way.files === undefined) return
+  expect(await way.files.write(inside, 'inside')).toHaveProperty('text')
+  expect(readFileSync(join(place.project, inside), 'utf8')).toBe('inside')
+  expect(await way.files.delete(inside)).toHaveProperty('text')
+  expect(existsSync(join(place.project, inside))).toBe(false)
+}
+
+interface Hosts {
+  readonly allowed: Recorder
+  readonly refused: Recorder
+}
+
+async function network(way: Way, place: Place, { allowed, refused }: Hosts): Promise<void> {
+  const fetch = (target: string, path = '/') => way.run('curl', '-s', '-m', '10', `http://${target}${path}`)
+  const targets = [refused.target, 'refused.example.com:80', '169.254.169.254:80', '203.0.113.9:80']
+  const mark = records(place).length
+  for (const target of targets) await fetch(target)
+  expect(
+    recorded(place, mark, 'connection-denied', ({ name, address, port }) => `${name ?? address}:${port}`),
+  ).toEqual(targets)
+  expect(refused.seen).toEqual([])
+  expect(await fetch(allowed.target, '/allowed')).toMatchObject({ code: 0, out: 'reached\n' })
+  expect(allowed.seen.splice(0)).toEqual(['/allowed'])
+}
+
+async function tools(way: Way, place: Place): Promise<void> {
+  const mark = records(place).length
+  for (const words of [['env'], ['/usr/bin/env'], ['perl', '-e', 'print "ran"']]) {
+    const { code, out } = await way.run(...words)
+    expect({ way: way.name, words, code }).toMatchObject({ code: isSoft(place) ? 126 : 127 })
+    expect(out).not.toMatch(/^AGENT_IN_SANDBOX|^ran/m)
+  }
+  // A program that is not there says so to whoever starts it: the library asks why, and so does MCP.
+  const reasons = recorded(place, mark, 'tool-denied', line => line['reason'])
+  if (isSoft(place) || way.files !== undefined) expect(reasons).toEqual(Array(3).fill('not-listed'))
+}
+
+/** Whether commands of a sandbox that stays are held to the listed files: then nothing that was written is executed either. */
+const holdsExec = ({ ground }: Place): boolean => ['podman', 'docker'].includes(ground.backend)
+
+async function noShell(way: Way, place: Place): Promise<void> {
+  const made = (name: string): boolean => existsSync(join(place.project, name))
+  for (const shell of ['sh', '/bin/sh', 'bash'])
+    expect((await way.run(shell, '-c', 'echo > by-shell')).code).not.toBe(0)
+  expect(made('by-shell')).toBe(false)
+  if (way.files !== undefined && holdsExec(place)) {
+    await way.files.write('written', '#!/usr/bin/touch\n', true)
+    expect(await way.run('./written', 'by-written')).toMatchObject({ code: 126 })
+    expect(made('by-written')).toBe(false)
+  }
+  const name = way.name.replaceAll(' ', '-')
+  expect(await way.run('touch', name)).toMatchObject({ code: 0 })
+  expect(made(name)).toBe(true)
+}
+
+async function withSandbox(place: Place, config: object, body: () => Promise<void>): Promise<void> {
+  place.configure(config)
+  expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
+  await body()
+  expect(place.pen('stop')).toMatchObject({ code: 0 })
+}
+
+const claim: Claim = async place => {
+  place.file(join(place.home, '.ssh/id_ed25519'), 'SECRET KEY OF THE HOST')
+  place.file(join(place.home, 'other/secret.txt'), 'SECRET OF ANOTHER PROJECT')
+  place.file('.env', 'SECRET OF THE PROJECT')
+  place.file('open.txt', 'for everybody')
+  place.file('.git/hooks/sample', '')
+  const hosts = { allowed: await Recorder.open(), refused: await Recorder.open() }
+  const { list, shell } = twins(place)
+  const listed = { tools: { allow: list, ...(shell && { shell }) } }
+  try {
+    await withSandbox(place, { network: { tcp: [hosts.allowed.target] }, ...listed }, () =>
+      byEachWay(place, async way => {
+        await secrets(way, place)
+        await writes(way, place)
+        await network(way, place, hosts)
+        await tools(way, place)
       }),
-    ),
-  'by the command line': async (place, body) => {
-    expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
-    await body(async script => {
-      const { code, said } = await place.penBeside('exec', '--', 'bash', '-c', script)
-      return { code, out: said }
-    })
-    place.pen('stop')
-  },
+    )
+    const offline = { network: { offline: true } }
+    const exec = holdsExec(place) ? 'listed' : 'any'
+    await withSandbox(place, { ...offline, tools: { shell: false, allow: ['touch'], exec } }, () =>
+      byEachWay(place, way => noShell(way, place)),
+    )
+    const soft = records(place).map(line => line['soft'] === true)
+    expect([...new Set(soft)]).toEqual([isSoft(place)])
+  } finally {
+    for (const host of Object.values(hosts)) host.close()
+  }
 }
 
-onEachGround(
-  'P1 P2 P6 secrets are not read, nothing is written outside, no host is reached, each by every way in',
-  async place => {
-    const key = place.file(join(place.home, '.ssh/id_ed25519'), 'KEY OF THE HOST')
-    place.file('.env', 'SECRET OF THE PROJECT')
-    place.file('open.txt', 'for everybody')
-    place.file('.git/hooks/sample', '')
-    place.configure()
-    const recorder = await Recorder.open()
-    try {
-      for (const [name, way] of Object.entries(WAYS))
-        await way(place, async sh => {
-          const told = (ran: Ran) => ({ name, ...ran })
-          const reads = await sh(`cat ${key} .env; cat open.txt`)
-          expect(told(reads)).toMatchObject({ code: 0, out: expect.stringContaining('for everybody') })
-          expect(reads.out).not.toMatch(/KEY OF|SECRET OF/)
+const TITLE =
+  'P1 P2 P6 P20 secrets are not read, nothing is written outside, no host is reached and no tool is run but what is allowed, by every way in'
 
-          const outside = join(place.home, 'planted')
-          await sh(
-            `echo x > ${outside}; echo x > ${place.root}/planted; echo x > .git/hooks/pre-commit; echo ${name.length} > inside.txt`,
-          )
-          expect(
-            [outside, `${place.root}/planted`, join(place.project, '.git/hooks/pre-commit')].filter(path =>
-              existsSync(path),
-            ),
-          ).toEqual([])
-          expect(readFileSync(join(place.project, 'inside.txt'), 'utf8')).toBe(`${name.length}\n`)
-
-          const dial = (path: string) => sh(fetchScript(recorder.target, path))
-          await dial('/refused')
-          expect(recorder.seen).toEqual([])
-          expect(place.pen('allow', recorder.target, '--once')).toMatchObject({ code: 0 })
-          for (const late = performance.now() + 10_000; !(await dial('/allowed')).out.includes('reached'); )
-            if (performance.now() > late) throw new Error(`${name}: not reached`)
-          expect(recorder.seen.splice(0)).toEqual(['/allowed'])
-        })
-      const denied = place.audit().filter(({ kind }) => kind === 'connection-denied')
-      expect(denied.length).toBeGreaterThanOrEqual(3)
-    } finally {
-      recorder.close()
-    }
-  },
-)
-
-/** Where commands of a sandbox that stays can be held to it, nothing else is executed either. */
-const listed = ({ ground }: Place) => ({
-  network: { offline: true },
-  tools: {
-    allow: ['bash', 'cat', 'sh'],
-    shell: true,
-    exec: ground.backend === 'podman' ? 'listed' : 'any',
-  },
-})
-
-onEachGround(
-  'P20 a tool that the policy does not list is not run, by every way in, and one that it lists is',
-  async place => {
-    place.configure(listed(place))
-    place.file('open.txt', 'for everybody')
-    for (const [name, way] of Object.entries(WAYS))
-      await way(place, async sh => {
-        expect({ name, ...(await sh('cat open.txt')) }).toEqual({
-          name,
-          code: 0,
-          out: expect.stringContaining('for everybody'),
-        })
-        for (const tool of ['head', '/usr/bin/head', 'env', 'perl'])
-          expect({ name, tool, code: (await sh(`${tool} open.txt`)).code }).toEqual({ name, tool, code: 127 })
-      })
-    await withProgram(place, 'node', async program => {
-      await program.ask('start', { project: place.project })
-      // The library says that it was the policy; its own tool for files needs none of the listed.
-      expect(await program.exec(['head', 'open.txt'])).toMatchObject({
-        exitCode: 127,
-        denials: [{ kind: 'tool', target: 'head', reason: 'not-listed' }],
-      })
-      expect(await program.ask('read', { path: 'open.txt' })).toBe('for everybody')
-      await program.ask('stop')
-    })
-  },
-)
-
-onPodman(
-  'P1 files in a container are read and written by the library as the container has them',
-  async place => {
-    place.configure({ network: { offline: true } })
-    place.file('.env', 'SECRET OF THE PROJECT')
-    const notes = place.file(join(place.home, 'notes.txt'), 'buy milk')
-    await withProgram(place, 'node', async program => {
-      await program.ask('start', { project: place.project })
-      await program.ask('write', { path: 'made.txt', content: 'new' })
-      expect(readFileSync(join(place.project, 'made.txt'), 'utf8')).toBe('new')
-      expect(await program.ask('read', { path: 'made.txt' })).toBe('new')
-      expect(await program.failure('read', { path: '.env' })).toMatchObject({ code: 'DENIED' })
-      expect(await program.failure('read', { path: notes })).toMatchObject({ code: 'DENIED' })
-      await program.ask('grant', { path: notes })
-      expect(await program.ask('read', { path: notes })).toBe('buy milk')
-      await program.ask('stop')
-    })
-  },
+// Not below /tmp, where every sandbox has a place of its own.
+onGrounds([...PROCESS, ...SOFT], TITLE, claim, CACHE)
+everyEngine()(
+  TITLE,
+  ({ name, who, backend, env }) => inPlace({ name, who, backend, env }, claim, CACHE),
+  120_000,
 )

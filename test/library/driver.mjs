@@ -42,6 +42,7 @@ const orders = {
   },
   read: async ({ path, options }) => await box.files.readText(path, options),
   write: async ({ path, content, options }) => void (await box.files.write(path, content, options)),
+  delete: async ({ path, options }) => void (await box.files.delete(path, options)),
   list: async ({ path }) => await box.files.list(path),
   search: async ({ pattern, options }) => await box.files.search(pattern, options),
   allow: async ({ target, options }) => void (await box.allow(target, options)),

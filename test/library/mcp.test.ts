@@ -19,6 +19,7 @@ onGrounds(
         'run',
         'read_file',
         'write_file',
+        'delete_file',
         'list_files',
         'search_files',
         'request_permission',

@@ -12,29 +12,34 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
-import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import { BASE_NAME } from '../engines/test-engine.ts'
 import { skipUnless } from '../skip.ts'
+import { GAPS } from '../soft/soft-box.ts'
 
 export interface Ground {
   readonly name: string
   readonly who: Who
-  readonly backend: 'process' | 'podman'
+  readonly backend: 'process' | 'podman' | 'docker' | 'soft'
   readonly env: Readonly<Record<string, string>>
 }
 
 export class Place {
   readonly ground: Ground
-  readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-lib-')))
-  readonly home = join(this.root, 'home')
-  readonly project = join(this.home, 'project')
-  readonly stateDir = join(this.home, '.pen/sandboxes', sandboxId(this.project))
+  readonly root: string
+  readonly home: string
+  readonly project: string
+  readonly stateDir: string
+  #isBuilt: boolean = false
 
-  constructor(ground: Ground) {
+  constructor(ground: Ground, base = tmpdir()) {
     this.ground = ground
+    this.root = realpathSync(mkdtempSync(join(base, 'pen-lib-')))
+    this.home = join(this.root, 'home')
+    this.project = join(this.home, 'project')
+    this.stateDir = join(this.home, '.pen/sandboxes', sandboxId(this.project))
     chmodSync(this.root, 0o755)
     this.#directory(this.project)
     for (const path of ['.pen', '.pen/sandboxes', this.stateDir])
@@ -47,9 +52,12 @@ export class Place {
 
   /** The live config that `pen init` and `pen config set` would make. */
   configure(config: object = {}): void {
-    const document = { version: 1, profile: 'coding', backend: this.ground.backend, ...config }
+    const { backend } = this.ground
+    const acceptGaps = { process: [], podman: [], docker: ['build-network'], soft: GAPS }[backend]
+    const document = { version: 1, profile: 'coding', backend, acceptGaps, ...config }
     this.file(join(this.stateDir, 'config.json'), JSON.stringify(document), 0o600)
-    if (this.ground.backend !== 'podman') return
+    if ((backend !== 'podman' && backend !== 'docker') || this.#isBuilt) return
+    this.#isBuilt = true
     this.file('.pen/Dockerfile', `FROM ${BASE_NAME}\n`)
     const shown = this.pen('build')
     const digest = /--expect (sha256:[0-9a-f]{64})/.exec(shown.said)?.[1] ?? ''
@@ -117,7 +125,16 @@ export class Place {
 
   remove(): void {
     this.pen('stop')
+    if (this.#isBuilt) this.#removeImages()
     rmSync(this.root, { recursive: true, force: true })
+  }
+
+  /** An engine of the tests is kept: what is left in it adds up. */
+  #removeImages(): void {
+    const script = 'left=$("$@"); [ -z "$left" ] || "$1" rmi --force $left'
+    const own = ['images', '--quiet', '--filter', `label=pen.sandbox=${basename(this.stateDir)}`]
+    const [program, ...rest] = this.argv('sh', '-c', script, 'sh', this.ground.backend, ...own)
+    spawnSync(program, rest, { cwd: '/', env: this.env, timeout: 60_000 })
   }
 
   #directory(path: string, mode = 0o755): void {
@@ -140,32 +157,23 @@ export const PROCESS: readonly Ground[] = EVERYBODY.map(who => ({
   env: {},
 }))
 
+/** An ordinary user's: what root would run there, it runs as whoever the project belongs to. */
+export const SOFT: readonly Ground[] = EVERYBODY.filter(({ uid }) => uid !== 0).map(who => ({
+  name: `soft, as ${who.name}`,
+  who,
+  backend: 'soft',
+  env: {},
+}))
+
 export type Claim = (place: Place) => Promise<void>
 
-export function onGrounds(grounds: readonly Ground[], title: string, body: Claim, timeout = 60_000): void {
-  for (const ground of grounds) onProcess(`${title} (${ground.name})`, () => inPlace(ground, body), timeout)
+export function onGrounds(grounds: readonly Ground[], title: string, body: Claim, base?: string): void {
+  for (const ground of grounds)
+    onProcess(`${title} (${ground.name})`, () => inPlace(ground, body, base), 60_000)
 }
 
-/** For root and for an ordinary user, in a container of podman where it is there. */
-export function onPodman(title: string, body: Claim): void {
-  for (const who of EVERYBODY) {
-    const missing = podmanMissing(who)
-    const on = skipUnless(works && missing === undefined, missing ?? 'no pen')
-    on(
-      `${title} (podman, as ${who.name})`,
-      () => inPlace({ name: 'podman', who, backend: 'podman', env: podmanOf(who).env }, body),
-      300_000,
-    )
-  }
-}
-
-export function onEachGround(title: string, body: Claim): void {
-  onGrounds(PROCESS, title, body)
-  onPodman(title, body)
-}
-
-export async function inPlace(ground: Ground, body: (place: Place) => Promise<void>): Promise<void> {
-  const place = new Place(ground)
+export async function inPlace(ground: Ground, body: Claim, base?: string): Promise<void> {
+  const place = new Place(ground, base)
   try {
     await body(place)
   } finally {

@@ -38,6 +38,7 @@ interface Values {
   leave: null
   read: string
   write: null
+  delete: null
   list: Listing
   search: Found
   allow: null

@@ -42,9 +42,9 @@ export async function gateBox(config: object, more: Partial<GateOptions> = {}): 
 }
 
 /** The word of a refusal, or what was returned. */
-export async function reasonOf(work: Promise<unknown>): Promise<unknown> {
+export async function reasonOf(work: Promise<unknown> | (() => Promise<unknown>)): Promise<unknown> {
   try {
-    return { done: await work }
+    return { done: await (typeof work === 'function' ? work() : work) }
   } catch (error) {
     if (error instanceof Error && 'reason' in error) return error.reason
     throw error

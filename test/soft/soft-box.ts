@@ -21,6 +21,7 @@ import { skipUnless } from '../skip.ts'
 export const GAPS = ['files-by-gate', 'tools-by-gate', 'processes-may-escape', 'proxy-only', 'no-seccomp']
 export const accepting = (names: readonly string[]): string[] => names.flatMap(name => ['--accept-gap', name])
 export const SOFT = ['run', '--isolation', 'soft', ...accepting(GAPS), '--']
+export const KEEP_SOFT = ['start', '--detach', '--isolation', 'soft', ...accepting(GAPS)]
 
 export interface Ended {
   readonly code: number | null
@@ -150,4 +151,27 @@ export async function until(done: () => boolean, ms = 15_000): Promise<boolean> 
   for (const late = performance.now() + ms; performance.now() < late; await Bun.sleep(5))
     if (done()) return true
   return done()
+}
+
+export const isAlive = (pid: string): boolean => {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid.trim()}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+/** Leaves what began a session of its own and what forked twice; both have written down who they are when `up` is said. */
+export const LEAVING =
+  'setsid sh -c "echo \\$\\$ > own; sleep 300" & ( ( sh -c "echo \\$\\$ > forked; sleep 300" & ) ) ; while [ ! -s own ] || [ ! -s forked ]; do :; done; echo up; '
+
+/** With a sandbox that stays, which is gone afterwards. */
+export async function withKept(box: SoftBox, body: () => Promise<void>): Promise<void> {
+  const { code, stderr } = await box.pen(...KEEP_SOFT)
+  if (code !== 0) throw new Error(stderr)
+  try {
+    await body()
+  } finally {
+    await box.pen('stop')
+  }
 }

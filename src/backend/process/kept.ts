@@ -82,7 +82,7 @@ export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
 }
 
 /** Into the keeper's own log. It comes from inside: hostile, so it is bounded, and shown to nobody as it is. */
-async function relayWords(fd: number): Promise<void> {
+export async function relayWords(fd: number): Promise<void> {
   let left = MOST_SAID
   try {
     for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {

@@ -7,11 +7,12 @@ import type { AuditSink } from '../../audit/event.ts'
 import { briefly } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'
 import { allowProgram, exitCodeOf, limitsOf } from '../../gate/exec.ts'
+import { keepLeftovers } from '../../gate/leftovers.ts'
 import { startSupervised } from '../../gate/supervised.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
 import { capabilities } from './capabilities.ts'
-import { makePrivatePlaces } from './private-places.ts'
+import { makePrivatePlaces, type PrivatePlaces } from './private-places.ts'
 
 export const softBackend: Backend = {
   name: 'soft',
@@ -21,11 +22,6 @@ export const softBackend: Backend = {
 }
 
 async function start(plan: Plan, options: StartOptions): Promise<Running> {
-  if (options.agent)
-    throw new PenError('BACKEND', {
-      what: 'a soft sandbox runs one command, and does not stay',
-      hint: 'use pen run --isolation soft -- COMMAND',
-    })
   const identity = plan.runAs === 'self' ? undefined : plan.runAs
   if (identity?.uid === 0)
     throw new PenError('BACKEND', {
@@ -33,8 +29,14 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       hint: 'set user to an ordinary one, or leave it out',
     })
   const places = makePrivatePlaces(options.sandbox.stateDir, identity)
+  const env = {
+    ...Object.fromEntries(plan.env.map(({ name, value }) => [name, value])),
+    HOME: places.home,
+    TMPDIR: places.scratch,
+  }
   try {
-    return await supervise(plan, options, identity, places)
+    if (options.agent) return await (await import('./kept.ts')).startKept(plan, options, places, env)
+    return await supervise(plan, options, identity, places, env)
   } catch (error) {
     places.remove()
     throw error
@@ -45,12 +47,14 @@ async function supervise(
   plan: Plan,
   options: StartOptions,
   identity: { readonly uid: number; readonly gid: number } | undefined,
-  places: ReturnType<typeof makePrivatePlaces>,
+  places: PrivatePlaces,
+  env: Record<string, string>,
 ): Promise<Running> {
   const crossing =
     process.platform === 'linux'
       ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
       : undefined
+  const endLeftovers = keepLeftovers()
   const supervised = startSupervised({
     stdio: crossing?.stdio ?? options.stdio,
     identity,
@@ -59,15 +63,11 @@ async function supervise(
     joinFds: options.joinFds,
   })
   crossing?.handedOver()
-  const env = {
-    ...Object.fromEntries(plan.env.map(({ name, value }) => [name, value])),
-    HOME: places.home,
-    TMPDIR: places.scratch,
-  }
   const began = performance.now()
   let record: AuditSink['record'] | undefined
   let killed = false
-  const ended = supervised.ended.then(async ({ ending, survivors }): Promise<Ending> => {
+  const ended = supervised.ended.then(async ({ ending, survivors: seen }): Promise<Ending> => {
+    const survivors = Math.max(seen, await endLeftovers())
     await crossing?.drained()
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)

@@ -1,0 +1,172 @@
+/**
+ * A file call of the library or of a tool server, done by the gate. They ask as they do everywhere, for pen's own file tool as a
+ * command; here nothing is started for it, so its words are the keeper's own, and can be believed.
+ */
+import { PenError } from '../../base/error.ts'
+import { ownProgram } from '../../base/own-program.ts'
+import { type Gate, NotDone, Refused } from '../../gate/gate.ts'
+import {
+  FILE_MODE,
+  type FileOrder,
+  MOST_SEARCHED,
+  PASSED_OVER,
+  type PlainFileOrder,
+  type SearchOrder,
+  writeFileOrder,
+} from '../../wire/file-order.ts'
+import type { ExecEnding, ExecOutput, Execution } from '../backend.ts'
+import type { SoftAgent } from './soft-agent.ts'
+
+const DONE: ExecEnding = { kind: 'exit', code: 0 }
+const FAILED: ExecEnding = { kind: 'exit', code: 1 }
+/** What is written at once is held until it is whole. */
+const MOST_WRITTEN = 64 * 2 ** 20
+const PIECE = 64 * 1024
+
+export class FileCall implements Execution {
+  readonly ended: Promise<ExecEnding>
+  readonly #gate: Gate
+  readonly #agent: SoftAgent
+  readonly #output: ExecOutput
+  readonly #given: Uint8Array[] = []
+  readonly #whole = Promise.withResolvers<void>()
+  #size = 0
+  #searching: Execution | undefined
+  #isKilled: boolean = false
+
+  constructor(gate: Gate, agent: SoftAgent, order: FileOrder, output: ExecOutput) {
+    this.#gate = gate
+    this.#agent = agent
+    this.#output = output
+    this.ended = this.#perform(order)
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#size += bytes.length
+    if (this.#size <= MOST_WRITTEN) this.#given.push(bytes.slice())
+  }
+
+  endInput(): void {
+    this.#whole.resolve()
+  }
+
+  resize(): void {
+    // It has no terminal.
+  }
+
+  signal(): void {
+    this.kill()
+  }
+
+  kill(): void {
+    this.#isKilled = true
+    this.#searching?.kill()
+    this.#whole.resolve()
+  }
+
+  async #perform(order: FileOrder): Promise<ExecEnding> {
+    try {
+      if (order.op === 'match')
+        throw new NotDone('EINVAL', { what: 'it opens nothing', at: '', hint: 'search' })
+      if (order.op === 'search') return await this.#search(order)
+      await this.#act(order)
+      return this.#isKilled ? { kind: 'signal', signal: 9 } : DONE
+    } catch (error) {
+      const told = tellFailure(error)
+      if (told === undefined) throw error
+      await this.#say('stderr', told)
+      return FAILED
+    }
+  }
+
+  async #act(order: PlainFileOrder): Promise<void> {
+    const { path } = order
+    switch (order.op) {
+      case 'read': {
+        const { from, length } = order
+        const { bytes, truncated } = await this.#gate.read(path, { from, maxBytes: length })
+        // Less than was wanted, because of the policy: whoever asked must not take it for all.
+        if (truncated && bytes.length < length) throw tooLong(path)
+        for (let at = 0; at < bytes.length && !this.#isKilled; at += PIECE)
+          await this.#output('stdout', bytes.subarray(at, at + PIECE))
+        break
+      }
+      case 'write':
+        await this.#whole.promise
+        if (this.#isKilled) return
+        if (this.#size > MOST_WRITTEN) throw tooLong(path)
+        await this.#gate.write(path, Buffer.concat(this.#given), order.executable)
+        break
+      case 'delete':
+        await this.#gate.delete(path, { recursive: order.recursive })
+        break
+      case 'list': {
+        const entries = await this.#gate.list(path)
+        const shown = entries.slice(0, order.most)
+        for (const { name, kind, size } of shown)
+          await this.#say('stdout', { name, kind, size: kind === 'file' ? size : null })
+        if (entries.length > shown.length) await this.#say('stdout', { more: entries.length - shown.length })
+      }
+    }
+  }
+
+  /** The gate opens what may be read. The expression is a model's, and may take for ever: it runs below the agent, which opens nothing. */
+  async #search({ path, pattern, ignoreCase, name, most }: SearchOrder): Promise<ExecEnding> {
+    const found = this.#gate.below(path, { passOver: PASSED_OVER, mostBytes: MOST_SEARCHED })
+    // Throws where the place itself may not be read.
+    let next = found.next()
+    const words = writeFileOrder({ op: 'match', pattern, ignoreCase, name, most })
+    const searching = this.#agent.exec(
+      { argv: [...ownProgram(), FILE_MODE, words], cwd: '/', env: [], terminal: undefined },
+      (stream, bytes) => (stream === 'stdout' ? this.#output(stream, bytes) : undefined),
+    )
+    this.#searching = searching
+    let isOver: boolean = false
+    const ended = searching.ended.finally(() => {
+      isOver = true
+    })
+    try {
+      for (; next.done !== true && !isOver && !this.#isKilled; next = found.next()) {
+        if (!mayMatch(next.value.path, name)) continue
+        const bytes = pattern === '' ? new Uint8Array() : next.value.read()
+        if (bytes === undefined) continue
+        const head = Buffer.from(`${JSON.stringify({ path: next.value.path, size: bytes.length })}\n`)
+        await Promise.race([searching.write(Buffer.concat([head, bytes])), ended])
+      }
+      searching.endInput()
+      const ending = await ended
+      if (ending.kind !== 'exit' || ending.code === 0) return ending
+      throw new NotDone('EINVAL', { what: 'it is no regular expression', at: pattern, hint: 'check it' })
+    } catch (error) {
+      searching.kill()
+      throw error
+    } finally {
+      found.return(undefined)
+    }
+  }
+
+  async #say(stream: 'stdout' | 'stderr', value: object): Promise<void> {
+    await this.#output(stream, Buffer.from(`${JSON.stringify(value)}\n`))
+  }
+}
+
+/** What takes no time to see: the rest is decided where it can be ended. */
+function mayMatch(path: string, name: string): boolean {
+  if (!/[*?]/.test(name)) return path.includes(name)
+  const [, ending] = /^\*(\.\w+)$/.exec(name) ?? []
+  return ending === undefined || path.endsWith(ending)
+}
+
+const tooLong = (at: string): NotDone =>
+  new NotDone('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
+
+/** As pen's file tool tells it, and for a refusal why, and what the user would do. Undefined for a mistake of pen's own. */
+function tellFailure(error: unknown): object | undefined {
+  if (error instanceof Refused) {
+    const { reason, why, hint } = error
+    return { errno: 'EACCES', refused: { reason, why, cure: hint ?? '' } }
+  }
+  if (error instanceof NotDone) return { errno: error.errno }
+  if (error instanceof PenError && error.code === 'LIMIT') return { errno: 'EFBIG' }
+  return undefined
+}
