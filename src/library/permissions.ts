@@ -76,7 +76,8 @@ export class Permissions {
     this.#stateDir = stateDir
   }
 
-  async allow(target: string, options: AllowOptions): Promise<void> {
+  /** Allows or denies, and returns when it is in force. */
+  async say(verb: 'allow' | 'deny', target: string, options: AllowOptions): Promise<void> {
     if (this.#status.gateway === null)
       throw new SandboxError('STATE', {
         what: `this sandbox has no network: ${this.#status.network}`,
@@ -84,7 +85,7 @@ export class Permissions {
       })
     if (target.startsWith('-')) throw usage(`"${target}" is no host`, 'registry.example.com:443')
     const mark = this.#tail.mark()
-    await this.#pen.verb(['allow', target, ...lifeFlags(options)])
+    await this.#pen.verb([verb, target, ...lifeFlags(options)])
     const seen = await this.#tail.until(
       mark,
       ({ kind }) => kind === 'policy-changed' || kind === 'policy-edit-refused',

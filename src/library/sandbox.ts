@@ -163,7 +163,12 @@ export class Sandbox implements AsyncDisposable {
 
   /** Lets the sandbox connect to `host:port`, until it ends unless something else is said. In force when it returns. */
   allow(target: string, options: AllowOptions = {}): Promise<void> {
-    return this.#permissions.allow(target, options)
+    return this.#permissions.say('allow', target, options)
+  }
+
+  /** Refuses `host:port` to it, whatever else allows it, until it ends unless something else is said. In force when it returns. */
+  deny(target: string, options: AllowOptions = {}): Promise<void> {
+    return this.#permissions.say('deny', target, options)
   }
 
   /** Lets the sandbox ask for a file or directory of the host, for an hour unless something else is said: see `files`. */

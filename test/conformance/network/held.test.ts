@@ -2,8 +2,8 @@
 import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, parse } from 'node:path'
-import { triesContainers } from '../launcher.ts'
+import { basename, dirname, join, parse } from 'node:path'
+import { PEN, triesContainers } from '../launcher.ts'
 import { until } from './keeper.ts'
 import type { Project, Started } from './project.ts'
 import { makeRepository, startSshd } from './services.ts'
@@ -248,6 +248,29 @@ forEachKind(
     project.pen('allow', 'allowed.test:80', '--for', '1h')
     project.pen('config', 'backup')
     expect(project.pen('config', 'diff')).not.toContain('allowed.test')
+  },
+)
+
+forEachKind(
+  'P16 a program answers what is held, by the library: it goes on, or is refused with the reason',
+  async (world, project) => {
+    for (const file of [join(import.meta.dir, 'answer.mjs'), join(dirname(PEN), 'index.js')])
+      copyFileSync(file, join(world.dir, basename(file)))
+    const heard = world.listen()
+    const words = [...world.on('host', project.user), 'env', '-C', project.workspace, `HOME=${project.home}`]
+    const [program = '', ...rest] = [...words, 'node', join(world.dir, 'answer.mjs'), world.pen]
+    const { stdout, stderr } = spawnSync(program, rest, { encoding: 'utf8', timeout: 40_000 })
+    expect([stdout, stderr]).toEqual([
+      'asked allowed.test:80\nallowed.test: 200\nasked evil.test:80\nevil.test: denied-by-rule 403\n',
+      '',
+    ])
+    expect(heard.names).not.toContain('evil.test')
+    expect(kinds(project).filter(kind => !kind.startsWith('connection-closed'))).toEqual([
+      'connection-held',
+      'connection-allowed',
+      'connection-held',
+      'connection-denied denied-by-rule',
+    ])
   },
 )
 
