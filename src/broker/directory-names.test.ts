@@ -33,8 +33,14 @@ test('every name is told with its kind, and one that is no text as none', () =>
     symlinkSync('/', join(dir, 'link'))
     spawnSync('mkfifo', [join(dir, 'pipe')])
     spawnSync('sh', ['-c', 'printf "$1/no\\377text" "$1" | xargs -0 touch', 'sh', dir])
-    const told = [...names()].map(({ name, kind }) => `${name ?? '-'} ${kind}`).sort()
-    expect(told).toEqual(['- file', 'directory directory', 'file\ufffd file', 'link link', 'pipe other'])
+    const told = [...names()].map(({ name, kind }) => `${name ?? '-'} ${kind}`)
+    expect(told.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+      '- file',
+      'directory directory',
+      'file\ufffd file',
+      'link link',
+      'pipe other',
+    ])
   }))
 
 test('more than fit into one buffer are all told, and a reader that stops leaves no descriptor', () =>

@@ -1,5 +1,7 @@
 /** The system calls that the broker needs and Bun has no name for. Errors carry their names, as those of node:fs do. */
+
 import { dlopen, FFIType, ptr, read } from 'bun:ffi'
+import { closeSync } from 'node:fs'
 
 const { i64, u64, ptr: pointer } = FFIType
 
@@ -81,3 +83,25 @@ const GETDENTS64 = process.arch === 'arm64' ? 61 : 217
 /** How many bytes of the buffer hold the next entries of an open directory; 0 at its end. */
 export const getdents = (fd: number, buffer: Uint8Array): number =>
   call('getdents64', GETDENTS64, fd, buffer, buffer.length)
+
+const [SOCKET, BIND, LISTEN, FCNTL] = process.arch === 'arm64' ? [198, 200, 201, 25] : [41, 49, 50, 72]
+const AF_UNIX = 1
+const SOCK_STREAM_NONBLOCK_CLOEXEC = 0o2004001
+const F_DUPFD_CLOEXEC = 1030
+
+/** A socket of the kernel's that listens at a path: the runtime's own takes the path away when it stops for a moment. */
+export function listenAtPath(path: string, backlog: number): number {
+  const fd = call('socket', SOCKET, AF_UNIX, SOCK_STREAM_NONBLOCK_CLOEXEC, 0)
+  try {
+    const address = Buffer.concat([new Uint8Array(new Uint16Array([AF_UNIX]).buffer), cString(path)])
+    if (address.length > 110) throw new Error('a path that is too long for a socket')
+    call('bind', BIND, fd, address, address.length)
+    call('listen', LISTEN, fd, backlog)
+    return fd
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+export const copyOf = (fd: number): number => call('fcntl', FCNTL, fd, F_DUPFD_CLOEXEC, 0)

@@ -1,7 +1,9 @@
 /** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
-import { chmodSync } from 'node:fs'
+import { chmodSync, closeSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
+import { listenInTurns } from '../base/listen-in-turns.ts'
 import type { Broker } from './broker.ts'
+import { copyOf, listenAtPath } from './kernel.ts'
 import { serveConnection } from './session.ts'
 
 export interface Listening {
@@ -15,7 +17,7 @@ export async function listen(
   fail: (error: unknown) => void,
 ): Promise<Listening> {
   const open = new Set<Socket>()
-  const server = createServer(socket => {
+  const serve = (socket: Socket): void => {
     socket.on('error', () => undefined)
     if (open.size >= broker.limits.maxConnections) {
       socket.destroy()
@@ -25,20 +27,26 @@ export async function listen(
     serveConnection(socket, broker)
       .catch(fail)
       .finally(() => open.delete(socket))
-  })
-  server.unref()
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, () => resolve())
-  })
+  }
+  const fd = listenAtPath(path, broker.limits.maxConnections)
   // Inside it may be another user who connects; outside, the directory above lets nobody pass.
   chmodSync(path, 0o666)
+  const listener = listenInTurns(accepted => {
+    const server = createServer(socket => {
+      accepted()
+      serve(socket)
+    })
+    server.once('error', fail).unref()
+    server.listen({ fd: copyOf(fd) })
+    return { stop: () => void server.close() }
+  })
   return {
     close: async () => {
+      listener.stop()
+      closeSync(fd)
       const ended = broker.close()
       for (const socket of open) socket.destroy()
       await ended
-      await new Promise<void>(resolve => server.close(() => resolve()))
     },
   }
 }

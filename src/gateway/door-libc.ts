@@ -25,6 +25,7 @@ const SIGNATURES = {
   setns: { args: ['i32', 'i32'], returns: 'i32' },
   open: { args: ['ptr', 'i32'], returns: 'i32' },
   close: { args: ['i32'], returns: 'i32' },
+  fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
 } as const
 

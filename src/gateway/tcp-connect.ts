@@ -1,5 +1,6 @@
 /** TCP connections come to be: accepted where a descriptor listens, or dialled. */
 import { ptr } from 'bun:ffi'
+import { listenInTurns } from '../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
 import { AF, CallFailed, lastError, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
@@ -16,8 +17,14 @@ export interface Listening {
 /** A descriptor that listens already, which is the listener's from now on; or an address, at a port that is free. */
 type Where = { readonly fd: number } | { readonly hostname: string; readonly port: 0 }
 
+type Accept = (socket: TcpSocket) => void
+
+export function listenTcp(where: Where, accepted: Accept): Listening {
+  return 'fd' in where ? listenOn(where.fd, accepted) : listenAt(where, accepted)
+}
+
 /** The runtime itself sends small pieces at once. */
-export function listenTcp(where: Where, accepted: (socket: TcpSocket) => void): Listening {
+function listenAt(where: Where, accepted: Accept): Listening {
   const options = {
     ...where,
     allowHalfOpen: true,
@@ -33,6 +40,30 @@ export function listenTcp(where: Where, accepted: (socket: TcpSocket) => void): 
   // Its types know of descriptors for `connect` alone.
   const listener = Bun.listen(options as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
   return { port: listener.port, stop: () => listener.stop() }
+}
+
+const F_DUPFD_CLOEXEC = 1030
+
+function listenOn(fd: number, accepted: Accept): Listening {
+  let port = 0
+  const listener = listenInTurns(took => {
+    const copy = succeeded('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0))
+    const listening = listenAt({ fd: copy }, socket => {
+      took()
+      accepted(socket)
+    })
+    port = listening.port
+    return listening
+  })
+  let isOpen: boolean = true
+  return {
+    port,
+    stop: () => {
+      listener.stop()
+      if (isOpen) libc().close(fd)
+      isOpen = false
+    },
+  }
 }
 
 /** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
