@@ -11,7 +11,8 @@ const onPodman = everyEngine(['podman'])
 
 /** A directory of programs that is a link to elsewhere, a shell with other names, and a program that acts by its name. */
 const ODD = [
-  'mkdir /r/weird /r/game',
+  'mkdir -p /r/weird /r/game /r/usr/local/bin',
+  'cp /r/bin/seq /r/usr/local/bin/local',
   'cp /r/bin/seq /r/weird/count',
   'cp /r/bin/cat /r/weird/show',
   'rm -rf /r/sbin',
@@ -41,7 +42,7 @@ class OddImage extends Workshop {
 const SHELLS = ['sh', 'bash', 'innocent', 'busybox', 'applet', 'another'].map(name => `/bin/${name}`)
 /** What can be read could be copied, and run as a copy. */
 const COUNT = ['grep', '-c', '', ...SHELLS, '/weird/count']
-const SCRIPT = `echo /bin/*; show /dev/null && echo shown; /weird/count 1; /sbin/count 1; /bin/seq 1; count 1
+const SCRIPT = `echo /bin/* /usr/local/bin/*; show /dev/null && echo shown; /weird/count 1; /sbin/count 1; /bin/seq 1; count 1
 for loader in /lib64/ld-*; do "$loader" ./copy 1; done; ./copy 1; echo over`
 
 onPodman(
@@ -60,11 +61,14 @@ onPodman(
     const nothing = image.pen('run', '--backend', engine.backend, '--offline')
     expect([nothing.code, nothing.err.includes('has none (tools.shell is false)')]).toEqual([127, true])
 
-    // A copy of one's own runs, unless nothing may but what is listed.
+    // What the policy mounts stays, also where programs were; a copy of one's own runs, unless nothing may but what is listed.
+    image.configure({ mounts: [{ volume: 'more', at: '/usr/local/bin/more' }] })
     const allow = ['sh', 'show']
     const some = image.run({ allow }, 'sh', '-c', SCRIPT)
-    expect(some.out).toBe('/bin/sh\nshown\n1\n1\nover\n')
-    expect(image.run({ allow, exec: 'listed' }, 'sh', '-c', SCRIPT).out).toBe('/bin/sh\nshown\nover\n')
+    expect(some.out).toBe('/bin/sh /usr/local/bin/more\nshown\n1\n1\nover\n')
+    expect(image.run({ allow, exec: 'listed' }, 'sh', '-c', SCRIPT).out).toBe(
+      '/bin/sh /usr/local/bin/more\nshown\nover\n',
+    )
 
     const all = image.run({}, 'innocent', '-c', `${COUNT.join(' ').replace('-c  ', "-c '' ")}; ${SCRIPT}`)
     expect(all.out.match(/^\S+:\d+$/gm)).toHaveLength(SHELLS.length + 1)

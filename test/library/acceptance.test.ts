@@ -123,7 +123,7 @@ async function tools(way: Way, place: Place): Promise<void> {
 }
 
 /** Whether commands of a sandbox that stays are held to the listed files: then nothing that was written is executed either. */
-const holdsExec = ({ ground }: Place): boolean => ['podman', 'docker'].includes(ground.backend)
+const holdsExec = ({ ground }: Place): boolean => ground.backend !== 'soft'
 
 async function noShell(way: Way, place: Place): Promise<void> {
   const made = (name: string): boolean => existsSync(join(place.project, name))

@@ -74,8 +74,10 @@ class Hiding {
   /** What is put back is taken hold of before anything is covered. */
   carryOut(steps: readonly Step[], kept: readonly string[]): void {
     const covered = steps.flatMap(step => (step.op === 'tmpfs' ? [step.at] : []))
-    const staying = kept.filter(path =>
-      covered.some(directory => path !== directory && isWithin(path, directory)),
+    const inCovered = kept.filter(path => covered.some(around => path !== around && isWithin(path, around)))
+    // Each brings what is mounted in it.
+    const staying = inCovered.filter(
+      path => !inCovered.some(other => path !== other && isWithin(path, other)),
     )
     const shown = steps.flatMap(step => (step.op === 'bind' ? [step.at] : []))
     const trees = new Map([

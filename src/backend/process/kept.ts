@@ -6,10 +6,10 @@
  * that it makes the agent say: the keeper takes the agent for as hostile as the rest.
  */
 import { closeSync, openSync } from 'node:fs'
-import { PenError } from '../../base/error.ts'
+import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { AGENT_MODE } from '../../wire/places.ts'
+import { AGENT_MODE, AGENTS_OWN } from '../../wire/places.ts'
 import { AgentLink } from '../agent-link.ts'
 import { adoptAgentSocket } from '../agent-socket.ts'
 import type { Execution, Running, StartOptions } from '../backend.ts'
@@ -32,12 +32,13 @@ export interface KeptAgent {
 /** What bubblewrap and the agent have to say when something is wrong, and no more of whatever else writes there. */
 const MOST_SAID = 16 * 1024
 
+/** pen itself, as the agent starts it for a command, and its loader. */
+function ownExecutables(): string[] {
+  const head = readProgramHead(process.execPath)
+  return [AGENTS_OWN, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
+}
+
 export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
-  if (plan.listedExec)
-    throw new PenError('BACKEND', {
-      what: 'tools.exec "listed" cannot be kept in a process sandbox that stays',
-      hint: 'use pen run for single commands, or set tools.exec to "any"',
-    })
   const program = openSync(process.execPath, 'r')
   const nothing = openSync('/dev/null', 'r+')
   const [ours, theirs] = socketPair()
@@ -57,6 +58,7 @@ export function startKept(plan: Plan, undo: UndoStack): KeptAgent {
     env: plan.env.map(({ name, value }) => ({ name, value })),
     seccomp: undefined,
     emptyBounding: false,
+    ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
   })
   undo.push('agent link', () => link.close())
   const running = new Set<Execution>()

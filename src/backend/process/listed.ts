@@ -19,8 +19,8 @@ export interface Listed {
   argv(firstFd: number): readonly string[]
   /** All that the inner mode itself has in its environment. */
   readonly env: Plan['env']
-  /** Makes the mounts noexec and lets the command start. */
-  release(initPid: number): Promise<void>
+  /** Lets the command start, when the mounts are noexec. */
+  release(): void
 }
 
 export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number, undo: UndoStack): Listed {
@@ -42,14 +42,12 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
     fds: [program, orderFd, waits],
     argv: first => [`/proc/self/fd/${first}`, LISTED_MODE, String(first + 1), String(first + 2)],
     env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
-    release: async initPid => {
-      await makeNoexec(plan.steps, initPid)
-      writeSync(ready, READY)
-    },
+    release: () => writeSync(ready, READY),
   }
 }
 
-async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
+/** Of a sandbox whose command, or agent, has not started yet. */
+export async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
   const mounts = new NamespaceMounts(() => initPid)
   try {
     if (!(await untilReady(mounts, initPid))) return

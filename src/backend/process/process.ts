@@ -30,7 +30,7 @@ const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 async function start(given: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
-  const inner = given.listedExec && !options.agent ? await import('./listed.ts') : undefined
+  const inner = given.listedExec ? await import('./listed.ts') : undefined
   const keeping = options.agent ? await import('./kept.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
@@ -46,7 +46,8 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const crossing = crossStdio(kept?.stdio ?? options.stdio, identity)
     undo.push('stdio', () => crossing.handedOver())
     const innerBase = firstExtraFd(joins) + pinned.size
-    const listed = inner?.startListed(plan, bytes => filled(undo, bytes), undo)
+    const listed =
+      kept === undefined ? inner?.startListed(plan, bytes => filled(undo, bytes), undo) : undefined
     /** What bubblewrap starts instead of the command. */
     const first = kept ?? listed
     // The guard starts first and waits: the rest is prepared meanwhile, on another core.
@@ -95,8 +96,11 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
 
     const status = new BwrapStatus(guard.statusFd)
     abandon = () => killAll(guard.pid, status)
-    const init = listed === undefined ? undefined : status.initPid()
-    if (init !== undefined) await listed?.release(init)
+    const init = inner === undefined ? undefined : status.initPid()
+    if (init !== undefined) {
+      await inner?.makeNoexec(plan.steps, init)
+      listed?.release()
+    }
     // Loaded while bubblewrap works.
     const { NamespaceMounts } = await import('../mounts/live-mounts.ts')
     const mounts = new NamespaceMounts(() => status.initPid())

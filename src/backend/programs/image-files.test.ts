@@ -130,6 +130,11 @@ describe('an image', () => {
     ])
   })
 
+  test('does not have what is mounted over it covered, though it be called like a directory of programs', () => {
+    const tree = new Tree().program('/home/you/bin/project').program('/home/other/bin/tool')
+    expect(covered(tree.survey({ allow: [] }, [], ['/home/you/bin']))).toEqual(['/home/other/bin'])
+  })
+
   test('with pipes, newlines and directories among its programs is looked at like any other', () => {
     const tree = new Tree().program('/bin/new\nline').program('/bin/plain')
     expect(spawnSync('mkfifo', [join(tree.root, 'bin/bash'), join(tree.root, 'bin/pipe')]).status).toBe(0)

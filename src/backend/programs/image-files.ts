@@ -10,6 +10,7 @@ import { PROGRAM_HEAD_BYTES, type ProgramHead, parseProgramHead } from '../../ba
 import { isWithin } from '../../policy/path.ts'
 import { openBeneath } from '../mounts/beneath-root.ts'
 import { kindOf, type ProgramFiles, type Status } from './files.ts'
+import { inDirectory } from './follow.ts'
 
 /** Of an image that cannot be surveyed. */
 export class OddImage extends Error {}
@@ -47,7 +48,8 @@ export class ImageFiles implements ProgramFiles {
     if (this.look(directory)?.kind !== 'directory') return []
     const entries = this.#ask(`${directory}/.`, at => readdirSync(at, { withFileTypes: true })) ?? []
     if (entries.length > MOST_NAMES) throw new OddImage(`${directory} has more than ${MOST_NAMES} names`)
-    return entries.map(entry => {
+    const own = entries.filter(({ name }) => !this.#isForeign(inDirectory(directory, name)))
+    return own.map(entry => {
       if (entry.name.includes(NO_TEXT)) throw new OddImage(`a name in ${directory} is not text`)
       return { name: entry.name, kind: kindOf(entry) }
     })
@@ -113,6 +115,10 @@ export class ImageFiles implements ProgramFiles {
     }
   }
 
+  #isForeign(path: string): boolean {
+    return this.#foreign.some(place => isWithin(path, place))
+  }
+
   #compare(one: number, other: number, size: number): boolean {
     const [first, second] = [Buffer.alloc(PIECE), Buffer.alloc(PIECE)]
     for (let at = 0; at < size; at += PIECE) {
@@ -139,7 +145,7 @@ export class ImageFiles implements ProgramFiles {
 
   /** `act` is given a name for it below an open descriptor of its directory, to which no link led. */
   #ask<T>(path: string, act: (at: string) => T): T | undefined {
-    if (this.#foreign.some(place => isWithin(path, place))) return undefined
+    if (this.#isForeign(path)) return undefined
     const directory = dirname(path)
     if (this.#open?.directory !== directory) {
       this.close()
