@@ -141,6 +141,8 @@ export interface StartOptions {
   }
   /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
   readonly furnish: (namespace: { readonly pid: number; readonly userNamespace: boolean }) => Promise<void>
+  /** Called once, when an engine is at work and pen would only wait for it. */
+  readonly meanwhile?: () => void
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */
@@ -163,7 +165,7 @@ export interface Backend {
   /** Has no network namespace: the gateway listens on the host's loopback, behind a secret that only the sandbox is told. */
   readonly loopback?: true
   /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
-  warm?(): void
+  warm?(cacheDir: string): void
   /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */
   probe(cacheDir?: string): Promise<Capabilities>
   /** Where the backend makes the cgroups itself: what they hold. After `probe`. */

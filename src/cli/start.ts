@@ -25,6 +25,9 @@ export const verb = defineVerb({
     { line: 'pen start --detach --limit memory=8GiB', does: 'with another limit, until it is stopped' },
   ],
   async run({ flags, env, terminal }) {
+    const { SpareKeeper } = await import('../sandbox/spare-keeper.ts')
+    // It starts while we look.
+    const spare = new SpareKeeper()
     const { findProject } = await import('../config/project.ts')
     const { startSandbox } = await import('../sandbox/start-keeper.ts')
     const { whileTelling } = await import('./progress.ts')
@@ -39,7 +42,7 @@ export const verb = defineVerb({
       ...(flags.agent !== undefined && { agent: flags.agent }),
     }
     const came = await whileTelling('starting the sandbox', terminal, () =>
-      startSandbox(project, order, line => terminal.note(`pen: ${line}`)),
+      startSandbox(project, order, line => terminal.note(`pen: ${line}`), spare),
     )
     const given =
       Object.keys(document).length > 0 ||

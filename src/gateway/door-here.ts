@@ -5,16 +5,19 @@
  */
 import { libc } from './door-libc.ts'
 import { applySettings, openListeners, type Role } from './door-listeners.ts'
-import { inNewNetwork, startWithin } from './door-namespace.ts'
+import { startWithin } from './door-namespace.ts'
 import { RULES } from './door-rules.ts'
 
 export type Opened = readonly (readonly [Role, number])[]
 
 const TIME_LIMIT_MS = 10_000
 
+/** Runs something in the namespace, and comes back. */
+export type StepIn = <T>(work: () => T) => T
+
 /** Undefined when the kernel refused the rules. */
-export async function furnishMapped(nft: string): Promise<Opened | undefined> {
-  const { opened, loading } = inNewNetwork(() => ({
+export async function furnishMapped(stepIn: StepIn, nft: string): Promise<Opened | undefined> {
+  const { opened, loading } = stepIn(() => ({
     loading: Bun.spawn([nft, RULES], { env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'ignore'] }),
     opened: openListeners('mapped'),
   }))
@@ -30,8 +33,8 @@ export async function furnishMapped(nft: string): Promise<Opened | undefined> {
   return undefined
 }
 
-export const furnishPorts = (ports: readonly number[]): Opened =>
-  inNewNetwork(() => {
+export const furnishPorts = (stepIn: StepIn, ports: readonly number[]): Opened =>
+  stepIn(() => {
     const opened = openListeners(ports)
     applySettings()
     return opened

@@ -1,10 +1,11 @@
 /** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
 import { ptr } from 'bun:ffi'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { PROXY_PORT } from '../wire/places.ts'
 import { AF, libc, openPath, SOCK, SOL, succeeded } from './door-libc.ts'
 import { makeEveryAddressLocal, raiseLoopback } from './door-loopback.ts'
 import { openRulesSocket } from './door-refused.ts'
-import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, PROXY_PORT, SETTINGS, type Setting } from './door-rules.ts'
+import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, SETTINGS, type Setting } from './door-rules.ts'
 
 /** What each descriptor is for. */
 export type Role =

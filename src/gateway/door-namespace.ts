@@ -80,6 +80,16 @@ export function startWithin<T>(network: number, start: () => T): T {
   )
 }
 
+/** The same in the namespace of another process. */
+export function startWithinThatOf<T>(pid: number, start: () => T): T {
+  const network = openPath(`/proc/${pid}/ns/net`)
+  try {
+    return startWithin(network, start)
+  } finally {
+    libc().close(network)
+  }
+}
+
 /** The same in a namespace that did not exist before. It lasts as long as something holds it. */
 export function inNewNetwork<T>(start: () => T): T {
   return awayFromHome(() => succeeded('make a network namespace', libc().unshare(CLONE_NEWNET)), start)

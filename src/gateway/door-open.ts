@@ -1,12 +1,13 @@
 /** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
 import { errnoOf, PenError } from '../base/error.ts'
+import { PROXY_PORT } from '../wire/places.ts'
 import { type Delivery, descriptorPair, receiveDescriptors } from './door-descriptors.ts'
-import { furnishMapped, furnishPorts } from './door-here.ts'
+import { furnishMapped, furnishPorts, type StepIn } from './door-here.ts'
 import { DOOR_MODE, RULES_REFUSED } from './door-inside.ts'
 import { CallFailed, libc } from './door-libc.ts'
 import type { Role } from './door-listeners.ts'
-import { type Entrance, entranceOf, type Place } from './door-namespace.ts'
-import { DNS_PORT, PROXY_PORT, RULES } from './door-rules.ts'
+import { type Entrance, entranceOf, inNewNetwork, type Place, startWithinThatOf } from './door-namespace.ts'
+import { DNS_PORT, RULES } from './door-rules.ts'
 
 export interface Furnished {
   readonly entrance: Entrance
@@ -33,8 +34,7 @@ export async function furnish(
   nft: string | undefined,
 ): Promise<Furnished> {
   const entrance = entranceOf(place)
-  if (place.kind === 'new' && entrance.userNamespace === 'none')
-    return await furnishHere(entrance, ports, nft)
+  if (entrance.userNamespace === 'none') return await furnishHere(place, entrance, ports, nft)
   if (nft !== undefined) {
     const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...self(), DOOR_MODE, 'mapped']
     const descriptors = await run([...entrance.words, ...argv])
@@ -47,14 +47,16 @@ export async function furnish(
 }
 
 async function furnishHere(
+  place: Place,
   entrance: Entrance,
   ports: readonly number[],
   nft: string | undefined,
 ): Promise<Furnished> {
+  const stepIn: StepIn = place.kind === 'new' ? inNewNetwork : work => startWithinThatOf(place.pid, work)
   try {
-    const descriptors = nft === undefined ? undefined : await furnishMapped(nft)
+    const descriptors = nft === undefined ? undefined : await furnishMapped(stepIn, nft)
     if (descriptors !== undefined) return { entrance, mapped: true, descriptors }
-    return { entrance, mapped: false, descriptors: furnishPorts(listenable(ports)) }
+    return { entrance, mapped: false, descriptors: furnishPorts(stepIn, listenable(ports)) }
   } catch (error) {
     if (error instanceof CallFailed) throw failure(-1, error.message)
     throw error

@@ -6,8 +6,6 @@
 /** Every TCP port that is dialled anywhere but on loopback ends here. */
 export const CATCH_ALL_PORT = 1
 export const DNS_PORT = 53
-/** Not one of the ports that browsers and `fetch` refuse to speak to. */
-export const PROXY_PORT = 1023
 
 /** Refused UDP destinations that are remembered, for each of IPv4 and IPv6. A hostile sandbox makes no more. */
 export const MOST_REFUSED = 4096

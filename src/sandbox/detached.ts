@@ -2,7 +2,8 @@
  * `pen __keep`: the keeper that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
-import { fstatSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, writeFileSync } from 'node:fs'
+import { putInPlaceOf } from '../backend/process/libc.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
@@ -10,10 +11,10 @@ import { startTimeOf } from '../limits/cgroup-name.ts'
 import { openAgent } from './agent-opening.ts'
 import { tellError } from './control-messages.ts'
 import type { ControlServer, Served } from './control-server.ts'
-import { type KeepOrder, type KeepReport, readKeepOrder, report } from './keep-order.ts'
+import { type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
 import { launch } from './launch.ts'
 import { prepare } from './prepare.ts'
-import { becomeKeeper, clear, writeRecord } from './store.ts'
+import { becomeKeeper, clear, placesOf, writeRecord } from './store.ts'
 
 /** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
 const MOST_LOGGED = 256 * 1024
@@ -23,17 +24,19 @@ const LOOK_MS = 2000
 const isForgotten = ({ fd }: Lock): boolean => fstatSync(fd).nlink === 0
 
 export async function keepDetached(): Promise<ExitCode> {
-  const order = readKeepOrder()
+  const placed = readKeepOrder()
+  if (placed === undefined) return EXIT.ok
   const starter = new Starter()
   try {
-    return await keepProject(order, starter)
+    return await keepProject(placed, starter)
   } catch (error) {
     starter.tell({ failed: tellError(error) })
     throw error
   }
 }
 
-async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode> {
+async function keepProject({ order, workspace }: PlacedOrder, starter: Starter): Promise<ExitCode> {
+  process.chdir(workspace)
   const project = findProject()
   if (project.id !== order.id)
     throw new PenError('STATE', {
@@ -41,6 +44,7 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
       at: project.world.workspace,
       hint: 'try again',
     })
+  logTo(placesOf(project.stateDir).log)
   const lock = await becomeKeeper(project.stateDir)
   try {
     const agent = order.agent === undefined ? undefined : openAgent(order.agent, process.env)
@@ -74,6 +78,14 @@ async function keepProject(order: KeepOrder, starter: Starter): Promise<ExitCode
     if (!isForgotten(lock)) clear(project.stateDir)
     lock.release()
   }
+}
+
+/** What this process says from now on, also in its last words. */
+function logTo(path: string): void {
+  const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants
+  const fd = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600)
+  putInPlaceOf(fd, 2)
+  closeSync(fd)
 }
 
 async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<ControlServer> {

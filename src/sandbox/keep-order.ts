@@ -2,9 +2,8 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { readError, type ToldError } from './control-messages.ts'
+import { KEEP_MODE } from './spare-keeper.ts'
 
-/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
-export const KEEP_MODE = '__keep'
 export const ORDER_FD = 0
 export const REPORT_FD = 3
 
@@ -19,19 +18,37 @@ export interface KeepOrder {
   readonly agent?: string
 }
 
+/** As a keeper gets it, which was started before anybody looked where. */
+export interface PlacedOrder {
+  readonly order: KeepOrder
+  readonly workspace: string
+}
+
 export type KeepReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
 
 const MAX_LINE = 65_536
 
-export function readKeepOrder(): KeepOrder {
-  const order = asKeepOrder(readJson())
-  if (order !== undefined) return order
+/** Undefined for a spare one that nobody needs. */
+export function readKeepOrder(): PlacedOrder | undefined {
+  const text = readOrder()
+  if (text === '') return undefined
+  const { order: told, workspace } = (parse(text) ?? {}) as Record<string, unknown>
+  const order = asKeepOrder(told)
+  if (order !== undefined && typeof workspace === 'string') return { order, workspace }
   throw new PenError('USAGE', { what: `${KEEP_MODE} is not a verb: pen start starts it by itself` })
 }
 
-function readJson(): unknown {
+function readOrder(): string | undefined {
   try {
-    return JSON.parse(readFileSync(ORDER_FD, 'utf8'))
+    return readFileSync(ORDER_FD, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text)
   } catch {
     return undefined
   }

@@ -13,6 +13,7 @@ import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/path.ts'
+import { PROXY_PORT } from '../wire/places.ts'
 import type { Serving } from './keeper.ts'
 import { makeBeneath } from './make-beneath.ts'
 import { beginDoor, type Prepared } from './prepare.ts'
@@ -72,6 +73,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
             door = await beginDoor(policy, { kind: 'of-process', ...namespace })
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
+        meanwhile: () => loadForLater(options, plan),
         agent,
         command: plan.argv,
         policy,
@@ -121,10 +123,29 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   }
 }
 
+<<<<<<< HEAD
 /** A container takes its time. Whoever starts one that stays tells of that. */
 async function tellOfStart({ serve, tell }: LaunchOptions): Promise<() => void> {
   const { afterPatience } = await import('./launch-line.ts')
   return serve === undefined ? afterPatience(() => tell('starting the container …')) : () => undefined
+=======
+/** What is needed when the engine is done. One that fails to load fails again where it is needed, and is heard of there. */
+function loadForLater({ serve }: LaunchOptions, { network }: Plan): void {
+  const modules = [
+    import('./keep.ts'),
+    import('./employ.ts'),
+    ...(serve === undefined ? [import('./attach.ts')] : [import('./control-server.ts')]),
+    ...(network.kind === 'gateway'
+      ? [
+          import('../gateway/door.ts'),
+          import('./network.ts'),
+          import('../config/grant-files.ts'),
+          import('./held-notice.ts'),
+        ]
+      : []),
+  ]
+  for (const loading of modules) loading.catch(() => undefined)
+>>>>>>> 7600e53 (start: the keeper boots beside the look, a container's first mounts and door need no process of their own, its agent's libraries are remembered)
 }
 
 interface ImageSource {
@@ -162,7 +183,6 @@ async function withProxy(plan: Plan, door: Door | undefined): Promise<Plan> {
     return { ...plan, env: [...plan.env, ...proxyVariables(door.proxy)] }
   }
   if (plan.network.kind !== 'gateway') return plan
-  const { PROXY_PORT } = await import('../gateway/door-rules.ts')
   return {
     ...plan,
     env: [...plan.env, { name: 'PEN_PROXY', value: `http://127.0.0.1:${PROXY_PORT}`, secret: false }],

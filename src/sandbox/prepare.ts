@@ -61,7 +61,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const opensFirst = options.toRun && backend.container !== true
   const wantsDoor = backend.loopback === true || (network.mode === 'gateway' && !network.offline)
   const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
-  if (options.toRun) backend.warm?.()
+  if (options.toRun) backend.warm?.(cacheDir)
   const capabilities = await backend.probe(cacheDir)
   const facts = surveyHost(loaded.policy, project, options.env)
   if (options.toRun && backend.container !== true) leaveNote(facts)

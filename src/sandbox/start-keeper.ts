@@ -1,12 +1,11 @@
 /** Starts a sandbox that stays, by leaving a keeper for it, and waits until it is ready or has failed. */
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
-import { memoryFile, pipe, rememberChildren } from '../backend/process/libc.ts'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
-import { ownProgram } from '../base/own-program.ts'
 import type { Project } from '../config/project.ts'
 import { answers } from './control-client.ts'
 import { asPenError } from './control-messages.ts'
-import { KEEP_MODE, type KeepOrder, ReportLines } from './keep-order.ts'
+import { type KeepOrder, ReportLines } from './keep-order.ts'
+import { SpareKeeper } from './spare-keeper.ts'
 import { placesOf, presenceOf, whileChanging } from './store.ts'
 
 /** A keeper that neither answers nor ends: longer than the slowest engine takes to be ready. */
@@ -20,15 +19,30 @@ export const startSandbox = (
   project: Project,
   order: KeepOrder,
   say: (line: string) => void,
-): Promise<Started> => whileChanging(project.stateDir, () => startUnlessKept(project, order, say))
+  spare?: SpareKeeper,
+): Promise<Started> => whileChanging(project.stateDir, () => startUnlessKept(project, order, say, spare))
 
 /** For whoever holds the lock of changes. */
 export async function startUnlessKept(
   project: Project,
   order: KeepOrder,
   say: (line: string) => void,
+  /** Whoever could start one before it knew more. */
+  spare = new SpareKeeper(),
 ): Promise<Started> {
-  const { stateDir } = project
+  try {
+    return await employUnlessKept(project, order, say, spare)
+  } finally {
+    spare.dismiss()
+  }
+}
+
+async function employUnlessKept(
+  { stateDir, world }: Project,
+  order: KeepOrder,
+  say: (line: string) => void,
+  spare: SpareKeeper,
+): Promise<Started> {
   // One may be on its way whose starter was killed: it gives up when it sees that, or it is ready.
   for (const deadline = Date.now() + PATIENCE_MS; ; await Bun.sleep(LOOK_MS)) {
     if (await answers(stateDir)) return 'already'
@@ -36,7 +50,10 @@ export async function startUnlessKept(
     if (presence.is === 'absent') break
     if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
   }
-  await leaveKeeper(project, order, say)
+  const { log } = placesOf(stateDir)
+  rmSync(log, { force: true })
+  spare.employ({ order, workspace: world.workspace })
+  await untilReady(spare.report, log, say)
   return 'started'
 }
 
@@ -46,32 +63,6 @@ const hung = (at: string, pid: number | undefined): PenError =>
     at,
     hint: 'pen stop ends it',
   })
-
-async function leaveKeeper(project: Project, order: KeepOrder, say: (line: string) => void): Promise<void> {
-  const { log } = placesOf(project.stateDir)
-  rememberChildren()
-  const orderFd = memoryFile()
-  const [reader, writer] = pipe()
-  const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NOFOLLOW } = constants
-  const logFd = openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0o600)
-  try {
-    // At an offset, so that it is read from the beginning.
-    const bytes = Buffer.from(JSON.stringify(order))
-    for (let done = 0; done < bytes.length; )
-      done += writeSync(orderFd, bytes, done, bytes.length - done, done)
-    const child = Bun.spawn([...ownProgram(), KEEP_MODE], {
-      stdio: [orderFd, 'ignore', logFd, writer],
-      // A session of its own: no terminal that closes, and no Ctrl-C, is meant for it.
-      detached: true,
-      env: { ...process.env },
-      cwd: project.world.workspace,
-    } as Parameters<typeof Bun.spawn>[1])
-    child.unref()
-  } finally {
-    for (const fd of [orderFd, writer, logFd]) closeSync(fd)
-  }
-  await untilReady(reader, log, say)
-}
 
 async function untilReady(reader: number, log: string, say: (line: string) => void): Promise<void> {
   const lines = new ReportLines()
@@ -89,6 +80,6 @@ async function untilReady(reader: number, log: string, say: (line: string) => vo
 }
 
 function lastWords(log: string): string {
-  const text = readFileSync(log, 'utf8').trim()
+  const text = existsSync(log) ? readFileSync(log, 'utf8').trim() : ''
   return text === '' ? '' : `: ${text.slice(text.lastIndexOf('\n') + 1).slice(0, 300)}`
 }

@@ -1,4 +1,4 @@
-/** Where pen's own things stand inside a container: one directory, bound read-only, and the binary in it. */
+/** Where pen's own things stand inside a sandbox: names and places that both sides know. */
 export const INSIDE = '/run/pen'
 /** pen itself, for commands. */
 export const AGENT_BINARY = `${INSIDE}/pen`
@@ -6,5 +6,7 @@ export const AGENT_BINARY = `${INSIDE}/pen`
 export const AGENTS_OWN = '/proc/self/exe'
 /** The word after `pen`. */
 export const AGENT_MODE = '__agent'
+/** Where the gateway's proxy listens, in the door of every sandbox. Not one of the ports that browsers and `fetch` refuse to speak to. */
+export const PROXY_PORT = 1023
 /** Where the file broker listens, inside every sandbox. */
 export const BROKER_SOCKET = `${INSIDE}/broker`

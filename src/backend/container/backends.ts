@@ -39,8 +39,8 @@ export function containerBackend(
     name,
     container: true,
     engine: () => requireEngine(name),
-    warm: () => {
-      void agentProgram()
+    warm: cacheDir => {
+      void agentProgram(cacheDir)
       if (isHostRoot()) holdMapping()
     },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),

@@ -1,11 +1,10 @@
 /** What an engine says of itself and of this machine. Asked once for each version of podman; a daemon is asked every time. */
-import { mkdirSync, statSync } from 'node:fs'
-import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { statSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { kernelRelease } from '../../base/kernel-release.ts'
-import { readRegularFile } from '../../base/regular-file.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { askEngine, type Engine } from './engine.ts'
+import { foundOnce } from './found-once.ts'
 
 export interface EngineFacts {
   readonly version: string
@@ -19,35 +18,13 @@ const ANSWER_MS = 10_000
 
 export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
   if (engine.name === 'docker' || cacheDir === undefined) return await ask(engine)
-  const file = `${cacheDir}/${engine.name}.json`
-  const key = keyOf(engine)
-  const known = remembered(file, key)
-  if (known !== undefined) return known
-  const facts = await ask(engine)
-  try {
-    mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
-    writeFileAtomically(file, JSON.stringify({ key, facts }))
-  } catch {
-    // It is asked again. A home that cannot be used is told by whoever has to use it.
-  }
-  return facts
+  return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), () => ask(engine))
 }
 
 /** Another program, another configuration or another boot: asked anew. */
 function keyOf({ program, env }: Engine): string {
   const { mtimeMs, size } = statSync(program)
   return JSON.stringify([program, mtimeMs, size, kernelRelease(), process.getuid?.(), Object.entries(env)])
-}
-
-/** The file is pen's own; a broken one is as good as none. */
-function remembered(file: string, key: string): EngineFacts | undefined {
-  try {
-    const bytes = readRegularFile(file, { maxBytes: 65_536, owner: 'self-or-root' })
-    const value = bytes && (JSON.parse(bytes.toString('utf8')) as { key?: string; facts?: EngineFacts })
-    return value?.key === key ? value.facts : undefined
-  } catch {
-    return undefined
-  }
 }
 
 async function ask(engine: Engine): Promise<EngineFacts> {

@@ -10,7 +10,7 @@ import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/path.ts'
 import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { type MountOrder, WHATEVER_IS_THERE } from '../mounts/mount-inside.ts'
+import { type MountOrder, WHATEVER_IS_THERE } from '../mounts/mount-orders.ts'
 import type { Bind } from './arguments.ts'
 import { onHost } from './mount-points.ts'
 import type { OwnedTrees } from './owned-trees.ts'
@@ -36,7 +36,7 @@ export async function putInPlace({ init, mounts, plan, own, user, trees }: InPla
       ...plan.holds.map((hold): MountOrder => ({ ...there(host, hold.from), how: hold.how, path: hold.at })),
       ...plan.given.map((path): MountOrder => ({ ...WHATEVER_IS_THERE, how: 'give', path, ...user })),
     ]
-    const results = await mounts.carryOut(orders, trees?.descriptors ?? [])
+    const results = await mounts.furnish(orders, trees?.descriptors ?? [])
     for (const [i, order] of orders.entries()) {
       const result = results[i] ?? 'changed'
       if (result === 'changed' && order.path === own.at) throw linkedImage(own.at)

@@ -2,17 +2,17 @@
  * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
  * nothing of the image is executed before the sandbox is complete.
  */
-import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { capture } from '../../base/spawn.ts'
 import type { Bind } from './arguments.ts'
+import { foundOnce } from './found-once.ts'
 
 /**
  * Where the agent and all that it needs stand in a container: a name that no image can have known, in the one directory that no
  * image can have put a link in the place of. Every other path might lead into the project, to a program of the project's.
  */
-export const AGENT_PLACE = `/.pen-${randomBytes(8).toString('hex')}`
+export const AGENT_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
 const PROGRAM = `${AGENT_PLACE}/pen`
 const LOADER = `${AGENT_PLACE}/loader`
 const LIBRARIES = `${AGENT_PLACE}/lib`
@@ -29,9 +29,9 @@ export interface AgentProgram {
 let asked: Promise<AgentProgram> | undefined
 
 /** Asked once; whoever knows that it will be needed asks before. */
-export function agentProgram(): Promise<AgentProgram> {
+export function agentProgram(cacheDir: string): Promise<AgentProgram> {
   if (asked !== undefined) return asked
-  asked = programOf(agentBinary())
+  asked = programOf(agentBinary(), cacheDir)
   // Whoever awaits it hears of a failure; until then it must not count as unheard.
   asked.catch(() => undefined)
   return asked
@@ -49,18 +49,26 @@ function agentBinary(): string {
   })
 }
 
+interface Needs {
+  /** Null for a program that is complete by itself. */
+  readonly loader: string | null
+  readonly libraries: readonly Library[]
+}
+
+interface Library {
+  readonly name: string
+  readonly path: string
+}
+
 /** A program of the host, with the host's loader and libraries, as it can be started in any image. */
-export async function programOf(binary: string): Promise<AgentProgram> {
-  const loader = interpreterOf(binary)
+export async function programOf(binary: string, cacheDir?: string): Promise<AgentProgram> {
+  const key = cacheDir === undefined ? undefined : keyOf(binary)
+  const { loader, libraries } =
+    key === undefined
+      ? await needsOf(binary)
+      : await foundOnce(`${cacheDir}/agent-libraries.json`, key, () => needsOf(binary))
   const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
-  if (loader === undefined) return { binds: [own], loader, words: [PROGRAM] }
-  const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
-  if (code !== 0)
-    throw new PenError('BACKEND', {
-      what: `the libraries of ${binary} could not be listed by ${loader}`,
-      hint: 'report this with `pen version --json`',
-    })
-  const libraries = parseList(stdout).filter(({ path }) => path !== loader)
+  if (loader === null) return { binds: [own], loader: undefined, words: [PROGRAM] }
   return {
     binds: [
       own,
@@ -73,10 +81,36 @@ export async function programOf(binary: string): Promise<AgentProgram> {
   }
 }
 
+/** The system's own index of libraries: written anew whenever one is installed. */
+const INDEX = '/etc/ld.so.cache'
+
+/** Undefined where nothing tells that a library has changed. */
+function keyOf(binary: string): string | undefined {
+  if (!existsSync(INDEX)) return undefined
+  return JSON.stringify(
+    [binary, INDEX].map(path => {
+      const { dev, ino, size, mtimeMs } = statSync(path)
+      return [path, dev, ino, size, mtimeMs]
+    }),
+  )
+}
+
+async function needsOf(binary: string): Promise<Needs> {
+  const loader = interpreterOf(binary)
+  if (loader === undefined) return { loader: null, libraries: [] }
+  const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
+  if (code !== 0)
+    throw new PenError('BACKEND', {
+      what: `the libraries of ${binary} could not be listed by ${loader}`,
+      hint: 'report this with `pen version --json`',
+    })
+  return { loader, libraries: parseList(stdout).filter(({ path }) => path !== loader) }
+}
+
 const isMusl = (loader: string): boolean => loader.includes('/ld-musl-')
 
 /** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`; what has no file has no arrow. */
-export function parseList(text: string): { readonly name: string; readonly path: string }[] {
+export function parseList(text: string): Library[] {
   return text.split('\n').flatMap(line => {
     const [, name, path] = /^\s*([A-Za-z0-9._+-]+) => (\/.+) \(0x[0-9a-f]+\)$/.exec(line) ?? []
     return name === undefined || path === undefined ? [] : [{ name, path }]

@@ -9,6 +9,7 @@ import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { boundProcesses } from '../../limits/engine-cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
+import type { AgentSetup } from '../../wire/exec-order.ts'
 import { AGENT_MODE, INSIDE } from '../../wire/places.ts'
 import { AgentLink } from '../agent-link.ts'
 import { listenForAgent } from '../agent-socket.ts'
@@ -54,7 +55,7 @@ export async function startContainer(
   refuseRoot(plan)
   const undo = new UndoStack()
   try {
-    const program = await agentProgram()
+    const program = await agentProgram(options.cacheDir)
     const mounts = planMounts(plan)
     if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
     const inside = makeInside({
@@ -102,6 +103,16 @@ export async function startContainer(
     // While the engine is at it.
     const trees =
       plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo, gvisor ? 'swapped' : 'nobody')
+    const setup: AgentSetup = {
+      user: plan.user,
+      given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
+      env: plan.env.map(({ name, value }) => ({ name, value })),
+      seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', {
+        exec: plan.listedExec ? 'listed' : 'any',
+      }),
+      emptyBounding: true,
+    }
+    options.meanwhile?.()
     const container = await starting
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
     const live = new NamespaceMounts(entrance, { nothing: AGENT_NOTHING, ids: 'many' })
@@ -146,17 +157,11 @@ export async function startContainer(
       onReady: () => {
         if (facts.held.includes('pids') && !gvisor) boundProcesses(init, plan.limits.pids)
       },
-      connect: () =>
-        new AgentLink(socket, {
-          user: plan.user,
-          given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
-          env: plan.env.map(({ name, value }) => ({ name, value })),
-          seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', {
-            exec: plan.listedExec ? 'listed' : 'any',
-          }),
-          emptyBounding: true,
-          ...(held.executable !== undefined && { executable: held.executable }),
-        }),
+      // It sets itself up while the keeper still gets ready.
+      link: new AgentLink(socket, {
+        ...setup,
+        ...(held.executable !== undefined && { executable: held.executable }),
+      }),
     })
   } catch (error) {
     await undo.unwind()

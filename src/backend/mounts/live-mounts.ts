@@ -13,7 +13,9 @@ import { SystemCallError, systemCall } from '../process/libc.ts'
 import { NOTHING } from '../process/nothing.ts'
 import { findBeneath, O_PATH } from './beneath-root.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
-import { MOUNT_MODE, type MountAnswer, type MountOrder, type MountOrders } from './mount-inside.ts'
+import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
+import { carryOutOrder, type MountOrder } from './mount-orders.ts'
+import { withinMounts } from './within-mounts.ts'
 
 const IOCTL = process.arch === 'arm64' ? 29 : 16
 const NS_GET_USERNS = 0xb701
@@ -101,7 +103,7 @@ export class NamespaceMounts implements LiveMounts {
   }
 
   async #send(
-    what: Omit<MountOrders, 'nothing'>,
+    what: Omit<MountOrders, 'nothing' | 'trees'>,
     trees: readonly number[] = [],
   ): Promise<MountAnswer | { readonly failed: string }> {
     const nsenter = findTool('nsenter')
@@ -112,7 +114,7 @@ export class NamespaceMounts implements LiveMounts {
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
     const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
-    const given: MountOrders = { nothing, ...what }
+    const given: MountOrders = { nothing, ...what, trees: trees.length }
     const start = () =>
       Bun.spawn([...words, ...ownProgram(), MOUNT_MODE], {
         stdio: [Buffer.from(JSON.stringify(given)), 'pipe', 'pipe', mounts, owner, root, ...trees],
@@ -139,6 +141,15 @@ export class NamespaceMounts implements LiveMounts {
     this.#child = undefined
     if (code !== 0) return { failed: complaint.trim().split('\n').at(-1) || `exit ${code}` }
     return JSON.parse(said) as MountAnswer
+  }
+
+  /** The same for a sandbox in which nothing runs yet: at once, where pen may step into its mounts. */
+  async furnish(orders: readonly MountOrder[], trees: readonly number[]): Promise<readonly HoldResult[]> {
+    if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
+      return await this.carryOut(orders, trees)
+    const { mounts, root } = this.#entrance
+    const sandbox = { root, nothing: this.#surroundings.nothing, trees }
+    return withinMounts(mounts, () => orders.map(order => carryOutOrder(order, sandbox)))
   }
 
   close(): void {

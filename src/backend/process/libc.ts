@@ -87,6 +87,12 @@ export function memoryFile(): number {
   return systemCall('memfd_create', MEMFD_CREATE, cString('pen'), 1 /* MFD_CLOEXEC */)
 }
 
+/** What is written to `number` from now on goes where `fd` leads. */
+export function putInPlaceOf(fd: number, number: number): void {
+  const DUP3 = process.arch === 'arm64' ? 24 : 292
+  systemCall('dup3', DUP3, fd, number)
+}
+
 const SIGCHLD = 17
 const SIG_IGN = 1n
 

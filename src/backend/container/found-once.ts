@@ -1,0 +1,31 @@
+/** What takes a program to find out and stays true until something of the machine changes: kept in a file of pen's own, under a key that changes with it. */
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+
+const MOST_BYTES = 65_536
+
+export async function foundOnce<T>(file: string, key: string, find: () => Promise<T>): Promise<T> {
+  const known = recall<T>(file, key)
+  if (known !== undefined) return known
+  const facts = await find()
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    writeFileAtomically(file, JSON.stringify({ key, facts }))
+  } catch {
+    // It is found again. A home that cannot be used is told by whoever has to use it.
+  }
+  return facts
+}
+
+/** A broken file is as good as none. */
+function recall<T>(file: string, key: string): T | undefined {
+  try {
+    const bytes = readRegularFile(file, { maxBytes: MOST_BYTES, owner: 'self-or-root' })
+    const value = bytes && (JSON.parse(bytes.toString('utf8')) as { key?: string; facts?: T })
+    return value?.key === key ? value.facts : undefined
+  } catch {
+    return undefined
+  }
+}

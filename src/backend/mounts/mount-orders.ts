@@ -1,0 +1,113 @@
+/**
+ * Orders for a sandbox's mounts, and how each is carried out by whoever stands in its mount namespace: a place is covered,
+ * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
+ */
+import { chownSync, closeSync, constants, openSync } from 'node:fs'
+import type { HoldRequest, HoldResult } from '../backend.ts'
+import { SystemCallError } from '../process/libc.ts'
+import { type Found, findBeneath, O_PATH } from './beneath-root.ts'
+import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'
+
+export type MountOrder = What & {
+  readonly path: string
+  /** In decimal. The file that the host has there: nothing else is ever mounted on. */
+  readonly dev: string
+  readonly ino: string
+}
+
+/** For places that are pen's own, in a sandbox in which nothing runs yet. */
+export const WHATEVER_IS_THERE = { dev: 'any', ino: 'any' } as const
+
+type What =
+  | { readonly how: HoldRequest['how'] }
+  /** A mount of its own, as it is: a directory that can be neither renamed nor replaced. */
+  | { readonly how: 'pin' }
+  /** Writable, in a mount that is not. */
+  | { readonly how: 'open' }
+  /** Nothing of the mount that begins there can be executed; nor of any below. */
+  | { readonly how: 'noexec'; readonly below?: true }
+  | { readonly how: 'exec' }
+  /** The mount that begins there honours no setuid bit and no device. */
+  | { readonly how: 'restrict'; readonly mode: 'ro' | 'rw' }
+  /** Puts a detached mount there, by its number in the order of handing over. */
+  | { readonly how: 'place'; readonly tree: number }
+  | { readonly how: 'give'; readonly uid: number; readonly gid: number }
+
+/** What orders are carried out upon. */
+export interface Sandbox {
+  /** Its root directory. */
+  readonly root: number
+  /** An empty file that nobody may open, by its path in the sandbox. */
+  readonly nothing: string
+  /** Detached mounts, for orders that put one somewhere. */
+  readonly trees: readonly number[]
+}
+
+const READ_ONLY = RDONLY | NOSUID_NODEV
+const ENOENT = 2
+
+export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
+  try {
+    return (
+      findBeneath(sandbox.root, order.path, found => {
+        if (!isMeant(order, found)) return 'changed'
+        return act(order, found, sandbox)
+      }) ?? 'changed'
+    )
+  } catch (error) {
+    // Removed between the look and the mount.
+    if (error instanceof SystemCallError && error.errno === ENOENT) return 'changed'
+    if (error instanceof SystemCallError) return { failed: error.message }
+    throw error
+  }
+}
+
+const isMeant = ({ dev, ino }: MountOrder, found: Found): boolean =>
+  found.kind !== 'link' &&
+  (dev === WHATEVER_IS_THERE.dev || (String(found.dev) === dev && String(found.ino) === ino))
+
+function act(order: MountOrder, found: Found, sandbox: Sandbox): HoldResult {
+  switch (order.how) {
+    case 'cover':
+      cover(found, sandbox)
+      break
+    case 'protect':
+      if (!found.mountPoint) bind(found.fd, found.fd, READ_ONLY)
+      break
+    case 'pin':
+      if (!found.mountPoint) bind(found.fd, found.fd, NOSUID_NODEV)
+      break
+    case 'open':
+      bind(found.fd, found.fd, NOSUID_NODEV, RDONLY)
+      break
+    case 'noexec':
+      setAttributes(found.fd, NOEXEC, { below: order.below === true })
+      break
+    case 'exec':
+      setAttributes(found.fd, 0, { without: NOEXEC })
+      break
+    case 'restrict':
+      if (!found.mountPoint) return 'changed'
+      setAttributes(found.fd, order.mode === 'ro' ? READ_ONLY : NOSUID_NODEV)
+      break
+    case 'place':
+      attach(sandbox.trees[order.tree] ?? -1, found.fd)
+      break
+    case 'give':
+      chownSync(`/proc/self/fd/${found.fd}`, order.uid, order.gid)
+  }
+  return 'held'
+}
+
+function cover({ fd, kind }: Found, { root, nothing: empty }: Sandbox): void {
+  if (kind === 'directory') {
+    mountScratch(fd, 'mode=000,size=4k,nr_inodes=2', READ_ONLY | NOEXEC)
+    return
+  }
+  const nothing = openSync(`/proc/self/fd/${root}${empty}`, O_PATH | constants.O_NOFOLLOW)
+  try {
+    bind(nothing, fd, READ_ONLY)
+  } finally {
+    closeSync(nothing)
+  }
+}

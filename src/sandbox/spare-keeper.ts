@@ -1,0 +1,60 @@
+/**
+ * A keeper that is started before it is known whether there is need of one: it waits for its order while the sandbox's state is
+ * looked at, and without an order it ends as if it had never been.
+ */
+import { closeSync, writeSync } from 'node:fs'
+import { pipe, rememberChildren } from '../backend/process/libc.ts'
+import { errnoOf } from '../base/error.ts'
+import { ownProgram } from '../base/own-program.ts'
+import type { PlacedOrder } from './keep-order.ts'
+
+/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
+export const KEEP_MODE = '__keep'
+
+export class SpareKeeper {
+  /** What it says of the start. */
+  readonly report: number
+  #order: number | undefined
+
+  constructor() {
+    rememberChildren()
+    const [orderEnd, order] = pipe()
+    const [report, reportEnd] = pipe()
+    try {
+      const child = Bun.spawn([...ownProgram(), KEEP_MODE], {
+        stdio: [orderEnd, 'ignore', 'ignore', reportEnd],
+        // A session of its own: no terminal that closes, and no Ctrl-C, is meant for it.
+        detached: true,
+        env: { ...process.env },
+      } as Parameters<typeof Bun.spawn>[1])
+      child.unref()
+    } finally {
+      for (const fd of [orderEnd, reportEnd]) closeSync(fd)
+    }
+    this.#order = order
+    this.report = report
+  }
+
+  /** From now on it is the keeper, or says why not. */
+  employ(order: PlacedOrder): void {
+    const fd = this.#order
+    if (fd === undefined) return
+    const bytes = Buffer.from(JSON.stringify(order))
+    try {
+      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+    } catch (error) {
+      // It is gone: its report ends without the word for which it is read.
+      if (errnoOf(error) !== 'EPIPE') throw error
+    }
+    this.#order = undefined
+    closeSync(fd)
+  }
+
+  /** Nothing happens to one that was employed. */
+  dismiss(): void {
+    if (this.#order === undefined) return
+    closeSync(this.#order)
+    closeSync(this.report)
+    this.#order = undefined
+  }
+}
