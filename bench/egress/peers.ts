@@ -1,6 +1,7 @@
 /**
  * Other proxies, each set up in its own favour: no cache, tunnels passed through unread. Those that can do pen's job do it:
- * one host is allowed, and every connection has a line in a log. One that does neither (`bare`) is there as well, and so are
+ * one host is allowed, and every connection has a line in a log. tinyproxy is there also as a package installs it, which logs and allows
+ * everything, and with neither (`bare`), to show what that costs; and so are
  * mitmproxy and sandbox-runtime's proxy, which allow everything here and write nothing. A peer that cannot be had is named with the reason.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -91,6 +92,16 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
         `Filter "${config(directory, 'allowed-hosts', [`^${HOST.replaceAll('.', '[.]')}$`])}"`,
         'FilterExtended On',
         'FilterDefaultDeny Yes',
+      ]),
+    ]),
+    start('tinyproxy, as installed', 9106, 'apt-get install tinyproxy', which('tinyproxy'), [
+      '-d',
+      '-c',
+      // What it does for a connection when nobody has configured it.
+      tinyproxyConfig(directory, 9106, [
+        'LogLevel Info',
+        `LogFile "${join(directory, 'tinyproxy-installed.log')}"`,
+        'ViaProxyName "tinyproxy"',
       ]),
     ]),
     start('tinyproxy (bare)', 9105, 'apt-get install tinyproxy', which('tinyproxy'), [
