@@ -103,6 +103,21 @@ export class Kept {
     return existsSync(lock) ? Number(readFileSync(lock, 'utf8').split(' ')[0]) || undefined : undefined
   }
 
+  /** Every keeper that was started here, also one that nobody gave an order. */
+  keepers(): number[] {
+    const isOurs = (pid: string): boolean => {
+      const read = (file: string): string[] => readFileSync(`/proc/${pid}/${file}`, 'latin1').split('\0')
+      try {
+        return read('cmdline').includes('__keep') && read('environ').includes(`HOME=${this.box.home}`)
+      } catch {
+        return false
+      }
+    }
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name) && isOurs(name))
+      .map(Number)
+  }
+
   /** All that a dead or ended keeper could leave. */
   leftovers(): string[] {
     return readdirSync(this.stateDir).filter(name => /^(keeper\.json|control|.*\.lock)$/.test(name))

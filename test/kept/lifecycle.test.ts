@@ -82,6 +82,11 @@ kept('P19 twenty starts at once make one sandbox, and all succeed', async here =
   expect(starts.filter(({ stdout }) => stdout.includes('already running'))).toHaveLength(19)
   const starters = here.audit().filter(({ kind }) => kind === 'run-start')
   expect(starters).toHaveLength(1)
+  await until(
+    () => here.keepers().length === 1,
+    () => here.keepers().join(' '),
+  )
+  expect(here.keepers()).toEqual([here.keeper() ?? 0])
 })
 
 kept('P20 a start that fails says why, with its exit code, and leaves nothing', async here => {
@@ -93,6 +98,7 @@ kept('P20 a start that fails says why, with its exit code, and leaves nothing', 
   expect(refused.stderr).toBe(same.stderr)
   expect(await here.pen('status')).toMatchObject({ code: 1 })
   expect(here.leftovers()).toEqual([])
+  await until(() => here.keepers().length === 0)
 })
 
 kept('P13 the wall time of a sandbox that stays ends it, and is told', async here => {
