@@ -123,12 +123,12 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   }
 }
 
-<<<<<<< HEAD
 /** A container takes its time. Whoever starts one that stays tells of that. */
 async function tellOfStart({ serve, tell }: LaunchOptions): Promise<() => void> {
   const { afterPatience } = await import('./launch-line.ts')
   return serve === undefined ? afterPatience(() => tell('starting the container …')) : () => undefined
-=======
+}
+
 /** What is needed when the engine is done. One that fails to load fails again where it is needed, and is heard of there. */
 function loadForLater({ serve }: LaunchOptions, { network }: Plan): void {
   const modules = [
@@ -145,7 +145,6 @@ function loadForLater({ serve }: LaunchOptions, { network }: Plan): void {
       : []),
   ]
   for (const loading of modules) loading.catch(() => undefined)
->>>>>>> 7600e53 (start: the keeper boots beside the look, a container's first mounts and door need no process of their own, its agent's libraries are remembered)
 }
 
 interface ImageSource {
