@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../package.json'
+import { temporaryProject } from '../test/temporary-project.ts'
 import { capture } from './base/spawn.ts'
 
 const MAIN = join(import.meta.dir, 'main.ts')
@@ -25,6 +27,29 @@ describe('pen', () => {
   test('prints its version', async () => {
     expect(await pen(['--version'])).toMatchObject({ code: 0, stdout: `pen ${version}\n`, stderr: '' })
     expect(JSON.parse((await pen(['version', '--json'])).stdout).version).toBe(version)
+  })
+
+  test('P15 shows the name of a project as text, whichever verb shows it', async () => {
+    using here = temporaryProject()
+    const name = 'a\u001b[2J\u202eb\nforged'
+    const cwd = join(here.workspace, name)
+    mkdirSync(join(cwd, '.pen'), { recursive: true })
+    const inside = (line: string) =>
+      capture([process.execPath, MAIN, ...line.split(' ')], {
+        env: { ...env, HOME: here.home },
+        cwd,
+        timeoutMs: 20_000,
+      })
+    const verbs = ['init', 'allow a.test', 'deny b.test', 'forget a.test', 'grants', 'config show']
+    for (const line of verbs) {
+      const { code, stdout, stderr } = await inside(line)
+      expect([line, code, /[^\n\P{Cc}]|\p{Cf}|^forged/mu.test(stdout + stderr)]).toEqual([line, 0, false])
+    }
+    writeFileSync(join(cwd, '.pen/config.json'), '{"version":1,"network":{"deny":["c.test"]}}')
+    const [digest] = /sha256:[0-9a-f]{64}/.exec((await inside('config diff')).stdout) ?? []
+    const applied = await inside(`config apply --yes --expect ${digest}`)
+    expect(applied.stdout).toContain('applied for ')
+    expect(applied.stdout).not.toMatch(/[^\n\P{Cc}]|\p{Cf}|^forged/mu)
   })
 
   test('tells a mistake on stderr and exits 2', async () => {

@@ -1,6 +1,7 @@
 import { auditDirectory } from '../audit/directory.ts'
 import { takenUp } from '../audit/taken-up.ts'
 import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { findProject } from '../config/project.ts'
 import { listOf, printRule } from '../policy/net-rule.ts'
@@ -51,7 +52,7 @@ export const verb = defineVerb({
     if (flags.json) terminal.printJson({ allowed, project: workspace, ...(life !== undefined && { life }) })
     else
       terminal.print(
-        `allowed for ${workspace}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+        `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
       )
     return EXIT.ok
   },

@@ -1,4 +1,5 @@
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import type { Proposal } from '../config/proposal.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
@@ -46,7 +47,7 @@ export const verb = defineVerb({
       if (!agrees('Put this in force?', terminal)) return tell(false, 'not applied')
     }
     await applyProposal(project, proposal)
-    return tell(true, `applied for ${project.world.workspace}`)
+    return tell(true, `applied for ${printable(project.world.workspace)}`)
   },
 })
 

@@ -1,6 +1,7 @@
 import { auditDirectory } from '../audit/directory.ts'
 import { takenUp } from '../audit/taken-up.ts'
 import { EXIT } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../config/edit.ts'
 import { findProject } from '../config/project.ts'
 import { printRule } from '../policy/net-rule.ts'
@@ -40,7 +41,9 @@ export const verb = defineVerb({
     const { workspace } = project.world
     if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
     else
-      terminal.print(`denied for ${workspace}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`)
+      terminal.print(
+        `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+      )
     return EXIT.ok
   },
 })
