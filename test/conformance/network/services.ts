@@ -109,11 +109,12 @@ export async function startPostgres(world: World): Promise<boolean> {
   return true
 }
 
+/** Its input ends with this process, however that ends. */
+const UNTIL_WE_ARE_GONE = '"$@" & cat >/dev/null; kill $!'
+
 function background(world: World, argv: readonly string[]): void {
-  const [program = '', ...rest] = [...world.on('outside'), ...argv]
-  const child = spawn(program, rest, { stdio: 'ignore', cwd: '/' })
-  child.unref()
-  process.once('exit', () => child.kill('SIGTERM'))
+  const [program = '', ...rest] = [...world.on('outside'), 'sh', '-c', UNTIL_WE_ARE_GONE, 'sh', ...argv]
+  spawn(program, rest, { stdio: ['pipe', 'ignore', 'ignore'], cwd: '/' }).unref()
 }
 
 async function untilOpen(world: World, port: number): Promise<void> {
