@@ -33,6 +33,8 @@ export interface ToolsToHold {
   readonly binds: readonly Pick<Bind, 'at'>[]
   /** All that is mounted by the engine, these among it. */
   readonly targets: readonly string[]
+  /** When the agent runs: until then the runtime may mount more, as it does to mask parts of /proc. */
+  readonly agent: Promise<unknown>
   /** That pen's binary names. */
   readonly loader: string | undefined
 }
@@ -43,6 +45,7 @@ const SPECIAL = ['/dev', '/proc', '/sys']
 export async function holdTools(held: ToolsToHold): Promise<HeldTools> {
   const { plan, tools, mounts, loader } = held
   if (!plan.listedExec && !restrictsTools(tools)) return { executable: undefined, notes: [] }
+  if (plan.listedExec) await held.agent
   const path = plan.env.find(({ name }) => name === 'PATH')?.value ?? held.path
   const order = {
     tools,

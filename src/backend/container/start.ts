@@ -141,6 +141,7 @@ export async function startContainer(
         path: image.path,
         binds: mounts.binds,
         targets,
+        agent: agent.connected,
         loader: program.loader,
       })
       release?.resolve(true)

@@ -109,8 +109,14 @@ describe('an image', () => {
   test('has its shells covered by whatever other name they have, link, hard link or copy', () => {
     const tree = new Tree().program('/bin/busybox', 'a shell').program('/usr/bin/git', 'a tool.')
     linkSync(join(tree.root, 'bin/busybox'), join(tree.root, 'bin/applet'))
+    tree.program('/bin/zsh', 'another').program('/bin/tool', 'neither')
     tree.link('/bin/ls', 'busybox').program('/usr/bin/copy', 'a shell').link('/usr/bin/sh', '/bin/ls')
-    expect(covered(tree.survey({ shell: false }))).toEqual(['/bin/applet', '/bin/busybox', '/usr/bin/copy'])
+    expect(covered(tree.survey({ shell: false }))).toEqual([
+      '/bin/applet',
+      '/bin/busybox',
+      '/bin/zsh',
+      '/usr/bin/copy',
+    ])
     // Nor does a list bring one back under another name.
     const { steps, notes } = tree.survey({ shell: false, allow: ['applet', 'ls', 'copy', 'git'] })
     expect(steps.flatMap(step => (step.op === 'bind' || step.op === 'link' ? [step.at] : []))).toEqual([

@@ -51,7 +51,10 @@ export class ImageFiles implements ProgramFiles {
     const own = entries.filter(({ name }) => !this.#isForeign(inDirectory(directory, name)))
     return own.map(entry => {
       if (entry.name.includes(NO_TEXT)) throw new OddImage(`a name in ${directory} is not text`)
-      return { name: entry.name, kind: kindOf(entry) }
+      const kind = kindOf(entry)
+      // A file system need not tell in its listings.
+      const told = kind === 'other' ? this.look(inDirectory(directory, entry.name))?.kind : kind
+      return { name: entry.name, kind: told ?? 'other' }
     })
   }
 

@@ -14,7 +14,7 @@ export const NO_SHELLS: Shells = { files: [], has: () => false }
 export function findShells(files: ProgramFiles, directories: readonly string[]): Shells {
   const out = new Set<string>()
   const ids = new Set<string>()
-  const sizes = new Map<number, string>()
+  const bySize = new Map<number, string[]>()
   let linked = false
   for (const directory of directories)
     for (const { name } of files.list(directory)) {
@@ -23,15 +23,14 @@ export function findShells(files: ProgramFiles, directories: readonly string[]):
       if (shell === undefined) continue
       out.add(shell.file)
       ids.add(shell.status.id)
-      sizes.set(shell.status.size, shell.file)
+      bySize.set(shell.status.size, [...(bySize.get(shell.status.size) ?? []), shell.file])
       if (shell.status.links > 1) linked = true
     }
   const isShell = (file: string): boolean => {
     const status = files.look(file)
     if (status?.kind !== 'file') return false
     if (ids.has(status.id)) return true
-    const known = sizes.get(status.size)
-    return known !== undefined && files.same?.(known, file) === true
+    return (bySize.get(status.size) ?? []).some(shell => files.same?.(shell, file) === true)
   }
   if (linked || files.same !== undefined)
     for (const directory of directories)
