@@ -102,7 +102,7 @@ describe('a verdict', () => {
     )
   })
 
-  test('nothing that the host runs or trusts is written, and it may be read', () => {
+  test('P2 nothing that the host runs or trusts is written, and it may be read', () => {
     const grants = [grant('/srv/other', { write: true })]
     for (const name of [
       '.git/hooks/x',
@@ -113,6 +113,17 @@ describe('a verdict', () => {
       '.Git/x',
     ])
       expect([name, verdict(grants, `/srv/other/${name}`, 'write')]).toEqual([name, 'protected'])
+    for (const name of [
+      '.bashrc',
+      '.Profile',
+      '.config/autostart/x.desktop',
+      '.local/bin/ls',
+      '.ssh/authorized_keys',
+    ])
+      expect([name, verdict(grants, `/srv/other/${name}`, 'write')]).toEqual([name, 'protected'])
+    expect(verdict(grants, '/srv/other/.bashrc')).toBe('granted by /srv/other')
+    expect(verdict(grants, '/srv/other/bin/bashrc', 'write')).toBe('granted by /srv/other')
+    expect(verdict(grants, '/srv/other/.config/app.json', 'write')).toBe('granted by /srv/other')
     expect(verdict(grants, '/srv/other/.git/config')).toBe('granted by /srv/other')
     expect(verdict(grants, '/srv/other/src/git.ts', 'write')).toBe('granted by /srv/other')
   })

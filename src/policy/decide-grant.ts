@@ -9,6 +9,7 @@ import type { Policy } from './policy.ts'
 import { PROTECTED_PLACES } from './protected-places.ts'
 import type { FileDenyRule } from './settings.ts'
 import { showSource } from './source.ts'
+import { START_FILES } from './start-files.ts'
 
 export interface FileGrant {
   readonly path: HostPath
@@ -117,7 +118,10 @@ let protectedPaths: ReadonlyMap<string, string> | undefined
 
 /** What the host runs or trusts is so in every project, not only in this one: no grant for writing reaches it. */
 function protectedPart(path: string): string | undefined {
-  protectedPaths ??= new Map(PROTECTED_PLACES.map(place => [place.path.toLowerCase(), place.why]))
+  protectedPaths ??= new Map([
+    ...PROTECTED_PLACES.map(place => [place.path.toLowerCase(), place.why] as const),
+    ...START_FILES,
+  ])
   const names = folded(path).slice(1).split('/')
   if (names.some(name => name.endsWith('.git'))) return 'it lies in a git repository’s own directory'
   // As many components as the longest place has.
