@@ -32,6 +32,12 @@ test('what was refused is told once, with how often and the command that would a
     'refused: read /home/u/a; to allow it: pen grant /home/u/a',
   ])
   expect(seen.length).toBe(3)
+  // Since a moment: those that came after it.
+  expect([tally.all, tally.since(2), tally.since(3)]).toEqual([
+    3,
+    ['refused: read /home/u/a; to allow it: pen grant /home/u/a'],
+    [],
+  ])
 })
 
 test('a path that reads like a sentence or a command is not told at the end, and is recorded', () => {

@@ -6,8 +6,9 @@ const MAX_SHOWN = 5
 
 export class RefusalTally implements AuditSink {
   readonly #sink: AuditSink
-  readonly #targets = new Map<string, { count: number; cure: string | undefined }>()
+  readonly #targets = new Map<string, { count: number; cure: string | undefined; last: number }>()
   #others = 0
+  #all = 0
 
   constructor(sink: AuditSink) {
     this.#sink = sink
@@ -17,11 +18,28 @@ export class RefusalTally implements AuditSink {
     this.#sink.record(event)
     const target = targetOf(event)
     if (target === undefined) return
+    this.#all++
     const known = this.#targets.get(target)
-    if (known !== undefined) known.count++
-    else if (this.#targets.size < MAX_TARGETS)
-      this.#targets.set(target, { count: 1, cure: 'cure' in event ? event.cure : undefined })
-    else this.#others++
+    if (known !== undefined) {
+      known.count++
+      known.last = this.#all
+    } else if (this.#targets.size < MAX_TARGETS) {
+      const cure = 'cure' in event ? event.cure : undefined
+      this.#targets.set(target, { count: 1, cure, last: this.#all })
+    } else this.#others++
+  }
+
+  /** How many there were: a moment, for `since`. */
+  get all(): number {
+    return this.#all
+  }
+
+  /** What was refused after that moment, each target once. */
+  since(all: number): string[] {
+    return [...this.#targets]
+      .filter(([, { last }]) => last > all)
+      .slice(0, MAX_SHOWN)
+      .map(([target, { cure }]) => lineOf(target, '', cure))
   }
 
   /** Names here are canonical, and paths plain words: nothing that a sandbox spelled says more than what it names. */
@@ -29,14 +47,14 @@ export class RefusalTally implements AuditSink {
     const all = [...this.#targets].sort(([, a], [, b]) => b.count - a.count)
     const lines = all
       .slice(0, MAX_SHOWN)
-      .map(
-        ([target, { count, cure }]) =>
-          `refused: ${target}${count > 1 ? ` (${count} times)` : ''}${cure === undefined ? '' : `; to allow it: ${cure}`}`,
-      )
+      .map(([target, { count, cure }]) => lineOf(target, count > 1 ? ` (${count} times)` : '', cure))
     const rest = all.slice(MAX_SHOWN).reduce((sum, [, { count }]) => sum + count, this.#others)
     return rest === 0 ? lines : [...lines, `refused: ${rest} more connections; see pen logs`]
   }
 }
+
+const lineOf = (target: string, times: string, cure: string | undefined): string =>
+  `refused: ${target}${times}${cure === undefined ? '' : `; to allow it: ${cure}`}`
 
 function targetOf(event: AuditEventInput): string | undefined {
   if (event.kind === 'broker-denied') return PLAIN.test(event.path) ? `${event.op} ${event.path}` : undefined

@@ -2,11 +2,12 @@
 import { resolve } from 'node:path'
 import type { ExecEnding, ExecOrder } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
 import type { Project } from '../config/project.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../sandbox/attach.ts'
 import { executeOver } from '../sandbox/client-execution.ts'
-import { type Asked, ask, takeValue } from '../sandbox/control-client.ts'
+import { type Asked, ask, askForRefused, takeValue } from '../sandbox/control-client.ts'
 import { isTerminal } from '../sandbox/terminal-modes.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -23,6 +24,15 @@ export interface Inside {
   readonly tty?: boolean
 }
 
+/** What the keeper says before the command begins. */
+interface Granted {
+  readonly timeoutMs: number | null
+  /** The run, where connections may wait for a person. */
+  readonly asking?: string
+  /** How many refusals there were by then. */
+  readonly refused?: number
+}
+
 export async function execInside(inside: Inside): Promise<ExitCode> {
   const { project, command, terminal, timeout } = inside
   const order: Omit<ExecOrder, 'terminal'> = {
@@ -31,7 +41,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     env: [...terminalName(inside), ...(inside.variables ?? []).map(text => variable(text, inside.env))],
   }
   const asked = await reach(project, timeout ?? null, terminal)
-  const { timeoutMs, asking } = takeValue(asked.answer) as { timeoutMs: number | null; asking?: string }
+  const { timeoutMs, asking, refused } = takeValue(asked.answer) as Granted
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
   const began = performance.now()
@@ -46,7 +56,12 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
     terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
   explain(ending, order, terminal)
-  return exitCodeOf(ending)
+  const code = exitCodeOf(ending)
+  // One that went well needed nothing else, and a keeper of another version says nothing of it.
+  if (code !== EXIT.ok && refused !== undefined)
+    for (const line of await askForRefused(project.stateDir, refused))
+      terminal.note(`pen: ${printable(line, 1024)}`)
+  return code
 }
 
 /** On a terminal that is raw meanwhile a line has to go back to its beginning by itself. */

@@ -84,9 +84,18 @@ export async function askForOrder(stateDir: string): Promise<KeepOrder | undefin
 export async function askToStop(stateDir: string): Promise<readonly string[] | undefined> {
   const asked = await ask(stateDir, { want: 'stop' })
   if (asked === undefined) return undefined
-  const refused = takeValue(asked.answer)
-  return Array.isArray(refused) ? refused.filter(line => typeof line === 'string') : []
+  return linesOf(takeValue(asked.answer))
 }
+
+/** What was refused since then; nothing where the keeper is gone. */
+export async function askForRefused(stateDir: string, since: number): Promise<readonly string[]> {
+  const asked = await ask(stateDir, { want: 'refused', since }).catch(() => undefined)
+  asked?.socket.end()
+  return asked?.answer.ok === true ? linesOf(asked.answer.value) : []
+}
+
+const linesOf = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter(line => typeof line === 'string') : []
 
 async function connect(stateDir: string): Promise<ControlSocket | undefined> {
   const socket = new ControlSocket()

@@ -31,8 +31,14 @@ export interface AskRequest {
   readonly waitMs: number
 }
 
+/** What was refused since a moment that the answer to `exec` told, in lines for a person. */
+export interface RefusedRequest {
+  readonly want: 'refused'
+  readonly since: number
+}
+
 /** One answer, and no more. */
-export type ShortRequest = { readonly want: Plain } | JudgeRequest | AskRequest
+export type ShortRequest = { readonly want: Plain } | JudgeRequest | AskRequest | RefusedRequest
 
 export type Request =
   | ShortRequest
@@ -161,6 +167,12 @@ function readRequest(value: Record<string, unknown>): Request {
     if (typeof waitMs !== 'number' || !(waitMs >= 0) || waitMs > LONGEST_ASK_MS)
       throw wireError('a time out of bounds')
     return { want, target, waitMs }
+  }
+  if (want === 'refused') {
+    exactly(value, 'want', 'since')
+    const { since } = value
+    if (!Number.isSafeInteger(since)) throw wireError('a moment that is none')
+    return { want, since: Number(since) }
   }
   exactly(value, 'want')
   const plain = PLAIN.find(one => one === want)

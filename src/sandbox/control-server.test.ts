@@ -102,7 +102,7 @@ function setting(directory = 'state', answering = true): Setting {
       },
       loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 }, network: { ask: 'never' } } },
     },
-    refusals: { lines: () => ['refused: evil.test:443'] },
+    refusals: { all: 3, since: () => [], lines: () => ['refused: evil.test:443'] },
     limits: {
       look: () => undefined,
       usage: () => ({ cpuMs: 5, memoryBytes: 6, pids: 7 }),
@@ -310,12 +310,12 @@ describe('a command over the control socket', () => {
   test('that takes too long is told, ended and killed; the ceiling of the policy bounds what may be asked', async () => {
     const { stateDir, begun, recorded } = setting()
     const { execution, granted } = await exec(stateDir, 'sleep 20', 100)
-    expect(granted).toEqual({ timeoutMs: 100, execution: 1 })
+    expect(granted).toEqual({ timeoutMs: 100, execution: 1, refused: 3 })
     expect(await execution.ended).toEqual({ kind: 'exit', code: 124 })
     expect(begun[0]?.signals).toEqual(['SIGTERM', 'kill'])
     expect(recorded.at(-1)).toMatchObject({ kind: 'exec-end', exitCode: null, reason: 'timeout' })
     const long = await exec(stateDir, 'true', 3_600_000)
-    expect(long.granted).toEqual({ timeoutMs: 2000, execution: 2 })
+    expect(long.granted).toEqual({ timeoutMs: 2000, execution: 2, refused: 3 })
     await long.execution.ended
   })
 

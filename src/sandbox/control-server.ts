@@ -218,6 +218,8 @@ export class ControlServer {
           const isGone = (): boolean => !this.#clients.has(client)
           return { ok: true, value: await askForHost(this.#served.serving, request, isGone) }
         }
+        case 'refused':
+          return { ok: true, value: this.#served.serving.refusals.since(request.since) }
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()
@@ -263,6 +265,8 @@ export class ControlServer {
     client.take = bytes => relay.push(bytes)
     // Whoever runs a command that may have to wait for a person is told where to look for that.
     const asking = network.ask === 'hold' ? { asking: serving.audit.run } : {}
-    socket.send(encodeAnswer({ ok: true, value: { timeoutMs, execution, ...asking } }))
+    socket.send(
+      encodeAnswer({ ok: true, value: { timeoutMs, execution, refused: serving.refusals.all, ...asking } }),
+    )
   }
 }

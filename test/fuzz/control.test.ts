@@ -13,6 +13,7 @@ const REQUESTS = [
   encodeRequest({ want: 'exec', timeoutMs: null }),
   encodeRequest({ want: 'exec', timeoutMs: 2000 }),
   encodeRequest({ want: 'own' }),
+  encodeRequest({ want: 'refused', since: 3 }),
   encodeRequest({ want: 'judge', access: 'read', path: '/home/you/notes' }),
   encodeRequest({ want: 'ask', target: 'api.example.com:443', waitMs: 1000 }),
 ]

@@ -52,7 +52,15 @@ forEachKind(
     const dial = ['exec', '--', '/bin/sh', '-c', `${get('http://evil.test/')}; ${get('http://evil.test/')}`]
     expect(project.command(['start', '--detach', '--backend', 'process']).status).toBe(0)
     try {
-      expect(project.pen(...dial)).toBe('403 403 ')
+      const fails = project.command(['exec', '--', '/bin/sh', '-c', 'curl -sfo /dev/null http://evil.test/'])
+      expect([fails.status, fails.stderr]).toEqual([
+        22,
+        'pen: refused: evil.test:80; to allow it: pen allow evil.test:80\n',
+      ])
+      // What was refused to another command is not told again, nor to one that went well.
+      expect(project.command(['exec', '--', 'false']).stderr).toBe('')
+      const well = project.command(['exec', '--', '/bin/sh', '-c', get('http://evil.test/')])
+      expect([well.stdout, well.stderr]).toEqual(['403 ', ''])
       const line = 'pen: refused: evil.test:80 (2 times); to allow it: pen allow evil.test:80\n'
       expect(project.command(['restart']).stderr).toBe(line)
       expect(project.pen(...dial)).toBe('403 403 ')
