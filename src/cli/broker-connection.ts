@@ -51,6 +51,11 @@ function nobodyThere(env: Environment): PenError {
       what: 'pen files is for inside a sandbox, and this is none',
       hint: 'on the host, pen grant PATH lets the sandboxes of a project ask for that file',
     })
+  if (env['SOFT_SANDBOX'] === 'true')
+    return new PenError('STATE', {
+      what: 'a soft sandbox has no file broker: no kernel keeps its programs from files, so there is nothing to hand out',
+      hint: 'open the file itself; pen grant is for file calls of the library and of pen mcp, which go through the gate',
+    })
   return new PenError('STATE', {
     what: 'no file broker listens for this sandbox',
     hint: 'this sandbox has none; ask the user for the file itself',

@@ -85,8 +85,11 @@ function directoryOf({ judge }: ExecWorld, text: string): HostPath {
   const path = judge.find('list', text)
   const said = judge.verdict('list', path)
   if (!said.ok) throw judge.refuse('list', path, said)
-  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path
-  throw new NotDone('ENOTDIR', { what: 'it is not a directory', at: path, hint: 'name a directory' })
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats?.isDirectory() === true) return path
+  throw stats === undefined
+    ? new NotDone('ENOENT', { what: 'it is not there', at: path, hint: 'check the spelling' })
+    : new NotDone('ENOTDIR', { what: 'it is not a directory', at: path, hint: 'name a directory' })
 }
 
 function checkedVariables(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

@@ -4,7 +4,7 @@ import type { AuditSink } from '../audit/event.ts'
 import type { FileAllowed } from '../audit/gate-event.ts'
 import { PenError } from '../base/error.ts'
 import { decideFile, type FileVerdict } from '../policy/decide-file.ts'
-import { decideGrant, type FileGrant, grantCommand, rootOf } from '../policy/decide-grant.ts'
+import { decideGrant, type FileGrant, grantCure, rootOf } from '../policy/decide-grant.ts'
 import { absolute, type HostPath, type PathWorld } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type Source, showSource } from '../policy/source.ts'
@@ -44,15 +44,14 @@ export class FileJudge {
   }
 
   verdict(access: Access, path: HostPath): FileVerdict {
-    const { policy, grants } = this.#options
+    const { policy, grants, world } = this.#options
     const asked = access === 'read' || access === 'list' ? 'read' : 'write'
     const said = decideFile(policy(), path, asked)
     if (said.ok || said.reason !== 'not-granted' || grants === undefined) return said
     const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
     if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
     // It runs: a grant is in force at once, and a rule only after a restart.
-    const cure = grantCommand(path, asked)
-    return cure === undefined ? said : { ...said, cure: `${cure} --for 1h` }
+    return { ...said, cure: grantCure(policy(), world, path, asked) ?? said.cure }
   }
 
   /** Throws when the policy says no. A yes is in the audit when this returns, and nothing has been opened yet. */

@@ -49,6 +49,8 @@ export function denialOf(record: FoundRecord): Denial | undefined {
     case 'dns-refused':
       return { kind: 'network', target: field('raw') ?? 'a look-up', ...rest }
     case 'tool-denied': {
+      // Nobody refused it: it is not there.
+      if (rest.reason === 'not-found') return undefined
       const { command } = record
       const program = Array.isArray(command) ? String(command[0]) : ''
       return { kind: 'tool', target: printable(program), ...rest }

@@ -22,7 +22,7 @@ export interface ExecOptions extends SpawnOptions {
   readonly stdin?: string | Uint8Array | undefined
   /** Bytes of stdout and of stderr that are kept, each: its beginning and its end. `exec.maxOutput` where nothing is said. */
   readonly maxOutput?: number | undefined
-  /** Sees all output as it comes. A promise holds that stream back until it is kept. */
+  /** Sees all output as it comes. A promise holds that stream back until it is kept. When it fails the command is ended, and the call fails. */
   readonly onOutput?: ((stream: 'stdout' | 'stderr', bytes: Uint8Array) => void | Promise<void>) | undefined
 }
 
@@ -77,6 +77,13 @@ export function timeoutOf(asked: number | undefined, standard: number): number {
   if (asked === undefined) return standard
   if (!(asked > 0)) throw usage(`${asked} is no time: give milliseconds, more than 0`)
   return Math.min(Math.ceil(asked), 2 ** 31 - 1)
+}
+
+/** Of output. @internal */
+export function bytesOf(asked: number | undefined, standard: number): number {
+  if (asked === undefined) return standard
+  if (!(asked >= 0)) throw usage(`${asked} is no number of bytes`)
+  return Math.floor(asked)
 }
 
 /** @internal */

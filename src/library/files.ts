@@ -95,6 +95,7 @@ export class SandboxFiles {
   /** Makes the directories above it. */
   async write(path: string, content: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
+    await this.#checkFirst('write', this.#path(path))
     await this.#run(
       { op: 'write', path: this.#path(path), executable: options.executable === true },
       0,
@@ -104,6 +105,7 @@ export class SandboxFiles {
 
   /** A file, a link or an empty directory. */
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
+    await this.#checkFirst('delete', this.#path(path))
     await this.#run({ op: 'delete', path: this.#path(path), recursive: options.recursive === true }, 0)
   }
 
@@ -163,16 +165,18 @@ export class SandboxFiles {
     throw await this.#failure(order, toldIn(said))
   }
 
+  /** A protected place that is not there yet could be made, and would be taken away a moment later: whoever asks hears it now. */
+  async #checkFirst(op: 'write' | 'delete', path: string): Promise<void> {
+    const { gated, workspace, stateDir } = this.#inside
+    if (gated || !path.startsWith(`${workspace}/`)) return
+    const judged = (await askFor(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
+    if (judged !== null) throw denied(op, path, judged)
+  }
+
   async #failure({ op, path }: FileOrder, told: Told): Promise<SandboxError> {
     const access = op === 'search' ? 'list' : op
     const judged = await this.#judged(access, path, told)
-    if (judged !== null)
-      return new SandboxError('DENIED', {
-        what: `the sandbox may not ${access} ${path}: ${judged.why} (${judged.reason})`,
-        at: path,
-        hint: 'do without it, or ask the user',
-        permission: judged.cure,
-      })
+    if (judged !== null) return denied(access, path, judged)
     const { errno } = told
     return new SandboxError(CODES[errno] ?? 'FILE_REFUSED', {
       what: `${path} ${WORDS[errno] ?? `cannot be used (${errno})`}`,
@@ -188,6 +192,14 @@ export class SandboxFiles {
     return (await askFor(this.#inside.stateDir, { want: 'judge', access, path })) as Judged | null
   }
 }
+
+const denied = (access: string, path: string, { why, reason, cure }: Judged): SandboxError =>
+  new SandboxError('DENIED', {
+    what: `the sandbox may not ${access} ${path}: ${why} (${reason})`,
+    at: path,
+    hint: 'do without it, or ask the user',
+    permission: cure,
+  })
 
 /** What the file tool says went wrong. In a sandbox that programs share with it, they may have said it. */
 interface Told {

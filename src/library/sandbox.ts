@@ -1,6 +1,6 @@
 /** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
 import { EventEmitter } from 'node:events'
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { asPenError } from '../sandbox/control-messages.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
@@ -10,6 +10,7 @@ import { AuditTail } from './audit-tail.ts'
 import { Command, type Surroundings } from './command.ts'
 import { type Ask, askOf, type Denial, denialOf, type LimitHit, limitOf } from './denial.ts'
 import {
+  bytesOf,
   type CommandLine,
   type ExecOptions,
   type ExecResult,
@@ -19,6 +20,7 @@ import {
 import { SandboxFiles } from './files.ts'
 import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
 import { KeptOutput } from './kept-output.ts'
+import { OutputListener } from './output-listener.ts'
 import { PenProgram } from './pen-program.ts'
 import {
   type AllowOptions,
@@ -134,16 +136,18 @@ export class Sandbox implements AsyncDisposable {
 
   /** Runs a command to its end. Words are not read by a shell; a text is a line for the sandbox's own. */
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
-    const most = options.maxOutput ?? this.#inside.exec.maxOutput
+    const most = bytesOf(options.maxOutput, this.#inside.exec.maxOutput)
     const kept = { stdout: new KeptOutput(most), stderr: new KeptOutput(most) }
-    const { onOutput } = options
+    const listener = new OutputListener(options.onOutput)
     const begun = await Command.begin(this.#inside, command, options, (stream, bytes) => {
       kept[stream].push(bytes)
-      return onOutput?.(stream, bytes) ?? undefined
+      return listener.hear(stream, bytes)
     })
+    void listener.failed.then(() => begun.kill())
     if (options.stdin !== undefined) void begun.write(toBytes(options.stdin))
     begun.endInput()
     const end = await begun.ended()
+    listener.throwIfFailed()
     return {
       ...end,
       stdout: kept.stdout.text(),
@@ -233,10 +237,12 @@ type Started = Extract<StartAnswer, { ok: true }> & { readonly status: KeptStatu
 
 function directory(path: string): string {
   try {
-    return realpathSync(resolve(path))
+    const real = realpathSync(resolve(path))
+    if (statSync(real).isDirectory()) return real
   } catch {
-    throw usage(`there is no directory ${path}`, 'name the directory of one project')
+    // Told below.
   }
+  throw usage(`there is no directory ${path}`, 'name the directory of one project')
 }
 
 const toBytes = (data: string | Uint8Array): Uint8Array =>

@@ -159,6 +159,19 @@ export function checkGrantable(
   return { why: held.why, cure }
 }
 
+/** How a person lets a sandbox that runs have what no rule grants, if that can be had at all. */
+export function grantCure(
+  policy: GrantedPolicy,
+  world: PathWorld,
+  path: string,
+  access: FileAccess,
+): string | undefined {
+  const refused = checkGrantable(policy, world, { path: path as HostPath, write: access === 'write' })
+  if (refused !== undefined) return refused.cure
+  const command = grantCommand(path, access)
+  return command === undefined ? undefined : `${command} --for 1h`
+}
+
 /** For a person to copy; undefined where they could not. */
 export function grantCommand(path: string, access: FileAccess): string | undefined {
   const word = shellWord(path)

@@ -26,6 +26,11 @@ describe('something that could not be opened', () => {
     const { judged, recorded, path } = await judge({ access: 'read', path: 'HOME/notes/a.txt' })
     expect(judged).toMatchObject({ reason: 'not-granted', cure: `pen grant ${path} --for 1h` })
     expect(recorded).toMatchObject([{ kind: 'file-denied', access: 'read', path, reason: 'not-granted' }])
+    // What no grant can give is no command to copy.
+    expect((await judge({ access: 'read', path: '/' })).judged).toMatchObject({
+      reason: 'not-granted',
+      cure: 'name the directory inside it that is needed',
+    })
     const secret = await judge({ access: 'read', path: 'HOME/project/.env' })
     expect(secret.judged).toMatchObject({ reason: 'denied-by-rule' })
     const hook = await judge({ access: 'write', path: 'HOME/project/.git/hooks/x' })

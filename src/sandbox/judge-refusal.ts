@@ -5,7 +5,7 @@
 import { basename } from 'node:path'
 import { isShellName } from '../plan/system-view.ts'
 import { decideFile } from '../policy/decide-file.ts'
-import { grantCommand } from '../policy/decide-grant.ts'
+import { grantCure } from '../policy/decide-grant.ts'
 import type { HostPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { JudgedAccess } from './control-messages.ts'
@@ -28,19 +28,19 @@ export function judgeRefusal(
   { prepared, refusals }: Pick<Serving, 'prepared' | 'refusals'>,
   { access, path }: Question,
 ): Judged | null {
-  const { policy } = prepared.loaded
+  const { policy, project } = prepared.loaded
   if (access === 'exec') {
     const judged = judgeProgram(policy, basename(path))
     if (judged !== null) refusals.record({ kind: 'tool-denied', command: [path], ...judged })
     return judged
   }
-  const verdict = decideFile(policy, path as HostPath, access === 'write' ? 'write' : 'read')
+  const asked = access === 'write' ? 'write' : 'read'
+  const verdict = decideFile(policy, path as HostPath, asked)
   if (verdict.ok) return null
   const { reason, why } = verdict
   // The sandbox runs: what no rule grants can be granted without starting it anew.
-  const grant =
-    reason === 'not-granted' ? grantCommand(path, access === 'write' ? 'write' : 'read') : undefined
-  const cure = grant === undefined ? verdict.cure : `${grant} --for 1h`
+  const grant = reason === 'not-granted' ? grantCure(policy, project.world, path, asked) : undefined
+  const cure = grant ?? verdict.cure
   refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, cure })
   return { reason, why, cure }
 }

@@ -263,5 +263,5 @@ const recordOf = (hit: LimitHit) => ({
   limit: hit.limit,
   value: `${hit.used} of ${hit.bound}`,
   reason: hit.what,
-  cure: `pen run --limit ${hit.limit}=…`,
+  cure: `--limit ${hit.limit}=… at the next start`,
 })

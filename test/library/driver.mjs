@@ -18,6 +18,13 @@ const orders = {
     const signal = abortAfter === undefined ? undefined : AbortSignal.timeout(abortAfter)
     return await box.exec(command, { ...options, signal })
   },
+  listen: async ({ command, how }) =>
+    await box.exec(command, {
+      onOutput: () => {
+        if (how === 'throws') throw new Error('it throws')
+        return Promise.reject(new Error('it rejects'))
+      },
+    }),
   many: async ({ command, count }) =>
     await Promise.all(Array.from({ length: count }, () => box.exec(command))),
   stream: async ({ command, input }) => {

@@ -118,6 +118,22 @@ claim('output is read as it comes, and input is written meanwhile', async (progr
   ).toMatchObject({ exitCode: 4 })
 })
 
+claim('a listener that fails ends its command, and the call fails as it did', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  const began = performance.now()
+  for (const how of ['throws', 'rejects'])
+    expect(await program.failure('listen', { command: 'echo a; sleep 30', how })).toMatchObject({
+      message: `it ${how}`,
+      isOurs: false,
+    })
+  expect(performance.now() - began).toBeLessThan(20_000)
+  for (const maxOutput of [-1, 'much'])
+    expect(await program.failure('exec', { command: 'true', options: { maxOutput } })).toMatchObject({
+      code: 'USAGE',
+    })
+  expect(await program.exec('echo on')).toMatchObject({ stdout: 'on\n' })
+})
+
 claim('forty commands at once each get their own output', async (program, place) => {
   await program.ask('start', { project: place.project })
   const results = await program.ask('many', { command: 'echo $$; sleep 0.05', count: 40 })
@@ -144,6 +160,15 @@ claim('files are read, written, listed and searched as the sandbox has them', as
     retry: false,
   })
   expect(await program.failure('read', { path: 'src' })).toMatchObject({ code: 'FILE_REFUSED' })
+  // Also where nothing is yet that mounts could guard.
+  expect(await program.failure('write', { path: '.git/hooks/pre-commit', content: 'x' })).toMatchObject({
+    code: 'DENIED',
+    what: expect.stringContaining('protected'),
+  })
+  expect(existsSync(join(place.project, '.git'))).toBe(false)
+  expect(await program.failure('delete', { path: 'new' })).toMatchObject({ code: 'FILE_REFUSED' })
+  await program.ask('delete', { path: 'new', options: { recursive: true } })
+  expect(existsSync(join(place.project, 'new'))).toBe(false)
   // A link that the sandbox made leads inside the sandbox, not on the host.
   const secret = place.file(join(place.home, 'secret.txt'), 'the host’s own')
   symlinkSync(secret, join(place.project, 'link'))
@@ -235,6 +260,8 @@ claim('what cannot be started says what, where and how to go on', async (program
   expect(await program.failure('start', { project: join(place.project, 'absent') })).toMatchObject({
     code: 'USAGE',
   })
+  const file = place.file('a-file', '')
+  expect(await program.failure('start', { project: file })).toMatchObject({ code: 'USAGE' })
   // A directory above is known to pen: the program does not get more than it named.
   place.file('below/x', '')
   expect(await program.failure('start', { project: join(place.project, 'below') })).toMatchObject({

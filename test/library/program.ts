@@ -32,6 +32,7 @@ export class Failed extends Error {
 interface Values {
   start: { id: string; project: string; backend: string; isolation: string; joined: boolean; notes: string[] }
   exec: ExecResult
+  listen: ExecResult
   many: ExecResult[]
   stream: { pieces: [string, string][]; result: CommandEnd }
   unread: CommandEnd

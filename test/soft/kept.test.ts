@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { PEN } from '../conformance/launcher.ts'
 import {
   accepting,
   forEverybody,
@@ -70,6 +71,13 @@ forEverybody('a command runs if the user listed it, a shell if the user allowed 
   box.config({ tools: { shell: true, allow: ['sh', 'touch'] } })
   await withKept(box, async () => {
     expect((await sh(box, 'exit 7')).code).toBe(7)
+    const shell = await box.start(['shell'], { stdin: 'echo $0; exit 3' }).ended
+    expect([shell.code, shell.stdout]).toEqual([3, expect.stringContaining('sh')])
+    const pen = await sh(box, `${PEN} files cat ran`)
+    expect([pen.code, pen.stderr]).toEqual([
+      125,
+      expect.stringContaining('a soft sandbox has no file broker'),
+    ])
     expect((await sh(box, 'kill -TERM $$')).code).toBe(143)
     expect((await box.pen('exec', '--', 'touch', 'ran')).code).toBe(0)
     expect(statSync(join(box.project, 'ran')).uid).toBe(box.owner.uid)

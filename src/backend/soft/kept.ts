@@ -6,6 +6,7 @@ import type { AuditSink } from '../../audit/event.ts'
 import { limitsOf } from '../../gate/exec.ts'
 import { Gate, NotDone, Refused } from '../../gate/gate.ts'
 import type { Plan } from '../../plan/plan.ts'
+import type { Policy } from '../../policy/policy.ts'
 import { FILE_MODE, readFileOrder } from '../../wire/file-order.ts'
 import { AGENT_BINARY } from '../../wire/places.ts'
 import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
@@ -47,7 +48,9 @@ export async function startKept(
     begin: audit => void open(audit).then(gate.resolve, gate.reject),
     ready: Promise.all([agent.ready, gate.promise]).then(() => undefined),
     exec: (order, output) =>
-      opened === undefined ? notStarted('EAGAIN') : perform(opened, agent, order, output),
+      opened === undefined
+        ? notStarted('EAGAIN')
+        : perform(opened, agent, named(order, options.policy), output),
     ended: agent.ended.then(() => {
       places.remove()
       return { kind: 'killed' as const }
@@ -58,14 +61,20 @@ export async function startKept(
   }
 }
 
+/** Without a command it is a shell: bash, unless only the other is listed. */
+function named(order: ExecOrder, { tools }: Policy): ExecOrder {
+  if (order.argv.length > 0) return order
+  const lacksBash = tools.allow !== 'shown' && !tools.allow.includes('bash')
+  return { ...order, argv: [lacksBash ? 'sh' : 'bash'] }
+}
+
 function perform(gate: Gate, agent: SoftAgent, order: ExecOrder, output: ExecOutput): Execution {
   const [program, mode, words = ''] = order.argv
   if (program === AGENT_BINARY && mode === FILE_MODE && order.argv.length === 3)
     return new FileCall(gate, agent, readFileOrder(words), output)
   try {
-    const argv = order.argv.length === 0 ? ['bash'] : order.argv
     const env = Object.fromEntries(order.env.map(({ name, value }) => [name, value]))
-    const admitted = gate.exec(argv, { cwd: order.cwd, env })
+    const admitted = gate.exec(order.argv, { cwd: order.cwd, env })
     return agent.exec(
       {
         ...order,
@@ -83,5 +92,5 @@ function perform(gate: Gate, agent: SoftAgent, order: ExecOrder, output: ExecOut
   }
 }
 
-const describe = (program = 'the shell', { message, hint }: Refused): string =>
+const describe = (program = '', { message, hint }: Refused): string =>
   `${program}: ${message}${hint === undefined ? '' : ` (${hint})`}`
