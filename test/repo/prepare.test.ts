@@ -110,7 +110,8 @@ describe('missing npm packages', () => {
     } finally {
       bare.remove()
     }
-  })
+    // It copies all packages, and builds.
+  }, 60_000)
 })
 
 describe('scripts/system-packages.txt', () => {
