@@ -79,3 +79,11 @@ function noexec(init: number): MountOrder[] {
     { ...WHATEVER_IS_THERE, how: 'exec', path: AGENT_BINARY },
   ]
 }
+
+/** Of an agent that ended when it was to lock itself. What it says itself nobody hears. */
+export const notLocked = (cause: unknown): PenError =>
+  new PenError('BACKEND', {
+    what: 'the agent inside the container ended before it was ready, where tools.exec is "listed"',
+    hint: 'the engine’s own filter of system calls may refuse Landlock, as older ones do: update it, or set tools.exec to "any"',
+    cause,
+  })

@@ -12,6 +12,8 @@ export interface WaitingContainer {
   readonly inside: string
   readonly notes: readonly string[]
   readonly link: AgentLink
+  /** What to say when the agent ended instead of taking orders. */
+  readonly notReady: (error: unknown) => unknown
   /** When the agent takes orders, before the first. */
   readonly onReady: () => void
 }
@@ -44,8 +46,9 @@ export function runningContainer(waiting: WaitingContainer): Running {
   return {
     begin: () =>
       void link.ready.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
-        if (!killed) failure ??= error
-        readiness.reject(error)
+        const why = waiting.notReady(error)
+        if (!killed) failure ??= why
+        readiness.reject(why)
         over.resolve()
       }),
     ready: readiness.promise,

@@ -24,7 +24,7 @@ import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { GVISOR_CAPABILITIES, goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
 import { hardLimits } from './hard-limits.ts'
-import { type HeldTools, holdTools } from './hold-tools.ts'
+import { type HeldTools, holdTools, notLocked } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
@@ -155,6 +155,7 @@ export async function startContainer(
       undo,
       inside: inside.shown,
       notes: held.notes,
+      notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
       onReady: () => {
         if (facts.held.includes('pids') && !gvisor) boundProcesses(init, plan.limits.pids)
       },
