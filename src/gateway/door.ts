@@ -133,7 +133,7 @@ class OpenDoor implements Door {
     const streams = { dialled, proxy: arrivals.proxied, 'dns-stream': arrivals.queryStream }
     for (const [role, handle] of Object.entries(streams))
       for (const fd of this.#take(role as keyof typeof streams)) {
-        const listening = listenTcp({ fd }, accept(handle))
+        const listening = listenTcp(fd, accept(handle))
         this.#close.push(() => listening.stop())
       }
     await Promise.all(await this.#receive(arrivals.queries))

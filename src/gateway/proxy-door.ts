@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Arrivals, Door } from './door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
-import { listenTcp } from './tcp-connect.ts'
+import { listenLoopback } from './tcp-connect.ts'
 import type { TcpSocket } from './tcp-socket.ts'
 
 /** Each may cost two descriptors; strangers count too. */
@@ -31,7 +31,7 @@ export async function openProxyDoor(): Promise<Door> {
     if (arrivals === undefined) waiting.push(socket)
     else arrivals.proxied(socket)
   }
-  const listener = listenTcp({ hostname: '127.0.0.1', port: 0 }, accept)
+  const listener = listenLoopback(accept)
   return {
     recordsRefusals: true,
     ipv6: false,

@@ -1,6 +1,6 @@
 /** TCP connections come to be: accepted where a descriptor listens, or dialled. */
 import { ptr } from 'bun:ffi'
-import { listenInTurns } from '../base/listen-in-turns.ts'
+import { listenInTurns, type Stoppable } from '../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
 import { AF, CallFailed, lastError, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
@@ -14,19 +14,50 @@ export interface Listening {
   stop(): void
 }
 
-/** A descriptor that listens already, which is the listener's from now on; or an address, at a port that is free. */
-type Where = { readonly fd: number } | { readonly hostname: string; readonly port: 0 }
-
 type Accept = (socket: TcpSocket) => void
 
-export function listenTcp(where: Where, accepted: Accept): Listening {
-  return 'fd' in where ? listenOn(where.fd, accepted) : listenAt(where, accepted)
+const F_DUPFD_CLOEXEC = 1030
+const BACKLOG = 512
+
+/** The descriptor listens already, and is the listener's from now on. */
+export function listenTcp(fd: number, accepted: Accept): Listening {
+  let isOpen: boolean = true
+  const listener = listenInTurns(took => {
+    const copy = succeeded('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0))
+    return acceptFrom(copy, socket => {
+      took()
+      accepted(socket)
+    })
+  })
+  return {
+    port: portOf(fd),
+    stop: () => {
+      listener.stop()
+      if (isOpen) libc().close(fd)
+      isOpen = false
+    },
+  }
+}
+
+/** On this machine alone, at a port that is free. */
+export function listenLoopback(accepted: Accept): Listening {
+  const fd = succeeded('socket', libc().socket(AF.inet, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0))
+  const name = new Uint8Array([AF.inet, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+  succeeded('bind', libc().bind(fd, ptr(name), name.length))
+  succeeded('listen', libc().listen(fd, BACKLOG))
+  return listenTcp(fd, accepted)
+}
+
+function portOf(fd: number): number {
+  const name = new Uint8Array(28)
+  succeeded('getsockname', libc().getsockname(fd, ptr(name), ptr(new Uint32Array([name.length]))))
+  return new DataView(name.buffer).getUint16(2)
 }
 
 /** The runtime itself sends small pieces at once. */
-function listenAt(where: Where, accepted: Accept): Listening {
+function acceptFrom(fd: number, accepted: Accept): Stoppable {
   const options = {
-    ...where,
+    fd,
     allowHalfOpen: true,
     socket: {
       ...TcpSocket.handlers,
@@ -39,31 +70,7 @@ function listenAt(where: Where, accepted: Accept): Listening {
   }
   // Its types know of descriptors for `connect` alone.
   const listener = Bun.listen(options as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
-  return { port: listener.port, stop: () => listener.stop() }
-}
-
-const F_DUPFD_CLOEXEC = 1030
-
-function listenOn(fd: number, accepted: Accept): Listening {
-  let port = 0
-  const listener = listenInTurns(took => {
-    const copy = succeeded('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0))
-    const listening = listenAt({ fd: copy }, socket => {
-      took()
-      accepted(socket)
-    })
-    port = listening.port
-    return listening
-  })
-  let isOpen: boolean = true
-  return {
-    port,
-    stop: () => {
-      listener.stop()
-      if (isOpen) libc().close(fd)
-      isOpen = false
-    },
-  }
+  return { stop: () => listener.stop() }
 }
 
 /** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
