@@ -124,7 +124,7 @@ kept('P18 each command is in the audit when it begins and when it ends', async h
     { kind: 'exec-end', execution: 2, exitCode: 0 },
   ])
   expect(JSON.stringify(records).length).toBeLessThan(3000)
-  expect((await here.pen('logs', '--all')).stdout).toContain('began: /bin/sh -c exit 4')
+  expect((await here.pen('logs', '--all')).stdout).toContain('began: /bin/sh -c "exit 4"')
 })
 
 kept('P4 rm forgets the sandbox and leaves the project; volumes only when told', async here => {
