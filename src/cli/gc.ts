@@ -5,9 +5,9 @@ import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
   name: 'gc',
-  summary: 'Take away what killed sandboxes left: records, sockets, cgroups and containers',
+  summary: 'Take away what killed sandboxes left, and images that no sandbox uses any more',
   details:
-    'Every command of pen does this for its own project, so it is seldom needed. Nothing that runs is touched, no configuration, no volume and no audit.',
+    'Records, sockets, cgroups and containers are taken away by every command for its own project; images only here. A sandbox keeps the image that it used last, until pen rm. Nothing that runs is touched, no configuration, no volume and no audit.',
   flags: defineFlags({
     ...jsonFlag,
     'dry-run': { kind: 'boolean', about: 'tell what would be taken away, and leave it' },

@@ -7,12 +7,14 @@ import { RefusalTally } from '../audit/refusals.ts'
 import { newRunId } from '../audit/segment-name.ts'
 import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-arguments.ts'
 import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import { engineFacts } from '../backend/container/engine-facts.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { UndoStack } from '../base/undo.ts'
 import { takeLock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
 import { imagesNamed } from '../image/check-dockerfile.ts'
+import { noteUse, ownerLabel } from '../image/in-use.ts'
 import { findImage, localName } from '../image/inspect.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from '../image/recipe.ts'
 import { rememberImage } from '../image/remembered.ts'
@@ -111,12 +113,15 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       dockerfile: places.dockerfile,
       context: places.context,
       name: localName(engine, recipe.name),
-      labels: ['pen=1', ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`] : [])],
+      labels: [
+        'pen=1',
+        ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`, ownerLabel(project.world.state)] : []),
+      ],
       args: recipe.args,
       network,
       pull: options.pull,
       cache: options.cache,
-      memory: (await holdsMemory(engine)) ? policy.limits.memory : undefined,
+      memory: (await holdsMemory(engine, project)) ? policy.limits.memory : undefined,
       ulimits: ulimits(policy),
     })
     const runtime =
@@ -135,6 +140,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
     rememberImage(engine, recipe.name, id, `${project.world.state}/cache`)
+    noteUse(project.stateDir, recipe.name)
     return { id, name: recipe.name }
   } finally {
     await undo.unwind()
@@ -205,15 +211,8 @@ async function requireBase(recipe: Recipe, { engine, pull }: BuildOptions): Prom
 }
 
 /** Docker's daemon is root. Podman of an ordinary user has only the controllers that were handed to it. */
-async function holdsMemory(engine: Engine): Promise<boolean> {
-  if (engine.name !== 'podman' || process.getuid?.() === 0) return true
-  const { stdout } = await tryEngine(engine, [
-    'info',
-    '--format',
-    '{{.Host.CGroupsVersion}} {{.Host.CgroupControllers}}',
-  ])
-  return /^v2 .*\bmemory\b/.test(stdout)
-}
+const holdsMemory = async (engine: Engine, { world }: Project): Promise<boolean> =>
+  engine.name === 'docker' || (await engineFacts(engine, `${world.state}/cache`)).held.includes('memory')
 
 /** More than any build needs. */
 const MAX_PROCESSES = 4096

@@ -73,7 +73,10 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
             door = await beginDoor(policy, { kind: 'of-process', ...namespace })
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
-        meanwhile: () => loadForLater(options, plan),
+        meanwhile: () => {
+          loadForLater(options, plan)
+          if (image !== undefined) void noteImage(project.stateDir, image.name)
+        },
         agent,
         command: plan.argv,
         policy,
@@ -145,6 +148,14 @@ function loadForLater({ serve }: LaunchOptions, { network }: Plan): void {
       : []),
   ]
   for (const loading of modules) loading.catch(() => undefined)
+}
+
+/** For `pen gc`. Where it cannot be written the image may have to be built again: no reason not to start. */
+async function noteImage(stateDir: string, name: string): Promise<void> {
+  const { noteUse } = await import('../image/in-use.ts')
+  try {
+    noteUse(stateDir, name)
+  } catch {}
 }
 
 interface ImageSource {

@@ -1,22 +1,30 @@
-/** What keepers that were killed left behind, wherever it is. Each kind is known by its owner, which is dead. */
+/** What keepers that were killed left behind, wherever it is: each kind is known by its owner, which is dead. And images that nobody uses. */
 import { leftContainers } from '../backend/container/left-containers.ts'
+import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
 import { listSandboxes, stateOfUser } from './list-sandboxes.ts'
 
 export interface Leftover {
-  readonly kind: 'record' | 'cgroup' | 'container'
+  readonly kind: 'record' | 'cgroup' | 'container' | 'image'
   readonly name: string
 }
 
 export async function collectLeftovers(options: { readonly remove: boolean }): Promise<Leftover[]> {
   const sandboxes = await listSandboxes({ repair: options.remove })
   const records = sandboxes.filter(({ repaired }) => repaired)
-  const cacheDir = `${stateOfUser()}/cache`
+  const state = stateOfUser()
+  const cacheDir = `${state}/cache`
   const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
   const containers = await leftContainers(cacheDir, options)
+  const images = await unusedImages(
+    state,
+    sandboxes.map(({ stateDir }) => stateDir),
+    options,
+  )
   return [
     ...records.map(({ id }): Leftover => ({ kind: 'record', name: id })),
     ...cgroups.map((name): Leftover => ({ kind: 'cgroup', name })),
     ...containers.map((name): Leftover => ({ kind: 'container', name })),
+    ...images.map((name): Leftover => ({ kind: 'image', name })),
   ]
 }

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { sandboxId } from '../../src/config/project.ts'
 import type { Who } from '../conformance/launcher.ts'
 
 /** The base of image/Dockerfile. In the engines of the tests something else stands under that name: nothing is pulled. */
@@ -12,4 +14,17 @@ export interface TestEngine {
   readonly env: Readonly<Record<string, string>>
   /** A whole command line that asks this engine, from any user that may become `who`. */
   command(argv: readonly string[]): string[]
+}
+
+/** What was built for a project goes with it: half a gigabyte each where podman has to copy it for its user. */
+export function removeImages(engine: Pick<TestEngine, 'command'>, project: string): void {
+  const ask = (...argv: string[]) => {
+    const [program = '', ...rest] = engine.command(argv)
+    return spawnSync(program, rest, { encoding: 'utf8', timeout: 30_000 })
+  }
+  const label = `label=pen.sandbox=${sandboxId(project)}`
+  const images = ask('images', '--quiet', '--filter', label)
+    .stdout.split('\n')
+    .filter(id => id !== '')
+  if (images.length > 0) ask('rmi', '--force', ...new Set(images))
 }

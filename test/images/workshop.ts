@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Box } from '../conformance/box.ts'
 import { type Launcher, PEN } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
-import type { TestEngine } from '../engines/test-engine.ts'
+import { removeImages, type TestEngine } from '../engines/test-engine.ts'
 
 export interface Said {
   readonly code: number | null
@@ -119,9 +119,7 @@ export class Workshop {
   }
 
   [Symbol.dispose](): void {
-    const own = `label=pen.sandbox=${this.stateDir.split('/').at(-1)}`
-    const ids = this.ask('images', '--quiet', '--filter', own).out.trim().split('\n')
-    for (const id of new Set(ids)) if (id !== '') this.ask('rmi', '--force', id)
+    removeImages(this.engine, this.box.project)
     this.box.remove()
   }
 }

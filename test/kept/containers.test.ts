@@ -5,7 +5,7 @@ import { Box } from '../conformance/box.ts'
 import type { Launcher } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
-import { BASE_NAME, type TestEngine } from '../engines/test-engine.ts'
+import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { Kept, lives, until } from './kept.ts'
 
 const onEachEngine = everyEngine()
@@ -43,6 +43,7 @@ async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<voi
     await body(here)
   } finally {
     await here.pen('stop')
+    removeImages(engine, box.project)
     box.remove()
   }
 }

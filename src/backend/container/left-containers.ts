@@ -23,7 +23,7 @@ export async function leftContainers(
 }
 
 /** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. */
-function enginesInUse(cacheDir: string): Engine[] {
+export function enginesInUse(cacheDir: string): Engine[] {
   const podman = existsSync(`${cacheDir}/podman.json`) ? findEngine('podman') : undefined
   const docker = isHostRoot() ? findEngine('docker') : undefined
   return [podman, docker].flatMap(engine => engine ?? [])

@@ -1,0 +1,66 @@
+/**
+ * Which images of pen's are still wanted: a sandbox that exists keeps the one that it used last, and the newest of pen's own stays for the
+ * next. All else that this user's pen has built may go.
+ */
+
+import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import { enginesInUse } from '../backend/container/left-containers.ts'
+import { writeFileAtomically } from '../base/atomic-file.ts'
+import { readRegularFile } from '../base/regular-file.ts'
+import { sha256 } from '../base/sha256.ts'
+import { localName } from './inspect.ts'
+
+const NAME = /^pen\/[a-z0-9][a-z0-9-]*:[0-9a-f]{16}$/
+const ANSWER_MS = 10_000
+
+/** On images of projects. Others may build by the same engine: theirs are not ours to remove. */
+export const ownerLabel = (stateOfUser: string): string => `pen.owner=${sha256(stateOfUser).slice(0, 16)}`
+
+export function noteUse(stateDir: string, name: string): void {
+  if (usedBy(stateDir) !== name) writeFileAtomically(`${stateDir}/image`, name)
+}
+
+function usedBy(stateDir: string): string | undefined {
+  try {
+    const name = readRegularFile(`${stateDir}/image`, { maxBytes: 256, owner: 'self-or-root' })?.toString()
+    return name !== undefined && NAME.test(name) ? name : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Names of those that nobody wants any more, after they have been removed where that is asked for. */
+export async function unusedImages(
+  stateOfUser: string,
+  stateDirs: readonly string[],
+  { remove }: { readonly remove: boolean },
+): Promise<string[]> {
+  const wanted = new Set(stateDirs.flatMap(stateDir => usedBy(stateDir) ?? []))
+  const unused: string[] = []
+  for (const engine of enginesInUse(`${stateOfUser}/cache`))
+    for (const image of await ownImages(engine, ownerLabel(stateOfUser))) {
+      if (wanted.has(image) || (remove && !(await isRemoved(engine, image)))) continue
+      unused.push(image)
+    }
+  return unused
+}
+
+/** But for the newest of pen's own; and of a daemon, which others may use too, none of those. */
+async function ownImages(engine: Engine, label: string): Promise<string[]> {
+  const ofProjects = await listImages(engine, label)
+  if (engine.name === 'docker') return ofProjects
+  const [, ...older] = (await listImages(engine, 'pen=1')).filter(name => name.startsWith('pen/default:'))
+  return [...ofProjects, ...older]
+}
+
+/** The newest first, as engines list them. */
+async function listImages(engine: Engine, label: string): Promise<string[]> {
+  const argv = ['images', '--filter', `label=${label}`, '--format', '{{.Repository}}:{{.Tag}}']
+  const { code, stdout } = await tryEngine(engine, argv, { timeoutMs: ANSWER_MS })
+  const names = code === 0 ? stdout.split('\n') : []
+  return names.map(name => name.replace(/^localhost\//, '')).filter(name => NAME.test(name))
+}
+
+/** One that a container still has stays. */
+const isRemoved = async (engine: Engine, image: string): Promise<boolean> =>
+  (await tryEngine(engine, ['rmi', localName(engine, image)], { timeoutMs: ANSWER_MS })).code === 0
