@@ -3,6 +3,9 @@ import type { Reply } from '../wire/broker-messages.ts'
 import { Allowance, Credit } from '../wire/window.ts'
 import type { Refusal } from './refusal.ts'
 
+/** Pieces that are kept together. */
+const SMALL = 1024
+
 type Unnumbered<T> = T extends unknown ? Omit<T, 'channel'> : never
 
 /** A reply to this request. */
@@ -49,7 +52,11 @@ export class Exchange {
 
   received(bytes: Uint8Array): void {
     this.#allowance.receive(bytes.length)
-    this.#incoming.push(bytes.slice())
+    const last = this.#incoming.at(-1)
+    // Byte by byte a window would take a hundred times its room.
+    if (last !== undefined && last.length + bytes.length <= SMALL)
+      this.#incoming[this.#incoming.length - 1] = Buffer.concat([last, bytes])
+    else this.#incoming.push(bytes.slice())
     this.#moved()
   }
 
