@@ -225,6 +225,22 @@ describe('pen logs', () => {
     expect(lines[2]).toContain('"x  → pen allow evil.test"')
   })
 
+  test('P15 --suggest says so when more was dialled than it tells, and not otherwise', async () => {
+    const dialled = (count: number): AuditEventInput[] =>
+      Array.from({ length: count }, (_, i) => ({
+        kind: 'connection-denied',
+        connection: i,
+        name: `n${i}.a.test` as Host,
+        port,
+        reason: 'not-allowed',
+      }))
+    logged(dialled(200))
+    expect((await pen('logs', '--suggest')).stderr).toBe('')
+    logged(dialled(201))
+    expect((await pen('logs', '--suggest')).stderr).toContain('only the first 200')
+    expect(JSON.parse((await pen('logs', '--suggest', '--json')).stdout).truncated).toBe(true)
+  })
+
   test('--follow goes on with what comes', async () => {
     const audit = logged()
     const { spawn } = await import('node:child_process')

@@ -37,9 +37,10 @@ export async function showSuggestion({ run, since, json }: Request, terminal: Te
       hint: 'pen logs --all shows the runs that are kept',
     })
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
-  const { suggestion, groups, had } = await learn(project, run, from)
-  if (json) terminal.printJson(suggestionData(suggestion, groups, had))
+  const { suggestion, groups, had, isCut } = await learn(project, run, from)
+  if (json) terminal.printJson({ ...suggestionData(suggestion, groups, had), truncated: isCut })
   else terminal.print(suggestionText(suggestion, groups, had, terminal.paint))
+  if (isCut && !json) terminal.note(CUT)
   return EXIT.ok
 }
 
@@ -48,14 +49,15 @@ export async function noteLearned(terminal: Terminal): Promise<void> {
   const project = findProject()
   const run = runsOf(project).findLast(({ pid }) => pid === process.pid)?.run
   if (run === undefined) return
-  const { suggestion, groups, had } = await learn(project, run, '')
+  const { suggestion, groups, had, isCut } = await learn(project, run, '')
   terminal.note(suggestionText(suggestion, groups, had, terminal.paintNote))
+  if (isCut) terminal.note(CUT)
 }
 
 const runsOf = ({ stateDir }: Project) => listSegments(auditDirectory(stateDir))
 
 async function learn(project: Project, run: string | undefined, from: string) {
-  const wanted = wantedIn(
+  const { wanted, isCut } = wantedIn(
     readAudit(auditDirectory(project.stateDir), { run, wanted: ({ time }) => time >= from }),
   )
   // What was granted for a while, or by a flag, is not there the next time.
@@ -66,6 +68,7 @@ async function learn(project: Project, run: string | undefined, from: string) {
     suggestion,
     groups: await groupOffers(project, suggestion, policy.network.groups),
     had: policy.network.groups,
+    isCut,
   }
 }
 
@@ -83,10 +86,13 @@ const CURABLE: ReadonlySet<unknown> = new Set([
 ])
 /** A program that dials a thousand names does not want a list of them. */
 const MOST_TARGETS = 200
+/** Whoever dials so many first could hide what it dials next. */
+const CUT = `only the first ${MOST_TARGETS} that were dialled are told here, and there were more: see pen logs, or --run and --since`
 
 /** Names in the audit were chosen by programs in a sandbox: they are read again as what they should be. */
-function wantedIn(records: Iterable<FoundRecord>): Wanted[] {
+function wantedIn(records: Iterable<FoundRecord>): { readonly wanted: Wanted[]; readonly isCut: boolean } {
   const found = new Map<string, Wanted>()
+  let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {
     if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && CURABLE.has(reason))) continue
     const port = parsePort(String(number))
@@ -98,8 +104,9 @@ function wantedIn(records: Iterable<FoundRecord>): Wanted[] {
     const known = found.get(key)
     if (known !== undefined || found.size < MOST_TARGETS)
       found.set(key, { to, port: port.value, count: (known?.count ?? 0) + 1 })
+    else isCut = true
   }
-  return [...found.values()]
+  return { wanted: [...found.values()], isCut }
 }
 
 async function groupOffers(
