@@ -81,6 +81,7 @@ export class Permissions {
     if (this.#status.gateway === null)
       throw new SandboxError('STATE', {
         what: `this sandbox has no network: ${this.#status.network}`,
+        retry: false,
         hint: 'start it without offline, and with network.mode "gateway"',
       })
     if (target.startsWith('-')) throw usage(`"${target}" is no host`, 'registry.example.com:443')

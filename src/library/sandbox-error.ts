@@ -10,6 +10,8 @@ export interface SandboxErrorDetail {
   readonly at?: string | undefined
   readonly hint?: string | undefined
   readonly permission?: string | undefined
+  /** Where this one differs from others of its code. */
+  readonly retry?: boolean | undefined
   readonly cause?: unknown
 }
 
@@ -36,7 +38,7 @@ export class SandboxError extends Error {
     this.what = detail.what
     this.at = detail.at
     this.hint = detail.hint
-    this.retry = WORTH_A_RETRY.includes(code)
+    this.retry = detail.retry ?? WORTH_A_RETRY.includes(code)
     this.permission = detail.permission
   }
 

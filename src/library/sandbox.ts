@@ -1,6 +1,6 @@
 /** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
 import { EventEmitter } from 'node:events'
-import { realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { asPenError } from '../sandbox/control-messages.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
@@ -203,12 +203,13 @@ export class Sandbox implements AsyncDisposable {
     return this
   }
 
-  /** Ends it, whoever started it. When this returns, every process of it is gone. */
+  /** Ends it, whoever started it. When this returns, every process of it is gone, and the audit is complete. */
   async stop(): Promise<void> {
     if (this.#isOver) return
     try {
       const { socket } = await askKeeper(this.#inside.stateDir, { want: 'stop' })
       await closed(socket)
+      await keeperGone(this.#inside.stateDir)
     } catch (error) {
       // One that does not answer is ended by force; one that is gone is what was wanted.
       if (!(error instanceof SandboxError) || error.code !== 'ENDED') await this.#pen.verb(['stop'])
@@ -247,6 +248,17 @@ function directory(path: string): string {
 
 const toBytes = (data: string | Uint8Array): Uint8Array =>
   typeof data === 'string' ? new TextEncoder().encode(data) : data
+
+const GONE_MS = 2000
+const LOOK_MS = 5
+
+/** Its record is the last that a keeper takes away. */
+async function keeperGone(stateDir: string): Promise<void> {
+  for (const late = performance.now() + GONE_MS; performance.now() < late; ) {
+    if (!existsSync(`${stateDir}/keeper.json`)) return
+    await new Promise(done => setTimeout(done, LOOK_MS))
+  }
+}
 
 function closed(socket: KeeperConnection): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -22,6 +22,13 @@ function claim(
 
 const OFFLINE = { network: { offline: true } }
 
+/** What was killed is seen for a moment more, until somebody takes note of its end. */
+async function nothingLeft(program: Program): Promise<void> {
+  const left = async () => (await program.exec('pgrep sleep || echo none')).stdout
+  for (const late = performance.now() + 10_000; (await left()) !== 'none\n'; )
+    if (performance.now() > late) throw new Error('it still runs')
+}
+
 claim(
   'a command has its exit code, its streams apart, its input, directory and variables',
   async (program, place) => {
@@ -61,7 +68,7 @@ claim(
     expect(performance.now() - began).toBeLessThan(5000)
     // A command may end with this very code by itself.
     expect(await program.exec('exit 124')).toMatchObject({ exitCode: 124, timedOut: false })
-    expect(await program.exec('pgrep sleep || echo none')).toMatchObject({ stdout: 'none\n' })
+    await nothingLeft(program)
     expect(await program.failure('exec', { command: 'true', options: { timeout: 0 } })).toMatchObject({
       code: 'USAGE',
     })
@@ -96,7 +103,7 @@ claim(
     await program.ask('start', { project: place.project })
     const order = { command: 'trap "" TERM; sleep 100', abortAfter: 200 }
     expect(await program.failure('exec', order)).toMatchObject({ name: 'TimeoutError', isOurs: false })
-    expect(await program.exec('pgrep sleep || echo none')).toMatchObject({ stdout: 'none\n' })
+    await nothingLeft(program)
   },
 )
 
@@ -270,7 +277,13 @@ claim('what cannot be started says what, where and how to go on', async (program
   const { code } = await program.failure('start', { project: place.project, backend: 'kubernetes' })
   expect(code).toBe('BACKEND')
   expect(await program.ask('start', { project: place.project })).toMatchObject({ joined: false })
+  expect(await program.failure('allow', { target: 'registry.example.com:443' })).toMatchObject({
+    code: 'STATE',
+    retry: false,
+  })
   await program.ask('stop')
+  expect(place.isRunning()).toBe(false)
+  expect(place.audit().some(({ kind }) => kind === 'run-end')).toBe(true)
   expect(await program.failure('exec', { command: 'true' })).toMatchObject({ code: 'ENDED', retry: true })
   expect((await program.ask('events')).map(({ name }) => name)).toContain('end')
 })
