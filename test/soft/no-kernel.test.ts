@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { EVERYBODY, isRoot, ordinary } from '../conformance/launcher.ts'
 import { skipUnless } from '../skip.ts'
-import { SOFT, SoftBox } from './soft-box.ts'
+import { KEEP_SOFT, SOFT, SoftBox } from './soft-box.ts'
 
 const HIDE = `for tool in bwrap nft unshare nsenter podman docker; do for dir in /usr/bin /usr/sbin /usr/local/bin; do
   [ ! -e $dir/$tool ] || mount --bind /dev/null $dir/$tool || exit 99; done; done`
@@ -26,7 +26,7 @@ const onMachine = skipUnless(works, 'hiding tools needs root, unshare and the te
 
 for (const who of EVERYBODY)
   onMachine(
-    `without bubblewrap and namespaces a run stops with the cure, and only the soft sandbox that is asked for by name runs (${who.name})`,
+    `without bubblewrap and namespaces a run stops with the cure, and only the soft sandbox that is asked for by name runs, or stays (${who.name})`,
     async () => {
       const box = new SoftBox(who)
       const around = who.uid === 0 ? WITHOUT_TOOLS : WITHOUT_NAMESPACES
@@ -45,7 +45,15 @@ for (const who of EVERYBODY)
         expect(box.of('tool-allowed')).toMatchObject([
           { program: expect.stringMatching(/\/touch$/), soft: true },
         ])
+        const stays = await box.start(['start', '--detach'], { around }).ended
+        expect([stays.code, stays.stderr.includes('SOFT')]).toEqual([125, false])
+        box.config({ tools: { allow: ['touch'] } })
+        const started = await box.start(KEEP_SOFT, { around }).ended
+        expect([started.code, started.stderr]).toEqual([0, expect.stringContaining('SOFT_SANDBOX=true')])
+        expect((await box.pen('exec', '--', 'touch', 'stayed')).code).toBe(0)
+        expect(box.has('stayed')).toBe(true)
       } finally {
+        await box.pen('stop')
         box.remove()
       }
     },
