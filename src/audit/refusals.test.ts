@@ -54,3 +54,13 @@ test('a path that reads like a sentence or a command is not told at the end, and
   expect(tally.lines()).toEqual([])
   expect(seen.length).toBe(hostile.length)
 })
+
+test('what was allowed after it had been refused is not told', () => {
+  const tally = new RefusalTally({ record: () => undefined })
+  const [port, name] = [443 as Port, 'example.com' as Host]
+  const other = 'other.example.com' as Host
+  for (const refused of [name, other])
+    tally.record({ kind: 'connection-denied', connection: 1, name: refused, port, reason: 'x' })
+  tally.record({ kind: 'connection-allowed', connection: 2, name, port, rule: 'example.com:443' })
+  expect(tally.lines()).toEqual(['refused: other.example.com:443'])
+})

@@ -16,6 +16,8 @@ export class RefusalTally implements AuditSink {
 
   record(event: AuditEventInput): void {
     this.#sink.record(event)
+    // Somebody has allowed it meanwhile: there is nothing left to tell.
+    if (event.kind === 'connection-allowed' && this.#targets.size > 0) this.#targets.delete(placeOf(event))
     const target = targetOf(event)
     if (target === undefined) return
     this.#all++
@@ -58,7 +60,12 @@ const lineOf = (target: string, times: string, cure: string | undefined): string
 
 function targetOf(event: AuditEventInput): string | undefined {
   if (event.kind === 'broker-denied') return PLAIN.test(event.path) ? `${event.op} ${event.path}` : undefined
-  if (event.kind !== 'connection-denied') return undefined
+  return event.kind === 'connection-denied' ? placeOf(event) : undefined
+}
+
+function placeOf(
+  event: Extract<AuditEventInput, { kind: 'connection-allowed' | 'connection-denied' }>,
+): string {
   const place = event.name ?? event.address ?? '?'
   return `${place.includes(':') ? `[${place}]` : place}:${event.port}`
 }
