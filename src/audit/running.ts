@@ -7,14 +7,19 @@ const MOST_RUNS = 200
  * Runs that have begun and not ended, newest first. A process that got the number of one that was killed makes it look as if
  * it went on: harmless, because what is granted to a run that is over is granted to nobody.
  */
-export function runningRuns(dir: string): string[] {
+export const runningRuns = (dir: string): string[] => goingOn(dir).map(({ run }) => run)
+
+/** Their processes. */
+export const runningPids = (dir: string): number[] => goingOn(dir).map(({ pid }) => pid)
+
+function goingOn(dir: string): { readonly run: string; readonly pid: number }[] {
   const newest = new Map<string, { readonly pid: number; readonly file: string }>()
   for (const { run, pid, file } of listSegments(dir)) newest.set(run, { pid, file })
   return [...newest]
     .slice(-MOST_RUNS)
     .reverse()
     .filter(([, { pid, file }]) => isAlive(pid) && !hasEnded(`${dir}/${file}`))
-    .map(([run]) => run)
+    .map(([run, { pid }]) => ({ run, pid }))
 }
 
 function isAlive(pid: number): boolean {

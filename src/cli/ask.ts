@@ -1,5 +1,5 @@
 import { readSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Whether a person can be asked: both the question and the answer need a terminal, so that `yes |` answers nothing. */
@@ -12,6 +12,19 @@ export async function canAsk(): Promise<boolean> {
 export function agrees(question: string, terminal: Terminal): boolean {
   terminal.note(`${question} Type "yes" to agree:`)
   return readLine().trim() === 'yes'
+}
+
+/** For a verb that removes, and has --yes for where there is nobody to ask. */
+export async function agreesToRemove(question: string, verb: string, terminal: Terminal): Promise<boolean> {
+  if (!(await canAsk()))
+    throw new PenError('USAGE', {
+      what: 'there is nobody to ask: this is no terminal',
+      at: `pen ${verb}`,
+      hint: `pen ${verb} --yes removes without asking`,
+    })
+  const agreed = agrees(question, terminal)
+  if (!agreed) terminal.note('nothing was removed')
+  return agreed
 }
 
 const LONGEST = 4096

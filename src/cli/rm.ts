@@ -1,4 +1,4 @@
-import { EXIT, PenError } from '../base/error.ts'
+import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
@@ -22,38 +22,22 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const { sandboxNamed } = await import('../sandbox/named-sandbox.ts')
     const { whileTelling } = await import('./progress.ts')
-    const { forgetSandbox, isKnown } = await import('../sandbox/forget-sandbox.ts')
+    const { forgetSandbox, isKnown, VOLUMES } = await import('../sandbox/forget-sandbox.ts')
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
       if (flags.json) terminal.printJson({ version: 1, id, removed: false })
       else terminal.print(`${id}: nothing is kept of it`)
       return EXIT.ok
     }
-    if (!flags.yes && !(await isAgreed(printable(workspace ?? id, 4096), flags.volumes, terminal))) {
-      terminal.note('nothing was removed')
-      return EXIT.failed
-    }
+    const { agreesToRemove } = await import('./ask.ts')
+    const what = `its configuration, audit${flags.volumes ? ', volumes' : ''} and log`
+    const question = `The sandbox of ${printable(workspace ?? id, 4096)} ends, and ${what} are removed.`
+    if (!flags.yes && !(await agreesToRemove(question, 'rm', terminal))) return EXIT.failed
     await whileTelling('ending the sandbox', terminal, () =>
-      forgetSandbox(stateDir, { volumes: flags.volumes }),
+      forgetSandbox(stateDir, { keep: flags.volumes ? [] : [VOLUMES] }),
     )
     if (flags.json) terminal.printJson({ version: 1, id, removed: true })
     else terminal.print(`${id}: removed`)
     return EXIT.ok
   },
 })
-
-async function isAgreed(
-  workspace: string,
-  volumes: boolean,
-  terminal: Parameters<typeof import('./ask.ts').agrees>[1],
-): Promise<boolean> {
-  const { agrees, canAsk } = await import('./ask.ts')
-  if (!(await canAsk()))
-    throw new PenError('USAGE', {
-      what: 'there is nobody to ask: this is no terminal',
-      at: 'pen rm',
-      hint: 'pen rm --yes removes without asking',
-    })
-  const what = `its configuration, audit${volumes ? ', volumes' : ''} and log`
-  return agrees(`The sandbox of ${workspace} ends, and ${what} are removed.`, terminal)
-}

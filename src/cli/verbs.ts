@@ -16,6 +16,7 @@ export const VERBS: VerbTable = {
   stats: () => import('./stats.ts'),
   rm: () => import('./rm.ts'),
   gc: () => import('./gc.ts'),
+  uninstall: () => import('./uninstall.ts'),
   mcp: () => import('./mcp.ts'),
   agent: () => import('./agent.ts'),
   plan: () => import('./plan.ts'),

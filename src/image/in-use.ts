@@ -29,16 +29,22 @@ function usedBy(stateDir: string): string | undefined {
   }
 }
 
+interface Removal {
+  readonly remove: boolean
+  /** The newest of pen's own too: there is to be no next sandbox. */
+  readonly newest?: boolean
+}
+
 /** Names of those that nobody wants any more, after they have been removed where that is asked for. */
 export async function unusedImages(
   stateOfUser: string,
   stateDirs: readonly string[],
-  { remove }: { readonly remove: boolean },
+  { remove, newest = false }: Removal,
 ): Promise<string[]> {
   const wanted = new Set(stateDirs.flatMap(stateDir => usedBy(stateDir) ?? []))
   const unused: string[] = []
   for (const engine of enginesInUse(`${stateOfUser}/cache`))
-    for (const image of await ownImages(engine, ownerLabel(stateOfUser))) {
+    for (const image of await ownImages(engine, ownerLabel(stateOfUser), newest)) {
       if (wanted.has(image) || (remove && !(await isRemoved(engine, image)))) continue
       unused.push(image)
     }
@@ -46,11 +52,11 @@ export async function unusedImages(
 }
 
 /** But for the newest of pen's own; and of a daemon, which others may use too, none of those. */
-async function ownImages(engine: Engine, label: string): Promise<string[]> {
+async function ownImages(engine: Engine, label: string, newest: boolean): Promise<string[]> {
   const ofProjects = await listImages(engine, label)
   if (engine.name === 'docker') return ofProjects
-  const [, ...older] = (await listImages(engine, 'pen=1')).filter(name => name.startsWith('pen/default:'))
-  return [...ofProjects, ...older]
+  const own = (await listImages(engine, 'pen=1')).filter(name => name.startsWith('pen/default:'))
+  return [...ofProjects, ...own.slice(newest ? 0 : 1)]
 }
 
 /** The newest first, as engines list them. */

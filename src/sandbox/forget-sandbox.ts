@@ -1,35 +1,46 @@
 /** Ends a sandbox and removes what pen keeps of it. Never the project. */
-import { readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { basename } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
+import { namesIn } from './list-sandboxes.ts'
 import { stopSandbox } from './stop-keeper.ts'
 import { placesOf, whileChanging } from './store.ts'
 
-const VOLUMES = 'volumes'
+export const VOLUMES = 'volumes'
 
 export const isKnown = (stateDir: string): boolean => namesIn(stateDir).length > 0
 
 export async function forgetSandbox(
   stateDir: string,
-  { volumes }: { readonly volumes: boolean },
+  { keep }: { readonly keep: readonly string[] },
 ): Promise<void> {
   const lock = basename(placesOf(stateDir).changing)
   await whileChanging(stateDir, async () => {
     await stopSandbox(stateDir)
     for (const name of namesIn(stateDir))
-      if (name !== lock && (volumes || name !== VOLUMES)) remove(`${stateDir}/${name}`)
+      if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
   })
   // Not while the lock stands in it; and not when somebody has begun to use it again.
+  removeIfEmpty(stateDir)
+}
+
+/** Whether it is gone. */
+export function removeIfEmpty(directory: string): boolean {
   try {
-    rmdirSync(stateDir)
+    rmdirSync(directory)
+    return true
   } catch (error) {
-    if (!['ENOTEMPTY', 'ENOENT', 'EEXIST'].includes(errnoOf(error) ?? '')) throw error
+    const errno = errnoOf(error) ?? ''
+    if (!['ENOTEMPTY', 'ENOENT', 'EEXIST'].includes(errno)) throw error
+    return errno === 'ENOENT'
   }
 }
 
-/** What a sandbox put into a volume may be without the right to be removed: that is told, and the rest goes on being there. */
-function remove(path: string): void {
+/** What other users of a container put into a volume may be without the right to be removed: that is told, and stays. */
+export function removeState(path: string): void {
   try {
+    if (isRemoved(path)) return
+    openDirectories(path)
     rmSync(path, { recursive: true, force: true })
   } catch (error) {
     throw new PenError('STATE', {
@@ -41,11 +52,20 @@ function remove(path: string): void {
   }
 }
 
-function namesIn(stateDir: string): string[] {
+/** False when there is a directory that cannot be written: caches of modules are kept so, against careless hands. */
+function isRemoved(path: string): boolean {
   try {
-    return readdirSync(stateDir)
+    rmSync(path, { recursive: true, force: true })
+    return true
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return []
+    if (errnoOf(error) === 'EACCES') return false
     throw error
   }
+}
+
+/** Whoever could put a link in the place of a directory has ended before. */
+function openDirectories(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return
+  chmodSync(path, 0o700)
+  for (const name of readdirSync(path)) openDirectories(`${path}/${name}`)
 }

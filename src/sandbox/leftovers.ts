@@ -9,18 +9,24 @@ export interface Leftover {
   readonly name: string
 }
 
-export async function collectLeftovers(options: { readonly remove: boolean }): Promise<Leftover[]> {
-  const sandboxes = await listSandboxes({ repair: options.remove })
+interface Collecting {
+  readonly remove: boolean
+  /** As if there were no sandbox that wants one, nor ever would be. */
+  readonly everyImage?: boolean
+}
+
+export async function collectLeftovers({ remove, everyImage = false }: Collecting): Promise<Leftover[]> {
+  const options = { remove }
+  const sandboxes = await listSandboxes({ repair: remove })
   const records = sandboxes.filter(({ repaired }) => repaired)
   const state = stateOfUser()
   const cacheDir = `${state}/cache`
   const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
   const containers = await leftContainers(cacheDir, options)
-  const images = await unusedImages(
-    state,
-    sandboxes.map(({ stateDir }) => stateDir),
-    options,
-  )
+  const images = await unusedImages(state, everyImage ? [] : sandboxes.map(({ stateDir }) => stateDir), {
+    remove,
+    newest: everyImage,
+  })
   return [
     ...records.map(({ id }): Leftover => ({ kind: 'record', name: id })),
     ...cgroups.map((name): Leftover => ({ kind: 'cgroup', name })),

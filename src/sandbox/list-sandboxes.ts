@@ -41,7 +41,8 @@ export async function listSandboxes(options: { readonly repair: boolean }): Prom
   return found
 }
 
-function namesIn(directory: string): string[] {
+/** None of one that is not there. */
+export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory).sort()
   } catch (error) {
