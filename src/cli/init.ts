@@ -1,6 +1,6 @@
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { jsonFlag } from './flag-spec.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { defineVerb } from './verb.ts'
 
 export const verb = defineVerb({
@@ -8,19 +8,42 @@ export const verb = defineVerb({
   summary: 'Make the current directory a project: write its .pen/config.json and the live config',
   details:
     'The profile is coding; package sources are allowed as groups where the files of the project call for them. A .pen/ that is there already is left alone: it takes effect by pen config apply only.',
-  flags: jsonFlag,
-  examples: [{ line: 'pen init', does: 'once in each project; a second time it changes nothing' }],
+  flags: defineFlags({
+    ...jsonFlag,
+    permissions: {
+      kind: 'boolean',
+      about: 'also write an agent-permissions.json to fill in, if there is none',
+    },
+  }),
+  examples: [
+    { line: 'pen init', does: 'once in each project; a second time it changes nothing' },
+    {
+      line: 'pen init --permissions',
+      does: 'with a document by which the project takes away, and never adds',
+    },
+  ],
   async run({ flags, terminal }) {
     const { projectHere } = await import('../config/project.ts')
     const { initialize } = await import('../config/initialize.ts')
     const { schemaText } = await import('./config-schema.ts')
     const project = projectHere()
     const done = await initialize(project, schemaText())
-    if (flags.json) terminal.printJson({ ...done, project: project.world.workspace })
-    else for (const line of inWords(done, project.world.workspace)) terminal.print(printable(line, 4096))
+    const { workspace } = project.world
+    const permissions = flags.permissions ? await permissionsIn(workspace) : undefined
+    if (flags.json) terminal.printJson({ ...done, ...(permissions && { permissions }), project: workspace })
+    else {
+      const lines = inWords(done, workspace)
+      if (permissions !== undefined) lines.push(`${permissions}: ${workspace}/agent-permissions.json`)
+      for (const line of lines) terminal.print(printable(line, 4096))
+    }
     return EXIT.ok
   },
 })
+
+async function permissionsIn(workspace: string): Promise<'written' | 'left as it is'> {
+  const { writePermissions } = await import('../config/permissions-template.ts')
+  return writePermissions(workspace) ? 'written' : 'left as it is'
+}
 
 type Done = Awaited<ReturnType<typeof import('../config/initialize.ts').initialize>>
 

@@ -10,6 +10,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  type Stats,
   unlinkSync,
 } from 'node:fs'
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
@@ -129,18 +130,7 @@ export class PenDirectory {
    * cannot tell whose it is. So a new one is looked at again before anybody is told that it was written.
    */
   settle(): void {
-    if (!this.#isNew) return
-    const { dev, ino } = fstatSync(this.#fd)
-    for (let waited = 0; waited < SETTLE_MS; waited += 20) {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
-      const now = lstatSync(this.path, { throwIfNoEntry: false })
-      if (now?.dev === dev && now.ino === ino) continue
-      throw new PenError('STATE', {
-        what: `${this.path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
-        at: this.path,
-        hint: 'end the sandbox, then try again',
-      })
-    }
+    if (this.#isNew) settles(this.path, fstatSync(this.#fd))
   }
 
   [Symbol.dispose](): void {
@@ -153,9 +143,33 @@ export class PenDirectory {
   }
 
   /** Root that works in somebody's project leaves nothing of root's there. */
-  #owner(): { readonly uid: number; readonly gid: number } | undefined {
-    if (process.getuid?.() !== 0) return undefined
-    const { uid, gid } = lstatSync(this.#workspace)
-    return uid === 0 ? undefined : { uid, gid }
+  #owner(): Owner | undefined {
+    return ownerOf(this.#workspace)
+  }
+}
+
+interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** Undefined where that is whoever writes. */
+export function ownerOf(workspace: string): Owner | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const { uid, gid } = lstatSync(workspace)
+  return uid === 0 ? undefined : { uid, gid }
+}
+
+/** Fails when what was made at a protected place is taken away again. */
+export function settles(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>): void {
+  for (let waited = 0; waited < SETTLE_MS; waited += 20) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+    const now = lstatSync(path, { throwIfNoEntry: false })
+    if (now?.dev === dev && now.ino === ino) continue
+    throw new PenError('STATE', {
+      what: `${path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
+      at: path,
+      hint: 'end the sandbox, then try again',
+    })
   }
 }
