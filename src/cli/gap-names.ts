@@ -37,6 +37,7 @@ export function gapNames(): string[] {
     network: { ...nothing.network, mode, offline: false },
     files: { ...nothing.files, deny: [{ rule: { kind: 'glob', glob: { anyDepth: true } } } as never] },
     ports: [{} as never],
+    sshAgent: [''],
     mounts: [{ rule: { kind: 'host' } } as never],
   })
   const names = [

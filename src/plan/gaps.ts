@@ -67,6 +67,8 @@ export function findGaps(
     gap('exec-unlisted', 'files that the sandbox writes can be executed, whatever tools.exec says')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
+  if (policy.sshAgent.length > 0)
+    gap('no-ssh-agent', 'keys of your SSH agent are not passed on: bring a key of its own instead')
   for (const [limit, hold] of Object.entries(caps.limits))
     if (hold === 'none') gap(`no-limit-${limit}`, `limits.${limit} cannot be held on this machine`)
   if (policy.files.deny.some(({ rule }) => rule.kind === 'glob' && rule.glob.anyDepth))

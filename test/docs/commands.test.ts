@@ -30,15 +30,26 @@ for (const { page, block } of shown) {
 const missing = isReady && ordinary !== undefined ? podmanMissing(ordinary) : 'no machine of namespaces'
 const onEngine = skipUnless(missing === undefined, `commands that need a container engine: ${missing}`)
 
+/** What the command of a cloud hands out, in the shapes that its pages describe. */
+const AWS = `#!/bin/sh
+case "$*" in
+  *'--format env') printf 'export AWS_%s=example\\n' ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN ;;
+  *'--format process') echo '{ "Version": 1, "AccessKeyId": "example", "SecretAccessKey": "example" }' ;;
+  sts*) echo "asked: $*, by $AWS_ACCESS_KEY_ID\${AWS_SESSION_TOKEN:?}" ;;
+  *) echo "asked: $*" ;;
+esac
+`
+
 /** Nobody can install the agents here: in their places stand programs that only say what they were asked. */
 beforeAll(async () => {
   if (!isReady) return
   const world = await World.get()
   const bin = join(world.dir, 'bin')
   mkdirSync(bin)
-  for (const { command } of Object.values(PRESETS)) {
-    writeFileSync(join(bin, command[0]), '#!/bin/sh\necho "asked: $*"\n')
-    chmodSync(join(bin, command[0]), 0o755)
+  const programs = Object.values(PRESETS).map(({ command }) => [command[0], '#!/bin/sh\necho "asked: $*"\n'])
+  for (const [name = '', text = ''] of [...programs, ['aws', AWS]]) {
+    writeFileSync(join(bin, name), text)
+    chmodSync(join(bin, name), 0o755)
   }
   const make = `mount --bind ${bin} /usr/local/bin && mount -t tmpfs none /home && mkdir ${HOME}`
   expect(Bun.spawnSync([...world.on('host'), 'sh', '-c', make]).exitCode).toBe(0)
