@@ -124,7 +124,12 @@ export const configSchema = v.strictObject({
   user: v.optional(text('The user inside: "host", or "uid:gid"')),
   runtime: v.optional(text('The OCI runtime of a container sandbox')),
   ssh: v.optional(
-    described(v.strictObject({ agent: v.optional(texts("Key fingerprints of the host's agent")) }), 'SSH'),
+    described(
+      v.strictObject({
+        agent: v.optional(texts("Key fingerprints of the host's agent; not passed on yet: gap no-ssh-agent")),
+      }),
+      'SSH',
+    ),
   ),
   acceptGaps: v.optional(texts('Gaps that you accept by name')),
   ports: v.optional(
