@@ -50,5 +50,6 @@ const whatStays = (keepConfig: boolean): string[] => [
   ...(keepConfig ? ['~/.pen/sandboxes, with the live configuration alone'] : []),
   `${process.execPath}, the program itself`,
   'the .pen/ and agent-permissions.json of your projects',
-  'packages that were installed for pen, base images, and pen’s own image in a Docker daemon, which others may use',
+  'packages that were installed for pen, and base images',
+  'pen’s own image in a Docker daemon, which others may use, and images in an engine that does not answer',
 ]

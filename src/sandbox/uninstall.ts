@@ -102,7 +102,7 @@ const stillUsed = ({ kind, name }: Leftover): PenError =>
   new PenError('STATE', {
     what: 'it could not be removed, perhaps because it is in use',
     at: `${kind} ${name}`,
-    hint: 'look at what uses it, then remove it with your container engine',
+    hint: 'look at what uses it, then remove it yourself',
   })
 
 function somethingElse(state: string): PenError {
