@@ -146,6 +146,23 @@ export interface ExecEnd {
   readonly ms: number
 }
 
+/** From now on programs of the host reach a port of the sandbox, at a port of the host's loopback. */
+export interface ForwardStart {
+  readonly kind: 'forward-start'
+  readonly guest: number
+  readonly host: number
+}
+
+export interface ForwardEnd {
+  readonly kind: 'forward-end'
+  readonly guest: number
+  readonly host: number
+  /** How many were passed on; and how many were not, because they were another user's or too many. */
+  readonly connections: number
+  readonly refused: number
+  readonly ms: number
+}
+
 export interface PolicyChanged {
   readonly kind: 'policy-changed'
   /** Rules as people write them; those that refuse begin with `deny `. Connections that end for it have records of their own. */
@@ -186,6 +203,8 @@ export type AuditEventInput =
   | PlaceHeld
   | ExecStart
   | ExecEnd
+  | ForwardStart
+  | ForwardEnd
   | BrokerEvent
   | PolicyChanged
   | PolicyEditRefused
@@ -242,6 +261,8 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'place-held': 'note',
   'exec-start': 'note',
   'exec-end': 'note',
+  'forward-start': 'note',
+  'forward-end': 'note',
   'broker-allowed': 'allow',
   'broker-denied': 'deny',
   'broker-ended': 'note',

@@ -112,6 +112,8 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'groups name': groupNames,
   'agent name': agentNames,
   'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
+  // What listens inside nobody on the host knows.
+  'forward port': async () => NOTHING,
   'completion shell': async () => words(SHELLS),
 }
 

@@ -102,6 +102,16 @@ function describe(record: FoundRecord, field: Fields): Description {
         target: `command ${field('execution')}`,
         text: `ended: ${field('reason') ?? `exit ${field('exitCode')}`} after ${field('ms')} ms`,
       }
+    case 'forward-start':
+      return {
+        target: `port ${field('guest')}`,
+        text: `forwarded from 127.0.0.1:${field('host')} of the host`,
+      }
+    case 'forward-end':
+      return {
+        target: `port ${field('guest')}`,
+        text: `forwarded no more: ${field('connections')} connections, ${field('refused')} refused, ${field('ms')} ms`,
+      }
     case 'file-allowed':
       return { target: word(field('path') ?? ''), text: `${field('access')} allowed by ${field('rule')}` }
     case 'file-denied':

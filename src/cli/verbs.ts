@@ -12,6 +12,7 @@ export const VERBS: VerbTable = {
   status: () => import('./status.ts'),
   shell: () => import('./shell.ts'),
   exec: () => import('./exec.ts'),
+  forward: () => import('./forward.ts'),
   ls: () => import('./ls.ts'),
   stats: () => import('./stats.ts'),
   rm: () => import('./rm.ts'),

@@ -2,15 +2,20 @@
  * pen in its hidden mode, started by pen inside a sandbox's network namespace and gone before the sandbox starts:
  * it makes every address local, opens the door's listeners there, hands them out and ends. Nothing hostile runs
  * in the namespace yet. It has no event loop, so that it costs little more than its own start.
+ *
+ * Later it is started there once more for sockets to dial with, beside what is hostile: without any power, in nobody's sight.
  */
 import { ptr } from 'bun:ffi'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { sendDescriptors } from './door-descriptors.ts'
 import { AF, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
 import { applySettings, openListeners } from './door-listeners.ts'
+import { openSockets } from './door-sockets.ts'
 
 /** The word after `pen`. By itself it opens nothing: the descriptor below must be there too. */
 export const DOOR_MODE = '__door'
+/** What the mode is asked for when a sandbox that runs already is to be dialled. */
+export const SOCKETS = 'sockets'
 /** Where pen, and nobody else, leaves the socket over which the listeners go back. */
 export const CHANNEL = 3
 /** Where it hears that the rules are loaded. */
@@ -21,13 +26,16 @@ export const RULES_REFUSED: ExitCode = 4
 const SO_TYPE = 3
 const SO_DOMAIN = 39
 
-/** `mapped`: the rules are being loaded. `ports 80,443`: there are none. */
+/** `mapped`: the rules are being loaded. `ports 80,443`: there are none. `sockets 16`: no door, but sockets to dial with. */
 export function openInside([how, what = '']: readonly string[]): ExitCode {
   if (!isChannel(CHANNEL))
     throw new PenError('USAGE', { what: `${DOOR_MODE} is not a verb: pen starts it by itself` })
-  const opened = openListeners(how === 'mapped' ? 'mapped' : what.split(',').map(Number))
+  const opened =
+    how === SOCKETS
+      ? openSockets(Number(what))
+      : openListeners(how === 'mapped' ? 'mapped' : what.split(',').map(Number))
   if (how === 'mapped' && !areRulesLoaded()) return RULES_REFUSED
-  applySettings()
+  if (how !== SOCKETS) applySettings()
   sendDescriptors(CHANNEL, {
     text: JSON.stringify(opened.map(([role]) => role)),
     descriptors: opened.map(([, fd]) => fd),

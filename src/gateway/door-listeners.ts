@@ -17,6 +17,8 @@ export type Role =
   | 'dns-stream'
   | 'dns-datagram4'
   | 'dns-datagram6'
+  | 'inside4'
+  | 'inside6'
 
 type Family = typeof AF.inet | typeof AF.inet6
 

@@ -7,6 +7,7 @@ import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { hasCapabilities } from '../base/host-root.ts'
 import { libc, openPath, succeeded } from './door-libc.ts'
+import { raiseLoopback } from './door-loopback.ts'
 
 export type Place =
   /** A namespace of its own, for a sandbox that is started in it. */
@@ -89,6 +90,9 @@ export function startWithinThatOf<T>(pid: number, start: () => T): T {
     libc().close(network)
   }
 }
+
+/** Some runtimes leave it down in a namespace that has nothing else: then not even the sandbox itself reaches its servers. */
+export const raiseLoopbackOf = (pid: number): void => startWithinThatOf(pid, raiseLoopback)
 
 /** The same in a namespace that did not exist before. It lasts as long as something holds it. */
 export function inNewNetwork<T>(start: () => T): T {

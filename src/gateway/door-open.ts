@@ -37,11 +37,11 @@ export async function furnish(
   if (entrance.userNamespace === 'none') return await furnishHere(place, entrance, ports, nft)
   if (nft !== undefined) {
     const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...self(), DOOR_MODE, 'mapped']
-    const descriptors = await run([...entrance.words, ...argv])
+    const descriptors = await openElsewhere([...entrance.words, ...argv])
     if (descriptors !== 'rules refused') return { entrance, mapped: true, descriptors }
   }
   const argv = [...self(), DOOR_MODE, 'ports', listenable(ports).join(',')]
-  const descriptors = await run([...entrance.words, ...argv])
+  const descriptors = await openElsewhere([...entrance.words, ...argv])
   if (descriptors === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return { entrance, mapped: false, descriptors }
 }
@@ -74,12 +74,15 @@ function listenable(ports: readonly number[]): readonly number[] {
 }
 
 /** This very program: the compiled binary, or Bun with the source it runs from. */
-function self(): readonly string[] {
+export function self(): readonly string[] {
   if (import.meta.path.startsWith('/$bunfs/')) return [process.execPath]
   return [process.execPath, new URL('../main.ts', import.meta.url).pathname]
 }
 
-async function run(argv: readonly string[]): Promise<Furnished['descriptors'] | 'rules refused'> {
+/** By the hidden mode, wherever `argv` starts it. */
+export async function openElsewhere(
+  argv: readonly string[],
+): Promise<Furnished['descriptors'] | 'rules refused'> {
   const [ours, theirs] = descriptorPair()
   try {
     const { code, said } = await waitFor(argv, theirs)

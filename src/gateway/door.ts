@@ -4,9 +4,9 @@
  * When this process dies the listeners die with it, and the sandbox has no way out.
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
-import { readFileSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { PROXY_PORT } from '../wire/places.ts'
+import { connectionShares } from './descriptor-shares.ts'
 import { libc } from './door-libc.ts'
 import type { Role } from './door-listeners.ts'
 import { entranceBy, type Place, startWithin } from './door-namespace.ts'
@@ -62,9 +62,6 @@ export interface Door {
   close(): void
 }
 
-/** Descriptors that a gateway needs besides two for each connection. */
-const RESERVED_DESCRIPTORS = 256
-
 /** Nothing is left behind when it fails. */
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const place = options.place ?? { kind: 'new' }
@@ -107,7 +104,7 @@ class OpenDoor implements Door {
     return [...this.#words, ...argv]
   }
 
-  async serve(arrivals: Arrivals, limits = { connections: connectionLimit() }): Promise<void> {
+  async serve(arrivals: Arrivals, limits = { connections: connectionShares().gateway }): Promise<void> {
     const whereTo = this.recordsRefusals ? originalDestination : boundDestination
     const dialled = (socket: TcpSocket): void => {
       const to = whereTo(socket)
@@ -184,14 +181,4 @@ function closeOnce(socket: DatagramSocket): void {
   try {
     socket.close()
   } catch {}
-}
-
-/**
- * Bun does not pause a listener when descriptors run out (EMFILE): it asks again at once, forever. So that point is
- * never reached: each connection may cost two descriptors, ours and the upstream's.
- */
-function connectionLimit(): number {
-  const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
-  const most = soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
-  return Math.max(16, Math.floor((most - RESERVED_DESCRIPTORS) / 2))
 }

@@ -3,10 +3,14 @@ import { ptr } from 'bun:ffi'
 import { listenInTurns, type Stoppable } from '../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
-import { AF, CallFailed, lastError, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
+import { AF, CallFailed, lastError, libc, SOL, socketOption, succeeded } from './door-libc.ts'
+import { type Family, unconnected } from './door-sockets.ts'
 import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-socket.ts'
 
+const SO_REUSEADDR = 2
 const SO_ERROR = 4
+const IPV6_V6ONLY = 26
+const LOOPBACK_V6 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 export interface Listening {
   readonly port: number
@@ -39,13 +43,33 @@ export function listenTcp(fd: number, accepted: Accept): Listening {
   }
 }
 
-/** On this machine alone, at a port that is free. */
-export function listenLoopback(accepted: Accept): Listening {
-  const fd = succeeded('socket', libc().socket(AF.inet, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0))
-  const name = new Uint8Array([AF.inet, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
-  succeeded('bind', libc().bind(fd, ptr(name), name.length))
-  succeeded('listen', libc().listen(fd, BACKLOG))
+/** On this machine alone; without a port, at one that is free. */
+export function listenLoopback(accepted: Accept, family: Family = AF.inet, port = 0): Listening {
+  const fd = unconnected(family)
+  try {
+    if (family === AF.inet6) switchOn(fd, SOL.ipv6, IPV6_V6ONLY)
+    // Connections of an earlier listener may still be fading away there. Two that listen are refused all the same.
+    if (port !== 0) switchOn(fd, SOL.socket, SO_REUSEADDR)
+    const name = socketName(family, family === AF.inet ? [127, 0, 0, 1] : LOOPBACK_V6, port)
+    succeeded('bind', libc().bind(fd, ptr(name), name.length))
+    succeeded('listen', libc().listen(fd, BACKLOG))
+  } catch (error) {
+    libc().close(fd)
+    throw error
+  }
   return listenTcp(fd, accepted)
+}
+
+const switchOn = (fd: number, level: number, option: number): number =>
+  succeeded('setsockopt', libc().setsockopt(fd, level, option, ptr(new Int32Array([1])), 4))
+
+/** `struct sockaddr_in`, or `sockaddr_in6`. */
+function socketName(family: Family, address: ArrayLike<number>, port: number): Uint8Array {
+  const name = new Uint8Array(family === AF.inet ? 16 : 28)
+  new DataView(name.buffer).setUint16(0, family, true)
+  new DataView(name.buffer).setUint16(2, port)
+  name.set(address, family === AF.inet ? 4 : 8)
+  return name
 }
 
 function portOf(fd: number): number {
@@ -74,10 +98,16 @@ function acceptFrom(fd: number, accepted: Accept): Stoppable {
 }
 
 /** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
-export function connectTcp(address: Address, port: Port, done: (error: unknown) => void): TcpSocket {
+export function connectTcp(
+  address: Address,
+  port: Port,
+  done: (error: unknown) => void,
+  /** Made elsewhere, for another network namespace than ours. It is the connection's from now on. */
+  made?: number,
+): TcpSocket {
   const socket = new TcpSocket()
   try {
-    const { fd, isConnected } = startConnecting(address, port)
+    const { fd, isConnected } = startConnecting(address, port, made)
     if (!isConnected) socket.onConnected = done
     const options = { fd, allowHalfOpen: true, data: socket, socket: TcpSocket.handlers }
     Bun.connect(options as unknown as Bun.UnixSocketOptions<TcpSocket>).catch(() => undefined)
@@ -92,14 +122,15 @@ export function connectTcp(address: Address, port: Port, done: (error: unknown) 
  * Begun here rather than by the runtime, whose own way cannot be given up before it has come to an end. On this machine it
  * has often finished when the call returns.
  */
-function startConnecting(address: Address, port: Port): { fd: number; isConnected: boolean } {
+function startConnecting(
+  address: Address,
+  port: Port,
+  made: number | undefined,
+): { fd: number; isConnected: boolean } {
   const bytes = addressBytes(address)
   const family = bytes.length === 4 ? AF.inet : AF.inet6
-  const name = new Uint8Array(family === AF.inet ? 16 : 28)
-  new DataView(name.buffer).setUint16(0, family, true)
-  new DataView(name.buffer).setUint16(2, port)
-  name.set(bytes, family === AF.inet ? 4 : 8)
-  const fd = succeeded('socket', libc().socket(family, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0))
+  const name = socketName(family, bytes, port)
+  const fd = made ?? unconnected(family)
   try {
     const errno = libc().connect(fd, ptr(name), name.length) === 0 ? 0 : lastError()
     const state = connectionState(fd)

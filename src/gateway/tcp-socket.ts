@@ -116,6 +116,11 @@ export class TcpSocket implements StreamSocket {
     return native === undefined ? undefined : { address: native.localAddress, port: native.localPort }
   }
 
+  get remote(): { readonly address: string; readonly port: number } | undefined {
+    const native = this.#native
+    return native === undefined ? undefined : { address: native.remoteAddress, port: native.remotePort }
+  }
+
   #sayGoodbye(): void {
     this.#saidGoodbye = true
     this.#native?.shutdown()

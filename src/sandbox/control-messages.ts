@@ -6,6 +6,8 @@
  * language of executions (wire/exec-messages.ts), on channel 1.
  */
 import { ERROR_CODES, type ErrorCode, knownError, PenError, showPlace } from '../base/error.ts'
+import type { PortPair } from '../gateway/forward.ts'
+import type { Port } from '../policy/port.ts'
 import { encodeFrame, type Frame, FrameDecoder, wireError } from '../wire/frame.ts'
 
 /**
@@ -37,11 +39,18 @@ export interface RefusedRequest {
   readonly since: number
 }
 
+/** Ports that programs of the host shall reach, until the connection ends. */
+export interface ForwardRequest {
+  readonly want: 'forward'
+  readonly ports: readonly PortPair[]
+}
+
 /** One answer, and no more. */
 export type ShortRequest = { readonly want: Plain } | JudgeRequest | AskRequest | RefusedRequest
 
 export type Request =
   | ShortRequest
+  | ForwardRequest
   /** `timeoutMs`: null for a command that may take its time. */
   | { readonly want: 'exec'; readonly timeoutMs: number | null }
 
@@ -66,6 +75,7 @@ const HEADER = 9
 const MAX_PATH = 4096
 export const LONGEST_TARGET = 300
 export const LONGEST_ASK_MS = 600_000
+export const MOST_PORTS = 32
 /** A path may be spelled with six bytes for each of its own. */
 const MAX_REQUEST = 8 * MAX_PATH
 /** The longest that a timer can be set to. */
@@ -168,6 +178,13 @@ function readRequest(value: Record<string, unknown>): Request {
       throw wireError('a time out of bounds')
     return { want, target, waitMs }
   }
+  if (want === 'forward') {
+    exactly(value, 'want', 'ports')
+    const { ports } = value
+    if (!Array.isArray(ports) || ports.length < 1 || ports.length > MOST_PORTS)
+      throw wireError('ports that are none')
+    return { want, ports: ports.map(readPorts) }
+  }
   if (want === 'refused') {
     exactly(value, 'want', 'since')
     const { since } = value
@@ -179,6 +196,18 @@ function readRequest(value: Record<string, unknown>): Request {
   if (plain !== undefined) return { want: plain }
   throw wireError('a request for something unknown')
 }
+
+function readPorts(value: unknown): PortPair {
+  if (typeof value !== 'object' || value === null) throw wireError('ports that are none')
+  const pair = value as Record<string, unknown>
+  exactly(pair, 'guest', 'host')
+  const { guest, host } = pair
+  if (!isPort(guest) || !(host === 0 || isPort(host))) throw wireError('a port that is none')
+  return { guest, host }
+}
+
+const isPort = (value: unknown): value is Port =>
+  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535
 
 function readAnswer(value: Record<string, unknown>): Answer {
   if (value['ok'] === true) {

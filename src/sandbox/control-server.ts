@@ -11,6 +11,7 @@ import { type Address, addressOf } from './control-address.ts'
 import {
   type Answer,
   encodeAnswer,
+  type ForwardRequest,
   type Request,
   RequestReader,
   type ShortRequest,
@@ -18,6 +19,7 @@ import {
 } from './control-messages.ts'
 import { ControlSocket } from './control-socket.ts'
 import { ExecRelay } from './exec-relay.ts'
+import type { OpenForwards } from './forwards.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import type { KeepOrder } from './keep-order.ts'
 import type { Serving } from './keeper.ts'
@@ -49,6 +51,8 @@ interface Client {
   /** What comes is for whoever has it at the time. */
   take: (bytes: Uint8Array) => void
   relay: ExecRelay | undefined
+  /** When it goes, they end. */
+  forwards: OpenForwards | undefined
   /** When it goes, the sandbox ends. */
   isOwner: boolean
   /** Whether it is a command, or waits for a person. */
@@ -126,7 +130,14 @@ export class ControlServer {
       socket.destroy()
       return
     }
-    const client: Client = { socket, take: () => undefined, relay: undefined, isOwner: false, stays: false }
+    const client: Client = {
+      socket,
+      take: () => undefined,
+      relay: undefined,
+      forwards: undefined,
+      isOwner: false,
+      stays: false,
+    }
     this.#clients.add(client)
     const late = setTimeout(() => socket.destroy(), REQUEST_MS)
     const requests = new RequestReader()
@@ -162,6 +173,7 @@ export class ControlServer {
         clearTimeout(late)
         this.#clients.delete(client)
         client.relay?.clientGone()
+        client.forwards?.close()
         if (client.isOwner) this.stop()
       },
     })
@@ -181,7 +193,7 @@ export class ControlServer {
   }
 
   async #serve(request: Request, client: Client): Promise<void> {
-    client.stays = request.want === 'exec' || request.want === 'ask'
+    client.stays = request.want === 'exec' || request.want === 'ask' || request.want === 'forward'
     if (client.stays && [...this.#clients].filter(({ stays }) => stays).length > MOST_STAYING) {
       this.#turnAway(client)
       return
@@ -192,6 +204,12 @@ export class ControlServer {
     }
     // Nothing may follow.
     client.take = () => client.socket.destroy()
+    if (request.want === 'forward') {
+      const answer = await this.#forward(request, client)
+      client.socket.send(encodeAnswer(answer))
+      if (!answer.ok) client.socket.end()
+      return
+    }
     client.isOwner = request.want === 'own'
     client.socket.send(encodeAnswer(await this.#answerTo(request, client)))
     if (request.want !== 'stop' && request.want !== 'own') client.socket.end()
@@ -225,6 +243,18 @@ export class ControlServer {
           this.stop()
           return { ok: true, value: this.#served.serving.refusals.lines() }
       }
+    } catch (error) {
+      return { ok: false, error: tellError(error) }
+    }
+  }
+
+  async #forward({ ports }: ForwardRequest, client: Client): Promise<Answer> {
+    try {
+      const opened = await this.#served.serving.forwarding.open(ports)
+      // It may have gone meanwhile.
+      if (this.#clients.has(client)) client.forwards = opened
+      else opened.close()
+      return { ok: true, value: { ports: opened.ports } }
     } catch (error) {
       return { ok: false, error: tellError(error) }
     }

@@ -14,6 +14,7 @@ import type { Door } from '../gateway/door.ts'
 import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from './find-command.ts'
+import { Forwarding } from './forwarding.ts'
 import { type Employ, Keeper, type Result } from './keeper.ts'
 import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
@@ -60,6 +61,7 @@ export async function keep(waiting: Waiting): Promise<Result> {
     })
     const refusals = new RefusalTally(audit)
     const wayOut = await openWayOut(waiting, refusals)
+    const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
     return await new Keeper({
       prepared,
       running,
@@ -67,6 +69,7 @@ export async function keep(waiting: Waiting): Promise<Result> {
       audit,
       refusals,
       wayOut,
+      forwarding,
       employ: waiting.employ,
     }).untilEnd()
   } catch (error) {

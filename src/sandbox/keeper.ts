@@ -13,6 +13,7 @@ import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
+import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { WayOut } from './network.ts'
 import { describeRepository, findRepositories, INDEX_UNREAD, searchBudget } from './planted.ts'
@@ -43,6 +44,7 @@ export interface Kept {
   readonly refusals: RefusalTally
   /** Undefined for a sandbox without network. */
   readonly wayOut: WayOut | undefined
+  readonly forwarding: Forwarding
   /** Undefined for a sandbox that is one command, and ends with it. */
   readonly employ: Employ | undefined
 }
@@ -86,6 +88,7 @@ export class Keeper {
         if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
         limits.attach(init)
       }
+      await this.#forwardPorts()
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin(audit)
@@ -96,6 +99,7 @@ export class Keeper {
       const ending = await running.ended.finally(() => places.finish())
       const employedFor = await employed
       await files.finish()
+      await this.#kept.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthTelling)
@@ -111,9 +115,19 @@ export class Keeper {
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
+      await this.#kept.forwarding.close()
       stopping.done()
       forget()
     }
+  }
+
+  /** Those of the policy, before the command begins: a port that is in use stops the start. */
+  async #forwardPorts(): Promise<void> {
+    const { prepared, forwarding } = this.#kept
+    const { loaded, plan } = prepared
+    const isGap = plan.gaps.some(({ name }) => name === 'no-ports')
+    if (loaded.policy.ports.length > 0 && !isGap)
+      await forwarding.open(loaded.policy.ports.map(({ rule }) => rule))
   }
 
   /** What the command dials before the gateway serves waits in the kernel. A gateway that cannot serve ends the sandbox. */

@@ -71,6 +71,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         furnish: async namespace => {
           if (plan.network.kind === 'gateway')
             door = await beginDoor(policy, { kind: 'of-process', ...namespace })
+          else if (!namespace.userNamespace)
+            (await import('../gateway/door-namespace.ts')).raiseLoopbackOf(namespace.pid)
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
         meanwhile: () => {

@@ -52,6 +52,20 @@ const processesWith = (file: 'cgroup' | 'cmdline', text: string): number[] =>
 const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0')[0] ?? ''
 
 onGvisor(
+  'P7 a sandbox without network has its own loopback, for its own servers',
+  async () => {
+    using project = makeProject()
+    const { out } = project.sh(
+      `python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 5000)); socket.create_connection(("127.0.0.1", 5000)); print("reached")'; python3 -c 'import socket; socket.create_connection(("192.0.2.1", 5000), 5)' 2>&1`,
+      ...GVISOR,
+    )
+    expect(out).toMatch(/^reached\n/)
+    expect(out).toContain('Network is unreachable')
+  },
+  60_000,
+)
+
+onGvisor(
   'P12 programs meet gVisor’s kernel, without capabilities, and pen’s filter holds in it',
   async () => {
     using project = makeProject()

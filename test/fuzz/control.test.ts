@@ -1,4 +1,5 @@
 import { PenError } from '../../src/base/error.ts'
+import type { Port } from '../../src/policy/port.ts'
 import {
   AnswerReader,
   encodeAnswer,
@@ -14,6 +15,7 @@ const REQUESTS = [
   encodeRequest({ want: 'exec', timeoutMs: 2000 }),
   encodeRequest({ want: 'own' }),
   encodeRequest({ want: 'refused', since: 3 }),
+  encodeRequest({ want: 'forward', ports: [{ guest: 3000 as Port, host: 0 }] }),
   encodeRequest({ want: 'judge', access: 'read', path: '/home/you/notes' }),
   encodeRequest({ want: 'ask', target: 'api.example.com:443', waitMs: 1000 }),
 ]

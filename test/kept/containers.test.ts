@@ -6,6 +6,7 @@ import type { Launcher } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
+import { exchange, forward, freePort, serveInside } from './forwarded.ts'
 import { Kept, lives, until } from './kept.ts'
 
 const onEachEngine = everyEngine()
@@ -49,7 +50,7 @@ async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<voi
 }
 
 onEachEngine(
-  'P14 a sandbox that stays is a container: start, exec, restart, stop, and nothing is left',
+  'P14 a sandbox that stays is a container: start, exec, forward, restart, stop, and nothing is left',
   engine =>
     inContainer(engine, async here => {
       expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
@@ -73,7 +74,16 @@ onEachEngine(
         'cd /proc; for p in [0-9]*; do grep -qa __age[n]t $p/cmdline && kill -9 $p && echo killed; done 2>/dev/null; echo on',
       )
       expect(agent).toMatchObject({ stdout: 'on\n' })
+      const port = await freePort()
+      await serveInside(here, port)
+      expect(await exchange(port, 'there')).toBe('ECONNREFUSED')
+      await forward(here, String(port))
+      const words = Array.from({ length: 60 }, (_, index) => `word ${index}`)
+      for (const word of words.slice(40)) expect(await exchange(port, word, '::1')).toBe(`hello ${word}`)
+      const answers = await Promise.all(words.map(word => exchange(port, word)))
+      expect(answers).toEqual(words.map(word => `hello ${word}`))
       expect(await here.pen('restart')).toMatchObject({ code: 0 })
+      expect(await exchange(port, 'there')).toBe('ECONNREFUSED')
       expect(await here.sh('cat /tmp/kept 2>/dev/null || echo anew')).toMatchObject({ stdout: 'anew\n' })
       const pid = here.keeper() ?? 0
       expect(await here.pen('stop')).toMatchObject({ code: 0 })

@@ -105,7 +105,7 @@ function capabilities(
     images: true,
     // Without a user namespace an id is the same inside and on the host.
     mapsUser: rootless,
-    ports: false,
+    ports: true,
     limits: {
       memory: hold('memory'),
       cpus: hold('cpus'),

@@ -23,7 +23,7 @@ export function capabilities(): Capabilities {
     },
     images: false,
     mapsUser: true,
-    ports: false,
+    ports: true,
     limits: probeLimits().holds,
   }
 }

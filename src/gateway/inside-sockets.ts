@@ -1,0 +1,121 @@
+/**
+ * Sockets that belong to the network namespace of a sandbox which runs, made ahead: what they dial is the sandbox's own
+ * loopback. Nothing of the sandbox takes part in making them, and nothing in it gets one.
+ */
+import { PenError } from '../base/error.ts'
+import { hasCapabilities } from '../base/host-root.ts'
+import { DOOR_MODE, SOCKETS } from './door-inside.ts'
+import { libc, openPath, succeeded } from './door-libc.ts'
+import { entranceBy, startWithin } from './door-namespace.ts'
+import { openElsewhere, self } from './door-open.ts'
+import { openSockets } from './door-sockets.ts'
+
+export interface SocketPair {
+  readonly v4: number
+  /** Undefined where the kernel has no IPv6. */
+  readonly v6: number | undefined
+}
+
+/** In one go: a process has to be started for them, unless pen is root. */
+const BATCH = 32
+/** Then the next ones are made, while these are used. */
+const FEW = 16
+
+const CAP_SYS_ADMIN = 21
+/** `ioctl_ns(2)`: the user namespace that a namespace belongs to. */
+const NS_GET_USERNS = 0xb701
+
+export class InsideSockets {
+  /** Held open: the number of a process may be another's one day. */
+  readonly #network: number
+  readonly #owner: number | undefined
+  readonly #ready: SocketPair[] = []
+  #filling: Promise<void> | undefined
+  #isClosed: boolean = false
+
+  /** `pid`: any process of the sandbox. */
+  constructor(pid: number) {
+    try {
+      this.#network = openPath(`/proc/${pid}/ns/net`)
+      this.#owner = hasCapabilities(CAP_SYS_ADMIN) ? undefined : ownerOf(this.#network)
+    } catch (cause) {
+      throw notEntered(cause)
+    }
+  }
+
+  /** What would fail later fails now. */
+  async prepare(): Promise<void> {
+    if (this.#isClosed) throw ENDED()
+    if (this.#ready.length > 0) return
+    this.#filling ??= this.#fill()
+    await this.#filling
+  }
+
+  /** The caller's to close. */
+  async take(): Promise<SocketPair> {
+    for (;;) {
+      if (this.#isClosed) throw ENDED()
+      const pair = this.#ready.pop()
+      if (this.#ready.length < FEW) this.#filling ??= this.#fill()
+      if (pair !== undefined) return pair
+      await this.#filling
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const pair of this.#ready.splice(0)) closePair(pair)
+    for (const fd of [this.#network, this.#owner]) if (fd !== undefined) libc().close(fd)
+  }
+
+  #fill(): Promise<void> {
+    const filling = this.#make()
+      .then(pairs => {
+        if (this.#isClosed) pairs.forEach(closePair)
+        else this.#ready.push(...pairs)
+      })
+      .finally(() => {
+        this.#filling = undefined
+      })
+    // Whoever waits for it hears of a failure; others have a socket.
+    filling.catch(() => undefined)
+    return filling
+  }
+
+  async #make(): Promise<SocketPair[]> {
+    try {
+      if (this.#owner === undefined) return inPairs(startWithin(this.#network, () => openSockets(BATCH)))
+      // It needs no power there, only to be there: so it keeps the identity that it has outside.
+      const { words } = entranceBy(this.#network, this.#owner, 'own-id')
+      const opened = await openElsewhere([...words, ...self(), DOOR_MODE, SOCKETS, String(BATCH)])
+      if (opened === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
+      return inPairs(opened)
+    } catch (cause) {
+      throw notEntered(cause)
+    }
+  }
+}
+
+const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
+
+export function closePair({ v4, v6 }: SocketPair): void {
+  libc().close(v4)
+  if (v6 !== undefined) libc().close(v6)
+}
+
+const ownerOf = (namespace: number): number =>
+  succeeded('ask for the owner', libc().ioctl(namespace, NS_GET_USERNS, null))
+
+function inPairs(opened: ReturnType<typeof openSockets>): SocketPair[] {
+  const of = (role: string): number[] => opened.flatMap(([its, fd]) => (its === role ? [fd] : []))
+  const sixes = of('inside6')
+  return of('inside4').map((v4, index) => ({ v4, v6: sixes[index] }))
+}
+
+const notEntered = (cause: unknown): PenError =>
+  new PenError('BACKEND', {
+    what: `the network of the sandbox cannot be entered from here (${cause instanceof Error ? cause.message : 'unknown error'})`,
+    hint: 'a sandbox of an engine that belongs to another user, such as a daemon of root, cannot be dialled: use --backend process or podman',
+    cause,
+  })

@@ -1,0 +1,148 @@
+/** Servers in the sandbox, and programs of the host that want to reach them. */
+import { expect } from 'bun:test'
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+import { isRoot } from '../conformance/launcher.ts'
+import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
+import { type Kept, kept, START, until } from './kept.ts'
+
+const refused = (port: number) => async () => expect(await exchange(port, 'x')).toBe('ECONNREFUSED')
+
+/** Polls: what ends because a process has ended ends a moment later. */
+async function isRefused(port: number): Promise<void> {
+  for (
+    const late = performance.now() + 10_000;
+    (await exchange(port, 'x')) !== 'ECONNREFUSED';
+    await Bun.sleep(10)
+  )
+    if (performance.now() > late) throw new Error('it is still reached')
+}
+
+const recorded = (here: Kept, kind: string) => here.audit().filter(record => record['kind'] === kind)
+
+const asUser = (uid: number, port: number): string =>
+  spawnSync(
+    'setpriv',
+    [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '/usr/bin/python3', '-c', CLIENT, String(port)],
+    { encoding: 'utf8', timeout: 20_000 },
+  ).stdout
+
+kept(
+  'P10 P21 a server of the sandbox is reached through a forward alone: on loopback, by its user',
+  async here => {
+    await here.pen(...START)
+    const port = await freePort()
+    await serveInside(here, port)
+    await refused(port)()
+
+    const { command, ports } = await forward(here, String(port))
+    expect(ports).toEqual([{ guest: port, host: port, addresses: ['127.0.0.1', '::1'] }])
+    expect(await exchange(port, 'there')).toBe('hello there')
+    expect(await exchange(port, 'there', '::1')).toBe('hello there')
+    expect(await exchange(port, 'there', '127.0.0.2')).toBe('ECONNREFUSED')
+    if (isRoot) {
+      const { uid } = here.box.launcher.who
+      expect(asUser(uid, port)).toContain("got b'hello")
+      expect(asUser(54_321, port)).toContain('got nothing')
+    }
+    // Its own loopback is no way to the host's: the forward leads in, not out.
+    const other = await freePort()
+    const outside = createServer().listen(other, '127.0.0.1')
+    const inward = await here.sh(
+      `python3 -c 'import socket; socket.create_connection(("127.0.0.1", ${other}))' 2>&1`,
+    )
+    outside.close()
+    expect(inward.stdout).toContain('refused')
+
+    command.child.kill('SIGINT')
+    await command.ended
+    await isRefused(port)
+    expect(recorded(here, 'forward-start')).toMatchObject([{ guest: port, host: port }])
+    await until(() => recorded(here, 'forward-end').length === 1)
+    const [end] = recorded(here, 'forward-end')
+    expect(end).toMatchObject(isRoot ? { connections: 3, refused: 1 } : { connections: 2, refused: 0 })
+  },
+)
+
+kept('P14 a forward ends with whoever asked for it, also by SIGKILL, and with the sandbox', async here => {
+  await here.pen(...START)
+  const port = await freePort()
+  await serveInside(here, port)
+  const first = await forward(here, String(port))
+  const open = await greeted(port)
+  const closed = new Promise(done => open.once('close', done))
+  open.removeAllListeners('error').on('error', () => undefined)
+  first.command.child.kill('SIGKILL')
+  await closed
+  await isRefused(port)
+
+  const second = await forward(here, String(port))
+  expect(await exchange(port, 'again')).toBe('hello again')
+  expect(await here.pen('stop')).toMatchObject({ code: 0 })
+  expect(await second.command.ended).toMatchObject({ code: 0, stderr: expect.stringContaining('has ended') })
+  await refused(port)()
+  expect(recorded(here, 'forward-end')).toHaveLength(2)
+  expect(here.audit().at(-1)?.['kind']).toBe('run-end')
+})
+
+kept('P13 many connections, and much in both directions, arrive whole', async here => {
+  await here.pen(...START)
+  const port = await freePort()
+  // On IPv6 alone, as a program that listens on "localhost" may.
+  await serveInside(here, port, '::1')
+  const { ports } = await forward(here, `0:${port}`)
+  const host = ports[0]?.host ?? 0
+  expect(host).not.toBe(0)
+  for (let turn = 0; turn < 200; turn++) expect(await exchange(host, `${turn}`)).toBe(`hello ${turn}`)
+  const words = Array.from({ length: 20 }, (_, index) => `word ${index}`)
+  expect(await Promise.all(words.map(word => exchange(host, word)))).toEqual(
+    words.map(word => `hello ${word}`),
+  )
+  const much = randomBytes(16 * 2 ** 20)
+  const back = await bytesBack(host, much)
+  expect(back.length).toBe(much.length + 6)
+  expect(back.subarray(6).equals(much)).toBe(true)
+})
+
+kept('P20 what cannot be forwarded is told, with where and what to do', async here => {
+  const port = await freePort()
+  const idle = await here.pen('forward', String(port))
+  expect(idle).toMatchObject({ code: 125, stderr: expect.stringContaining('pen start') })
+  await here.pen(...START)
+  const taken = createServer()
+  await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
+  const busy = await here.pen('forward', String(port))
+  taken.close()
+  expect([busy.code, busy.stdout]).toEqual([1, ''])
+  for (const said of ['is in use', `127.0.0.1:${port}`, '0 for one that is free'])
+    expect(busy.stderr).toContain(said)
+  for (const wrong of ['0', '70000', 'http', '1:2:3', ':80', '80:', '01'])
+    expect(await here.pen('forward', wrong)).toMatchObject({ code: 2, stdout: '' })
+  expect(await here.pen('forward', '53')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("pen's own"),
+  })
+  // Nobody listens there inside: it is closed at once. The same forward works when somebody does.
+  const { ports } = await forward(here, `0:${port}`)
+  const host = ports[0]?.host ?? 0
+  expect(['', 'ECONNRESET', 'EPIPE']).toContain(await exchange(host, 'x'))
+  await serveInside(here, port)
+  expect(await exchange(host, 'x')).toBe('hello x')
+})
+
+kept('P20 ports of the config are there from the start, or the start stops', async here => {
+  const port = await freePort()
+  const config = { version: 1, profile: 'coding', backend: 'process', network: { offline: true } }
+  here.configure(JSON.stringify({ ...config, ports: [{ guest: port, host: port }] }))
+  const taken = createServer()
+  await new Promise<void>(done => taken.listen(port, '127.0.0.1', done))
+  const busy = await here.pen('start', '--detach')
+  taken.close()
+  expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('is in use')])
+  expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
+  await serveInside(here, port)
+  expect(await exchange(port, 'there')).toBe('hello there')
+  await here.pen('stop')
+  await isRefused(port)
+})
