@@ -4,9 +4,9 @@
  * in the namespace yet. It has no event loop, so that it costs little more than its own start.
  */
 import { ptr } from 'bun:ffi'
+import { sendDescriptors } from '../base/descriptors.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { sendDescriptors } from './door-descriptors.ts'
-import { AF, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
+import { AF, libc, SOCK, SOL, socketOption, succeeded } from '../base/libc.ts'
 import { applySettings, openListeners } from './door-listeners.ts'
 
 /** The word after `pen`. By itself it opens nothing: the descriptor below must be there too. */

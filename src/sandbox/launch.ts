@@ -69,8 +69,8 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         insideDoor: opened !== undefined,
         // Before anything of the sandbox runs in it.
         furnish: async namespace => {
-          if (plan.network.kind === 'gateway')
-            door = await beginDoor(policy, { kind: 'of-process', ...namespace })
+          if (plan.network.kind === 'gateway') door = await beginDoor(policy, namespace)
+          return { settle: async () => await door?.settle() }
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
         meanwhile: () => {
