@@ -22,20 +22,38 @@ export const DOORS = [
   'BUN_CRASH_REPORT_URL',
 ] as const
 
+/**
+ * Options of the JavaScript engine, as `BUN_JSC_…`: the first replaces functions of the program by those of a file, the second reads
+ * more options from one, the others write files. An image may set them for pen's agent.
+ */
+export const ENGINE_DOORS = [
+  'functionOverrides',
+  'configFile',
+  'textMarkersDirectory',
+  'jitDumpDirectory',
+  'irDumpDirectory',
+  'samplingProfilerPath',
+] as const
+
 const NUL = '\0'
+/** Their names share the tails of these. */
+const ENGINE_PREFIX = 'JSC_'
 
 /** Changes `binary` in place. Throws when a door cannot be found as a C string of its own. */
 export function closeDoors(binary: Buffer): void {
-  for (const name of DOORS) {
-    const text = Buffer.from(`${NUL}${name}${NUL}`, 'latin1')
-    let found = 0
-    for (let at = binary.indexOf(text); at !== -1; at = binary.indexOf(text, at + 1)) {
-      binary[at + 1] = 0
-      found += 1
-    }
-    if (found === 0)
-      throw new Error(
-        `${name} is not in the compiled binary where it was expected: find out how this Bun reads it`,
-      )
+  for (const name of DOORS) close(binary, name, [0])
+  for (const name of ENGINE_DOORS) close(binary, `${ENGINE_PREFIX}${name}`, [0, ENGINE_PREFIX.length])
+}
+
+function close(binary: Buffer, name: string, bytes: readonly number[]): void {
+  const text = Buffer.from(`${NUL}${name}${NUL}`, 'latin1')
+  let found = 0
+  for (let at = binary.indexOf(text); at !== -1; at = binary.indexOf(text, at + 1)) {
+    for (const byte of bytes) binary[at + 1 + byte] = 0
+    found += 1
   }
+  if (found === 0)
+    throw new Error(
+      `${name} is not in the compiled binary where it was expected: find out how this Bun reads it`,
+    )
 }

@@ -25,6 +25,7 @@ const mountInside = (): Promise<ExitCode> =>
 const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
+  ['__hand', () => import('./hand/hand.ts').then(mode => mode.runHand(argv.slice(1)))],
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
   ['__guest', () => import('./doctor/guest.ts').then(mode => mode.runGuest())],
   ['__complete', () => import('./cli/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS))],

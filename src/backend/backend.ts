@@ -4,7 +4,9 @@
  */
 
 import type { AuditSink } from '../audit/event.ts'
+import type { DescriptorRan, DescriptorRun } from '../base/run-with-descriptors.ts'
 import type { Found } from '../limits/probe.ts'
+import type { Reach } from '../limits/reach.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { FileGrant } from '../policy/decide-grant.ts'
@@ -46,6 +48,27 @@ export interface LiveMounts {
   hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]>
   /** When every process of the sandbox is gone. */
   close(): void
+}
+
+/** Does, for a keeper without root, what root's keeper does itself in namespaces that are root's. */
+export interface Hand {
+  /** Starts a program of the host as root, with these descriptors from 3 on. */
+  run(
+    argv: readonly string[],
+    options: Omit<DescriptorRun, 'input'> & { readonly input?: string },
+  ): Promise<DescriptorRan>
+  /** What the rules of a network namespace refused, as the door has it; asked over a socket of that namespace. */
+  listRefused(socket: number): Promise<unknown>
+}
+
+/** A network namespace that a backend made: pen enters it by one of its processes, or has that done by descriptor. */
+export type MadeNamespace =
+  | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
+  | { readonly kind: 'by-hand'; readonly network: number; readonly hand: Hand }
+
+export interface FurnishedNamespace {
+  /** Asks for the last time what a hand is needed for: every process of the sandbox is gone. */
+  settle(): Promise<void>
 }
 
 /** A command for a sandbox that runs already. */
@@ -105,6 +128,10 @@ export interface Running {
   readonly ended: Promise<Ending>
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
   initPid(): number | undefined
+  /** Its network, where pen may not enter it by that process. */
+  readonly network?: Extract<MadeNamespace, { readonly kind: 'by-hand' }> | undefined
+  /** Where pen may neither look into that process nor end it, as itself. */
+  readonly reach?: Reach | undefined
   /** Every process at once, by SIGKILL: nothing inside can catch or outlive it. */
   kill(): void
   /** Passes a signal on to the command, as a terminal would. */
@@ -140,7 +167,7 @@ export interface StartOptions {
     readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
   }
   /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
-  readonly furnish: (namespace: { readonly pid: number; readonly userNamespace: boolean }) => Promise<void>
+  readonly furnish: (namespace: MadeNamespace) => Promise<FurnishedNamespace>
   /** Called once, when an engine is at work and pen would only wait for it. */
   readonly meanwhile?: () => void
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */

@@ -1,5 +1,6 @@
 /** Container engines, their runtimes and virtual machines that are installed: which version, whether it works, and what it is known for. */
 import { existsSync } from 'node:fs'
+import { refuseForeign } from '../backend/container/backends.ts'
 import { findEngine } from '../backend/container/engine.ts'
 import { engineFacts } from '../backend/container/engine-facts.ts'
 import { tryPodman } from '../backend/container/trial.ts'
@@ -135,11 +136,14 @@ async function checkDocker(): Promise<readonly Finding[]> {
   try {
     const engine = findEngine('docker')
     if (engine === undefined) return []
-    if (!isHostRoot())
-      return [ok(id, 'Docker is left alone', 'only root can guard a container of its daemon: see podman')]
     const facts = await engineFacts(engine, undefined)
-    return [ok(id, `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`)]
+    refuseForeign(facts)
+    const answers = `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`
+    // Whoever may ask it for containers has as much power as root.
+    return [ok(id, answers, isHostRoot() ? undefined : 'pen acts in its containers by another one beside')]
   } catch (error) {
+    // An ordinary user need not be one of Docker's.
+    if (!isHostRoot()) return [ok(id, 'Docker is left alone', messageOf(error))]
     return [weak(id, 'the Docker daemon cannot be used', messageOf(error), hintOf(error))]
   }
 }

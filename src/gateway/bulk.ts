@@ -4,7 +4,7 @@
  * The runtime stays the owner of both sockets: between two of its reads, this takes what it would have read next.
  */
 import { ptr } from 'bun:ffi'
-import { libc } from './door-libc.ts'
+import { libc } from '../base/libc.ts'
 import type { StreamSocket } from './stream-socket.ts'
 import { connectionState, TCP_STATE } from './tcp-socket.ts'
 

@@ -3,7 +3,7 @@
  * goes in, opens the listeners and comes back. Only loading the rules is left to another program, and that goes on
  * while pen does something else.
  */
-import { libc } from './door-libc.ts'
+import { libc } from '../base/libc.ts'
 import { applySettings, openListeners, type Role } from './door-listeners.ts'
 import { startWithin } from './door-namespace.ts'
 import { RULES } from './door-rules.ts'

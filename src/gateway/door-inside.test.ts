@@ -1,8 +1,8 @@
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { onlyWhen } from '../../test/skip.ts'
+import { descriptorPair } from '../base/descriptors.ts'
 import { EXIT } from '../base/error.ts'
-import { descriptorPair } from './door-descriptors.ts'
 
 const MAIN = join(import.meta.dir, '../main.ts')
 const onLinux = onlyWhen(process.platform === 'linux')

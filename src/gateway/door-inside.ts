@@ -6,9 +6,9 @@
  * Later it is started there once more for sockets to dial with, beside what is hostile: without any power, in nobody's sight.
  */
 import { ptr } from 'bun:ffi'
+import { sendDescriptors } from '../base/descriptors.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { sendDescriptors } from './door-descriptors.ts'
-import { AF, libc, SOCK, SOL, socketOption, succeeded } from './door-libc.ts'
+import { AF, libc, SOCK, SOL, socketOption, succeeded } from '../base/libc.ts'
 import { applySettings, openListeners } from './door-listeners.ts'
 import { openSockets } from './door-sockets.ts'
 

@@ -1,8 +1,8 @@
 /** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
 import { ptr } from 'bun:ffi'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { AF, libc, openPath, SOCK, SOL, succeeded } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
-import { AF, libc, openPath, SOCK, SOL, succeeded } from './door-libc.ts'
 import { makeEveryAddressLocal, raiseLoopback } from './door-loopback.ts'
 import { openRulesSocket } from './door-refused.ts'
 import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, SETTINGS, type Setting } from './door-rules.ts'

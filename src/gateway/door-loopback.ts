@@ -1,6 +1,6 @@
 /** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
 import { ptr } from 'bun:ffi'
-import { AF, CallFailed, libc, SOCK, succeeded } from './door-libc.ts'
+import { AF, CallFailed, libc, SOCK, succeeded } from '../base/libc.ts'
 
 const SIOCSIFFLAGS = 0x8914
 const IFF_UP = 0x1

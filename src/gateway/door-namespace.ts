@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { hasCapabilities } from '../base/host-root.ts'
-import { libc, openPath, succeeded } from './door-libc.ts'
+import { libc, openPath, succeeded } from '../base/libc.ts'
 import { raiseLoopback } from './door-loopback.ts'
 
 export type Place =
@@ -14,6 +14,17 @@ export type Place =
   | { readonly kind: 'new' }
   /** The namespace of a process that already runs, such as a container that was created but not started. */
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
+  /** One that pen may not enter itself, by its descriptor: a hand with root does. */
+  | { readonly kind: 'by-hand'; readonly network: number; readonly hand: DoorHand }
+
+/** pen as root, where this one is not. */
+export interface DoorHand {
+  run(
+    argv: readonly string[],
+    options: { readonly descriptors: readonly number[]; readonly timeoutMs: number },
+  ): Promise<{ readonly code: number; readonly stderr: string }>
+  listRefused(socket: number): Promise<unknown>
+}
 
 export interface Entrance {
   /** Put before a command, these words start it in the place. */
@@ -32,6 +43,9 @@ const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>
   'own-id': ['--preserve-credentials'],
   'many-ids': ['--setuid=0', '--setgid=0'],
 }
+
+/** Where the hand finds the namespace: behind the descriptors of the door itself. */
+const NETWORK = 6
 
 const CAP_NET_ADMIN = 12
 const CAP_SYS_ADMIN = 21
@@ -54,6 +68,8 @@ export function entranceOf(place: Place): Entrance {
         userNamespace,
       }
     }
+    case 'by-hand':
+      return { words: [tool('nsenter'), `--net=/proc/self/fd/${NETWORK}`, '--'], userNamespace: 'none' }
   }
 }
 

@@ -1,10 +1,11 @@
 /** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
+
+import { type Delivery, descriptorPair, receiveDescriptors } from '../base/descriptors.ts'
 import { errnoOf, PenError } from '../base/error.ts'
+import { CallFailed, libc } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
-import { type Delivery, descriptorPair, receiveDescriptors } from './door-descriptors.ts'
 import { furnishMapped, furnishPorts, type StepIn } from './door-here.ts'
 import { DOOR_MODE, RULES_REFUSED } from './door-inside.ts'
-import { CallFailed, libc } from './door-libc.ts'
 import type { Role } from './door-listeners.ts'
 import { type Entrance, entranceOf, inNewNetwork, type Place, startWithinThatOf } from './door-namespace.ts'
 import { DNS_PORT, RULES } from './door-rules.ts'
@@ -34,20 +35,22 @@ export async function furnish(
   nft: string | undefined,
 ): Promise<Furnished> {
   const entrance = entranceOf(place)
-  if (entrance.userNamespace === 'none') return await furnishHere(place, entrance, ports, nft)
+  if (place.kind !== 'by-hand' && entrance.userNamespace === 'none')
+    return await furnishHere(place, entrance, ports, nft)
+  const start = starterOf(place)
   if (nft !== undefined) {
     const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...self(), DOOR_MODE, 'mapped']
-    const descriptors = await openElsewhere([...entrance.words, ...argv])
+    const descriptors = await openElsewhere([...entrance.words, ...argv], start)
     if (descriptors !== 'rules refused') return { entrance, mapped: true, descriptors }
   }
   const argv = [...self(), DOOR_MODE, 'ports', listenable(ports).join(',')]
-  const descriptors = await openElsewhere([...entrance.words, ...argv])
+  const descriptors = await openElsewhere([...entrance.words, ...argv], start)
   if (descriptors === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return { entrance, mapped: false, descriptors }
 }
 
 async function furnishHere(
-  place: Place,
+  place: Exclude<Place, { readonly kind: 'by-hand' }>,
   entrance: Entrance,
   ports: readonly number[],
   nft: string | undefined,
@@ -82,10 +85,11 @@ export function self(): readonly string[] {
 /** By the hidden mode, wherever `argv` starts it. */
 export async function openElsewhere(
   argv: readonly string[],
+  start: Starter = startHere,
 ): Promise<Furnished['descriptors'] | 'rules refused'> {
   const [ours, theirs] = descriptorPair()
   try {
-    const { code, said } = await waitFor(argv, theirs)
+    const { code, said } = await waitFor(argv, theirs, start)
     if (code === RULES_REFUSED) return 'rules refused'
     const delivery = code === 0 ? receiveDescriptors(ours) : undefined
     if (delivery === undefined) throw failure(code, said)
@@ -95,15 +99,36 @@ export async function openElsewhere(
   }
 }
 
-async function waitFor(argv: readonly string[], channel: number): Promise<{ code: number; said: string }> {
+type Starter = (
+  argv: readonly string[],
+  channels: readonly number[],
+) => Promise<{ readonly code: number; readonly said: string }>
+
+/** Where a program is started that is to be in the place. */
+export function starterOf(place: Place): Starter {
+  if (place.kind !== 'by-hand') return startHere
+  return async (argv, channels) => {
+    const descriptors = [...channels, place.network]
+    const { code, stderr } = await place.hand.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
+    return { code, said: stderr }
+  }
+}
+
+async function waitFor(argv: readonly string[], channel: number, start: Starter): ReturnType<Starter> {
   const rules = descriptorPair()
-  let child: ReturnType<typeof start>
+  const channels = [channel, ...rules]
+  // Handed on when this returns; what comes of it is awaited without them.
+  const ended = start(argv, channels)
+  for (const fd of channels) libc().close(fd)
+  return await ended
+}
+
+async function startHere(argv: readonly string[], channels: readonly number[]): ReturnType<Starter> {
+  let child: ReturnType<typeof spawn>
   try {
-    child = start(argv, [channel, ...rules])
+    child = spawn(argv, channels)
   } catch (error) {
     throw failure(-1, `${argv[0]} could not be started: ${errnoOf(error) ?? 'unknown error'}`)
-  } finally {
-    for (const fd of [channel, ...rules]) libc().close(fd)
   }
   const said = new Response(child.stderr).text()
   const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS)
@@ -113,7 +138,7 @@ async function waitFor(argv: readonly string[], channel: number): Promise<{ code
 }
 
 /** No environment: pen's own holds the user's secrets, and this process needs none of it. */
-const start = (argv: readonly string[], channels: readonly number[]) =>
+const spawn = (argv: readonly string[], channels: readonly number[]) =>
   Bun.spawn([...argv], { env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'pipe', ...channels] })
 
 function withRoles({ text, descriptors }: Delivery): Furnished['descriptors'] {

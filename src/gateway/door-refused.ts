@@ -3,9 +3,9 @@
  * would take longer than a short sandbox lives. The sandbox chose the elements, the kernel wrote the messages.
  */
 import { ptr } from 'bun:ffi'
+import { AF, CallFailed, libc, SOCK, succeeded } from '../base/libc.ts'
 import { type Address, printAddress } from '../policy/address.ts'
 import { type Port, parsePort } from '../policy/port.ts'
-import { AF, CallFailed, libc, SOCK, succeeded } from './door-libc.ts'
 import { REFUSED_SETS, TABLE } from './door-rules.ts'
 
 export interface RefusedDatagram {

@@ -1,5 +1,5 @@
 /** Sockets of the namespace it is called in, for somebody elsewhere to dial with: whatever they are connected to is in here. */
-import { AF, libc, SOCK, succeeded } from './door-libc.ts'
+import { AF, libc, SOCK, succeeded } from '../base/libc.ts'
 import type { Role } from './door-listeners.ts'
 
 export type Family = typeof AF.inet | typeof AF.inet6

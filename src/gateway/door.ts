@@ -5,11 +5,11 @@
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { findTool } from '../base/find-tool.ts'
+import { libc } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
 import { connectionShares } from './descriptor-shares.ts'
-import { libc } from './door-libc.ts'
 import type { Role } from './door-listeners.ts'
-import { entranceBy, type Place, startWithin } from './door-namespace.ts'
+import { type DoorHand, entranceBy, type Place, startWithin } from './door-namespace.ts'
 import { type Furnished, furnish } from './door-open.ts'
 import { listRefused, type RefusedDatagram } from './door-refused.ts'
 import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
@@ -58,6 +58,8 @@ export interface Door {
   serve(arrivals: Arrivals, limits?: { readonly connections: number }): Promise<void>
   /** Every UDP destination refused so far, each once. */
   refusedDatagrams(): Promise<readonly RefusedDatagram[]>
+  /** Whatever was refused is known from now on, and nobody is asked any more. */
+  settle(): Promise<void>
   /** Gives everything back. Connections that were accepted belong to whoever got them. */
   close(): void
 }
@@ -69,7 +71,7 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
   const furnishing = furnish(place, options.ports, nft)
   // Loaded while we wait for the other process anyway.
   const [furnished] = await Promise.all([furnishing, import('node:dgram')])
-  return new OpenDoor(furnished)
+  return new OpenDoor(furnished, place.kind === 'by-hand' ? place.hand : undefined)
 }
 
 class OpenDoor implements Door {
@@ -78,13 +80,16 @@ class OpenDoor implements Door {
   readonly proxy = { address: '127.0.0.1', port: PROXY_PORT } as const
   readonly wrap: readonly string[]
   readonly #network: number
+  readonly #hand: DoorHand | undefined
   readonly #words: readonly string[]
   /** Still bare descriptors; a listener leaves when it becomes a server. */
   readonly #bare: Map<number, Role>
   readonly #close: (() => void)[] = []
   #open = 0
+  #settled: readonly RefusedDatagram[] | undefined
 
-  constructor(furnished: Furnished) {
+  constructor(furnished: Furnished, hand: DoorHand | undefined) {
+    this.#hand = hand
     this.#bare = new Map(furnished.descriptors.map(([role, fd]) => [fd, role]))
     this.recordsRefusals = furnished.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
@@ -155,8 +160,17 @@ class OpenDoor implements Door {
     )
   }
 
+  async settle(): Promise<void> {
+    this.#settled = await this.refusedDatagrams()
+  }
+
   async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
-    return this.#withRole('rules').flatMap(listRefused)
+    if (this.#settled !== undefined) return this.#settled
+    const list = async (rules: number) =>
+      // Written by pen itself: the kernel answers nobody who has no power over the namespace.
+      (await this.#hand?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
+    const lists = this.#withRole('rules').map(async rules => (await list(rules)) ?? listRefused(rules))
+    return (await Promise.all(lists)).flat()
   }
 
   close(): void {

@@ -3,10 +3,10 @@
  * each that comes. The sandbox only ever answers. Both ends are strangers to each other and to pen: bytes pass, nothing is read.
  */
 import { errnoOf, PenError } from '../base/error.ts'
+import { AF, libc } from '../base/libc.ts'
 import { type Address, parseAddress } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
 import { ByteStream } from './byte-stream.ts'
-import { AF, libc } from './door-libc.ts'
 import type { Family } from './door-sockets.ts'
 import type { HeldBytes } from './held-bytes.ts'
 import type { InsideSockets } from './inside-sockets.ts'

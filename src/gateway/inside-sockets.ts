@@ -4,10 +4,10 @@
  */
 import { PenError } from '../base/error.ts'
 import { hasCapabilities } from '../base/host-root.ts'
+import { libc, openPath, succeeded } from '../base/libc.ts'
 import { DOOR_MODE, SOCKETS } from './door-inside.ts'
-import { libc, openPath, succeeded } from './door-libc.ts'
-import { entranceBy, startWithin } from './door-namespace.ts'
-import { openElsewhere, self } from './door-open.ts'
+import { entranceBy, entranceOf, type Place, startWithin } from './door-namespace.ts'
+import { openElsewhere, self, starterOf } from './door-open.ts'
 import { openSockets } from './door-sockets.ts'
 
 export interface SocketPair {
@@ -15,6 +15,9 @@ export interface SocketPair {
   /** Undefined where the kernel has no IPv6. */
   readonly v6: number | undefined
 }
+
+/** Any process of the sandbox, or its network in root's hands. */
+export type Whose = { readonly pid: number } | Extract<Place, { readonly kind: 'by-hand' }>
 
 /** In one go: a process has to be started for them, unless pen is root. */
 const BATCH = 32
@@ -29,15 +32,18 @@ export class InsideSockets {
   /** Held open: the number of a process may be another's one day. */
   readonly #network: number
   readonly #owner: number | undefined
+  readonly #byHand: Extract<Place, { readonly kind: 'by-hand' }> | undefined
   readonly #ready: SocketPair[] = []
   #filling: Promise<void> | undefined
   #isClosed: boolean = false
 
-  /** `pid`: any process of the sandbox. */
-  constructor(pid: number) {
+  constructor(whose: Whose) {
+    this.#byHand = 'pid' in whose ? undefined : whose
+    const path = 'pid' in whose ? `/proc/${whose.pid}/ns/net` : `/proc/self/fd/${whose.network}`
     try {
-      this.#network = openPath(`/proc/${pid}/ns/net`)
-      this.#owner = hasCapabilities(CAP_SYS_ADMIN) ? undefined : ownerOf(this.#network)
+      this.#network = openPath(path)
+      const isEntered = this.#byHand !== undefined || hasCapabilities(CAP_SYS_ADMIN)
+      this.#owner = isEntered ? undefined : ownerOf(this.#network)
     } catch (cause) {
       throw notEntered(cause)
     }
@@ -85,18 +91,25 @@ export class InsideSockets {
 
   async #make(): Promise<SocketPair[]> {
     try {
+      const mode = [...self(), DOOR_MODE, SOCKETS, String(BATCH)]
+      if (this.#byHand !== undefined) {
+        const { words } = entranceOf(this.#byHand)
+        return asPairs(await openElsewhere([...words, ...mode], starterOf(this.#byHand)))
+      }
       if (this.#owner === undefined) return inPairs(startWithin(this.#network, () => openSockets(BATCH)))
       // It needs no power there, only to be there: so it keeps the identity that it has outside.
       const { words } = entranceBy(this.#network, this.#owner, 'own-id')
-      const opened = await openElsewhere([...words, ...self(), DOOR_MODE, SOCKETS, String(BATCH)])
-      if (opened === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
-      return inPairs(opened)
+      return asPairs(await openElsewhere([...words, ...mode]))
     } catch (cause) {
       throw notEntered(cause)
     }
   }
 }
 
+function asPairs(opened: Awaited<ReturnType<typeof openElsewhere>>): SocketPair[] {
+  if (opened === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
+  return inPairs(opened)
+}
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
 
 export function closePair({ v4, v6 }: SocketPair): void {
@@ -116,6 +129,6 @@ function inPairs(opened: ReturnType<typeof openSockets>): SocketPair[] {
 const notEntered = (cause: unknown): PenError =>
   new PenError('BACKEND', {
     what: `the network of the sandbox cannot be entered from here (${cause instanceof Error ? cause.message : 'unknown error'})`,
-    hint: 'a sandbox of an engine that belongs to another user, such as a daemon of root, cannot be dialled: use --backend process or podman',
+    hint: '`pen doctor` tries the engine',
     cause,
   })

@@ -1,8 +1,8 @@
 /** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
 import { ptr } from 'bun:ffi'
+import { AF, libc, SOL } from '../base/libc.ts'
 import { type Address, parseAddress, printAddress } from '../policy/address.ts'
 import { type Port, parsePort } from '../policy/port.ts'
-import { AF, libc, SOL } from './door-libc.ts'
 import type { TcpSocket } from './tcp-socket.ts'
 
 export interface Destination {

@@ -44,6 +44,7 @@ export async function openProxyDoor(): Promise<Door> {
       for (const socket of waiting.splice(0)) given.proxied(socket)
     },
     refusedDatagrams: async () => [],
+    settle: async () => undefined,
     close: () => listener.stop(),
   }
 }

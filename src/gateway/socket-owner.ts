@@ -3,8 +3,8 @@
  * knows who dialled. Asked by its own messages (sock_diag), which find one socket among any number at once.
  */
 import { ptr } from 'bun:ffi'
+import { AF, libc, SOCK, succeeded } from '../base/libc.ts'
 import { readAddress } from '../policy/address.ts'
-import { AF, libc, SOCK, succeeded } from './door-libc.ts'
 
 export interface SocketEnd {
   readonly address: string

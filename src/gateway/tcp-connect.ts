@@ -1,9 +1,9 @@
 /** TCP connections come to be: accepted where a descriptor listens, or dialled. */
 import { ptr } from 'bun:ffi'
+import { AF, CallFailed, lastError, libc, SOL, socketOption, succeeded } from '../base/libc.ts'
 import { listenInTurns, type Stoppable } from '../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../policy/address.ts'
 import type { Port } from '../policy/port.ts'
-import { AF, CallFailed, lastError, libc, SOL, socketOption, succeeded } from './door-libc.ts'
 import { type Family, unconnected } from './door-sockets.ts'
 import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from './tcp-socket.ts'
 

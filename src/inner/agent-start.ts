@@ -1,5 +1,5 @@
 /** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
-import { closeSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
 import type { AgentSetup, ExecOrder, Variable } from '../wire/exec-order.ts'
@@ -44,8 +44,22 @@ export const start = (order: ExecOrder, mark: string, setup: AgentSetup): Starte
         ? withPipes(program, order.joined === true)
         : onTerminal(program, order.terminal)
     }
-    return firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
+    const started = firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
+    offerFirst(started.child.pid)
+    return started
   })
+
+/**
+ * When memory runs out the kernel ends whoever has most, which may be the agent where a command holds its own in files. Then the
+ * sandbox is gone, with the count of why: so commands go first.
+ */
+function offerFirst(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, '500', { flag: 'r+' })
+  } catch {
+    // Gone already, or a kernel that has no such file.
+  }
+}
 
 const identity = ({ user }: AgentSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 

@@ -22,15 +22,21 @@ import { Spans } from './spans.ts'
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
 const MAX_COMMANDS = 256
 
-/** `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Resolves when the keeper is gone. */
-export function runAgent(words: readonly string[]): Promise<ExitCode> {
-  const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(words[0] ?? '') ?? []
-  if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || words.length !== 1)
+/**
+ * `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Before that `show:PATH`, for a keeper that may not look.
+ * Resolves when the keeper is gone.
+ */
+export async function runAgent(words: readonly string[]): Promise<ExitCode> {
+  const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
+  const [target, ...more] = shown === undefined ? words : words.slice(1)
+  const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(target ?? '') ?? []
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || more.length > 0)
     throw new PenError('USAGE', { what: `${AGENT_MODE} is not a verb: pen starts it by itself` })
   // The first process of its namespace is the parent of orphans, or this one.
   const init = how === 'bare' ? process.pid : 1
   if (how === 'bare') keepOrphans()
-  return new Promise((resolve, reject) => {
+  if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
+  return await new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
     const over = (): void => {
       if (how === 'bare') void endBelow().finally(() => resolve(EXIT.ok))

@@ -2,12 +2,12 @@
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
 import type { Cgroup, CgroupCounters, CgroupLimit } from './cgroup.ts'
-import { startTimeOf } from './cgroup-name.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import { cgroupOf } from './engine-cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { ALL, type Found } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
+import { type Reach, reachOf } from './reach.ts'
 import { RoomWatch } from './room-watch.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeOf } from './systemd-scope.ts'
@@ -54,7 +54,7 @@ export class LimitHandle {
   readonly #disk: DiskWatch
   readonly #room: RoomWatch
   #watchdog: Watchdog | undefined
-  #init: { readonly pid: number; readonly startTime: string | undefined } | undefined
+  #init: { readonly pid: number; readonly reach: Reach } | undefined
   readonly #pending = new Set<Pending>()
   /** The init of a container and pen's agent: alone, they use nothing up. */
   #own: ReadonlySet<number> | undefined
@@ -79,8 +79,8 @@ export class LimitHandle {
   }
 
   /** Starts watching: before the command starts, so that what holds from the start does. */
-  attach(init: number): void {
-    this.#init = { pid: init, startTime: startTimeOf(init) }
+  attach(init: number, reach: Reach = reachOf(init)): void {
+    this.#init = { pid: init, reach }
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
     if (this.#found.means.how === 'engine') this.#own = own
@@ -90,13 +90,13 @@ export class LimitHandle {
     if (watch.size > 0) {
       const cores = CORES
       const tell = (hit: LimitHit): void => this.#hit(hit)
-      this.#watchdog = new Watchdog({ init, limits: this.#limits, watch, cores, own, tell })
+      this.#watchdog = new Watchdog({ init, root: reach.root, limits: this.#limits, watch, cores, own, tell })
       const watchdog = this.#watchdog
       this.#repeat(() => watchdog.look())
     }
     if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
     this.#repeat(() => this.#disk.look(init))
-    this.#repeat(() => this.#room.look(init))
+    this.#repeat(() => this.#room.look(init, reach.root))
   }
 
   /** Nothing of the sandbox's has begun: whoever is there in a container is its init and pen's agent. */
@@ -247,19 +247,9 @@ export class LimitHandle {
     const before = this.#hits.get(hit.limit)
     if (before?.what === 'killed' && hit.what !== 'killed') return
     this.#note(hit)
-    if (hit.what === 'killed') this.#kill()
+    if (hit.what === 'killed') this.#init?.reach.kill()
     if (before?.what === hit.what || this.#finished) return
     for (const listener of this.#listeners) listener(hit)
-  }
-
-  /** The init takes every process of its namespace along. Its number may belong to somebody else by now. */
-  #kill(): void {
-    if (this.#init?.startTime === undefined || startTimeOf(this.#init.pid) !== this.#init.startTime) return
-    try {
-      process.kill(this.#init.pid, 'SIGKILL')
-    } catch {
-      // Gone in this very moment.
-    }
   }
 }
 

@@ -26,8 +26,8 @@ export class RoomWatch {
     this.#tell = tell
   }
 
-  look(init: number): number {
-    this.#scratch ??= openScratch(init)
+  look(init: number, root: string): number {
+    this.#scratch ??= openScratch(init, root)
     this.#lookAtScratch()
     const bound = this.#limits.files
     for (const { pid } of listTree(init)) {
@@ -60,11 +60,11 @@ export class RoomWatch {
 }
 
 /** The mounts are pen's own and sealed: none of these names can be turned into a link from inside. */
-function openScratch(init: number): Scratch[] {
+function openScratch(init: number, root: string): Scratch[] {
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
   return scratchMounts(init).flatMap(at => {
     try {
-      return [{ at, fd: openSync(`/proc/${init}/root${at}`, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) }]
+      return [{ at, fd: openSync(`${root}${at}`, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) }]
     } catch {
       return []
     }

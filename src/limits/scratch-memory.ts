@@ -32,11 +32,11 @@ function mountsOf(pid: string): { device: string; type: string; point: string }[
 const BYTES_PER_NAME = 1024
 
 /** The mounts are pen's own and sealed: none of these names can be turned into a link from inside. */
-export function scratchBytes(init: number, mounts: readonly string[]): number {
+export function scratchBytes(root: string, mounts: readonly string[]): number {
   let sum = 0
   for (const point of mounts)
     try {
-      const { blocks, bfree, bsize, files, ffree } = statfsSync(`/proc/${init}/root${point}`)
+      const { blocks, bfree, bsize, files, ffree } = statfsSync(`${root}${point}`)
       sum += (blocks - bfree) * bsize + (files - ffree) * BYTES_PER_NAME
     } catch {
       // Gone with the sandbox.

@@ -20,6 +20,8 @@ export type NextLook = number | 'at once'
 
 export interface WatchdogOptions {
   readonly init: number
+  /** A path to its root directory. */
+  readonly root: string
   readonly limits: Limits
   readonly watch: ReadonlySet<CgroupLimit>
   readonly cores: number
@@ -94,7 +96,7 @@ export class Watchdog {
       this.#mounts = scratchMounts(this.#options.init)
       this.#memoryFiles = memoryFileBytes(members)
     }
-    const unseen = scratchBytes(this.#options.init, this.#mounts) + this.#memoryFiles
+    const unseen = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
     const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unseen)
     const { own } = this.#options
     const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
@@ -138,7 +140,7 @@ export class Watchdog {
       shared += share.shared
     }
     this.#memoryFiles = memoryFileBytes(members)
-    const unseen = scratchBytes(this.#options.init, scratchMounts(this.#options.init)) + this.#memoryFiles
+    const unseen = scratchBytes(this.#options.root, scratchMounts(this.#options.init)) + this.#memoryFiles
     // A mapped file on a tmpfs is in both.
     return anonymous + Math.max(shared, unseen)
   }

@@ -55,7 +55,7 @@ export class Forwards {
       })
     const most = connectionShares().forwards
     this.#means = {
-      sockets: new InsideSockets(pid),
+      sockets: new InsideSockets(running.network ?? { pid }),
       owners: new SocketOwners(),
       held: new HeldBytes(MOST_HELD),
       users: usersOf(workspace),

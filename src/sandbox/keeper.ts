@@ -86,7 +86,7 @@ export class Keeper {
       if (init !== undefined) {
         const { nproc } = limits.bounds
         if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
-        limits.attach(init)
+        limits.attach(init, running.reach)
       }
       await this.#forwardPorts()
       const network = this.#openNetwork(error => stopping.failed(error))

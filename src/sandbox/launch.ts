@@ -69,10 +69,10 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         insideDoor: opened !== undefined,
         // Before anything of the sandbox runs in it.
         furnish: async namespace => {
-          if (plan.network.kind === 'gateway')
-            door = await beginDoor(policy, { kind: 'of-process', ...namespace })
-          else if (!namespace.userNamespace)
+          if (plan.network.kind === 'gateway') door = await beginDoor(policy, namespace)
+          else if (namespace.kind === 'of-process' && !namespace.userNamespace)
             (await import('../gateway/door-namespace.ts')).raiseLoopbackOf(namespace.pid)
+          return { settle: async () => await door?.settle() }
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },
         meanwhile: () => {

@@ -1,6 +1,6 @@
 /** Who is at the other end of a Unix socket, by the kernel's word. */
 import { ptr } from 'bun:ffi'
-import { libc, SOL } from '../gateway/door-libc.ts'
+import { libc, SOL } from '../base/libc.ts'
 
 const SO_PEERCRED = 17
 

@@ -1,4 +1,4 @@
-/** Every engine that this machine can have, as a backend of the claims: podman with and without root, and Docker. */
+/** Every engine that this machine can have, as a backend of the claims: podman and Docker, of root and of an ordinary user. */
 import { dockerMissing, startDockerd } from '../engines/dockerd.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
@@ -6,9 +6,10 @@ import type { Who } from './launcher.ts'
 import { seedOf } from './seed.ts'
 import { ANY_BACKEND, type TestBackend, type Trait } from './test-backend.ts'
 
-/** Started once for all tests of a process, and ended with it. */
+/** Started once for all tests of a process, and ended with it. For a look at one alone: PEN_ENGINE='docker, as root'. */
 export async function containerBackends(everybody: readonly Who[]): Promise<TestBackend[]> {
-  const backends = await enginesHere(everybody)
+  const wanted = process.env['PEN_ENGINE'] ?? ''
+  const backends = (await enginesHere(everybody)).filter(({ name }) => name.includes(wanted))
   // pen builds its image when it is missing: no test is to wait for that.
   for (const backend of backends) if (backend.missing === undefined) seedOf(backend)
   return backends
@@ -19,13 +20,15 @@ async function enginesHere(everybody: readonly Who[]): Promise<TestBackend[]> {
     const missing = podmanMissing(who)
     return missing === undefined ? backendOf(podmanOf(who)) : absent(`podman, as ${who.name}`, who, missing)
   })
-  const [me] = everybody
-  if (me === undefined) return podmans
+  // For the last of them, so that the group of its socket is an ordinary user's; root needs none.
+  const member = everybody.at(-1)
+  if (member === undefined) return podmans
   const missing = dockerMissing()
-  if (missing !== undefined) return [...podmans, absent(`docker, as ${me.name}`, me, missing)]
-  const dockerd = await startDockerd(me)
+  if (missing !== undefined)
+    return [...podmans, ...everybody.map(who => absent(`docker, as ${who.name}`, who, missing))]
+  const dockerd = await startDockerd(member)
   process.once('exit', () => dockerd.stopNow())
-  return [...podmans, backendOf(dockerd)]
+  return [...podmans, ...everybody.map(who => backendOf(dockerd.as(who)))]
 }
 
 const backendOf = ({ backend, who, env }: TestEngine): TestBackend => ({
@@ -38,7 +41,7 @@ const backendOf = ({ backend, who, env }: TestEngine): TestBackend => ({
   env,
   traits: new Set<Trait>([
     ...(backend === 'podman' ? (['callersMounts'] as const) : []),
-    ...(who.uid === 0 ? (['laterMounts'] as const) : (['ownUserNamespace'] as const)),
+    ...(backend === 'podman' && who.uid !== 0 ? (['ownUserNamespace'] as const) : (['laterMounts'] as const)),
   ]),
 })
 

@@ -16,7 +16,7 @@ export const TRAITS = {
     'podman without root keeps a mount namespace: what root mounts later is there only where mounts are shared',
   mixedTerminal: 'a command in a container has a terminal for all of its streams, or for none',
   ownCgroups: 'an engine makes the cgroups itself, and does not start without',
-  ownUserNamespace: 'a container of root’s has the host’s user namespace, and a uid that nobody has',
+  ownUserNamespace: 'a container of root’s engine has the host’s user namespace',
 } as const
 
 export type Trait = keyof typeof TRAITS

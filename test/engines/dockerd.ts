@@ -20,6 +20,8 @@ import { CACHE, isRoot, makeBase } from './base-image.ts'
 import { BASE_NAME, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
+  /** The same daemon, asked by somebody else: root may, whoever it was started for. */
+  as(who: Who): TestEngine
   readonly pid: number
   /** As long as it takes; what is left after ten seconds is killed. */
   stop(): Promise<void>
@@ -44,18 +46,22 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
   spawnSync('chmod', ['755', dir])
   const host = `unix://${dir}/docker.sock`
   const env = { DOCKER_HOST: host, DOCKER_CONFIG: join(dir, 'config') }
-  const engine: Dockerd = {
-    name: `docker, as ${who.name}`,
+  const as = (asking: Who): TestEngine => ({
+    name: `docker, as ${asking.name}`,
     backend: 'docker',
-    who,
+    who: asking,
     env,
     command: argv => [
-      ...who.become,
+      ...asking.become,
       'env',
       ...Object.entries(env).map(([k, v]) => `${k}=${v}`),
       'docker',
       ...argv,
     ],
+  })
+  const engine: Dockerd = {
+    ...as(who),
+    as,
     pid: started.pid ?? 0,
     stop: async () => {
       await end(started, dir)

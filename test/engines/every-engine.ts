@@ -1,5 +1,6 @@
 /**
- * One claim, for every engine that this machine can have: podman with and without root, and Docker.
+ * One claim, for every engine that this machine can have: podman with and without root, and Docker, which root and an ordinary user
+ * ask in turn, claim by claim, or both with PEN_EVERY_ENGINE=1.
  *
  *     const onEachEngine = everyEngine()
  *     onEachEngine('P16 …', async engine => { … })
@@ -19,15 +20,24 @@ export type OnEachEngine = (
 
 type Kind = TestEngine['backend']
 
+const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
+let turn = 0
+const inTurn = (): readonly Who[] => EVERYBODY.slice(turn++ % EVERYBODY.length).slice(0, 1)
+
 /** Called at the top of a test file: a daemon that it needs is started before its tests, and ended after them. */
-export function everyEngine(kinds: readonly Kind[] = ['podman', 'docker']): OnEachEngine {
-  const [first] = EVERYBODY
-  if (first === undefined) throw new Error('there is nobody to run tests')
+export function everyEngine(
+  kinds: readonly Kind[] = ['podman', 'docker'],
+  /** Who asks Docker, each of them. */
+  askers?: readonly Who[],
+): OnEachEngine {
+  // A group for the last of them: root needs none.
+  const member = EVERYBODY.at(-1)
+  if (member === undefined) throw new Error('there is nobody to run tests')
   const withDocker = kinds.includes('docker') && dockerMissing() === undefined
   let dockerd: Dockerd | undefined
   if (withDocker) {
     beforeAll(async () => {
-      dockerd = await startDockerd(first)
+      dockerd = await startDockerd(member)
     }, 300_000)
     afterAll(async () => await dockerd?.stop(), 20_000)
   }
@@ -47,7 +57,12 @@ export function everyEngine(kinds: readonly Kind[] = ['podman', 'docker']): OnEa
     if (!kinds.includes('docker')) return
     const why = dockerMissing()
     const on = skipUnless(why === undefined, why ?? '')
-    on(`${title} (docker)`, async () => await body(dockerd as Dockerd), timeout)
+    for (const who of askers ?? (TRIES_ALL ? EVERYBODY : inTurn()))
+      on(
+        `${title} (docker, as ${nameOf(who)})`,
+        async () => await body((dockerd as Dockerd).as(who)),
+        timeout,
+      )
   }
 }
 

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BUILD_FLAGS, build } from '../../scripts/build.ts'
-import { closeDoors, DOORS } from '../../scripts/close-doors.ts'
+import { closeDoors, DOORS, ENGINE_DOORS } from '../../scripts/close-doors.ts'
 import { ROOT } from './sources.ts'
 
 let folder = ''
@@ -20,6 +20,8 @@ let unpatched = ''
 
 const PROGRAM = `
   const { existsSync, readFileSync } = require('node:fs')
+  function mark() { return process.env.MARK ?? 'none' }
+  if (mark() !== 'none') console.log(mark())
   const list = () => existsSync('/proc/self/net/tcp') ? readFileSync('/proc/self/net/tcp', 'utf8') : ''
   setTimeout(() => {
     console.log(JSON.stringify({
@@ -40,6 +42,10 @@ beforeAll(() => {
     writeFileSync(join(hostile, name), 'FROM_PROJECT=1\n')
   writeFileSync(join(hostile, 'package.json'), '{"type":"commonjs","imports":{"#x":"./evil.js"}}')
   writeFileSync(join(hostile, 'tsconfig.json'), '{"compilerOptions":{"paths":{"node:net":["./evil.ts"]}}}')
+  writeFileSync(
+    join(hostile, 'overrides'),
+    'override %%%{return process.env.MARK??"none"}%%%\nwith %%%{return"EVIL CODE RAN"}%%%\n',
+  )
   mkdirSync(join(folder, 'fakes'))
   writeFileSync(join(folder, 'fakes/curl'), `#!/bin/sh\n: >'${folder}/sent'\n`, { mode: 0o755 })
   const entry = join(folder, 'program.ts')
@@ -96,7 +102,17 @@ async function reportsCrash(binary: string, patience: number): Promise<boolean> 
   return existsSync(sent)
 }
 
+const OVERRIDES = { BUN_JSC_functionOverrides: './overrides' }
+
 describe('the built binary', () => {
+  test('has no function replaced by a file that a variable names', () => {
+    const said = run(closed, OVERRIDES)
+    expect(said).not.toContain('EVIL')
+    expect(said).toContain('invalid JSC environment variable')
+    // Where a program has its bytecode with it, those of the runtime still are.
+    expect(run(open, OVERRIDES)).toContain('EVIL CODE RAN')
+  })
+
   test.each(TRICKS)('does not obey %s', (_title, env) => {
     expect(run(closed, env)).toBe(QUIET)
   })
@@ -158,11 +174,13 @@ describe('the twin, the same program with the doors left open', () => {
   })
 })
 
+const NAMES = [...DOORS, ...ENGINE_DOORS.map(name => `JSC_${name}`)]
+
 describe('closing the doors', () => {
   test('stops the build when a name is not where it was', () => {
-    const all = Buffer.from(`\0${DOORS.join('\0')}\0`)
+    const all = Buffer.from(`\0${NAMES.join('\0')}\0`)
     closeDoors(Buffer.from(all))
-    for (const name of DOORS) {
+    for (const name of NAMES) {
       const without = Buffer.from(all.toString().replace(`\0${name}\0`, `\0X${name.slice(1)}\0`))
       expect(() => closeDoors(without)).toThrow(name)
     }
@@ -170,12 +188,12 @@ describe('closing the doors', () => {
 
   test('leaves no door’s name in the binary as a string of its own', () => {
     const bytes = readFileSync(closed)
-    expect(DOORS.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
+    expect(NAMES.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
   })
 
   test('was done to dist/pen', () => {
     const bytes = readFileSync(join(ROOT, 'dist/pen')) // made by npm run build, or by ./pen
-    expect(DOORS.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
+    expect(NAMES.filter(name => bytes.includes(`\0${name}\0`))).toEqual([])
   })
 
   test.each(['bunfig', 'dotenv', 'tsconfig', 'package-json'])(

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test'
-import { type ContainerOrder, runArguments } from './arguments.ts'
+import { AGENT_CAPABILITIES, type ContainerOrder, HAND_CAPABILITIES, runArguments } from './arguments.ts'
 
 const ORDER: ContainerOrder = {
   engine: 'podman',
   rootless: false,
   runtime: undefined,
   runtimeFlags: [],
-  moreCapabilities: [],
+  capabilities: AGENT_CAPABILITIES,
+  hand: false,
   verb: 'run',
   name: 'pen-project-0123456789abcdef',
   image: 'sha256:feed',
@@ -91,7 +92,22 @@ describe('the arguments of an engine', () => {
     )
   })
 
-  test('no socket of an engine, no privilege and no namespace of the host is ever given', () => {
+  test('pen’s hand alone sees the host’s processes and is left to mount, and has no more capabilities than it needs', () => {
+    const hand = words({ engine: 'docker', hand: true, capabilities: HAND_CAPABILITIES })
+    expect(hand.filter(word => /=host\b|unconfined|privileged/.test(word))).toEqual([
+      '--pid=host',
+      '--cgroupns=host',
+      '--security-opt=apparmor=unconfined',
+      '--security-opt=seccomp=unconfined',
+    ])
+    expect(hand).toContain('--cap-drop=ALL')
+    expect(hand).toContain('--network=none')
+    expect(words({ engine: 'docker' }).filter(word => /cap-add/.test(word))).toEqual(
+      AGENT_CAPABILITIES.map(name => `--cap-add=${name}`),
+    )
+  })
+
+  test('no socket of an engine, no privilege and no namespace of the host is ever given to a sandbox', () => {
     const all = [words(), words({ engine: 'docker' }), words({ rootless: true })].flat()
     expect(all.filter(word => /docker\.sock|podman\.sock|privileged|=host\b|unconfined/.test(word))).toEqual(
       [],

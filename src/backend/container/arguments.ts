@@ -21,8 +21,10 @@ export interface ContainerOrder {
   readonly runtime: string | undefined
   /** For the runtime, each without its dashes; podman alone can hand them on. */
   readonly runtimeFlags: readonly string[]
-  /** For the agent, beyond those that it always has. */
-  readonly moreCapabilities: readonly string[]
+  /** For its only program. */
+  readonly capabilities: readonly string[]
+  /** pen's hand, which acts on the host for a keeper without root: what confines a sandbox would be in its way. */
+  readonly hand: boolean
   /** Whether it is started at once, or made and started later. */
   readonly verb: 'run' | 'create'
   readonly name: string
@@ -50,6 +52,19 @@ export interface ContainerOrder {
 /** What pen's agent needs to start commands as somebody else, and gives up but for the first four before it starts any. */
 export const AGENT_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP'] as const
 
+/**
+ * What pen's hand needs to enter a sandbox's namespaces and to furnish them, to pass over the modes of the user's directories on the
+ * way, and to end a sandbox.
+ */
+export const HAND_CAPABILITIES = [
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'KILL',
+  'NET_ADMIN',
+  'SYS_ADMIN',
+  'SYS_CHROOT',
+] as const
+
 export function runArguments(order: ContainerOrder): string[] {
   const [program, ...rest] = order.argv
   const podman = order.engine === 'podman'
@@ -65,12 +80,12 @@ export function runArguments(order: ContainerOrder): string[] {
     // The engine's own default profile of system calls stays; the agent puts pen's filter on top.
     '--read-only',
     '--cap-drop=ALL',
-    ...[...AGENT_CAPABILITIES, ...order.moreCapabilities].map(name => `--cap-add=${name}`),
+    ...order.capabilities.map(name => `--cap-add=${name}`),
     '--security-opt=no-new-privileges',
     ...(order.selinux ? ['--security-opt=label=disable'] : []),
     ...networkArguments(order),
     '--ipc=none',
-    '--cgroupns=private',
+    ...(order.hand ? HAND_ARGUMENTS : ['--cgroupns=private']),
     ...limitArguments(order),
     '--user=0:0',
     '--workdir=/',
@@ -84,6 +99,14 @@ export function runArguments(order: ContainerOrder): string[] {
     ...rest,
   ]
 }
+
+/** The numbers and cgroups of the host's processes, and no profile: those of an engine refuse to mount. */
+const HAND_ARGUMENTS = [
+  '--pid=host',
+  '--cgroupns=host',
+  '--security-opt=apparmor=unconfined',
+  '--security-opt=seccomp=unconfined',
+]
 
 /** What stands before the verb: podman forgets the flags of a runtime from one command to the next. */
 export const runtimeArguments = ({

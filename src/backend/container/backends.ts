@@ -3,6 +3,7 @@ import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
+import { startTimeOf } from '../../limits/cgroup-name.ts'
 import { engineMeans } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace } from '../../limits/probe.ts'
 import type { Capabilities, Hold } from '../../plan/gaps.ts'
@@ -28,9 +29,9 @@ export function containerBackend(
     if (asked !== undefined) return asked
     const engine = requireEngine(name)
     if (gvisor) refuseWithoutGofer(name, named)
-    if (name === 'docker') refuseForeignDaemon()
     const facts = await engineFacts(engine, cacheDir)
-    if (facts.rootless === isHostRoot()) throw notEntered(name)
+    if (name === 'docker') refuseForeign(facts)
+    else if (facts.rootless === isHostRoot()) throw notEntered(name)
     if (gvisor) await gvisorFlags()
     asked = { engine, facts }
     return asked
@@ -45,18 +46,36 @@ export function containerBackend(
     },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),
     bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
-    start: async (plan, options) =>
-      await startContainer({ ...(await ask(options.cacheDir)), runtime, gvisor }, plan, options),
+    start: async (plan, options) => {
+      const byHand = name === 'docker' && !isHostRoot()
+      return await startContainer(
+        { ...(await ask(options.cacheDir)), runtime, gvisor, byHand },
+        plan,
+        options,
+      )
+    },
   }
 }
 
-/** What a daemon makes is root's: an ordinary user cannot enter it, so there would be no door and no protected place. */
-function refuseForeignDaemon(): void {
-  if (!isHostRoot())
+/** A daemon's containers are to be on this machine, and the user's own id the same in them, and uid 0 the host's. */
+export function refuseForeign({ rootless, mapped, here }: EngineFacts): void {
+  if (!here)
     throw new PenError('BACKEND', {
-      what: 'the Docker daemon makes its containers as root, and an ordinary user may not enter them to guard files and network',
-      hint: 'use rootless podman (backend "podman"), or run pen as root',
+      what: 'this Docker daemon runs on another machine, or in a virtual one: pen could not guard what is in its containers',
+      hint: 'use podman, or a Docker daemon of this machine (DOCKER_HOST=unix:///var/run/docker.sock)',
     })
+  if (!isHostRoot() && startTimeOf(1) === undefined)
+    throw new PenError('BACKEND', {
+      what: 'this machine hides the processes of others (/proc is mounted with hidepid), and containers of the Docker daemon are root’s',
+      hint: 'use rootless podman (backend "podman")',
+    })
+  if (!rootless && !mapped) return
+  throw new PenError('BACKEND', {
+    what: rootless
+      ? 'this Docker daemon runs without root: files that a command makes in its containers would not be yours'
+      : 'this Docker daemon maps ids (userns-remap): files that a command makes in its containers would not be yours',
+    hint: 'use rootless podman (backend "podman"), or a Docker daemon of root’s without userns-remap',
+  })
 }
 
 const notEntered = (name: EngineName): PenError =>

@@ -1,8 +1,8 @@
 /** One container of an engine: found by the number of its first process, and gone when that and the engine's record of it are. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { PenError } from '../../base/error.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
 import type { Captured } from '../../base/spawn.ts'
-import { isAlive, startTimeOf } from '../../limits/cgroup-name.ts'
+import { isAlive, type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
 import { inTwoSteps, type Release } from './in-two-steps.ts'
@@ -17,6 +17,7 @@ export const keeperLabel = (): string => `${process.pid}:${startTimeOf(process.p
 const clientEnv = ({ name }: Engine): Record<string, string> =>
   name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : {}
 const REMOVAL_MS = 10_000
+const LEAVING_MS = 500
 /** A machine under load may take seconds to start a program. */
 const AGENT_MS = 30_000
 const LOOK_MS = 50
@@ -29,15 +30,33 @@ interface Attempt {
   readonly init: number
 }
 
+/** How a process of a container is ended. False where there is nobody who could. */
+export type Killer = (process: Owner) => boolean
+
+const killDirectly: Killer = ({ pid }) => {
+  try {
+    process.kill(pid, 'SIGKILL')
+    return true
+  } catch (error) {
+    // Gone in this very moment, or not ours.
+    return errnoOf(error) === 'ESRCH'
+  }
+}
+
+/** Of an engine whose containers are another user's, until a hand is there: the engine itself ends it. */
+export const killNobody: Killer = () => false
+
 export class Container {
   readonly init: number
+  killer: Killer
   readonly #engine: Engine
   readonly #id: string
   readonly #said: Promise<Captured>
   readonly #startTime: string | undefined
 
-  private constructor(engine: Engine, { id, init, said }: Attempt) {
+  private constructor(engine: Engine, { id, init, said }: Attempt, killer: Killer) {
     this.#engine = engine
+    this.killer = killer
     this.#id = id
     this.#said = said
     this.init = init
@@ -51,20 +70,22 @@ export class Container {
     runtimes: RuntimeChoice,
     /** Another name, for when the first is in use. */
     spare: string,
-    /** Of an order to `create`: when it is started. */
-    release?: Release,
+    {
+      release,
+      killer = killDirectly,
+    }: {
+      /** Of an order to `create`: when it is started. */
+      readonly release?: Release | undefined
+      readonly killer?: Killer
+    } = {},
   ): Promise<Container> {
-    return new Container(engine, await runOnce(engine, order, runtimes, spare, release))
+    return new Container(engine, await runOnce(engine, order, runtimes, spare, release), killer)
   }
 
   /** Everything in it goes with its first process. The number may belong to another by now. */
-  kill(): void {
-    if (!this.isAlive()) return
-    try {
-      process.kill(this.init, 'SIGKILL')
-    } catch {
-      // Gone in this very moment.
-    }
+  kill(): boolean {
+    if (this.#startTime === undefined || !this.isAlive()) return true
+    return this.killer({ pid: this.init, startTime: this.#startTime })
   }
 
   isAlive(): boolean {
@@ -95,11 +116,22 @@ export class Container {
     }
   }
 
+  /** Its program is about to end by itself: then the engine removes it, and nobody waits for that. Else by force. */
+  async leave(): Promise<void> {
+    const deadline = performance.now() + LEAVING_MS
+    for (let wait = 1; this.isAlive(); wait = Math.min(20, wait * 2)) {
+      if (performance.now() > deadline) return await this.end()
+      await Bun.sleep(wait)
+    }
+    await this.#said
+  }
+
   /** By force, until nothing of it is left. */
   async end(): Promise<void> {
     const deadline = performance.now() + REMOVAL_MS
     for (let wait = 1; this.isAlive() && performance.now() < deadline; wait = Math.min(20, wait * 2)) {
-      this.kill()
+      // The engine can, and does when it removes it.
+      if (!this.kill()) break
       await Bun.sleep(wait)
     }
     // Not beside its start: that could bring back what was removed.

@@ -9,6 +9,10 @@ import { foundOnce } from './found-once.ts'
 export interface EngineFacts {
   readonly version: string
   readonly rootless: boolean
+  /** A daemon of root's that gives every container the same other ids. */
+  readonly mapped: boolean
+  /** On this very machine, not in a virtual one that it brought along. */
+  readonly here: boolean
   /** The OCI runtime that it takes by itself. */
   readonly runtime: string
   readonly held: readonly CgroupLimit[]
@@ -54,6 +58,8 @@ export function ofPodman(info: Info): EngineFacts {
   return {
     version: text(record(info['version'])['Version']),
     rootless: record(host['security'])['rootless'] === true,
+    mapped: false,
+    here: true,
     runtime: text(record(host['ociRuntime'])['name']),
     held: LIMITS.filter(limit => given.includes(CONTROLLER[limit])),
   }
@@ -69,9 +75,13 @@ export function ofDocker(info: Info): EngineFacts {
   const errors = list(info['ServerErrors'])
   if (errors.length > 0 || typeof info['ServerVersion'] !== 'string' || info['ServerVersion'] === '')
     throw new Error(errors.map(String).join('; ') || 'no daemon')
+  const has = (name: string): boolean =>
+    list(info['SecurityOptions']).some(option => String(option).split(',').includes(`name=${name}`))
   return {
     version: info['ServerVersion'],
-    rootless: list(info['SecurityOptions']).some(option => String(option).includes('name=rootless')),
+    rootless: has('rootless'),
+    mapped: has('userns'),
+    here: info['KernelVersion'] === kernelRelease(),
     runtime: text(info['DefaultRuntime']),
     held: LIMITS.filter(limit => info[DOCKER_FLAG[limit]] === true),
   }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { kernelRelease } from '../../base/kernel-release.ts'
+import { refuseForeign } from './backends.ts'
 import { engineError, findEngine, reasonOf } from './engine.ts'
 import { ofDocker, ofPodman } from './engine-facts.ts'
 import { hardLimits } from './hard-limits.ts'
@@ -64,7 +66,8 @@ describe('what an engine says of itself', () => {
       version: { Version: '4.3.1' },
       host: { cgroupControllers: [], security: { rootless: true }, ociRuntime: { name: 'crun' } },
     }
-    expect(ofPodman(info)).toEqual({ version: '4.3.1', rootless: true, runtime: 'crun', held: [] })
+    const facts = { version: '4.3.1', rootless: true, mapped: false, here: true, runtime: 'crun', held: [] }
+    expect(ofPodman(info)).toEqual(facts)
   })
 
   test('podman of root holds what the kernel gives', () => {
@@ -85,6 +88,20 @@ describe('what an engine says of itself', () => {
     expect(ofDocker(info).held).toEqual(['memory', 'pids'])
     expect(() => ofDocker({ ...info, ServerErrors: ['Cannot connect'] })).toThrow('Cannot connect')
     expect(() => ofDocker({ ServerVersion: '' })).toThrow('no daemon')
+  })
+
+  test.each([
+    [['name=seccomp,profile=default'], false, false],
+    [['name=seccomp,profile=default', 'name=rootless'], true, false],
+    [['name=apparmor', 'name=userns'], false, true],
+  ])('a Docker daemon with %j: without root %p, with other ids %p', (SecurityOptions, rootless, mapped) => {
+    const info = { ServerVersion: '28.0.0', DefaultRuntime: 'runc', KernelVersion: kernelRelease() }
+    const facts = ofDocker({ ...info, SecurityOptions })
+    expect(facts).toMatchObject({ rootless, mapped })
+    if (rootless || mapped) expect(() => refuseForeign(facts)).toThrow('would not be yours')
+    else expect(() => refuseForeign(facts)).not.toThrow()
+    const elsewhere = ofDocker({ ...info, KernelVersion: '6.12.5-linuxkit', SecurityOptions })
+    expect(() => refuseForeign(elsewhere)).toThrow('another machine')
   })
 })
 

@@ -126,7 +126,10 @@ export function reasonOf({ stderr, ended, code }: Captured): string {
 }
 
 const CURES: readonly (readonly [RegExp, string])[] = [
-  [/permission denied.*docker\.sock|docker daemon socket/i, 'use rootless podman, or run pen as root'],
+  [
+    /permission denied.*docker\.sock|docker daemon socket/i,
+    'use rootless podman, or join the group of Docker’s users, which is as good as root',
+  ],
   [/cannot connect to the docker daemon|is the docker daemon running/i, 'start the Docker daemon'],
   [/newuidmap|subuid|insufficient UIDs/i, 'give your user a range in /etc/subuid and /etc/subgid'],
   [/no such image|image not known/i, 'the image is gone: pen build'],

@@ -11,6 +11,8 @@ import { AGENT_PLACE } from './loader.ts'
 
 /** The agent connects to it once; then it is gone. */
 export const AGENT_SOCKET = `${AGENT_PLACE}/agent`
+/** Before that, where the keeper may not look: what the agent shows of itself. */
+export const AGENT_SHOWN = `${AGENT_PLACE}/shown`
 /** An empty file that nobody may open: what denied files are covered with. */
 export const AGENT_NOTHING = `${AGENT_PLACE}/nothing`
 
@@ -22,6 +24,9 @@ export interface InsideDirectory {
   readonly pidFile: string
   /** On the host. */
   readonly socket: string
+  readonly shownSocket: string
+  /** For pen's hand in a container beside: it has a directory of its own, which the sandbox does not see. */
+  makeHand(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }
 
@@ -43,14 +48,10 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   sweep(all)
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
-  const hostPath = (at: string): string => `${inside}${at.slice(AGENT_PLACE.length)}`
+  const hostPath = (at: string): string => within(inside, at)
   // To be entered by uids of the container, to which everything above is closed all the same.
   makeDirectory(dir)
-  makeDirectory(inside)
-  for (const { at } of program) {
-    if (dirname(at) !== AGENT_PLACE) makeDirectory(hostPath(dirname(at)))
-    writeFileSync(hostPath(at), '')
-  }
+  makePlaces(inside, program)
   writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
   chmodSync(hostPath(AGENT_NOTHING), 0o000)
   const shown = [...files, PRELOAD].map(({ at, text }, i): Bind => {
@@ -71,7 +72,29 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     idFile: `${dir}/id`,
     pidFile: `${dir}/pid`,
     socket: hostPath(AGENT_SOCKET),
+    shownSocket: hostPath(AGENT_SHOWN),
+    makeHand: () => {
+      const place = `${dir}/hand`
+      makePlaces(place, program)
+      return {
+        shown: place,
+        binds: [{ from: place, at: AGENT_PLACE, mode: 'ro' }, ...program, ...shown.slice(-1)],
+        idFile: `${dir}/hand-id`,
+        pidFile: `${dir}/hand-pid`,
+      }
+    },
     remove: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}
+
+const within = (dir: string, at: string): string => `${dir}${at.slice(AGENT_PLACE.length)}`
+
+/** A directory with something for the program and its libraries to be mounted on. */
+function makePlaces(dir: string, program: InsideOptions['program']): void {
+  makeDirectory(dir)
+  for (const { at } of program) {
+    if (dirname(at) !== AGENT_PLACE) makeDirectory(within(dir, dirname(at)))
+    writeFileSync(within(dir, at), '')
   }
 }
 

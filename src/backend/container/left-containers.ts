@@ -4,6 +4,7 @@ import { isHostRoot } from '../../base/host-root.ts'
 import { isAlive } from '../../limits/cgroup-name.ts'
 import { KEEPER_LABEL, removeContainer } from './container.ts'
 import { type Engine, findEngine, tryEngine } from './engine.ts'
+import { isHandKnown } from './hand-image.ts'
 
 const ANSWER_MS = 10_000
 
@@ -22,10 +23,10 @@ export async function leftContainers(
   return left
 }
 
-/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. */
+/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it, and not everybody may use Docker. */
 export function enginesInUse(cacheDir: string): Engine[] {
   const podman = existsSync(`${cacheDir}/podman.json`) ? findEngine('podman') : undefined
-  const docker = isHostRoot() ? findEngine('docker') : undefined
+  const docker = isHostRoot() || isHandKnown(cacheDir) ? findEngine('docker') : undefined
   return [podman, docker].flatMap(engine => engine ?? [])
 }
 

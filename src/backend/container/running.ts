@@ -1,8 +1,10 @@
 /** A container that waits to begin, as the keeper sees it. */
+import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { AgentLink } from '../agent-link.ts'
 import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
 import type { Container } from './container.ts'
+import type { HandLink } from './hand-link.ts'
 
 export interface WaitingContainer {
   readonly container: Container
@@ -15,23 +17,41 @@ export interface WaitingContainer {
   /** What to say when the agent ended instead of taking orders. */
   readonly notReady: (error: unknown) => unknown
   /** When the agent takes orders, before the first. */
-  readonly onReady: () => void
+  readonly onReady: () => Promise<void>
+  /** Without which nothing could be held any more, where there is one. */
+  readonly hand: HandLink | undefined
+  /** A path to its root directory, where that of its first process is closed to pen. */
+  readonly root: string | undefined
+  readonly network: Running['network']
 }
+
+const lostHand = (): PenError =>
+  new PenError('BACKEND', {
+    what: 'pen’s hand beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
+    hint: 'run it again',
+  })
 
 export function runningContainer(waiting: WaitingContainer): Running {
   const { container, undo, link } = waiting
   const executions = new Set<Execution>()
   let failure: unknown
   let killed = false
+  let isOver: boolean = false
   const over = Promise.withResolvers<void>()
   const readiness = Promise.withResolvers<void>()
   readiness.promise.catch(() => undefined)
+  void waiting.hand?.closed.then(() => {
+    // After the end it is given back.
+    if (!isOver) failure ??= lostHand()
+    over.resolve()
+  })
   const kill = (): void => {
     killed = true
     container.kill()
     over.resolve()
   }
   const ended = over.promise.then(async (): Promise<Ending> => {
+    isOver = true
     try {
       await container.end()
     } finally {
@@ -62,6 +82,8 @@ export function runningContainer(waiting: WaitingContainer): Running {
     notes: waiting.notes,
     ended,
     initPid: () => container.init,
+    network: waiting.network,
+    reach: waiting.root === undefined ? undefined : { root: waiting.root, kill: () => container.kill() },
     kill,
     signal: name => {
       for (const execution of executions) execution.signal(name)

@@ -18,22 +18,24 @@ import type { Others } from '../mounts/id-mapping.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { withUser } from './accounts.ts'
-import type { ContainerOrder } from './arguments.ts'
-import { Container, KEEPER_LABEL, keeperLabel } from './container.ts'
+import { AGENT_CAPABILITIES, type ContainerOrder } from './arguments.ts'
+import { Container, KEEPER_LABEL, keeperLabel, killNobody } from './container.ts'
 import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { GVISOR_CAPABILITIES, goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
+import { refuseWritableProgram, startHand } from './hand.ts'
 import { hardLimits } from './hard-limits.ts'
 import { type HeldTools, holdTools, notLocked } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
-import { AGENT_NOTHING, AGENT_SOCKET, makeInside } from './inside-directory.ts'
+import { AGENT_NOTHING, AGENT_SHOWN, AGENT_SOCKET, makeInside } from './inside-directory.ts'
 import { agentProgram } from './loader.ts'
 import { requireMountPoints } from './mount-points.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
 import { runningContainer } from './running.ts'
 import { chooseRuntime } from './runtimes.ts'
+import { awaitNamespaces } from './shown-namespaces.ts'
 
 export interface Machine {
   readonly engine: Engine
@@ -42,10 +44,12 @@ export interface Machine {
   readonly runtime: string | 'default'
   /** Whether that is gVisor's. */
   readonly gvisor: boolean
+  /** Whether its containers are root's and pen is not: then pen acts in them by a hand. */
+  readonly byHand: boolean
 }
 
 export async function startContainer(
-  { engine, facts, runtime, gvisor }: Machine,
+  { engine, facts, runtime, gvisor, byHand }: Machine,
   plan: Plan,
   options: StartOptions,
 ): Promise<Running> {
@@ -57,6 +61,7 @@ export async function startContainer(
   try {
     const program = await agentProgram(options.cacheDir)
     const mounts = planMounts(plan)
+    if (byHand) refuseWritableProgram(program, mounts.binds)
     if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
     const inside = makeInside({
       stateDir: sandbox.stateDir,
@@ -69,11 +74,13 @@ export async function startContainer(
     requireMountPoints(targets, mounts.binds)
     const agent = listenForAgent(inside.socket)
     undo.push('agent socket', () => agent.close())
+    const shown = byHand ? awaitNamespaces(inside.shownSocket, agent, undo) : undefined
     const order: Omit<ContainerOrder, 'runtime'> = {
       engine: engine.name,
       rootless: facts.rootless,
       runtimeFlags: gvisor ? await gvisorFlags() : [],
-      moreCapabilities: gvisor ? GVISOR_CAPABILITIES : [],
+      capabilities: [...AGENT_CAPABILITIES, ...(gvisor ? GVISOR_CAPABILITIES : [])],
+      hand: false,
       // gVisor opens the mounts when it starts: by then they have to be in place.
       verb: gvisor ? 'create' : 'run',
       name: `pen-${sandbox.id}`,
@@ -89,12 +96,24 @@ export async function startContainer(
       idFile: inside.idFile,
       pidFile: inside.pidFile,
       selinux: existsSync('/sys/fs/selinux/enforce'),
-      argv: [...program.words, AGENT_MODE, `unix:${AGENT_SOCKET}`],
+      argv: [
+        ...program.words,
+        AGENT_MODE,
+        ...(byHand ? [`show:${AGENT_SHOWN}`] : []),
+        `unix:${AGENT_SOCKET}`,
+      ],
     }
     const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
     const release = gvisor ? Promise.withResolvers<boolean>() : undefined
     const spare = `${order.name}-${sandbox.run}`
-    const starting = Container.run(engine, order, runtimes, spare, release?.promise)
+    const beside = byHand
+      ? startHand({ engine, inside, program, order, spare, runtimes, cacheDir: options.cacheDir, undo })
+      : Promise.resolve(undefined)
+    beside.catch(() => undefined)
+    const starting = Container.run(engine, order, runtimes, spare, {
+      release: release?.promise,
+      ...(byHand && { killer: killNobody }),
+    })
     const disarm = undo.push('container', async () => {
       const started = await starting.catch(() => undefined)
       await started?.end()
@@ -114,15 +133,23 @@ export async function startContainer(
     }
     options.meanwhile?.()
     const container = await starting
+    const hand = await container.whileAlive(beside)
+    if (hand !== undefined) container.killer = process => hand.kill(process)
+    const namespaces = shown === undefined ? undefined : await container.whileAlive(shown())
+    const by = hand === undefined || namespaces === undefined ? undefined : { hand, ...namespaces }
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
-    const live = new NamespaceMounts(entrance, { nothing: AGENT_NOTHING, ids: 'many' })
+    const live = new NamespaceMounts(entrance, {
+      nothing: AGENT_NOTHING,
+      ids: 'many',
+      ...(by !== undefined && { by: { hand: by.hand, entrance: by } }),
+    })
     undo.push('mounts', () => live.close())
     const { init } = container
     // Scratch is gVisor's own memory: what lies in it nobody can give away but the agent.
     const placed = gvisor ? { ...mounts, given: [] } : mounts
     const furnish = async (): Promise<HeldTools> => {
       await untilEntered(live)
-      await Promise.all([
+      const [, furnished] = await Promise.all([
         putInPlace({
           init: entrance() ?? init,
           mounts: live,
@@ -131,8 +158,13 @@ export async function startContainer(
           user: plan.user,
           trees,
         }),
-        options.furnish({ pid: init, userNamespace: facts.rootless }),
+        options.furnish(
+          by === undefined
+            ? { kind: 'of-process', pid: init, userNamespace: facts.rootless }
+            : { kind: 'by-hand', ...by },
+        ),
       ])
+      if (by !== undefined) undo.push('last look into the namespace', async () => await furnished.settle())
       const held = await holdTools({
         plan,
         tools: options.policy.tools,
@@ -156,8 +188,13 @@ export async function startContainer(
       inside: inside.shown,
       notes: held.notes,
       notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
-      onReady: () => {
-        if (facts.held.includes('pids') && !gvisor) boundProcesses(init, plan.limits.pids)
+      hand,
+      root: by === undefined ? undefined : `/proc/self/fd/${by.root}`,
+      network: by === undefined ? undefined : { kind: 'by-hand', ...by },
+      onReady: async () => {
+        if (!facts.held.includes('pids') || gvisor) return
+        if (hand === undefined) boundProcesses(init, plan.limits.pids)
+        else await hand.boundProcesses(init, plan.limits.pids)
       },
       // It sets itself up while the keeper still gets ready.
       link: new AgentLink(socket, {

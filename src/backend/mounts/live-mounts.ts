@@ -4,11 +4,12 @@
  * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
-import { errnoOf } from '../../base/error.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
 import { ownProgram } from '../../base/own-program.ts'
-import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
+import { runWithDescriptors } from '../../base/run-with-descriptors.ts'
+import type { Hand, HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
 import { SystemCallError, systemCall } from '../process/libc.ts'
 import { NOTHING } from '../process/nothing.ts'
 import { findBeneath, O_PATH } from './beneath-root.ts'
@@ -24,10 +25,16 @@ const TIME_LIMIT_MS = 2000
 const SURVEY_MS = 10_000
 
 /** Descriptors of a sandbox. While they are open its mounts exist. */
-interface Entrance {
+export interface Entrance {
   readonly mounts: number
   readonly owner: number
   readonly root: number
+}
+
+/** Whoever may not enter has it done: by a hand with root, which needs no user namespace. */
+export interface EnteredByHand {
+  readonly hand: Hand
+  readonly entrance: Omit<Entrance, 'owner'>
 }
 
 /** What of a sandbox's mounts depends on who made them. */
@@ -36,6 +43,8 @@ export interface Surroundings {
   readonly nothing: string
   /** Whether we are the only id of the user namespace that owns the mounts, or have to become its uid 0. */
   readonly ids: 'one' | 'many'
+  /** Where pen itself may not enter. */
+  readonly by?: EnteredByHand
 }
 
 const OF_BUBBLEWRAP: Surroundings = { nothing: NOTHING, ids: 'one' }
@@ -44,7 +53,7 @@ export class NamespaceMounts implements LiveMounts {
   readonly #initPid: () => number | undefined
   readonly #surroundings: Surroundings
   #entrance: Entrance | undefined
-  #child: Bun.Subprocess | undefined
+  readonly #ending = new AbortController()
   #life: 'open' | 'closed' = 'open'
 
   constructor(initPid: () => number | undefined, surroundings = OF_BUBBLEWRAP) {
@@ -54,7 +63,8 @@ export class NamespaceMounts implements LiveMounts {
 
   ready(): boolean {
     if (this.#life === 'closed') return false
-    this.#entrance ??= openEntrance(this.#initPid(), this.#surroundings.nothing)
+    const { by, nothing } = this.#surroundings
+    this.#entrance ??= by === undefined ? openEntrance(this.#initPid(), nothing) : entranceBy(by)
     return this.#entrance !== undefined
   }
 
@@ -110,37 +120,24 @@ export class NamespaceMounts implements LiveMounts {
     if (nsenter === undefined) return { failed: 'nsenter is not installed' }
     if (!this.ready() || this.#entrance === undefined) return { failed: 'the sandbox cannot be entered' }
     const { mounts, owner, root } = this.#entrance
-    const { nothing, ids } = this.#surroundings
+    const { nothing, ids, by } = this.#surroundings
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
-    const user = isHostRoot() ? [] : ['--user=/proc/self/fd/4', ...become]
+    const user = isHostRoot() || by !== undefined ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
+    const argv = [...words, ...ownProgram(), MOUNT_MODE]
     const given: MountOrders = { nothing, ...what, trees: trees.length }
-    const start = () =>
-      Bun.spawn([...words, ...ownProgram(), MOUNT_MODE], {
-        stdio: [Buffer.from(JSON.stringify(given)), 'pipe', 'pipe', mounts, owner, root, ...trees],
-        env: {},
-        cwd: '/',
-      })
-    let child: ReturnType<typeof start>
+    const descriptors = [mounts, owner, root, ...trees]
+    const timeoutMs = what.programs === undefined ? TIME_LIMIT_MS : SURVEY_MS
     try {
-      child = start()
+      const input = JSON.stringify(given)
+      const order = { input, descriptors, timeoutMs, signal: this.#ending.signal }
+      const { code, stdout, stderr } = await (by?.hand.run(argv, order) ?? runWithDescriptors(argv, order))
+      if (code !== 0) return { failed: stderr.trim().split('\n').at(-1) || `exit ${code}` }
+      return JSON.parse(stdout) as MountAnswer
     } catch (error) {
+      if (error instanceof PenError) return { failed: error.message }
       return { failed: errnoOf(error) ?? 'nsenter could not be started' }
     }
-    this.#child = child
-    const timer = setTimeout(
-      () => child.kill('SIGKILL'),
-      what.programs === undefined ? TIME_LIMIT_MS : SURVEY_MS,
-    )
-    const [said, complaint, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ])
-    clearTimeout(timer)
-    this.#child = undefined
-    if (code !== 0) return { failed: complaint.trim().split('\n').at(-1) || `exit ${code}` }
-    return JSON.parse(said) as MountAnswer
   }
 
   /** The same for a sandbox in which nothing runs yet: at once, where pen may step into its mounts. */
@@ -154,11 +151,19 @@ export class NamespaceMounts implements LiveMounts {
 
   close(): void {
     this.#life = 'closed'
-    this.#child?.kill('SIGKILL')
-    if (this.#entrance !== undefined) for (const fd of Object.values(this.#entrance)) closeSync(fd)
+    this.#ending.abort()
+    if (this.#entrance !== undefined)
+      for (const fd of new Set(Object.values(this.#entrance))) closeSync(fd as number)
     this.#entrance = undefined
   }
 }
+
+/** No user namespace is entered, and none is asked for. */
+const entranceBy = ({ entrance: { mounts, root } }: EnteredByHand): Entrance => ({
+  mounts,
+  root,
+  owner: mounts,
+})
 
 /** Undefined while the tree is still being built, and when the sandbox is gone. */
 function openEntrance(init: number | undefined, nothing: string): Entrance | undefined {

@@ -3,7 +3,7 @@
  * the sandbox never holds either.
  */
 import { ptr } from 'bun:ffi'
-import { AF, libc, SOCK, succeeded } from './door-libc.ts'
+import { AF, libc, SOCK, succeeded } from './libc.ts'
 
 /** Far fewer than the kernel's 253; a door has seven, or two for each port where ports cannot be mapped. */
 export const MOST_DESCRIPTORS = 240

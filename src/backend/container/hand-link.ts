@@ -1,0 +1,153 @@
+/** The keeper's link to its hand: pen as root, in a container beside the sandbox's (see hand/hand.ts). Both ends are trusted. */
+import { closeSync, constants, openSync } from 'node:fs'
+import { listenForDescriptors } from '../../base/descriptor-socket.ts'
+import { sendDescriptors } from '../../base/descriptors.ts'
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
+import type { DescriptorRan } from '../../base/run-with-descriptors.ts'
+import type { Owner } from '../../limits/cgroup-name.ts'
+import {
+  encodeMessage,
+  HAND_SOCKETS,
+  type HandAnswer,
+  type HandOrder,
+  MessageReader,
+} from '../../wire/hand-orders.ts'
+import { Outbox } from '../../wire/outbox.ts'
+import { type AgentSocket, listenForAgent } from '../agent-socket.ts'
+import type { Hand } from '../backend.ts'
+import { O_PATH } from '../mounts/beneath-root.ts'
+
+/** Longer than any order may take there. */
+const PATIENCE_MS = 30_000
+
+export interface HandListener {
+  /** When it has come, and sees the files that the keeper sees. */
+  readonly arrived: Promise<HandLink>
+  close(): void
+}
+
+/** `directory` is the keeper's own, and shown to the hand alone. */
+export function listenForHand(directory: string): HandListener {
+  const descriptors = listenForDescriptors(`${directory}/${HAND_SOCKETS.descriptors}`)
+  const orders = listenForAgent(`${directory}/${HAND_SOCKETS.orders}`)
+  const arrive = async (): Promise<HandLink> => {
+    const socket = await orders.connected
+    // It came here first.
+    const over = descriptors.accept()
+    descriptors.close()
+    if (over === undefined) throw new PenError('INTERNAL', { what: 'the hand came without descriptors' })
+    const link = new HandLink(socket, over)
+    await link.come()
+    return link
+  }
+  const arrived = arrive()
+  arrived.catch(() => undefined)
+  return {
+    arrived,
+    close: () => {
+      orders.close()
+      descriptors.close()
+    },
+  }
+}
+
+export class HandLink implements Hand {
+  readonly closed: Promise<void>
+  readonly #socket: AgentSocket
+  readonly #over: number
+  readonly #outbox: Outbox
+  readonly #answers = new MessageReader<HandAnswer>()
+  readonly #awaited = new Map<number, (answer: HandAnswer) => void>()
+  readonly #closure = Promise.withResolvers<void>()
+  #life: 'open' | 'closed' = 'open'
+  #channels = 0
+
+  constructor(socket: AgentSocket, over: number) {
+    this.#socket = socket
+    this.#over = over
+    this.#outbox = new Outbox(bytes => socket.write(bytes))
+    this.closed = this.#closure.promise
+    socket.listen({
+      data: bytes => this.#hear(bytes),
+      drain: () => this.#outbox.drain(),
+      close: () => this.close(),
+    })
+  }
+
+  async come(): Promise<void> {
+    const mounts = openSync('/proc/self/ns/mnt', 'r')
+    const root = openSync('/', O_PATH | constants.O_DIRECTORY)
+    try {
+      await this.#ask({ do: 'come' }, [mounts, root])
+    } finally {
+      for (const fd of [mounts, root]) closeSync(fd)
+    }
+  }
+
+  async run(
+    argv: readonly string[],
+    { descriptors, input = '', timeoutMs }: Parameters<Hand['run']>[1],
+  ): Promise<DescriptorRan> {
+    return (await this.#ask({ do: 'run', argv, input, timeoutMs }, descriptors)) as DescriptorRan
+  }
+
+  async listRefused(socket: number): Promise<unknown> {
+    return await this.#ask({ do: 'list-refused' }, [socket])
+  }
+
+  async boundProcesses(pid: number, pids: number): Promise<void> {
+    await this.#ask({ do: 'bound-processes', pid, pids })
+  }
+
+  /** False when there is nobody to do it. */
+  kill({ pid, startTime }: Owner): boolean {
+    if (this.#life === 'closed') return false
+    this.#ask({ do: 'kill', pid, startTime }).catch(() => undefined)
+    return true
+  }
+
+  /** The hand ends by that. */
+  close(): void {
+    if (this.#life === 'closed') return
+    this.#life = 'closed'
+    this.#socket.close()
+    this.#outbox.close()
+    closeSync(this.#over)
+    for (const answer of this.#awaited.values()) answer({ failed: 'it ended' })
+    this.#awaited.clear()
+    this.#closure.resolve()
+  }
+
+  async #ask(order: HandOrder, descriptors: readonly number[] = []): Promise<unknown> {
+    if (this.#life === 'closed') throw failure(order, 'it ended')
+    const channel = ++this.#channels
+    const { promise, resolve } = Promise.withResolvers<HandAnswer>()
+    this.#awaited.set(channel, resolve)
+    if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
+    this.#outbox.send(encodeMessage(channel, { ...order, descriptors: descriptors.length }))
+    // One that does not answer guards nothing: it counts as gone, and the sandbox goes too.
+    const timer = setTimeout(() => this.close(), PATIENCE_MS)
+    const answer = await promise
+    clearTimeout(timer)
+    if ('failed' in answer) throw failure(order, answer.failed)
+    return answer.done
+  }
+
+  #hear(bytes: Uint8Array): void {
+    try {
+      for (const { channel, message } of this.#answers.push(bytes)) {
+        this.#awaited.get(channel)?.(message)
+        this.#awaited.delete(channel)
+      }
+    } catch {
+      this.close()
+    }
+  }
+}
+
+const failure = (order: HandOrder, why: string): PenError =>
+  new PenError('BACKEND', {
+    what: `pen's hand beside the container failed to ${order.do}: ${printable(why)}`,
+    hint: 'run it again; `pen doctor` tries the engine',
+  })

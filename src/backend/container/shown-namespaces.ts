@@ -1,0 +1,36 @@
+/** What the agent of a container shows of itself to a keeper that may not look at root's processes (see inner/show-namespaces.ts). */
+import { closeSync } from 'node:fs'
+import { listenForDescriptors } from '../../base/descriptor-socket.ts'
+import { receiveDescriptors } from '../../base/descriptors.ts'
+import { PenError } from '../../base/error.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { AgentListener } from '../agent-socket.ts'
+
+/** Descriptors. Those of mounts and root are closed by whoever mounts. */
+export interface ShownNamespaces {
+  readonly mounts: number
+  readonly network: number
+  readonly root: number
+}
+
+/** `path` is on the host. What is returned waits for the agent, which shows them before it comes: nothing of the image has run then. */
+export function awaitNamespaces(
+  path: string,
+  agent: AgentListener,
+  undo: UndoStack,
+): () => Promise<ShownNamespaces> {
+  const listener = listenForDescriptors(path)
+  undo.push('socket of what the agent shows', () => listener.close())
+  return async () => {
+    await agent.connected
+    const over = listener.accept()
+    listener.close()
+    const shown = over === undefined ? undefined : receiveDescriptors(over)?.descriptors
+    if (over !== undefined) closeSync(over)
+    const [mounts, network, root] = shown ?? []
+    if (mounts === undefined || network === undefined || root === undefined)
+      throw new PenError('INTERNAL', { what: 'the agent did not show its namespaces' })
+    undo.push('network namespace', () => closeSync(network))
+    return { mounts, network, root }
+  }
+}

@@ -1,0 +1,34 @@
+/** A program that is given open descriptors, from 3 on, and a text as its input: for pen's own hidden modes. Without any environment. */
+export interface DescriptorRun {
+  readonly descriptors: readonly number[]
+  readonly input: string
+  readonly timeoutMs: number
+  /** Ends it before its time. */
+  readonly signal?: AbortSignal
+}
+
+export interface DescriptorRan {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export async function runWithDescriptors(
+  argv: readonly string[],
+  { descriptors, input, timeoutMs, signal }: DescriptorRun,
+): Promise<DescriptorRan> {
+  const child = Bun.spawn([...argv], {
+    stdio: [Buffer.from(input), 'pipe', 'pipe', ...descriptors],
+    env: {},
+    cwd: '/',
+    timeout: timeoutMs,
+    killSignal: 'SIGKILL',
+    ...(signal !== undefined && { signal }),
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, stdout, stderr }
+}
