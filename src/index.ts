@@ -24,6 +24,7 @@ export type {
   SearchOptions,
   WriteOptions,
 } from './library/files.ts'
+export type { ForwardedPort, ForwardOptions } from './library/forwarded-port.ts'
 export type {
   AllowOptions,
   GrantOptions,

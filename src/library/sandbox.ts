@@ -18,6 +18,7 @@ import {
   usage,
 } from './exec-options.ts'
 import { SandboxFiles } from './files.ts'
+import { ForwardedPort, type ForwardOptions } from './forwarded-port.ts'
 import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
 import { KeptOutput } from './kept-output.ts'
 import { OutputListener } from './output-listener.ts'
@@ -163,6 +164,11 @@ export class Sandbox implements AsyncDisposable {
       output.put(stream, bytes),
     )
     return new RunningCommand(begun, output)
+  }
+
+  /** Lets this user's programs on this machine reach a server that listens on that port in the sandbox, until it is closed. */
+  forward(port: number, options: ForwardOptions = {}): Promise<ForwardedPort> {
+    return ForwardedPort.open(this.#inside.stateDir, port, options)
   }
 
   /** Lets the sandbox connect to `host:port`, until it ends unless something else is said. In force when it returns. */

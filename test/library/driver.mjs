@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 
 const { Sandbox, SandboxError } = await import(process.argv[2])
 let box
+let forwarded
 const events = []
 const spawned = []
 
@@ -47,6 +48,11 @@ const orders = {
     spawned.push(await box.spawn(command))
     return null
   },
+  forward: async ({ port, options }) => {
+    forwarded = await box.forward(port, options)
+    return { address: forwarded.address, port: forwarded.port }
+  },
+  unforward: async () => void (await forwarded.close()),
   read: async ({ path, options }) => await box.files.readText(path, options),
   write: async ({ path, content, options }) => void (await box.files.write(path, content, options)),
   delete: async ({ path, options }) => void (await box.files.delete(path, options)),

@@ -107,6 +107,28 @@ claim(
   },
 )
 
+claim('a server inside is reached from this machine until its forward is closed', async (program, place) => {
+  await program.ask('start', { project: place.project })
+  await program.ask('leave', { command: ['python3', '-m', 'http.server', '8000', '--bind', '127.0.0.1'] })
+  const { address, port } = await program.ask('forward', { port: 8000 })
+  const page = async (): Promise<number | string> =>
+    await fetch(`http://${address}:${port}/`, { keepalive: false }).then(
+      ({ status }) => status,
+      ({ code }) => code,
+    )
+  // Until the server listens, what is forwarded is closed at once.
+  for (const late = performance.now() + 10_000; (await page()) !== 200; await Bun.sleep(20))
+    if (performance.now() > late) throw new Error('it is not reached')
+  expect(await program.failure('forward', { port: 8000, options: { hostPort: port } })).toMatchObject({
+    code: 'CONNECT',
+    isOurs: true,
+  })
+  expect(await program.failure('forward', { port: 0 })).toMatchObject({ code: 'USAGE' })
+  await program.ask('unforward')
+  expect(String(await page())).toMatch(/refused/i)
+  await program.ask('stop')
+})
+
 claim('output is read as it comes, and input is written meanwhile', async (program, place) => {
   await program.ask('start', { project: place.project })
   const { pieces, result } = await program.ask('stream', {

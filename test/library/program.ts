@@ -37,6 +37,8 @@ interface Values {
   stream: { pieces: [string, string][]; result: CommandEnd }
   unread: CommandEnd
   leave: null
+  forward: { address: string; port: number }
+  unforward: null
   read: string
   write: null
   delete: null

@@ -1,0 +1,48 @@
+/** A port of the sandbox that programs of this machine reach, for as long as this program wants it. */
+import type { PortPair } from '../gateway/forward.ts'
+import type { OpenForwards } from '../sandbox/forwards.ts'
+import { usage } from './exec-options.ts'
+import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
+
+export interface ForwardOptions {
+  /** The port of this machine. One that is free where nothing is said; one that is in use is an error. */
+  readonly hostPort?: number | undefined
+}
+
+export class ForwardedPort implements AsyncDisposable {
+  /** Where to connect to on this machine. Whatever answers there is in the sandbox, and not to be trusted. */
+  readonly address = '127.0.0.1'
+  readonly port: number
+  readonly #connection: KeeperConnection
+  readonly #closed: Promise<void>
+
+  private constructor(port: number, connection: KeeperConnection) {
+    this.port = port
+    this.#connection = connection
+    this.#closed = new Promise(resolve => connection.attach({ data: () => undefined, closed: resolve }))
+    connection.unref()
+  }
+
+  static async open(stateDir: string, guest: number, options: ForwardOptions): Promise<ForwardedPort> {
+    const host = options.hostPort === undefined ? 0 : checked(options.hostPort)
+    const pair: PortPair = { guest: checked(guest), host }
+    const { value, socket } = await askKeeper(stateDir, { want: 'forward', ports: [pair] })
+    const { ports } = value as Pick<OpenForwards, 'ports'>
+    return new ForwardedPort(ports[0]?.host ?? 0, socket)
+  }
+
+  /** When this returns, nobody listens any more, and its connections have ended. */
+  async close(): Promise<void> {
+    this.#connection.end()
+    await this.#closed
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+function checked(port: number): PortPair['guest'] {
+  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port as PortPair['guest']
+  throw usage(`${port} is no port`, 'a number from 1 to 65535')
+}
