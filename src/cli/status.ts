@@ -63,6 +63,9 @@ export function statusText(
     ...(status.image === null ? [] : [['image', printable(status.image, 200)] as const]),
     ['network', printable(status.network, 200)],
     ...(status.gateway === null ? [] : [['gateway', gateway[status.gateway]] as const]),
+    ...status.forwards.map(
+      ({ guest, host }) => ['forward', `port ${guest}, from 127.0.0.1:${host} of this machine`] as const,
+    ),
     [
       'limits',
       `${cpus} CPUs, ${showSize(memory)} memory, ${pids} processes, ${showSize(disk)} disk, ${showMillis(wall as Millis)}`,

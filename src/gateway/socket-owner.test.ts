@@ -42,6 +42,8 @@ describe('whose socket it is', () => {
       expect(owners.userOf({ ...own, address: '127.0.0.9' }, peer)).toBeUndefined()
       expect(owners.userOf(own, { ...peer, port: 1 })).toBeUndefined()
       expect(owners.userOf(own, { ...peer, address: '::1' })).toBeUndefined()
+      // Somebody listens there, but is not connected.
+      expect(owners.userOf(peer, { ...own, port: 1 })).toBeUndefined()
       expect(owners.userOf({ ...own, address: 'nowhere' }, peer)).toBeUndefined()
     })
     owners.close()

@@ -19,6 +19,7 @@ const MSG_DONTWAIT = 0x40
 /** `struct nlmsghdr`, then `struct inet_diag_req_v2` or `struct inet_diag_msg`. */
 const HEADER = 16
 const REQUEST = HEADER + 56
+const PEER_PORT_AT = HEADER + 6
 const UID_AT = HEADER + 64
 const INODE_AT = HEADER + 68
 const ANSWER = HEADER + 72
@@ -42,6 +43,8 @@ export class SocketOwners {
     const size = Number(libc().recv(this.#socket, ptr(answer), answer.length, MSG_DONTWAIT))
     const view = new DataView(answer.buffer)
     if (size < ANSWER || view.getUint16(4, true) !== SOCK_DIAG_BY_FAMILY) return undefined
+    // Where no socket is connected like that, the kernel tells of one that listens there.
+    if (view.getUint16(PEER_PORT_AT) !== (peer?.port ?? 0)) return undefined
     if (view.getUint32(8, true) !== this.#asked || view.getUint32(INODE_AT, true) === 0) return undefined
     return view.getUint32(UID_AT, true)
   }

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import type { AuditEventInput } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import type { Project } from '../config/project.ts'
+import type { PortPair } from '../gateway/forward.ts'
+import type { Port } from '../policy/port.ts'
 import { executeOver } from './client-execution.ts'
 import { addressOf } from './control-address.ts'
 import { answers, ask, askFor, askForOrder, takeValue } from './control-client.ts'
@@ -72,6 +74,7 @@ interface Setting {
   readonly recorded: AuditEventInput[]
   readonly begun: LocalExecution[]
   killed: number
+  forwarded: number
 }
 
 function setting(directory = 'state', answering = true): Setting {
@@ -102,6 +105,16 @@ function setting(directory = 'state', answering = true): Setting {
       },
       loaded: { policy: { acceptGaps: [], exec: { ceiling: 2000 }, network: { ask: 'never' } } },
     },
+    forwarding: {
+      ports: [],
+      open: async (pairs: readonly PortPair[]) => {
+        here.forwarded += pairs.length
+        const close = (): void => {
+          here.forwarded -= pairs.length
+        }
+        return { ports: pairs, close }
+      },
+    },
     refusals: { all: 3, since: () => [], lines: () => ['refused: evil.test:443'] },
     limits: {
       look: () => undefined,
@@ -121,7 +134,7 @@ function setting(directory = 'state', answering = true): Setting {
   if (answering) server.answer()
   undo.push(() => rmSync(root, { recursive: true, force: true }))
   undo.push(() => server.close())
-  const here: Setting = { stateDir, server, recorded, begun, killed: 0 }
+  const here: Setting = { stateDir, server, recorded, begun, killed: 0, forwarded: 0 }
   return here
 }
 
@@ -216,6 +229,19 @@ describe('a control socket', () => {
     await until(() => here.killed === 1)
   })
 
+  test('forwards ports for as long as whoever asked for them is there, and not for others', async () => {
+    const here = setting()
+    const pair = { guest: 3000 as Port, host: 0 } as const
+    const one = await ask(here.stateDir, { want: 'forward', ports: [pair] })
+    const two = await ask(here.stateDir, { want: 'forward', ports: [pair, pair] })
+    expect(two?.answer).toEqual({ ok: true, value: { ports: [pair, pair] } })
+    expect(here.forwarded).toBe(3)
+    one?.socket.destroy()
+    await until(() => here.forwarded === 2)
+    here.server.close()
+    await until(() => here.forwarded === 0)
+  })
+
   test('hangs up on whatever is no request, and goes on with others', async () => {
     const { stateDir } = setting()
     const random = crypto.getRandomValues(new Uint8Array(5000))
@@ -232,6 +258,11 @@ describe('a control socket', () => {
       wire('{"want":"judge","access":"own","path":"/a"}'),
       wire('{"want":"judge","access":"read"}'),
       wire('{"want":"judge","access":"read","path":"/a\\u0000"}'),
+      wire('{"want":"forward","ports":[]}'),
+      wire('{"want":"forward","ports":[{"guest":0,"host":0}]}'),
+      wire('{"want":"forward","ports":[{"guest":"80","host":80}]}'),
+      wire('{"want":"forward","ports":[{"guest":80,"host":65536}]}'),
+      wire('{"want":"forward","ports":[{"guest":80,"host":80,"address":"0.0.0.0"}]}'),
       wire('[]'),
     ]
     for (const bytes of odd) {

@@ -66,6 +66,10 @@ export class Forwards {
     }
   }
 
+  get ports(): readonly ForwardedPort[] {
+    return [...this.#open].flatMap(({ ports }) => ports)
+  }
+
   /** All of them, or none. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     refuseOwn(pairs)

@@ -1,6 +1,7 @@
 /** What a keeper tells of its sandbox. Plain data, with the same keys always; `pen status --json` prints it as it is. */
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
+import type { ForwardedPort } from './forwards.ts'
 import type { Serving } from './keeper.ts'
 import { isSoft } from './launch-line.ts'
 
@@ -18,6 +19,8 @@ export interface KeptStatus {
   readonly network: string
   /** Null for a sandbox without a gateway. */
   readonly gateway: 'answers' | 'closed' | null
+  /** Ports that programs of the host reach now, at these ports and addresses of the host. */
+  readonly forwards: readonly ForwardedPort[]
   readonly limits: Limits
   /** Bounds of a single command: milliseconds, and bytes. */
   readonly exec: Policy['exec']
@@ -71,6 +74,7 @@ export function statusOf(
     image,
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: wayOut === undefined ? null : wayOut.isServing() ? 'answers' : 'closed',
+    forwards: serving.forwarding.ports,
     limits: { ...plan.limits },
     exec: { ...loaded.policy.exec },
     weaker: plan.weaker.map(({ name, how }) => ({ name, how })),
