@@ -14,6 +14,8 @@ import { asKeepOrder, type KeepOrder } from './keep-order.ts'
 
 /** Longer than a keeper that lives takes, on a machine that is busy. */
 const PATIENCE_MS = 10_000
+/** For a stop: what is done to a keeper that does not answer is the same, by a signal. */
+const STOP_MS = 4000
 
 export interface Asked {
   readonly answer: Answer
@@ -31,7 +33,8 @@ export async function ask(
   const socket = await connect(stateDir)
   if (socket === undefined) return undefined
   const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>()
-  const late = setTimeout(() => reject(silent(stateDir)), PATIENCE_MS)
+  const patience = request.want === 'stop' ? STOP_MS : PATIENCE_MS
+  const late = setTimeout(() => reject(silent(stateDir)), patience)
   const reader = new AnswerReader()
   socket.attach({
     data: bytes => {

@@ -177,7 +177,7 @@ forEverybody(
     const script = (line: string) =>
       `echo $$ > pid; rm -f own; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; trap "" TERM; ${line}; sleep 300`
     const within = async (line: string) => {
-      const flags = ['--wall', '3s', ...accepting(GAPS)]
+      const flags = ['--wall', '2s', ...accepting(GAPS)]
       const began = performance.now()
       await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
       expect(performance.now() - began).toBeLessThan(12_000)

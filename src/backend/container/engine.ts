@@ -2,6 +2,7 @@
  * A container engine of the host, as a program that is asked: by argv, never by a shell, with a bound on time and output and
  * with an environment of its own. What the engine answers is trusted; what it repeats of an image or a name is not.
  */
+import { accessSync, constants } from 'node:fs'
 import { type ErrorCode, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { printable } from '../../base/printable.ts'
@@ -70,6 +71,17 @@ function daemonOf(env: Environment): string {
     what: `DOCKER_HOST is "${printable(host)}", and pen works with a Docker daemon of this machine alone`,
     hint: 'unset DOCKER_HOST, or let it name a socket: unix:///var/run/docker.sock',
   })
+}
+
+/** Whether its daemon would listen to this user. */
+export function mayAsk({ flags }: Engine): boolean {
+  const socket = flags.find(flag => flag.startsWith('unix://'))?.slice('unix://'.length)
+  try {
+    if (socket !== undefined) accessSync(socket, constants.W_OK)
+    return socket !== undefined
+  } catch {
+    return false
+  }
 }
 
 export interface AskOptions {

@@ -32,9 +32,6 @@ export async function withHandImage<T>(
   }
 }
 
-/** Whether Docker was ever used by a hand. */
-export const isHandKnown = (cacheDir: string): boolean => recall(cacheDir) !== undefined
-
 const fileOf = (cacheDir: string): string => `${cacheDir}/docker-hand`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {

@@ -1,10 +1,9 @@
 /** Containers whose keeper is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
 import { existsSync } from 'node:fs'
-import { isHostRoot } from '../../base/host-root.ts'
+import { PenError } from '../../base/error.ts'
 import { isAlive } from '../../limits/cgroup-name.ts'
 import { KEEPER_LABEL, removeContainer } from './container.ts'
-import { type Engine, findEngine, tryEngine } from './engine.ts'
-import { isHandKnown } from './hand-image.ts'
+import { type Engine, findEngine, mayAsk, tryEngine } from './engine.ts'
 
 const ANSWER_MS = 10_000
 
@@ -23,11 +22,21 @@ export async function leftContainers(
   return left
 }
 
-/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it, and not everybody may use Docker. */
+/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. Docker has a daemon that does so anyway. */
 export function enginesInUse(cacheDir: string): Engine[] {
   const podman = existsSync(`${cacheDir}/podman.json`) ? findEngine('podman') : undefined
-  const docker = isHostRoot() || isHandKnown(cacheDir) ? findEngine('docker') : undefined
-  return [podman, docker].flatMap(engine => engine ?? [])
+  return [podman, ourDocker()].flatMap(engine => engine ?? [])
+}
+
+/** A daemon of another machine has nothing of pen's. */
+function ourDocker(): Engine | undefined {
+  try {
+    const docker = findEngine('docker')
+    return docker !== undefined && mayAsk(docker) ? docker : undefined
+  } catch (error) {
+    if (error instanceof PenError) return undefined
+    throw error
+  }
 }
 
 async function ownContainers(engine: Engine): Promise<string[]> {

@@ -13,7 +13,8 @@ export interface WaitingContainer {
   /** The host's directory that it sees at `/run/pen`. */
   readonly inside: string
   readonly notes: readonly string[]
-  readonly link: AgentLink
+  /** When the agent has come. */
+  readonly link: Promise<AgentLink>
   /** What to say when the agent ended instead of taking orders. */
   readonly notReady: (error: unknown) => unknown
   /** When the agent takes orders, before the first. */
@@ -32,7 +33,7 @@ const lostHand = (): PenError =>
   })
 
 export function runningContainer(waiting: WaitingContainer): Running {
-  const { container, undo, link } = waiting
+  const { container, undo } = waiting
   const executions = new Set<Execution>()
   let failure: unknown
   let killed = false
@@ -55,17 +56,23 @@ export function runningContainer(waiting: WaitingContainer): Running {
     try {
       await container.end()
     } finally {
-      link.close()
+      link?.close()
       await undo.unwind()
     }
     if (failure !== undefined) throw failure
     return killed ? { kind: 'killed' } : { kind: 'exit', code: 0 }
   })
   ended.catch(() => undefined)
-  void link.closed.then(over.resolve, over.resolve)
+  let link: AgentLink | undefined
+  const coming = waiting.link.then(come => {
+    link = come
+    void come.closed.then(over.resolve, over.resolve)
+    return come.ready
+  })
+  coming.catch(() => undefined)
   return {
     begin: () =>
-      void link.ready.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
+      void coming.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
         const why = waiting.notReady(error)
         if (!killed) failure ??= why
         readiness.reject(why)
@@ -73,6 +80,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
       }),
     ready: readiness.promise,
     exec: (order, output) => {
+      if (link === undefined) throw new PenError('INTERNAL', { what: 'the agent has not come yet' })
       const execution = link.exec(order, output)
       executions.add(execution)
       void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)

@@ -179,7 +179,9 @@ export async function startContainer(
       release?.resolve(true)
       return held
     }
-    const [socket, held] = await container.whileAlive(Promise.all([agent.connected, furnish()]))
+    const coming = container.whileAlive(agent.connected)
+    coming.catch(() => undefined)
+    const held = await container.whileAlive(furnish())
     disarm()
     return runningContainer({
       container,
@@ -196,11 +198,14 @@ export async function startContainer(
         if (hand === undefined) boundProcesses(init, plan.limits.pids)
         else await hand.boundProcesses(init, plan.limits.pids)
       },
-      // It sets itself up while the keeper still gets ready.
-      link: new AgentLink(socket, {
-        ...setup,
-        ...(held.executable !== undefined && { executable: held.executable }),
-      }),
+      // It comes, and sets itself up, while the keeper still gets ready.
+      link: coming.then(
+        socket =>
+          new AgentLink(socket, {
+            ...setup,
+            ...(held.executable !== undefined && { executable: held.executable }),
+          }),
+      ),
     })
   } catch (error) {
     await undo.unwind()
