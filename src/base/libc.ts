@@ -2,12 +2,10 @@
  * The few calls of the C library that neither Node nor Bun offers: opening sockets before there is an event loop,
  * handing descriptors to another process, and asking where a connection was really going.
  */
-import { dlopen, ptr, read } from 'bun:ffi'
+import { ptr, read } from 'bun:ffi'
+import { cLibrary } from './c-library.ts'
 
-/** glibc; musl as distributions name it; musl as it names itself. */
-const NAMES = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so']
-
-const SIGNATURES = {
+export const libc = cLibrary({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
   socketpair: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   connect: { args: ['i32', 'ptr', 'u32'], returns: 'i32' },
@@ -30,27 +28,7 @@ const SIGNATURES = {
   close: { args: ['i32'], returns: 'i32' },
   fcntl: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
-} as const
-
-const load = () => {
-  let why: unknown
-  for (const name of NAMES) {
-    try {
-      return dlopen(name, SIGNATURES).symbols
-    } catch (error) {
-      why = error
-    }
-  }
-  throw why
-}
-
-let loaded: ReturnType<typeof load> | undefined
-
-/** Loaded at first use: most runs of pen open no door. */
-export const libc = (): ReturnType<typeof load> => {
-  loaded ??= load()
-  return loaded
-}
+})
 
 const ERRNO: Readonly<Record<number, string>> = {
   1: 'EPERM',

@@ -1,31 +1,13 @@
 /** The system calls that the broker needs and Bun has no name for. Errors carry their names, as those of node:fs do. */
 
-import { dlopen, FFIType, ptr, read } from 'bun:ffi'
+import { ptr, read } from 'bun:ffi'
 import { closeSync } from 'node:fs'
+import { cLibrary } from '../base/c-library.ts'
 
-const { i64, u64, ptr: pointer } = FFIType
-
-/** glibc, then musl: the first that the loader knows. */
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-
-const open = (library: string) =>
-  dlopen(library, {
-    syscall: { args: [i64, i64, u64, u64, u64, u64], returns: i64 },
-    __errno_location: { args: [], returns: pointer },
-  }).symbols
-
-function load(): ReturnType<typeof open> {
-  for (const library of LIBRARIES) {
-    try {
-      return open(library)
-    } catch {
-      // The other libc.
-    }
-  }
-  throw new Error('the C library could not be loaded')
-}
-
-let libc: ReturnType<typeof open> | undefined
+const libc = cLibrary({
+  syscall: { args: ['i64', 'i64', 'u64', 'u64', 'u64', 'u64'], returns: 'i64' },
+  __errno_location: { args: [], returns: 'ptr' },
+})
 
 const NAMES: Readonly<Record<number, string>> = {
   1: 'EPERM',
@@ -48,11 +30,10 @@ const NAMES: Readonly<Record<number, string>> = {
 type Argument = number | Uint8Array
 
 function call(name: string, number: number, ...args: readonly Argument[]): number {
-  libc ??= load()
   const [a = 0, b = 0, c = 0, d = 0, e = 0] = args.map(one => (typeof one === 'number' ? one : ptr(one)))
-  const result = Number(libc.syscall(number, a, b, c, d, e))
+  const result = Number(libc().syscall(number, a, b, c, d, e))
   if (result >= 0) return result
-  const at = libc.__errno_location()
+  const at = libc().__errno_location()
   const errno = at === null ? 0 : read.i32(at, 0)
   const code = NAMES[errno] ?? `E${errno}`
   throw Object.assign(new Error(`${name} failed with ${code}`), { code })

@@ -86,21 +86,9 @@ function take(lock: string, flock: Flock): number | undefined {
 
 let loaded: Flock | undefined
 
-/** glibc, musl, macOS: the first that the loader knows. Bun has no call for it. */
+/** Bun has no call for it. */
 async function loadFlock(): Promise<Flock> {
-  loaded ??= await findFlock()
+  const { cLibrary } = await import('../base/c-library.ts')
+  loaded ??= cLibrary({ flock: { args: ['i32', 'i32'], returns: 'i32' } })().flock
   return loaded
-}
-
-async function findFlock(): Promise<Flock> {
-  const { dlopen, FFIType } = await import('bun:ffi')
-  const musl = `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`
-  for (const library of ['libc.so.6', musl, 'libSystem.B.dylib'])
-    try {
-      return dlopen(library, { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } }).symbols
-        .flock
-    } catch {
-      // Another system's.
-    }
-  throw new PenError('STATE', { what: 'the C library could not be loaded', hint: 'report this' })
 }

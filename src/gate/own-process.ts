@@ -1,36 +1,18 @@
 /** What a process can do to itself, and its children then have: bounds, no new privileges, and the care for orphans. */
-import { dlopen, ptr } from 'bun:ffi'
+import { ptr } from 'bun:ffi'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { cLibrary } from '../base/c-library.ts'
 import { PenError } from '../base/error.ts'
 import { listTree, statFields } from '../limits/process-tree.ts'
 import type { ProcessLimits } from './order.ts'
 
 const onLinux = process.platform === 'linux'
-const LIBRARIES = onLinux
-  ? ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-  : ['libSystem.B.dylib']
-
-const open = (library: string) =>
-  dlopen(library, {
-    setrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
-    getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
-    waitpid: { args: ['i32', 'ptr', 'i32'], returns: 'i32' },
-    ...(onLinux && { prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' } as const }),
-  }).symbols
-
-let loaded: ReturnType<typeof open> | undefined
-
-function libc(): ReturnType<typeof open> {
-  for (const library of loaded === undefined ? LIBRARIES : [])
-    try {
-      loaded = open(library)
-      break
-    } catch {
-      // The other libc.
-    }
-  if (loaded === undefined) throw new PenError('LIMIT', { what: 'the C library could not be loaded' })
-  return loaded
-}
+const libc = cLibrary({
+  setrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
+  getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
+  waitpid: { args: ['i32', 'ptr', 'i32'], returns: 'i32' },
+  ...(onLinux && { prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' } as const }),
+})
 
 const PR_SET_CHILD_SUBREAPER = 36
 const PR_SET_NO_NEW_PRIVS = 38

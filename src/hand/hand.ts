@@ -4,12 +4,11 @@
  * given: it starts pen's hidden modes there. It obeys one socket, that of the keeper, and ends with it. The sandbox sees
  * neither the socket nor the process. Its user may make any container: this one gives nobody a power that they had not.
  */
-import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { connectForDescriptors } from '../base/descriptor-socket.ts'
 import { receiveDescriptors } from '../base/descriptors.ts'
+import { enterMounts } from '../base/enter-mounts.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { libc, succeeded } from '../base/libc.ts'
 import { runWithDescriptors } from '../base/run-with-descriptors.ts'
 import { listRefused } from '../gateway/door-refused.ts'
 import { isAlive } from '../limits/cgroup-name.ts'
@@ -74,7 +73,9 @@ async function act(order: HandOrder, descriptors: readonly number[]): Promise<un
   const [first = -1, second = -1] = descriptors
   switch (order.do) {
     case 'come':
-      return come(first, second)
+      // The keeper's view of the host's files. The engine's image is left behind.
+      enterMounts(first, second)
+      return null
     case 'run':
       return await runWithDescriptors(order.argv, { ...order, descriptors })
     case 'list-refused':
@@ -85,16 +86,4 @@ async function act(order: HandOrder, descriptors: readonly number[]): Promise<un
     case 'bound-processes':
       return boundProcesses(order.pid, order.pids)
   }
-}
-
-const CLONE_FS = 0x200
-const CLONE_NEWNS = 0x20000
-
-/** The keeper's view of the host's files: this thread's, which starts every program. The engine's image is left behind. */
-function come(mounts: number, root: number): null {
-  succeeded('have a root directory of its own', libc().unshare(CLONE_FS))
-  succeeded('enter the keeper’s mounts', libc().setns(mounts, CLONE_NEWNS))
-  succeeded('enter the root directory', libc().fchdir(root))
-  succeeded('change the root directory', libc().chroot(ptr(Buffer.from('.\0'))))
-  return null
 }

@@ -1,34 +1,16 @@
 /** The system calls of the inner mode. It runs with the sandbox's own rights: nothing here can gain any. */
-import { dlopen, FFIType, ptr, read } from 'bun:ffi'
+import { ptr, read } from 'bun:ffi'
+import { cLibrary } from '../base/c-library.ts'
 
-const { i32, i64, u64, ptr: pointer } = FFIType
-
-/** glibc, then musl. */
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-
-const open = (library: string) =>
-  dlopen(library, {
-    syscall: { args: [i64, u64, u64, u64, u64, u64], returns: i64 },
-    execve: { args: [pointer, pointer, pointer], returns: i32 },
-    signal: { args: [i32, u64], returns: u64 },
-    __errno_location: { args: [], returns: pointer },
-  }).symbols
-
-function load(): ReturnType<typeof open> {
-  for (const library of LIBRARIES) {
-    try {
-      return open(library)
-    } catch {
-      // The other libc.
-    }
-  }
-  throw new Error('the C library could not be loaded')
-}
-
-const libc = load()
+const libc = cLibrary({
+  syscall: { args: ['i64', 'u64', 'u64', 'u64', 'u64', 'u64'], returns: 'i64' },
+  execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'i32' },
+  signal: { args: ['i32', 'u64'], returns: 'u64' },
+  __errno_location: { args: [], returns: 'ptr' },
+})
 
 const errno = (): number => {
-  const at = libc.__errno_location()
+  const at = libc().__errno_location()
   return at === null ? 0 : read.i32(at, 0)
 }
 
@@ -38,7 +20,7 @@ export function call(number: number, ...args: readonly (number | Uint8Array)[]):
     const argument = args[i] ?? 0
     return argument instanceof Uint8Array ? ptr(argument) : argument
   }
-  const result = Number(libc.syscall(number, word(0), word(1), word(2), word(3), word(4)))
+  const result = Number(libc().syscall(number, word(0), word(1), word(2), word(3), word(4)))
   return result >= 0 ? result : -errno()
 }
 
@@ -50,7 +32,7 @@ export const unblockSignals = (): number => call(RT_SIGPROCMASK, SIG_SETMASK, ne
 
 /** The runtime ignores some signals, and what is ignored stays so across execve. */
 export function restoreSignals(): void {
-  for (let signal = 1; signal <= 64; signal++) libc.signal(signal, 0)
+  for (let signal = 1; signal <= 64; signal++) libc().signal(signal, 0)
 }
 
 /** Becomes another program. Returns only when that failed, with the errno. */
@@ -60,6 +42,6 @@ export function become(file: string, argv: readonly string[], env: readonly stri
     new BigUint64Array([...texts.slice(from, from + count).map(text => BigInt(ptr(text))), 0n])
   const args = list(1, argv.length)
   const vars = list(1 + argv.length, env.length)
-  libc.execve(ptr(texts[0] ?? Buffer.alloc(1)), ptr(args), ptr(vars))
+  libc().execve(ptr(texts[0] ?? Buffer.alloc(1)), ptr(args), ptr(vars))
   return errno()
 }

@@ -1,34 +1,18 @@
 /** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
-import { dlopen, FFIType, ptr } from 'bun:ffi'
+import { ptr } from 'bun:ffi'
 import { readFileSync } from 'node:fs'
+import { cLibrary } from '../base/c-library.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { capture } from '../base/spawn.ts'
 
 const RLIMIT_NPROC = 6
 
-const { i32, u64, ptr: pointer } = FFIType
-const open = (library: string) =>
-  dlopen(library, {
-    prlimit64: { args: [i32, i32, pointer, pointer], returns: i32 },
-    sched_setaffinity: { args: [i32, u64, pointer], returns: i32 },
-    sched_getaffinity: { args: [i32, u64, pointer], returns: i32 },
-  }).symbols
-
-let loaded: ReturnType<typeof open> | undefined
-
-function libc(): ReturnType<typeof open> {
-  const musl = `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`
-  for (const library of loaded === undefined ? ['libc.so.6', musl] : [])
-    try {
-      loaded = open(library)
-      break
-    } catch {
-      // The other libc.
-    }
-  if (loaded === undefined) throw new PenError('LIMIT', { what: 'the C library could not be loaded' })
-  return loaded
-}
+const libc = cLibrary({
+  prlimit64: { args: ['i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
+  sched_setaffinity: { args: ['i32', 'u64', 'ptr'], returns: 'i32' },
+  sched_getaffinity: { args: ['i32', 'u64', 'ptr'], returns: 'i32' },
+})
 
 /**
  * For the init of a sandbox before its command starts. In a user namespace of its own only the sandbox's processes

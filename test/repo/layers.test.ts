@@ -80,6 +80,8 @@ const KEEPER = ['gate', 'hand', 'backend', 'limits', 'sandbox', 'gateway', 'brok
 const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
 /** What every layer of the keeper needs, and the inner mode too; the library reaches none of it. */
 const BENEATH_THE_KEEPER = [
+  'src/base/c-library.ts',
+  'src/base/enter-mounts.ts',
   'src/base/libc.ts',
   'src/base/descriptors.ts',
   'src/base/descriptor-socket.ts',

@@ -1,36 +1,13 @@
 /** The few system calls that Bun has no name for. Each returns the kernel's answer or throws with its errno. */
-import { dlopen, FFIType, type Pointer, ptr, read } from 'bun:ffi'
+import { type Pointer, ptr, read } from 'bun:ffi'
+import { cLibrary } from '../../base/c-library.ts'
 import { PenError } from '../../base/error.ts'
 
-const { i32, i64, u64, ptr: pointer } = FFIType
-
-/** glibc, then musl: the first that the loader knows. */
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-
-const open = (library: string) =>
-  dlopen(library, {
-    syscall: { args: [i64, u64, u64, u64, u64, u64], returns: i64 },
-    __errno_location: { args: [], returns: pointer },
-    pipe2: { args: [pointer, i32], returns: i32 },
-  }).symbols
-
-let loaded: ReturnType<typeof open> | undefined
-
-function libc(): ReturnType<typeof open> {
-  if (loaded !== undefined) return loaded
-  for (const library of LIBRARIES) {
-    try {
-      loaded = open(library)
-      return loaded
-    } catch {
-      // The other libc.
-    }
-  }
-  throw new PenError('BACKEND', {
-    what: 'the C library could not be loaded',
-    hint: 'report this with `pen version --json`',
-  })
-}
+const libc = cLibrary({
+  syscall: { args: ['i64', 'u64', 'u64', 'u64', 'u64', 'u64'], returns: 'i64' },
+  __errno_location: { args: [], returns: 'ptr' },
+  pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
+})
 
 export class SystemCallError extends Error {
   readonly errno: number
