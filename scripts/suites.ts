@@ -51,7 +51,7 @@ export const SUITES: readonly (Check | Suite)[] = [
     lane: 'others',
   },
   { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300, lane: 'engines' },
-  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'engines' },
+  { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
   { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480, lane: 'engines' },
   {
     kind: 'suite',

@@ -1,7 +1,8 @@
 /** A sandbox that is asked questions while files are granted to it and taken back, as the user of a box. */
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { auditRecords } from '../audit-records.ts'
 import { type Box, quote } from './box.ts'
 import { LateRun } from './late-run.ts'
 import { PEN } from './launcher.ts'
@@ -35,12 +36,9 @@ export interface AuditRecord {
 
 /** What the audit holds of the broker, in order. */
 export function brokerRecords(box: Box): AuditRecord[] {
-  const dir = join(stateDir(box), 'audit')
-  return readdirSync(dir)
-    .sort()
-    .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
-    .map(line => JSON.parse(line) as AuditRecord)
-    .filter(({ kind }) => kind.startsWith('broker-') || kind === 'grants-changed')
+  return auditRecords<AuditRecord>(stateDir(box)).filter(
+    ({ kind }) => kind.startsWith('broker-') || kind === 'grants-changed',
+  )
 }
 
 export async function until(isSo: () => boolean, what: string): Promise<void> {

@@ -1,6 +1,7 @@
 /** What a run says of its limits: on stderr, and in the audit. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { auditRecords } from '../audit-records.ts'
 import type { Box } from './box.ts'
 import type { Ran, RunOptions } from './launcher.ts'
 
@@ -10,14 +11,7 @@ export function events(box: Box, project = box.project): string[] {
   const name = project.split('/').at(-1) ?? ''
   return readdirSync(sandboxes)
     .filter(sandbox => sandbox.startsWith(`${name}-`))
-    .flatMap(sandbox => {
-      const dir = join(sandboxes, sandbox, 'audit')
-      return readdirSync(dir)
-        .sort()
-        .map(file => readFileSync(join(dir, file), 'utf8'))
-    })
-    .flatMap(text => text.trim().split('\n'))
-    .map(line => JSON.parse(line) as Record<string, string>)
+    .flatMap(sandbox => auditRecords<Record<string, string>>(join(sandboxes, sandbox)))
     .filter(({ kind }) => kind === 'limit-hit')
     .sort((a, b) => ((a['time'] ?? '') < (b['time'] ?? '') ? -1 : 1))
     .map(({ limit, reason }) => `${limit} ${reason}`)

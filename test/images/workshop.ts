@@ -1,7 +1,8 @@
 /** A home with a project in it, where images are built by one engine. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { auditRecords } from '../audit-records.ts'
 import { Box } from '../conformance/box.ts'
 import { type Launcher, PEN } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
@@ -104,11 +105,7 @@ export class Workshop {
 
   /** Records of all builds, in order. */
   audit(): { readonly kind: string; readonly [field: string]: unknown }[] {
-    const dir = join(this.stateDir, 'audit')
-    return readdirSync(dir)
-      .sort()
-      .flatMap(file => readFileSync(join(dir, file), 'utf8').trim().split('\n'))
-      .map(line => JSON.parse(line))
+    return auditRecords(this.stateDir)
   }
 
   dockerfile(text: string): string {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
+import { auditRecords } from '../audit-records.ts'
 import { Box } from '../conformance/box.ts'
 import { onLinux } from '../conformance/conformance.ts'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
@@ -124,11 +125,7 @@ export class Kept {
   }
 
   audit(): Record<string, unknown>[] {
-    const dir = join(this.stateDir, 'audit')
-    return readdirSync(dir)
-      .sort()
-      .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
-      .map(line => JSON.parse(line) as Record<string, unknown>)
+    return auditRecords(this.stateDir)
   }
 }
 

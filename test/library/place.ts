@@ -1,19 +1,10 @@
 /** A home with a project in it, of one kind of user, for one test; and the engine that its sandbox is made of. */
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  lchownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, lchownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
+import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
 import { BASE_NAME } from '../engines/test-engine.ts'
 import { skipUnless } from '../skip.ts'
@@ -116,11 +107,7 @@ export class Place {
   }
 
   audit(): Record<string, unknown>[] {
-    const dir = join(this.stateDir, 'audit')
-    return readdirSync(dir)
-      .sort()
-      .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
-      .map(line => JSON.parse(line) as Record<string, unknown>)
+    return auditRecords(this.stateDir)
   }
 
   remove(): void {

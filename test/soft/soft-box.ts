@@ -6,7 +6,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -15,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
+import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, isRoot, ordinary, PEN, type Who } from '../conformance/launcher.ts'
 import { skipUnless } from '../skip.ts'
 
@@ -110,14 +110,9 @@ export class SoftBox {
   }
 
   audit(): AuditLine[] {
-    const dir = join(this.state, 'audit')
-    if (!existsSync(dir)) return []
-    return readdirSync(dir)
-      .sort()
-      .flatMap(name => readFileSync(join(dir, name), 'utf8').trim().split('\n'))
-      .filter(line => line !== '')
-      .map(line => JSON.parse(line) as AuditLine)
-      .sort((a, b) => (String(a['time']) < String(b['time']) ? -1 : 1))
+    return auditRecords<AuditLine>(this.state).sort((a, b) =>
+      String(a['time']) < String(b['time']) ? -1 : 1,
+    )
   }
 
   of = (kind: string): AuditLine[] => this.audit().filter(line => line.kind === kind)

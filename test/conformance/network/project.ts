@@ -3,17 +3,21 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  closeSync,
+  fchownSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../../src/config/project.ts'
+import { auditRecords } from '../../audit-records.ts'
 import type { Engine, World } from './world.ts'
 
 export interface Ran {
@@ -90,8 +94,11 @@ export class Project {
     const full = join(this.workspace, path)
     const made = mkdirSync(dirname(full), { recursive: true })
     if (made !== undefined) this.#own(made)
-    writeFileSync(full, text)
-    this.#own(full)
+    // By descriptor: pen may take it away at once.
+    const fd = openSync(full, 'w')
+    writeSync(fd, text)
+    fchownSync(fd, ...this.#owner)
+    closeSync(fd)
   }
 
   /** A file that somebody else put there becomes the user's, and nobody else can read it. */
@@ -180,20 +187,7 @@ export class Project {
 
   /** All records of all runs, in order. */
   audit(): AuditLine[] {
-    const dir = join(this.stateDir, 'audit')
-    let files: string[] = []
-    try {
-      files = readdirSync(dir).sort()
-    } catch {
-      return []
-    }
-    return files.flatMap(file =>
-      readFileSync(join(dir, file), 'utf8')
-        .split('\n')
-        // Behind the last newline stands what is being written right now, or nothing.
-        .slice(0, -1)
-        .map(line => JSON.parse(line) as AuditLine),
-    )
+    return auditRecords<AuditLine>(this.stateDir)
   }
 
   [Symbol.dispose](): void {
