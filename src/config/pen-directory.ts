@@ -80,7 +80,9 @@ export class PenDirectory {
       if (owner !== undefined) fchownSync(opened.#fd, owner.uid, owner.gid)
       return opened
     }
-    throw new PenError('STATE', { what: `${path} was removed meanwhile`, hint: 'try again' })
+    throw isNew
+      ? takenAway(path)
+      : new PenError('STATE', { what: `${path} was removed meanwhile`, hint: 'try again' })
   }
 
   /** Whoever wrote it: what it says takes effect only when it has been shown and agreed to. */
@@ -166,10 +168,13 @@ export function settles(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>):
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
     const now = lstatSync(path, { throwIfNoEntry: false })
     if (now?.dev === dev && now.ino === ino) continue
-    throw new PenError('STATE', {
-      what: `${path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
-      at: path,
-      hint: 'end the sandbox, then try again',
-    })
+    throw takenAway(path)
   }
 }
+
+const takenAway = (path: string): PenError =>
+  new PenError('STATE', {
+    what: `${path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
+    at: path,
+    hint: 'end the sandbox, then try again',
+  })
