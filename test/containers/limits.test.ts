@@ -13,7 +13,11 @@ const hits = (project: ContainerProject) =>
 
 onEachEngine('P13 memory beyond the limit ends the sandbox, and is told and recorded', async engine => {
   using project = new ContainerProject(engine)
-  const over = project.sh('python3 -c "x = bytearray(400 << 20); print(len(x))"', '--limit', 'memory=128MiB')
+  const over = project.sh(
+    'python3 -c "import time; x = bytearray(400 << 20); time.sleep(9); print(len(x))"',
+    '--limit',
+    'memory=128MiB',
+  )
   expect([over.code, over.out]).toEqual([137, ''])
   expect(over.err).toContain('limits.memory is 128 MiB')
   expect(hits(project)).toEqual(['memory killed'])
