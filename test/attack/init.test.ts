@@ -1,14 +1,12 @@
 /** The init of a sandbox is its user's, and its memory can be written from inside. Nothing of it is relied upon. */
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from '../conformance/box.ts'
 import { conformance } from '../conformance/conformance.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 
-beforeAll(() => {
-  if (process.platform === 'linux') adoptOrphans()
-})
+adoptOrphans()
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 /** The program carries machine code. */

@@ -1,12 +1,21 @@
 /** Everything that was started below this test and still lives, however often it forked away from its parent. */
+import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { systemCall } from '../../src/backend/process/libc.ts'
 
 const PRCTL = process.arch === 'arm64' ? 167 : 157
 const PR_SET_CHILD_SUBREAPER = 36
 
-/** Orphans become this process's children instead of the system's: none can hide. */
-export const adoptOrphans = (): void => void systemCall('prctl', PRCTL, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+/**
+ * For the tests of a file: orphans become this process's children instead of the system's, so that none can hide. Nobody asks for those
+ * that end: for longer than that, thousands of them would make everything slow.
+ */
+export function adoptOrphans(): void {
+  if (process.platform !== 'linux') return
+  const set = (on: 0 | 1): void => void systemCall('prctl', PRCTL, PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
+  beforeAll(() => set(1))
+  afterAll(() => set(0))
+}
 
 export interface Process {
   readonly pid: number

@@ -1,12 +1,10 @@
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
 
-beforeAll(() => {
-  if (process.platform === 'linux') adoptOrphans()
-})
+adoptOrphans()
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
 /** Ways to stay: each as a shell line that never ends by itself. */

@@ -1,13 +1,11 @@
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
 import { Screen } from './screen.ts'
 
-beforeAll(() => {
-  if (process.platform === 'linux') adoptOrphans()
-})
+adoptOrphans()
 
 const SHELL = 'pen run -- bash --norc -i; echo "code $?"'
 /** A prompt that no echo of a line can be taken for. */

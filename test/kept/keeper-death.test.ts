@@ -1,11 +1,9 @@
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { basename, join } from 'node:path'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 import { kept, lives, START, until } from './kept.ts'
 
-beforeAll(() => {
-  if (process.platform === 'linux') adoptOrphans()
-})
+adoptOrphans()
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 

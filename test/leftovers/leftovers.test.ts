@@ -1,4 +1,4 @@
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Box } from '../conformance/box.ts'
@@ -14,9 +14,7 @@ import {
 } from '../conformance/descendants.ts'
 import { PEN } from '../conformance/launcher.ts'
 
-beforeAll(() => {
-  if (process.platform === 'linux') adoptOrphans()
-})
+adoptOrphans()
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
