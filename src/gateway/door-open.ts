@@ -3,6 +3,7 @@
 import { type Delivery, descriptorPair, receiveDescriptors } from '../base/descriptors.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { CallFailed, libc } from '../base/libc.ts'
+import { ownProgram } from '../base/own-program.ts'
 import { PROXY_PORT } from '../wire/places.ts'
 import { furnishMapped, furnishPorts, type StepIn } from './door-here.ts'
 import { DOOR_MODE, RULES_REFUSED } from './door-inside.ts'
@@ -39,11 +40,11 @@ export async function furnish(
     return await furnishHere(place, entrance, ports, nft)
   const start = starterOf(place)
   if (nft !== undefined) {
-    const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...self(), DOOR_MODE, 'mapped']
+    const argv = ['/bin/sh', '-c', BESIDE, 'pen-door', nft, RULES, ...ownProgram(), DOOR_MODE, 'mapped']
     const descriptors = await openElsewhere([...entrance.words, ...argv], start)
     if (descriptors !== 'rules refused') return { entrance, mapped: true, descriptors }
   }
-  const argv = [...self(), DOOR_MODE, 'ports', listenable(ports).join(',')]
+  const argv = [...ownProgram(), DOOR_MODE, 'ports', listenable(ports).join(',')]
   const descriptors = await openElsewhere([...entrance.words, ...argv], start)
   if (descriptors === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return { entrance, mapped: false, descriptors }
@@ -74,12 +75,6 @@ function listenable(ports: readonly number[]): readonly number[] {
       hint: 'install nftables, or allow fewer ports',
     })
   return wanted
-}
-
-/** This very program: the compiled binary, or Bun with the source it runs from. */
-export function self(): readonly string[] {
-  if (import.meta.path.startsWith('/$bunfs/')) return [process.execPath]
-  return [process.execPath, new URL('../main.ts', import.meta.url).pathname]
 }
 
 /** By the hidden mode, wherever `argv` starts it. */

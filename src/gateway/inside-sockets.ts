@@ -5,9 +5,10 @@
 import { PenError } from '../base/error.ts'
 import { hasCapabilities } from '../base/host-root.ts'
 import { libc, openPath, succeeded } from '../base/libc.ts'
+import { ownProgram } from '../base/own-program.ts'
 import { DOOR_MODE, SOCKETS } from './door-inside.ts'
 import { entranceBy, entranceOf, type Place, startWithin } from './door-namespace.ts'
-import { openElsewhere, self, starterOf } from './door-open.ts'
+import { openElsewhere, starterOf } from './door-open.ts'
 import { openSockets } from './door-sockets.ts'
 
 export interface SocketPair {
@@ -91,7 +92,7 @@ export class InsideSockets {
 
   async #make(): Promise<SocketPair[]> {
     try {
-      const mode = [...self(), DOOR_MODE, SOCKETS, String(BATCH)]
+      const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
       if (this.#byHand !== undefined) {
         const { words } = entranceOf(this.#byHand)
         return asPairs(await openElsewhere([...words, ...mode], starterOf(this.#byHand)))

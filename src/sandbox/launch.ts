@@ -130,8 +130,9 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
 
 /** A container takes its time. Whoever starts one that stays tells of that. */
 async function tellOfStart({ serve, tell }: LaunchOptions): Promise<() => void> {
+  if (serve !== undefined) return () => undefined
   const { afterPatience } = await import('./launch-line.ts')
-  return serve === undefined ? afterPatience(() => tell('starting the container …')) : () => undefined
+  return afterPatience(() => tell('starting the container …'))
 }
 
 /** What is needed when the engine is done. One that fails to load fails again where it is needed, and is heard of there. */
