@@ -36,7 +36,7 @@ export const verb = defineVerb({
     if (flags.json) terminal.printJson({ version: 1, removed: remove, things: done.removed, left, stays })
     else {
       const say = (line: string): void => terminal.print(printable(line, 4096))
-      if (done.removed.length === 0) say('nothing of pen is kept on this machine')
+      if (done.removed.length + left.length === 0) say('nothing of pen is kept on this machine')
       for (const { kind, name } of done.removed) say(`${remove ? 'removed' : 'would remove'} ${kind} ${name}`)
       for (const { what, at, hint } of left) say(`left ${at}: ${what}; cure: ${hint}`)
       for (const line of stays) say(`stays: ${line}`)

@@ -1,10 +1,12 @@
 /** Ends a sandbox and removes what pen keeps of it. Never the project. */
-import { chmodSync, lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
 import { namesIn } from './list-sandboxes.ts'
+import { refuseWhileRunning } from './refuse-while-running.ts'
+import { removeTree } from './remove-tree.ts'
 import { stopSandbox } from './stop-keeper.ts'
-import { placesOf, whileChanging } from './store.ts'
+import { placesOf, presenceOf, whileChanging } from './store.ts'
 
 export const VOLUMES = 'volumes'
 
@@ -16,6 +18,8 @@ export async function forgetSandbox(
 ): Promise<void> {
   const lock = basename(placesOf(stateDir).changing)
   await whileChanging(stateDir, async () => {
+    const presence = await presenceOf(stateDir)
+    refuseWhileRunning(stateDir, presence.is === 'kept' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
@@ -31,41 +35,24 @@ export function removeIfEmpty(directory: string): boolean {
     return true
   } catch (error) {
     const errno = errnoOf(error) ?? ''
-    if (!['ENOTEMPTY', 'ENOENT', 'EEXIST'].includes(errno)) throw error
-    return errno === 'ENOENT'
+    if (['ENOTEMPTY', 'ENOENT', 'EEXIST'].includes(errno)) return errno === 'ENOENT'
+    throw notRemoved(directory, error)
   }
 }
 
 /** What other users of a container put into a volume may be without the right to be removed: that is told, and stays. */
 export function removeState(path: string): void {
   try {
-    if (isRemoved(path)) return
-    openDirectories(path)
-    rmSync(path, { recursive: true, force: true })
+    removeTree(path)
   } catch (error) {
-    throw new PenError('STATE', {
-      what: `a part of the state could not be removed (${errnoOf(error) ?? 'unknown error'})`,
-      at: path,
-      hint: 'remove it yourself: chmod -R u+w, then rm -r',
-      cause: error,
-    })
+    if (errnoOf(error) !== 'ENOENT') throw notRemoved(path, error)
   }
 }
 
-/** False when there is a directory that cannot be written: caches of modules are kept so, against careless hands. */
-function isRemoved(path: string): boolean {
-  try {
-    rmSync(path, { recursive: true, force: true })
-    return true
-  } catch (error) {
-    if (errnoOf(error) === 'EACCES') return false
-    throw error
-  }
-}
-
-/** Whoever could put a link in the place of a directory has ended before. */
-function openDirectories(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return
-  chmodSync(path, 0o700)
-  for (const name of readdirSync(path)) openDirectories(`${path}/${name}`)
-}
+const notRemoved = (path: string, cause: unknown): PenError =>
+  new PenError('STATE', {
+    what: `a part of the state could not be removed (${errnoOf(cause) ?? 'unknown error'})`,
+    at: path,
+    hint: 'remove it yourself: chmod -R u+w, also of the directory above, then rm -r',
+    cause,
+  })

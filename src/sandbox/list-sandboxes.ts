@@ -1,6 +1,6 @@
 /** Every sandbox that this user's pen knows, running or not. What is stale is repaired by looking. */
-import { readdirSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { lstatSync, readdirSync } from 'node:fs'
+import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { findHome, locate } from '../config/locate.ts'
 import { hasLeftovers, type KeeperRecord, presenceOf } from './store.ts'
@@ -16,7 +16,8 @@ export interface KnownSandbox {
   readonly repaired: boolean
 }
 
-const ID = /^[a-z0-9][a-z0-9-]{0,63}$/
+/** As `sandboxId` makes them: whatever else somebody put there is not a sandbox. */
+const ID = /^[a-z0-9][a-z0-9-]{0,31}-[0-9a-f]{16}$/
 
 export const stateOfUser = (): string => locate(`${findHome()}/.pen`).real
 
@@ -24,7 +25,7 @@ export const stateOfUser = (): string => locate(`${findHome()}/.pen`).real
 export async function listSandboxes(options: { readonly repair: boolean }): Promise<KnownSandbox[]> {
   const root = `${stateOfUser()}/sandboxes`
   const found: KnownSandbox[] = []
-  for (const id of namesIn(root).filter(name => ID.test(name))) {
+  for (const id of namesIn(root).filter(name => ID.test(name) && isDirectory(`${root}/${name}`))) {
     const stateDir = `${root}/${id}`
     const had = hasLeftovers(stateDir)
     const presence = await presenceOf(stateDir, options)
@@ -46,10 +47,20 @@ export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory).sort()
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return []
-    throw error
+    const errno = errnoOf(error)
+    if (errno === undefined) throw error
+    if (errno === 'ENOENT') return []
+    throw new PenError('STATE', {
+      what: `a directory of pen's state cannot be read (${errno})`,
+      at: directory,
+      hint: 'if it is yours: chmod u+rwx, then try again',
+      cause: error,
+    })
   }
 }
+
+const isDirectory = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 function workspaceOf(stateDir: string): string | undefined {
   try {

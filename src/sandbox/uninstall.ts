@@ -2,16 +2,14 @@
  * Takes away all that this user's pen keeps on the machine. Of a project nothing is touched, its `.pen/` neither; of the state only
  * what has pen's own names, so that whatever else somebody put beside it stays, and is told.
  */
-import { lstatSync, readlinkSync, unlinkSync } from 'node:fs'
-import { basename } from 'node:path'
-import { auditDirectory } from '../audit/directory.ts'
-import { runningPids } from '../audit/running.ts'
+import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
 import { forgetSandbox, removeIfEmpty, removeState } from './forget-sandbox.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
-import { type KnownSandbox, listSandboxes, namesIn, stateOfUser } from './list-sandboxes.ts'
+import { listSandboxes, namesIn, stateOfUser } from './list-sandboxes.ts'
+import { refuseWhileRunning } from './refuse-while-running.ts'
 
 export interface Removed {
   readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'
@@ -31,8 +29,9 @@ interface Options {
 }
 
 export async function uninstall({ remove, keepConfig }: Options): Promise<Uninstalled> {
+  refuseOthers()
   const known = await listSandboxes({ repair: remove })
-  for (const sandbox of known) refuseWhileRunning(sandbox)
+  for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
   const state = stateOfUser()
   const wasThere = lstatSync(state, { throwIfNoEntry: false }) !== undefined
   const left: PenError[] = []
@@ -51,10 +50,14 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
   const after = remove ? await collectLeftovers({ remove: false, everyImage: true }) : []
   left.push(...after.map(stillUsed))
   if (remove) await orLeft(() => removeState(`${state}/cache`))
-  const isGone = !remove || isRemoved(state)
+  let isGone = !remove
+  if (remove)
+    await orLeft(() => {
+      isGone = isRemoved(state)
+    })
   if (!isGone && !keepConfig && !left.some(({ at }) => String(at).startsWith(`${state}/`)))
     left.push(somethingElse(state))
-  const isLeft = (stateDir: string): boolean => left.some(({ at }) => String(at).startsWith(`${stateDir}/`))
+  const isLeft = (stateDir: string): boolean => left.some(({ at }) => `${at}/`.startsWith(`${stateDir}/`))
   return {
     removed: [
       ...known.flatMap(({ id, stateDir }) =>
@@ -67,27 +70,20 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
   }
 }
 
-/** It ends with its command, which only its user can judge. One that stays is ended, as by pen stop. */
-function refuseWhileRunning({ stateDir, id, workspace, record }: KnownSandbox): void {
-  const pid = runningPids(auditDirectory(stateDir)).find(one => one !== record?.pid && isPen(one))
-  if (pid === undefined) return
-  throw new PenError('STATE', {
-    what: `a command of pen still runs in ${workspace ?? id} (process ${pid}); nothing was removed`,
-    at: 'pen uninstall',
-    hint: 'end it, then try again',
-  })
-}
-
-/** The number of one that was killed may be another program's by now. */
-function isPen(pid: number): boolean {
-  try {
-    return nameOf(readlinkSync(`/proc/${pid}/exe`)) === nameOf(process.execPath)
-  } catch {
-    return false
+/**
+ * Root with the home of another user would follow the links of that user, who need not mean well. What is there is theirs to remove.
+ */
+function refuseOthers(): void {
+  for (const path of [`${findHome()}/.pen`, stateOfUser()]) {
+    const owner = lstatSync(path, { throwIfNoEntry: false })?.uid
+    if (owner === undefined || owner === 0 || owner === process.geteuid?.()) continue
+    throw new PenError('STATE', {
+      what: `the state there belongs to another user (${owner}); nothing was removed`,
+      at: path,
+      hint: 'let them run pen uninstall, or set HOME to your own home directory',
+    })
   }
 }
-
-const nameOf = (program: string): string => basename(program).replace(/ \(deleted\)$/, '')
 
 /** Never with what is in it: a sandbox that somebody starts at this moment keeps its state. */
 function isRemoved(state: string): boolean {

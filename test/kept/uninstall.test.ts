@@ -1,8 +1,8 @@
 /** Whoever tries pen and does not want it must be rid of it by one command, and lose nothing of their own. */
 import { expect } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
+import { existsSync, lchownSync, readdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { PEN } from '../conformance/launcher.ts'
+import { ordinary, PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
 import { type Kept, kept, lives, START, until } from './kept.ts'
 
@@ -78,29 +78,28 @@ kept('P19 pen uninstall --keep-config leaves the configuration, complete, and no
   expect(readFileSync(join(here.stateDir, 'config.json'), 'utf8')).toBe(config)
 })
 
+const RUN = ['run', '--backend', 'process', '--offline', '--', 'sh', '-c', 'echo up; sleep 600']
+
 kept(
-  'P4 pen uninstall removes nothing while a command of pen run goes on, and all when it has ended',
+  'P4 P18 neither pen uninstall nor pen rm removes anything while a command of pen run goes on, and all when it has ended',
   async here => {
-    const run = here.start([
-      'run',
-      '--backend',
-      'process',
-      '--offline',
-      '--',
-      'sh',
-      '-c',
-      'echo up; sleep 600',
-    ])
-    await run.printed('up')
-    const refused = await here.pen('uninstall', '--yes')
-    expect(refused).toMatchObject({ code: 125, stdout: '' })
-    expect(refused.stderr).toContain(`a command of pen still runs in ${basename(here.stateDir)}`)
-    expect(lives(run.child.pid ?? 0)).toBe(true)
-    expect(existsSync(join(here.stateDir, 'config.json'))).toBe(true)
-    run.child.kill('SIGTERM')
-    await run.ended
-    expect(await here.pen('uninstall', '--yes')).toMatchObject({ code: 0 })
-    expect(existsSync(state(here))).toBe(false)
+    for (const remove of [['uninstall'], ['rm', '--volumes']]) {
+      here.configure()
+      const run = here.start(RUN)
+      await run.printed('up')
+      const before = readdirSync(here.stateDir)
+      const refused = await here.pen(...remove, '--yes')
+      expect(refused).toMatchObject({ code: 125, stdout: '' })
+      expect(refused.stderr).toContain(
+        `a command of pen still runs in the sandbox ${basename(here.stateDir)}`,
+      )
+      expect(lives(run.child.pid ?? 0)).toBe(true)
+      expect(readdirSync(here.stateDir)).toEqual(expect.arrayContaining([...before, 'audit', 'config.json']))
+      run.child.kill('SIGTERM')
+      await run.ended
+      expect(await here.pen(...remove, '--yes')).toMatchObject({ code: 0 })
+      expect(existsSync(here.stateDir)).toBe(false)
+    }
   },
 )
 
@@ -113,16 +112,37 @@ kept(
     const mine = here.box.file(join(real, 'mine.txt'), 'mine')
     const elsewhere = here.box.file(join(here.box.home, 'target/file'), 'mine')
     symlinkSync(join(here.box.home, 'target'), join(real, 'cache/link'))
+    const notes = here.box.file(join(real, 'sandboxes/notes/mine.txt'), 'mine')
+    here.box.file(join(real, 'sandboxes/readme'), 'mine')
     expect(await here.pen(...START)).toMatchObject({ code: 0 })
     const told = await here.pen('uninstall', '--yes')
     expect(told).toMatchObject({ code: 1 })
-    expect(told.stdout).toContain('mine.txt')
-    expect([readdirSync(real), readFileSync(elsewhere, 'utf8')]).toEqual([['mine.txt'], 'mine'])
+    expect(told.stdout).toContain('mine.txt, notes, readme')
+    expect([readdirSync(real).sort(), readFileSync(elsewhere, 'utf8')]).toEqual([
+      ['mine.txt', 'sandboxes'],
+      'mine',
+    ])
+    expect(readFileSync(notes, 'utf8')).toBe('mine')
     renameSync(mine, join(here.box.home, 'mine.txt'))
+    renameSync(join(real, 'sandboxes'), join(here.box.home, 'target/theirs'))
     expect(await here.pen('uninstall', '--yes')).toMatchObject({ code: 0 })
     expect(readdirSync(here.box.home).sort()).toEqual(['mine.txt', 'project', 'target'])
   },
 )
+
+kept('P2 pen uninstall follows no link of another user into what is not theirs', async here => {
+  if (ordinary === undefined || here.box.launcher.who.uid !== 0) return
+  const file = here.box.file(join(here.box.home, 'roots/cache/file'), 'mine')
+  renameSync(state(here), join(here.box.home, 'own'))
+  symlinkSync(join(here.box.home, 'roots'), state(here))
+  lchownSync(state(here), ordinary.uid, ordinary.gid)
+  const refused = await here.pen('uninstall', '--yes')
+  expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('belongs to another user')])
+  expect(readFileSync(file, 'utf8')).toBe('mine')
+  lchownSync(state(here), 0, 0)
+  expect(await here.pen('uninstall', '--yes')).toMatchObject({ code: 0 })
+  expect(existsSync(file)).toBe(false)
+})
 
 kept('P16 pen uninstall asks, and only yes removes', async here => {
   await here.pen(...START)
