@@ -1,6 +1,7 @@
 /** What pen has in an engine goes with it. The engine is the test's own: all images of pen's in it are removed. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
+import { readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EVERYBODY, type Who } from '../conformance/launcher.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
@@ -72,7 +73,9 @@ asRoot(
     }
     expect(make('pen/default:0123456789abcdef', 'pen=1')).toMatch(/^[0-9a-f]{64}\n$/)
     expect(make('others/default:0123456789abcdef', 'pen=2')).toMatch(/^[0-9a-f]{64}\n$/)
-    const label = ['--label', 'pen=1', '--label', 'pen.keeper=4194304:1']
+    const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
+    const keeper = `pen.keeper=4194304:1:${namespace}:${outer.engine.who.uid}`
+    const label = ['--label', 'pen=1', '--label', keeper]
     askOf(own, 'create', '--name', 'pen-left', '--network=none', ...label, BASE_NAME, 'sleep')
     askOf(own, 'create', '--name', 'of-others', '--network=none', BASE_NAME, 'sleep')
     expect(shop.pen('start', '--detach')).toMatchObject({ code: 0 })

@@ -2,16 +2,12 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import type { Captured } from '../../base/spawn.ts'
-import { isAlive, type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
+import { type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
 import { inTwoSteps, type Release } from './in-two-steps.ts'
+import { isLeft, KEEPER_LABEL } from './keeper-label.ts'
 import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
-
-/** Who keeps it: another pen sees by this whether it is still wanted. */
-export const KEEPER_LABEL = 'pen.keeper'
-
-export const keeperLabel = (): string => `${process.pid}:${startTimeOf(process.pid) ?? '0'}`
 
 /** The configuration of Docker's client would hand proxies on to the container. */
 const clientEnv = ({ name }: Engine): Record<string, string> =>
@@ -249,9 +245,8 @@ const ID = /^[0-9a-f]{64}$/
 async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
   const format = `{{.Id}} {{index .Config.Labels "${KEEPER_LABEL}"}}`
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
-  const [, id, pid, startTime] = /^([0-9a-f]{64}) (\d+):(\d+)$/.exec(stdout.trim()) ?? []
-  if (pid === undefined || startTime === undefined) return undefined
-  return isAlive({ pid: Number(pid), startTime }) ? undefined : id
+  const [id = '', label = ''] = stdout.trim().split(' ')
+  return ID.test(id) && isLeft(label) ? id : undefined
 }
 
 /** Or its daemon is: then nothing of it runs, and whoever starts the sandbox again removes what the daemon still lists. */

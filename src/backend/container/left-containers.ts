@@ -1,9 +1,9 @@
 /** Containers whose keeper is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
 import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { isAlive } from '../../limits/cgroup-name.ts'
-import { KEEPER_LABEL, removeContainer } from './container.ts'
+import { removeContainer } from './container.ts'
 import { type Engine, findEngine, mayAsk, tryEngine } from './engine.ts'
+import { isLeft, KEEPER_LABEL } from './keeper-label.ts'
 
 const ANSWER_MS = 10_000
 
@@ -45,10 +45,8 @@ async function ownContainers(engine: Engine): Promise<string[]> {
   return code === 0 ? stdout.split('\n').filter(name => /^pen-[a-z0-9-]+$/.test(name)) : []
 }
 
-/** Known by pen's own label: a container without it is somebody else's. */
 async function hasDeadKeeper(engine: Engine, name: string): Promise<boolean> {
   const format = `{{index .Config.Labels "${KEEPER_LABEL}"}}`
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
-  const [, pid, startTime] = /^(\d+):(\d+)$/.exec(stdout.trim()) ?? []
-  return pid !== undefined && startTime !== undefined && !isAlive({ pid: Number(pid), startTime })
+  return isLeft(stdout.trim())
 }
