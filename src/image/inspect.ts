@@ -3,7 +3,7 @@
  * they are read from the engine's archive, bounded, and only as text.
  */
 import { mkdirSync } from 'node:fs'
-import { askEngine, type Engine, tryEngine } from '../backend/container/engine.ts'
+import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -27,11 +27,24 @@ const MAX_ARCHIVE = 2 ** 19
 export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string =>
   name === 'podman' ? `localhost/${image}` : image
 
+/** What podman and Docker say of a name that they have no image of. Anything else is a failure, and says nothing of the image. */
+const ABSENT = /\b(image not known|no such image)\b/i
+/** Between tries: podman fails for a moment while another process removes images from the same storage. */
+const PAUSES_MS = [100, 200, 400, 800] as const
+
 /** Undefined when the engine has none of that name. */
 export async function findImage(engine: Engine, name: string): Promise<string | undefined> {
-  const { code, stdout } = await tryEngine(engine, ['image', 'inspect', '--format', '{{.Id}}', name])
-  const id = stdout.trim()
-  return code === 0 && IMAGE_ID.test(id) ? id : undefined
+  const look = () => tryEngine(engine, ['image', 'inspect', '--format', '{{.Id}}', name])
+  let answer = await look()
+  for (const pause of PAUSES_MS) {
+    if (answer.code === 0 || answer.ended === 'timeout' || ABSENT.test(answer.stderr)) break
+    await new Promise(resolve => setTimeout(resolve, pause))
+    answer = await look()
+  }
+  const id = answer.stdout.trim()
+  if (answer.code === 0 && IMAGE_ID.test(id)) return id
+  if (answer.code !== 0 && ABSENT.test(answer.stderr)) return undefined
+  throw engineError(engine, answer)
 }
 
 /** Asked once for each image: what an id stands for does not change. */

@@ -182,8 +182,4 @@ const TITLE =
 
 // Not below /tmp, where every sandbox has a place of its own.
 onGrounds([...PROCESS, ...SOFT], TITLE, claim, CACHE)
-everyEngine()(
-  TITLE,
-  ({ name, who, backend, env }) => inPlace({ name, who, backend, env }, claim, CACHE),
-  120_000,
-)
+everyEngine()(TITLE, engine => inPlace(engine, claim, CACHE), 120_000)

@@ -2,11 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, lchownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
-import { BASE_NAME } from '../engines/test-engine.ts'
+import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { skipUnless } from '../skip.ts'
 import { GAPS } from '../soft/soft-box.ts'
 
@@ -15,6 +15,8 @@ export interface Ground {
   readonly who: Who
   readonly backend: 'process' | 'podman' | 'docker' | 'soft'
   readonly env: Readonly<Record<string, string>>
+  /** Where its sandboxes are containers. */
+  readonly command?: TestEngine['command']
 }
 
 export class Place {
@@ -112,16 +114,10 @@ export class Place {
 
   remove(): void {
     this.pen('stop')
-    if (this.#isBuilt) this.#removeImages()
+    const { command } = this.ground
+    // An engine of the tests is kept: what is left in it adds up.
+    if (this.#isBuilt && command !== undefined) removeImages({ command }, this.project)
     rmSync(this.root, { recursive: true, force: true })
-  }
-
-  /** An engine of the tests is kept: what is left in it adds up. */
-  #removeImages(): void {
-    const script = 'left=$("$@"); [ -z "$left" ] || "$1" rmi --force $left'
-    const own = ['images', '--quiet', '--filter', `label=pen.sandbox=${basename(this.stateDir)}`]
-    const [program, ...rest] = this.argv('sh', '-c', script, 'sh', this.ground.backend, ...own)
-    spawnSync(program, rest, { cwd: '/', env: this.env, timeout: 60_000 })
   }
 
   #directory(path: string, mode = 0o755): void {

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Engine } from '../backend/container/engine.ts'
+import { findImage } from './inspect.ts'
+
+const ID = 'a'.repeat(64)
+const BUSY = 'Error: inspecting object: layer not known'
+
+describe('an image is looked for', () => {
+  let dir = ''
+  beforeAll(() => {
+    dir = mkdtempSync(join(tmpdir(), 'pen-inspect-'))
+  })
+  afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+  /** An engine that says `failure` so many times before it answers, and counts how often it was asked. */
+  function engineOf(times: number, failure: string, name: Engine['name'] = 'podman') {
+    const asked = join(dir, crypto.randomUUID())
+    const script = `echo >> ${asked}
+[ "$(wc -l < ${asked})" -gt ${times} ] && echo ${ID} && exit
+echo '${failure}' >&2; exit 125`
+    const flags = ['-c', script]
+    const engine: Engine = { name, program: '/bin/sh', flags, env: { PATH: '/usr/bin:/bin' } }
+    return { engine, tries: () => (existsSync(asked) ? readFileSync(asked, 'utf8').length : 0) }
+  }
+
+  test('and an engine that fails for a moment is asked again', async () => {
+    const { engine, tries } = engineOf(2, BUSY)
+    expect([await findImage(engine, 'x'), tries()]).toEqual([ID, 3])
+  })
+
+  test.each([
+    ['podman', 'Error: inspecting object: localhost/x: image not known'],
+    ['docker', 'Error: No such image: x'],
+    ['docker', 'Error response from daemon: No such image: x:latest'],
+  ] as const)('and %s is believed at once that it has none: %s', async (name, failure) => {
+    const { engine, tries } = engineOf(9, failure, name)
+    expect([await findImage(engine, 'x'), tries()]).toEqual([undefined, 1])
+  })
+
+  test('and an engine that goes on failing is quoted: of the image nothing is known', async () => {
+    const { engine, tries } = engineOf(99, BUSY)
+    const quoted = 'podman failed: inspecting object: layer not known'
+    await expect(findImage(engine, 'x')).rejects.toThrow(quoted)
+    expect(tries()).toBe(5)
+  })
+
+  test('and what is no id is not taken for one', async () => {
+    const engine: Engine = { name: 'podman', program: '/bin/echo', flags: [], env: {} }
+    await expect(findImage(engine, 'x')).rejects.toThrow('podman failed')
+  })
+})
