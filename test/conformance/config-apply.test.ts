@@ -215,7 +215,7 @@ onTheHost('P19 an editor that fails, or is overtaken, loses nothing', async box 
 onTheHost(
   'P3 a .pen/ that pen makes while a sandbox runs is taken for the sandbox’s, and told',
   async box => {
-    const running = box.start(['/bin/sh', '-c', 'echo runs; sleep 5'])
+    const running = box.start(['/bin/sh', '-c', 'echo runs; sleep 30'], { through: 'exec "$@"' })
     await running.printed('runs')
     await Bun.sleep(100)
     for (const args of [['init'], ['config', 'set', 'limits.pids', '99'], ['config', 'backup']]) {

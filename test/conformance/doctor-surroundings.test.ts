@@ -63,8 +63,9 @@ onTheHost(
     })
     try {
       await server.stdout.getReader().read()
-      expect(doctor(box).of('dns')?.status).toBe('ok')
-      expect(doctor(box).of('port-53')?.what).toContain('port 53 is held by')
+      const answering = doctor(box)
+      expect(answering.of('dns')?.status).toBe('ok')
+      expect(answering.of('port-53')?.what).toContain('port 53 is held by')
     } finally {
       server.kill('SIGKILL')
       await server.exited

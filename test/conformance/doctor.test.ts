@@ -7,6 +7,7 @@ import type { Box } from './box.ts'
 import { onTheHost } from './conformance.ts'
 import { agrees, doctor, failing, inPrivate, missing, pen, type Report } from './doctor.ts'
 import { isRoot, PEN } from './launcher.ts'
+import { copySeed } from './seed.ts'
 
 const everything = (box: Box) => [...box.listing(), ...readdirSync(join(box.home, '.pen')).sort()]
 /** Cgroups that a doctor made, wherever they are. */
@@ -18,7 +19,7 @@ const asRoot = { only: () => isRoot }
 
 onTheHost('P20 the doctor says that pen run works where it does, and leaves nothing behind', async box => {
   const before = everything(box)
-  const asked = agrees(box, '')
+  const asked = agrees(box, '', { engines: 'as they are' })
   expect([asked.code, failing(asked)]).toEqual([0, []])
   for (const id of [
     'kernel',
@@ -41,7 +42,10 @@ onTheHost('P20 the doctor says that pen run works where it does, and leaves noth
 onTheHost('P4 on a machine that never ran pen, the doctor leaves not even a directory', async box => {
   const home = box.directory(join(box.root, 'fresh'))
   const project = box.directory(join(home, 'project'))
-  const { status } = pen(box, ['doctor'], `export HOME=${home}`, project)
+  const { status } = pen(box, ['doctor'], `export HOME=${home}`, {
+    cwd: project,
+    engines: 'as they are',
+  })
   expect([status, readdirSync(home), readdirSync(project), cgroups()]).toEqual([0, ['project'], [], ''])
 })
 
@@ -123,6 +127,7 @@ onTheHost(
       const asked = agrees(box, '')
       expect([change, asked.code, failing(asked)]).toEqual([change, 1, expect.arrayContaining(['state'])])
       box.host('cd ..; find .pen -type d -exec chmod u+rwx {} + || true; rm -rf .pen; mkdir -m 700 .pen')
+      copySeed(box.launcher, state)
     }
     expect(agrees(box, '').of('state')?.status).toBe('ok')
     for (const [mode, code, status] of [
@@ -159,9 +164,9 @@ onTheHost('P20 a policy that this machine cannot keep fails in its own project o
   expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
   expect(asked.of('policy')?.cure).toContain('--accept-gap deny-any-depth')
   const other = box.directory(join(box.home, 'other'))
-  expect(doctor(box, '', [], other).of('policy')?.status).toBe('ok')
+  expect(doctor(box, '', [], { cwd: other }).of('policy')?.status).toBe('ok')
   // The home is no project: the machine is examined all the same.
-  const home = doctor(box, '', [], box.home)
+  const home = doctor(box, '', [], { cwd: box.home })
   expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
 })
 
@@ -192,7 +197,7 @@ onTheHost('P20 the doctor shows hostile names escaped, and is refused inside a s
   mkdirSync(cwd)
   lchownSync(cwd, box.launcher.who.uid, box.launcher.who.gid)
   writeFileSync(join(cwd, 'x'), '')
-  const { stdout, status } = pen(box, ['doctor'], '', cwd)
+  const { stdout, status } = pen(box, ['doctor'], '', { cwd })
   expect([status, stdout.includes('\u001b'), stdout.includes('a\\u001b[2Jb')]).toEqual([0, false, true])
   const [program = '', ...rest] = [...box.launcher.who.become, PEN, 'doctor']
   const inside = spawnSync(program, rest, { cwd: box.project, env: box.env({ AGENT_IN_SANDBOX: '1' }) })

@@ -29,32 +29,54 @@ export interface Asked {
 /** Nobody outside is asked: a name server that is not there, on loopback. */
 export const NOBODY = '127.0.0.99'
 
+/** Trying the engines of a machine takes longer than all the rest. To claims that are not about them it has none. */
+type Engines = 'as they are' | 'none'
+const NO_ENGINES = `for engine in podman docker runsc; do
+  ! at=$(command -v $engine) || mount --bind /dev/null "$(readlink -f "$at")"
+done`
+
 /** The same words in a mount namespace of their own, after `change`, which happens as root and which only they see. */
-export function inPrivate(box: Box, words: readonly string[], change = ''): [string, ...string[]] {
+export function inPrivate(
+  box: Box,
+  words: readonly string[],
+  change = '',
+  engines: Engines = 'none',
+): [string, ...string[]] {
   const [first = '', ...others] = words
   if (!isRoot) return [first, ...others]
   const resolvConf = join(box.root, 'resolv.conf')
   writeFileSync(resolvConf, `nameserver ${NOBODY}\n`)
-  const script = `mount --bind ${resolvConf} "$(readlink -f /etc/resolv.conf)"\n${change}\nexec "$@"`
+  const script = `mount --bind ${resolvConf} "$(readlink -f /etc/resolv.conf)"\n${engines === 'none' ? NO_ENGINES : ''}\n${change}\nexec "$@"`
   return ['unshare', '-m', 'sh', '-ec', script, 'sh', ...words]
 }
 
-export function pen(box: Box, args: readonly string[], change = '', cwd = box.project) {
-  const [program, ...rest] = inPrivate(box, [...box.launcher.who.become, PEN, ...args], change)
-  return spawnSync(program, rest, { cwd, env: box.env(), encoding: 'utf8', timeout: 60_000 })
+interface Where {
+  readonly cwd?: string
+  readonly engines?: Engines
 }
 
-export function doctor(box: Box, change = '', flags: readonly string[] = [], cwd = box.project): Asked {
-  const { status, stdout, stderr } = pen(box, ['doctor', '--json', ...flags], change, cwd)
+export function pen(box: Box, args: readonly string[], change = '', { cwd, engines }: Where = {}) {
+  const words = [...box.launcher.who.become, PEN, ...args]
+  const [program, ...rest] = inPrivate(box, words, change, engines)
+  return spawnSync(program, rest, {
+    cwd: cwd ?? box.project,
+    env: box.env(),
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+}
+
+export function doctor(box: Box, change = '', flags: readonly string[] = [], where: Where = {}): Asked {
+  const { status, stdout, stderr } = pen(box, ['doctor', '--json', ...flags], change, where)
   if (stdout === '') throw new Error(stderr)
   const report = JSON.parse(stdout) as Report
   return { code: status, stderr, report, of: id => report.findings.find(finding => finding.id === id) }
 }
 
 /** The doctor's verdict is that of `pen run` itself. */
-export function agrees(box: Box, change: string, cwd = box.project): Asked {
-  const asked = doctor(box, change, [], cwd)
-  const ran = pen(box, ['run', '--', 'true'], change, cwd)
+export function agrees(box: Box, change: string, where: Where = {}): Asked {
+  const asked = doctor(box, change, [], where)
+  const ran = pen(box, ['run', '--', 'true'], change, where)
   expect([change, asked.code === 0, asked.report.works]).toEqual([change, ran.status === 0, ran.status === 0])
   return asked
 }

@@ -31,6 +31,10 @@ export function seedOf({ who, flags, env }: Seeded): string {
 
 /** Into a state directory of the user's. */
 export function copySeed(backend: Seeded, state: string): void {
-  const seed = seedOf(backend)
-  if (spawnSync('cp', ['-al', seed, state]).status !== 0) spawnSync('cp', ['-a', seed, state])
+  copyTree(seedOf(backend), join(state, 'cache'))
+}
+
+/** By links where that can be: hundreds of new files take a file system longer than all that a test does with them. */
+export function copyTree(from: string, to: string): void {
+  if (spawnSync('cp', ['-alT', from, to]).status !== 0) spawnSync('cp', ['-aT', from, to])
 }

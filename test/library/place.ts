@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
+import { copySeed } from '../conformance/seed.ts'
 import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { skipUnless } from '../skip.ts'
 import { GAPS } from '../soft/soft-box.ts'
@@ -37,6 +38,9 @@ export class Place {
     this.#directory(this.project)
     for (const path of ['.pen', '.pen/sandboxes', this.stateDir])
       this.#directory(join(this.home, path.replace(`${this.home}/`, '')), 0o700)
+    const { who, backend } = ground
+    if (backend === 'process')
+      copySeed({ who, flags: ['--backend', backend, '--offline'], env: {} }, join(this.home, '.pen'))
   }
 
   get env(): Record<string, string> {

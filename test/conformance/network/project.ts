@@ -18,6 +18,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../../src/config/project.ts'
 import { auditRecords } from '../../audit-records.ts'
+import { copyTree } from '../seed.ts'
 import type { Engine, World } from './world.ts'
 
 export interface Ran {
@@ -80,6 +81,14 @@ export class Project {
 
   get uid(): number {
     return this.#owner[0]
+  }
+
+  /** As if pen had been run here before. */
+  remember(seed: string): void {
+    const state = join(this.home, '.pen')
+    mkdirSync(state, { mode: 0o700 })
+    this.#own(state)
+    copyTree(seed, join(state, 'cache'))
   }
 
   /** Directories of pen's own state that a test has made for it. */

@@ -10,6 +10,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -100,6 +101,7 @@ export class World {
   readonly pen: string
   readonly #host: number
   readonly #outside: number
+  readonly #seeds = new Map<string, string>()
   static #started: Promise<World> | undefined
 
   private constructor(dir: string, host: number, outside: number) {
@@ -138,7 +140,21 @@ export class World {
   }
 
   project(kind: Kind): Project {
-    return new Project(this, kind.user, kind.engine)
+    const project = new Project(this, kind.user, kind.engine)
+    const seed = this.#seeds.get(kind.name) ?? this.#remember(kind)
+    project.remember(seed)
+    return project
+  }
+
+  /** What pen finds out in its first run on this machine: once for each kind, instead of once for each project. */
+  #remember(kind: Kind): string {
+    const seed = join(this.dir, `seed-${this.#seeds.size}`)
+    using first = new Project(this, kind.user, kind.engine)
+    const { flags = [], env = {} } = kind.engine ?? {}
+    first.command(['run', ...flags, '--offline', '--', 'true'], env)
+    renameSync(join(first.home, '.pen/cache'), seed)
+    this.#seeds.set(kind.name, seed)
+    return seed
   }
 
   /** Words that start a program on the machine, or outside it. */
