@@ -62,7 +62,7 @@ conformance(
       expect([refused.code, existsSync(join(project, 'mark'))]).toEqual([125, false])
       expect(refused.stderr).toContain('names-folded')
       expect(refused.stderr).toContain('--accept-gap names-folded')
-      const asked = agrees(box, '', project)
+      const asked = agrees(box, '', { cwd: project })
       expect([asked.of('project')?.status, asked.of('project')?.cure]).toEqual([
         'fails',
         expect.stringContaining('--accept-gap names-folded'),
@@ -82,7 +82,7 @@ conformance(
   'P3 on a file system in user space that keeps names apart, denied and protected files are held',
   async box => {
     await withFolding(box, true, async project => {
-      expect(agrees(box, '', project).of('project')?.why).toContain('a program serves it')
+      expect(agrees(box, '', { cwd: project }).of('project')?.why).toContain('a program serves it')
       const { stdout } = await box.sh(
         'cat .env .ENV; echo evil > .npmrc; echo evil > .git/config; cat .npmrc; echo ran > mark',
         { cwd: project },
