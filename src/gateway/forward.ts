@@ -10,7 +10,7 @@ import { ByteStream } from './byte-stream.ts'
 import type { Family } from './door-sockets.ts'
 import type { HeldBytes } from './held-bytes.ts'
 import type { InsideSockets } from './inside-sockets.ts'
-import type { SocketOwners } from './socket-owner.ts'
+import type { SocketEnd, SocketOwners } from './socket-owner.ts'
 import { connectTcp, type Listening, listenLoopback } from './tcp-connect.ts'
 import type { TcpSocket } from './tcp-socket.ts'
 import { joinStreams } from './tunnel.ts'
@@ -43,6 +43,8 @@ const MOST_TRIES = 8
 interface Tunnel {
   readonly client: ByteStream
   readonly upstream: ByteStream
+  /** The two ends of the client's connection, as the client has them. */
+  readonly ends: readonly [own: SocketEnd, peer: SocketEnd]
 }
 
 export class Forward {
@@ -67,7 +69,7 @@ export class Forward {
     this.#listening = listening.map(({ listener }) => listener)
     this.host = this.#listening[0]?.port ?? host
     this.addresses = listening.map(({ address }) => address)
-    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.#sweeper.unref()
     if (means.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
     this.close()
@@ -90,18 +92,25 @@ export class Forward {
   #accept(client: TcpSocket): void {
     const { users, owners } = this.#means
     const { local, remote } = client
-    const user = local === undefined || remote === undefined ? undefined : owners.userOf(remote, local)
-    if (this.#isClosed || user === undefined || !users.has(user) || !this.#means.enter()) {
+    const ends = local === undefined || remote === undefined ? undefined : ([remote, local] as const)
+    const user = ends === undefined ? undefined : owners.userOf(...ends)
+    if (
+      this.#isClosed ||
+      ends === undefined ||
+      user === undefined ||
+      !users.has(user) ||
+      !this.#means.enter()
+    ) {
       this.refused++
       client.reset()
       return
     }
     this.connections++
     client.onClosed = () => this.#means.leave()
-    void this.#pass(client).catch(() => client.reset())
+    void this.#pass(client, ends).catch(() => client.reset())
   }
 
-  async #pass(client: TcpSocket): Promise<void> {
+  async #pass(client: TcpSocket, ends: Tunnel['ends']): Promise<void> {
     const socket = await this.#dial()
     if (this.#isClosed) {
       socket.reset()
@@ -109,7 +118,7 @@ export class Forward {
       return
     }
     const { held } = this.#means
-    const tunnel = { client: new ByteStream(client, held), upstream: new ByteStream(socket, held) }
+    const tunnel = { client: new ByteStream(client, held), upstream: new ByteStream(socket, held), ends }
     this.#tunnels.add(tunnel)
     await joinStreams(tunnel.client, tunnel.upstream)
     this.#tunnels.delete(tunnel)
@@ -128,12 +137,24 @@ export class Forward {
     }
   }
 
-  #sweep(): void {
+  /** Ends what nobody waits for any more: a server inside that never says goodbye would else keep every place. */
+  sweep(): void {
     const late = performance.now() - HALF_CLOSED_MS
-    for (const { client, upstream } of this.#tunnels) {
+    for (const tunnel of this.#tunnels) {
+      const { client, upstream } = tunnel
       const isSilent = Math.max(client.lastActive, upstream.lastActive) < late
       if (isSilent && (client.ended || upstream.ended)) client.reset()
+      else if (this.#isAbandoned(tunnel)) {
+        client.socket.destroy()
+        // What was sent still arrives inside.
+        upstream.socket.destroy()
+      }
     }
+  }
+
+  /** Its program has not only said goodbye, as one does that still reads: it has no such socket any more. All that it said was passed on. */
+  #isAbandoned({ client, upstream, ends }: Tunnel): boolean {
+    return client.ended && upstream.holds === 0 && this.#means.owners.userOf(...ends) === undefined
   }
 }
 

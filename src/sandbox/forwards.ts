@@ -33,14 +33,18 @@ export interface ForwardedSandbox {
 /** Bytes in memory for ends that do not read. */
 const MOST_HELD = 32 * 2 ** 20
 const MOST_PORTS = 64
+/** So full, places are looked for that nobody needs any more; but not all the time. */
+const NEARLY = 0.75
+const ROOM_MS = 1000
 
 export class Forwards {
   readonly #audit: AuditSink
   readonly #running: Running
   readonly #means: ForwardMeans
   readonly #open = new Set<OpenForwards>()
-  #ports = 0
+  readonly #begun = new Set<Forward>()
   #connections = 0
+  #madeRoom = 0
   #isClosed: boolean = false
 
   constructor({ running, audit, workspace }: ForwardedSandbox) {
@@ -59,7 +63,10 @@ export class Forwards {
       owners: new SocketOwners(),
       held: new HeldBytes(MOST_HELD),
       users: usersOf(workspace),
-      enter: () => this.#connections < most && ++this.#connections > 0,
+      enter: () => {
+        if (this.#connections >= most * NEARLY) this.#makeRoom()
+        return this.#connections < most && ++this.#connections > 0
+      },
       leave: () => {
         this.#connections--
       },
@@ -73,7 +80,7 @@ export class Forwards {
   /** All of them, or none. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     refuseOwn(pairs)
-    if (this.#ports + pairs.length > MOST_PORTS)
+    if (this.#begun.size + pairs.length > MOST_PORTS)
       throw new PenError('LIMIT', {
         what: `${MOST_PORTS} ports of this sandbox are forwarded at most`,
         hint: 'end another pen forward first',
@@ -109,6 +116,13 @@ export class Forwards {
     this.#means.owners.close()
   }
 
+  #makeRoom(): void {
+    const now = performance.now()
+    if (now - this.#madeRoom < ROOM_MS) return
+    this.#madeRoom = now
+    for (const forward of this.#begun) forward.sweep()
+  }
+
   #begin(pair: PortPair): Begun {
     const forward = new Forward(pair, this.#means)
     try {
@@ -118,13 +132,13 @@ export class Forwards {
       forward.close()
       throw error
     }
-    this.#ports++
+    this.#begun.add(forward)
     return { forward, since: Date.now() }
   }
 
   #end({ forward, since }: Begun): void {
     forward.close()
-    this.#ports--
+    this.#begun.delete(forward)
     const { guest, host, connections, refused } = forward
     try {
       this.#audit.record({ kind: 'forward-end', guest, host, connections, refused, ms: Date.now() - since })

@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, connect as dial } from 'node:net'
 import { isRoot } from '../conformance/launcher.ts'
 import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
 import { type Kept, kept, START, until } from './kept.ts'
@@ -11,14 +11,15 @@ import { type Kept, kept, START, until } from './kept.ts'
 const refused = (port: number) => async () => expect(await exchange(port, 'x')).toBe('ECONNREFUSED')
 
 /** Polls: what ends because a process has ended ends a moment later. */
-async function isRefused(port: number): Promise<void> {
-  for (
-    const late = performance.now() + 10_000;
-    (await exchange(port, 'x')) !== 'ECONNREFUSED';
-    await Bun.sleep(10)
-  )
-    if (performance.now() > late) throw new Error('it is still reached')
+async function comesTo(port: number, answer: string): Promise<void> {
+  const late = performance.now() + 10_000
+  for (let last = ''; last !== answer; await Bun.sleep(10)) {
+    last = await exchange(port, 'x')
+    if (performance.now() > late) throw new Error(`it still answers ${last}`)
+  }
 }
+
+const isRefused = (port: number): Promise<void> => comesTo(port, 'ECONNREFUSED')
 
 const recorded = (here: Kept, kind: string) => here.audit().filter(record => record['kind'] === kind)
 
@@ -139,6 +140,43 @@ kept('P13 many connections, and much in both directions, arrive whole', async he
   const back = await bytesBack(host, much)
   expect(back.length).toBe(much.length + 6)
   expect(back.subarray(6).equals(much)).toBe(true)
+})
+
+/** Greets, and never says goodbye. */
+const KEEPS = `
+import socket
+server = socket.create_server(("127.0.0.1", 3001), backlog=1024)
+print("listens", flush=True)
+kept = []
+while True:
+    kept.append(server.accept()[0])
+    kept[-1].sendall(b"k")
+`
+
+/** More than there are places, each with a goodbye and gone. */
+const GOES = `
+import socket, sys
+for _ in range(600):
+    try:
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10) as client: client.recv(1)
+    except OSError: pass
+print("over")
+`
+
+kept('P13 a server that keeps every connection does not keep others from theirs', async here => {
+  await here.pen(...START)
+  const keeper = here.start(['exec', '--', 'python3', '-c', KEEPS], { timeoutMs: 60_000 })
+  await keeper.printed('listens')
+  await serveInside(here, 3000)
+  const { ports } = await forward(here, '0:3000', '0:3001')
+  const [echo = 0, held = 0] = ports.map(({ host }) => host)
+  // One that has said goodbye, and still reads.
+  const waits = dial({ port: held, host: '127.0.0.1', allowHalfOpen: true })
+  await new Promise<void>(done => waits.end('x', done))
+  expect(asUser(here.box.launcher.who.uid, held, GOES)).toBe('over\n')
+  await comesTo(echo, 'hello x')
+  expect([waits.destroyed, waits.readableEnded]).toEqual([false, false])
+  waits.destroy()
 })
 
 kept('P20 what cannot be forwarded is told, with where and what to do', async here => {
