@@ -1,5 +1,5 @@
 /** Every engine that this machine can have, as a backend of the claims: podman and Docker, of root and of an ordinary user. */
-import { dockerMissing, startDockerd } from '../engines/dockerd.ts'
+import { dockerMissing, sharedDockerd } from '../engines/dockerd.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 import type { Who } from './launcher.ts'
@@ -26,8 +26,7 @@ async function enginesHere(everybody: readonly Who[]): Promise<TestBackend[]> {
   const missing = dockerMissing()
   if (missing !== undefined)
     return [...podmans, ...everybody.map(who => absent(`docker, as ${who.name}`, who, missing))]
-  const dockerd = await startDockerd(member)
-  process.once('exit', () => dockerd.stopNow())
+  const dockerd = await sharedDockerd(member)
   return [...podmans, ...everybody.map(who => backendOf(dockerd.as(who)))]
 }
 

@@ -1,18 +1,11 @@
 /** A project whose commands run in containers of one engine. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import type { TestEngine } from '../engines/test-engine.ts'
 import { type Said, Workshop } from '../images/workshop.ts'
 
 const FLAGS = ['--offline'] as const
 
 export class ContainerProject extends Workshop {
-  constructor(engine: TestEngine) {
-    super(engine)
-    const built = this.build('--offline')
-    if (built.code !== 0) throw new Error(`the image was not built: ${built.out}${built.err}`)
-  }
-
   /** `pen run` of a shell script. */
   sh(script: string, ...flags: readonly string[]): Said {
     return this.pen('run', '--backend', this.engine.backend, ...FLAGS, ...flags, '--', 'sh', '-c', script)

@@ -34,6 +34,17 @@ const STORES = 4
 const START_MS = 20_000
 const STOP_MS = 10_000
 
+let shared: Promise<Dockerd> | undefined
+
+/** One for all files of a process, and ended with it: starting and stopping one takes seconds. */
+export function sharedDockerd(who: Who): Promise<Dockerd> {
+  shared ??= startDockerd(who).then(dockerd => {
+    process.once('exit', () => dockerd.stopNow())
+    return dockerd
+  })
+  return shared
+}
+
 /** For `who` a member of the group that may use it, which is as good as root. */
 export async function startDockerd(who: Who): Promise<Dockerd> {
   sweep()

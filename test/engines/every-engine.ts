@@ -5,10 +5,10 @@
  *     const onEachEngine = everyEngine()
  *     onEachEngine('P16 …', async engine => { … })
  */
-import { afterAll, beforeAll } from 'bun:test'
+import { beforeAll } from 'bun:test'
 import { EVERYBODY, type Who } from '../conformance/launcher.ts'
 import { skipUnless } from '../skip.ts'
-import { type Dockerd, dockerMissing, startDockerd } from './dockerd.ts'
+import { type Dockerd, dockerMissing, sharedDockerd } from './dockerd.ts'
 import { podmanMissing, podmanOf } from './podman.ts'
 import type { TestEngine } from './test-engine.ts'
 
@@ -24,7 +24,7 @@ const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
 let turn = 0
 const inTurn = (): readonly Who[] => EVERYBODY.slice(turn++ % EVERYBODY.length).slice(0, 1)
 
-/** Called at the top of a test file: a daemon that it needs is started before its tests, and ended after them. */
+/** Called at the top of a test file: a daemon that it needs is started before its tests. */
 export function everyEngine(
   kinds: readonly Kind[] = ['podman', 'docker'],
   /** Who asks Docker, each of them. */
@@ -35,12 +35,10 @@ export function everyEngine(
   if (member === undefined) throw new Error('there is nobody to run tests')
   const withDocker = kinds.includes('docker') && dockerMissing() === undefined
   let dockerd: Dockerd | undefined
-  if (withDocker) {
+  if (withDocker)
     beforeAll(async () => {
-      dockerd = await startDockerd(member)
+      dockerd = await sharedDockerd(member)
     }, 300_000)
-    afterAll(async () => await dockerd?.stop(), 20_000)
-  }
   const podmans = EVERYBODY.filter(() => kinds.includes('podman'))
   beforeAll(() => {
     for (const who of podmans) if (podmanMissing(who) === undefined) podmanOf(who)

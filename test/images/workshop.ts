@@ -29,6 +29,9 @@ export class Workshop {
       name: engine.name,
       who: engine.who,
       ...ANY_BACKEND,
+      // What pen knows of this engine, so that it has not to be asked for every home; and pen's own image is there.
+      flags: ['--backend', engine.backend, '--offline'],
+      env: engine.env,
       start: () => {
         throw new Error('nothing is run here, only built')
       },

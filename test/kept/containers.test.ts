@@ -5,7 +5,8 @@ import { Box } from '../conformance/box.ts'
 import type { Launcher } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
-import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
+import { removeImages, type TestEngine } from '../engines/test-engine.ts'
+import { tinyImage } from '../images/tiny.ts'
 import { exchange, forward, freePort, serveInside } from './forwarded.ts'
 import { Kept, lives, until } from './kept.ts'
 
@@ -20,33 +21,44 @@ function containersOf(engine: TestEngine, here: Kept): string[] {
 
 /** A program in the place of a coding agent: it says what it was asked, and keeps it where the agent keeps its own. */
 const INSTALL_AGENT =
-  'printf \'#!/bin/sh\\necho "asked: $*, before: $(cat ~/.codex/last 2>/dev/null)"\\necho "$*" > ~/.codex/last\\n\' > /usr/local/bin/codex && chmod 755 /usr/local/bin/codex'
+  'printf \'#!/bin/sh\\necho "asked: $*, before: $(cat ~/.codex/last 2>/dev/null)"\\necho "$*" > ~/.codex/last\\n\' > /r/bin/codex && chmod 755 /r/bin/codex'
 
-async function inContainer(engine: TestEngine, body: (here: Kept) => Promise<void>): Promise<void> {
+/** Of pen's own image, or of one that is built for the project. */
+async function inContainer(
+  engine: TestEngine,
+  body: (here: Kept) => Promise<void>,
+  dockerfile?: string,
+): Promise<void> {
   const launcher: Launcher = {
     name: engine.name,
     who: engine.who,
     ...ANY_BACKEND,
+    flags: ['--backend', engine.backend, '--offline'],
+    env: engine.env,
     start: () => {
       throw new Error('nothing is run here: it stays')
     },
   }
   const box = new Box(launcher)
-  const here = new Kept(box, engine.env)
+  const here = new Kept(box)
   try {
     here.configure(
       JSON.stringify({ version: 1, profile: 'coding', backend: engine.backend, network: { offline: true } }),
     )
-    box.file('.pen/Dockerfile', `FROM ${BASE_NAME}\nRUN ${INSTALL_AGENT}\n`)
-    const shown = await here.pen('build')
-    const digest = /--expect (sha256:[0-9a-f]{64})/.exec(`${shown.stdout}${shown.stderr}`)?.[1] ?? ''
-    expect(await here.pen('build', '--quiet', '--yes', '--expect', digest)).toMatchObject({ code: 0 })
+    if (dockerfile !== undefined) await build(here, dockerfile)
     await body(here)
   } finally {
     await here.pen('stop')
-    removeImages(engine, box.project)
+    if (dockerfile !== undefined) removeImages(engine, box.project)
     box.remove()
   }
+}
+
+async function build(here: Kept, dockerfile: string): Promise<void> {
+  here.box.file('.pen/Dockerfile', dockerfile)
+  const shown = await here.pen('build')
+  const digest = /--expect (sha256:[0-9a-f]{64})/.exec(`${shown.stdout}${shown.stderr}`)?.[1] ?? ''
+  expect(await here.pen('build', '--quiet', '--yes', '--expect', digest)).toMatchObject({ code: 0 })
 }
 
 onEachEngine(
@@ -115,21 +127,25 @@ onEachEngine(
 onEachEngine(
   'P15 pen agent runs what the image has: in the container that stays, if it was started for that, else in one of its own',
   engine =>
-    inContainer(engine, async here => {
-      const agent = (...words: string[]) => here.pen('agent', 'codex', '--', ...words)
-      expect(await agent('one')).toMatchObject({ code: 0, stdout: 'asked: one, before: \n' })
-      await here.pen('start', '--detach', '--agent', 'codex')
-      expect(containersOf(engine, here)).toHaveLength(1)
-      expect(await agent('two')).toMatchObject({ code: 0, stdout: 'asked: two, before: one\n' })
-      expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: 'two\n' })
-      const absent = await here.pen('agent', 'gemini')
-      expect([absent.code, absent.stderr]).toEqual([
-        125,
-        expect.stringContaining('pen restart --agent gemini'),
-      ])
-      await here.pen('restart', '--agent', 'gemini')
-      const missing = await here.pen('agent', 'gemini')
-      expect([missing.code, missing.stderr]).toEqual([127, expect.stringContaining('is not in the image')])
-    }),
+    inContainer(
+      engine,
+      async here => {
+        const agent = (...words: string[]) => here.pen('agent', 'codex', '--', ...words)
+        expect(await agent('one')).toMatchObject({ code: 0, stdout: 'asked: one, before: \n' })
+        await here.pen('start', '--detach', '--agent', 'codex')
+        expect(containersOf(engine, here)).toHaveLength(1)
+        expect(await agent('two')).toMatchObject({ code: 0, stdout: 'asked: two, before: one\n' })
+        expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: 'two\n' })
+        const absent = await here.pen('agent', 'gemini')
+        expect([absent.code, absent.stderr]).toEqual([
+          125,
+          expect.stringContaining('pen restart --agent gemini'),
+        ])
+        await here.pen('restart', '--agent', 'gemini')
+        const missing = await here.pen('agent', 'gemini')
+        expect([missing.code, missing.stderr]).toEqual([127, expect.stringContaining('is not in the image')])
+      },
+      tinyImage(INSTALL_AGENT),
+    ),
   120_000,
 )
