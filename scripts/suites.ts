@@ -14,7 +14,7 @@ export interface Suite {
   readonly env?: Readonly<Record<string, string>>
   /** For one test, in milliseconds. */
   readonly testTimeout: number
-  /** How many files run at once, for suites of small files that do not share a thing; otherwise one after the other. */
+  /** How many processes take its files; otherwise one takes them all, one after the other. */
   readonly files?: number
   /** For the whole suite, in seconds; then it is ended and counts as failed. */
   readonly wall: number
@@ -47,17 +47,27 @@ export const SUITES: readonly (Check | Suite)[] = [
     name: 'conformance',
     folder: './test/conformance',
     testTimeout: 60_000,
+    files: 2,
     wall: 780,
     lane: 'others',
   },
   { kind: 'suite', name: 'soft', folder: './test/soft', testTimeout: 60_000, wall: 300, lane: 'engines' },
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
-  { kind: 'suite', name: 'kept', folder: './test/kept', testTimeout: 60_000, wall: 480, lane: 'engines' },
+  {
+    kind: 'suite',
+    name: 'kept',
+    folder: './test/kept',
+    testTimeout: 60_000,
+    files: 2,
+    wall: 480,
+    lane: 'engines',
+  },
   {
     kind: 'suite',
     name: 'library',
     folder: './test/library',
     testTimeout: 60_000,
+    files: 2,
     wall: 600,
     lane: 'others',
   },

@@ -60,7 +60,8 @@ async function runCheck(check: Check): Promise<Tally> {
 }
 
 async function runSuite(suite: Suite): Promise<Tally> {
-  const parallel = suite.files === undefined ? [] : [`--parallel=${suite.files}`]
+  // What a process has made for its tests, as engines and a machine of namespaces, serves all of its files.
+  const parallel = suite.files === undefined ? [] : [`--parallel=${suite.files}`, '--no-isolate']
   const { code, late, tally } = await bunTest(suite, [...parallel, suite.folder])
   const problems: string[] = []
   if (late) problems.push(`was ended after ${suite.wall} s`)

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
 import { CACHE, isRoot, makeBase } from './base-image.ts'
-import { BASE_NAME, type TestEngine } from './test-engine.ts'
+import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
   /** The same daemon, asked by somebody else: root may, whoever it was started for. */
@@ -207,7 +207,7 @@ function isRunning(pid: number, name: string): boolean {
 function load(engine: Dockerd): void {
   const { key, full } = makeBase()
   const name = `pen-test:${key}`
-  const script = `left=$("$@" ps --all --quiet); [ -z "$left" ] || "$@" rm --force $left; "$@" image inspect ${name} >&- 2>&- || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
+  const script = `left=$("$@" ps --all --quiet); [ -z "$left" ] || "$@" rm --force $left; "$@" image inspect ${name} >&- 2>&- || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME} && { "$@" ${PRUNE} || true; }`
   const [program = '', ...rest] = ['sh', '-c', script, 'sh', ...engine.command([])]
   const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 120_000 })
   if (ran.status !== 0) throw new Error(`docker import: ${ran.status} ${ran.stdout}${ran.stderr}`)

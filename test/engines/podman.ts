@@ -7,7 +7,7 @@ import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
 import { CACHE, isRoot, locked, makeBase } from './base-image.ts'
-import { BASE_NAME, type TestEngine } from './test-engine.ts'
+import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
 /** What differs from machine to machine is said: a runtime that takes every layout of cgroups, and limits that may be set. */
 const settings = (store: string): string => `
@@ -73,7 +73,7 @@ export function podmanOf(who: Who): TestEngine {
 function load(engine: TestEngine): void {
   const { key, full } = makeBase()
   const name = `localhost/pen-test:${key}`
-  const script = `"$@" image exists ${name} || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME}`
+  const script = `"$@" image exists ${name} || "$@" import ${full} ${name} && "$@" tag ${name} ${BASE_NAME} && { "$@" ${PRUNE} || true; }`
   locked(`podman-${engine.who.uid}`, ['sh', '-c', script, 'sh', ...engine.command([])])
 }
 

@@ -16,6 +16,9 @@ export interface TestEngine {
   command(argv: readonly string[]): string[]
 }
 
+/** Words for an engine that take away what runs of tests left that were killed: every build looks at all images there are. */
+export const PRUNE = 'image prune --all --force --filter label=pen.sandbox --filter until=2h'
+
 /** What was built for a project goes with it: half a gigabyte each where podman has to copy it for its user. */
 export function removeImages(engine: Pick<TestEngine, 'command'>, project: string): void {
   const ask = (...argv: string[]) => {

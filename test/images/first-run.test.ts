@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { everyEngine } from '../engines/every-engine.ts'
+import { tinyImage } from './tiny.ts'
 import { Workshop } from './workshop.ts'
 
 const onEachEngine = everyEngine()
@@ -27,7 +28,7 @@ onEachEngine(
   'P16 a run stops at a Dockerfile that nobody has agreed to, and tells of one that changed',
   async engine => {
     using shop = new Workshop(engine)
-    const dockerfile = (mark: string) => `ARG PEN_BASE\nFROM $PEN_BASE\nUSER root\nRUN echo ${mark} >/mark\n`
+    const dockerfile = (mark: string) => tinyImage(`echo ${mark} >/r/mark`)
     shop.dockerfile(dockerfile('first'))
     const stopped = run(shop, 'cat', '/mark')
     expect([stopped.code, stopped.out]).toEqual([125, ''])

@@ -7,7 +7,6 @@ import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
 import { copySeed } from '../conformance/seed.ts'
-import { BASE_NAME, removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { skipUnless } from '../skip.ts'
 import { GAPS } from '../soft/soft-box.ts'
 
@@ -16,8 +15,6 @@ export interface Ground {
   readonly who: Who
   readonly backend: 'process' | 'podman' | 'docker' | 'soft'
   readonly env: Readonly<Record<string, string>>
-  /** Where its sandboxes are containers. */
-  readonly command?: TestEngine['command']
 }
 
 export class Place {
@@ -26,7 +23,6 @@ export class Place {
   readonly home: string
   readonly project: string
   readonly stateDir: string
-  #isBuilt: boolean = false
 
   constructor(ground: Ground, base = tmpdir()) {
     this.ground = ground
@@ -38,9 +34,9 @@ export class Place {
     this.#directory(this.project)
     for (const path of ['.pen', '.pen/sandboxes', this.stateDir])
       this.#directory(join(this.home, path.replace(`${this.home}/`, '')), 0o700)
-    const { who, backend } = ground
-    if (backend === 'process')
-      copySeed({ who, flags: ['--backend', backend, '--offline'], env: {} }, join(this.home, '.pen'))
+    const { who, backend, env } = ground
+    if (backend !== 'soft')
+      copySeed({ who, flags: ['--backend', backend, '--offline'], env }, join(this.home, '.pen'))
   }
 
   get env(): Record<string, string> {
@@ -50,16 +46,9 @@ export class Place {
   /** The live config that `pen init` and `pen config set` would make. */
   configure(config: object = {}): void {
     const { backend } = this.ground
-    const acceptGaps = { process: [], podman: [], docker: ['build-network'], soft: GAPS }[backend]
+    const acceptGaps = backend === 'soft' ? GAPS : []
     const document = { version: 1, profile: 'coding', backend, acceptGaps, ...config }
     this.file(join(this.stateDir, 'config.json'), JSON.stringify(document), 0o600)
-    if ((backend !== 'podman' && backend !== 'docker') || this.#isBuilt) return
-    this.#isBuilt = true
-    this.file('.pen/Dockerfile', `FROM ${BASE_NAME}\n`)
-    const shown = this.pen('build')
-    const digest = /--expect (sha256:[0-9a-f]{64})/.exec(shown.said)?.[1] ?? ''
-    const built = this.pen('build', '--quiet', '--yes', '--expect', digest)
-    if (built.code !== 0) throw new Error(`pen build: ${shown.said}${built.said}`)
   }
 
   /** Relative to the project; the user's own. */
@@ -118,9 +107,6 @@ export class Place {
 
   remove(): void {
     this.pen('stop')
-    const { command } = this.ground
-    // An engine of the tests is kept: what is left in it adds up.
-    if (this.#isBuilt && command !== undefined) removeImages({ command }, this.project)
     rmSync(this.root, { recursive: true, force: true })
   }
 
