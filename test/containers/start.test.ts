@@ -187,6 +187,26 @@ onEachEngine(
   },
 )
 
+onEachEngine(
+  'P4 what a killed run left in the engine goes with the next run, whatever its name; one that is not pen’s stays',
+  async engine => {
+    using project = new ContainerProject(engine)
+    expect(project.sh('true').code).toBe(0)
+    const run = '20200101-000000-abcdef'
+    const name = `pen-${project.stateDir.slice(project.stateDir.lastIndexOf('/') + 1)}-${run}`
+    const image = project.ask('images', '--quiet').out.split('\n')[0] ?? ''
+    const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
+    const label = `--label=pen.keeper=4194304:1:${namespace}:${engine.who.uid}`
+    expect(project.ask('create', '--name', `${name}-hand`, label, image, 'true').code).toBe(0)
+    expect(project.ask('create', '--name', name, image, 'true').code).toBe(0)
+    project.box.directory(join(project.stateDir, `containers/pen-4194304-1-${run}`))
+    expect(project.sh('echo ran').out).toBe('ran\n')
+    expect(project.ask('inspect', `${name}-hand`).code).not.toBe(0)
+    expect(project.ask('inspect', name).code).toBe(0)
+    project.ask('rm', '--force', name)
+  },
+)
+
 onEachEngine('the file names of pen’s state do not depend on the umask of who starts it', async engine => {
   using project = new ContainerProject(engine)
   mkdirSync(join(project.box.project, 'd'), { recursive: true })

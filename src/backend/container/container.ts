@@ -6,7 +6,7 @@ import { type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
 import { inTwoSteps, type Release } from './in-two-steps.ts'
-import { isLeft, KEEPER_LABEL } from './keeper-label.ts'
+import { isLeft, KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
 import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
 
 /** The configuration of Docker's client would hand proxies on to the container. */
@@ -93,23 +93,28 @@ export class Container {
     const lost = Promise.withResolvers<never>()
     const deadline = performance.now() + AGENT_MS
     const timer = setInterval(() => {
-      if (this.isAlive() && performance.now() < deadline) return
-      lost.reject(
-        new PenError('BACKEND', {
-          what: `pen's agent ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
-          hint: '`pen doctor` tries the engine',
-        }),
-      )
+      if (!this.isAlive() || performance.now() > deadline) lost.reject(this.#incomplete())
     }, LOOK_MS)
     void this.#said.then(said => {
       if (said.code !== 0) lost.reject(engineError(this.#engine, said))
     })
     try {
       return await Promise.race([awaited, lost.promise])
+    } catch (error) {
+      // What the kernel says of a process that is gone tells nobody anything.
+      throw errnoOf(error) !== undefined && !this.isAlive() ? this.#incomplete(error) : error
     } finally {
       lost.promise.catch(() => undefined)
       clearInterval(timer)
     }
+  }
+
+  #incomplete(cause?: unknown): PenError {
+    return new PenError('BACKEND', {
+      what: `pen's agent ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
+      hint: '`pen doctor` tries the engine',
+      cause,
+    })
   }
 
   /** Its program is about to end by itself: then the engine removes it, and nobody waits for that. Else by force. */
@@ -163,6 +168,7 @@ async function runOnce(
     }
     // It was made, and did not start. By its id: the name may be somebody else's.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
+    else if (answer.failed.code === null) await removeOwn(engine, name)
     if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.failed))
       throw engineError(engine, answer.failed, isWithoutImage(answer.failed) ? 'IMAGE' : 'BACKEND')
   }
@@ -243,10 +249,33 @@ const ID = /^[0-9a-f]{64}$/
 
 /** Only what pen itself left is ever removed: a container without its label is somebody else's. */
 async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
+  const { id, label } = await labelled(engine, name)
+  return isLeft(label) ? id : undefined
+}
+
+/** Takes away those of these names whose pen was killed. */
+export async function removeLeft(engine: Engine, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const left = await leftBehind(engine, name)
+    if (left !== undefined) await removeContainer(engine, left)
+  }
+}
+
+/** Both are empty where there is none, or it is not pen's. */
+async function labelled(
+  engine: Engine,
+  name: string,
+): Promise<{ readonly id: string; readonly label: string }> {
   const format = `{{.Id}} {{index .Config.Labels "${KEEPER_LABEL}"}}`
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
   const [id = '', label = ''] = stdout.trim().split(' ')
-  return ID.test(id) && isLeft(label) ? id : undefined
+  return ID.test(id) ? { id, label } : { id: '', label: '' }
+}
+
+/** Of an engine's client that was killed before it said what its daemon had made. */
+async function removeOwn(engine: Engine, name: string): Promise<void> {
+  const { id, label } = await labelled(engine, name)
+  if (label === keeperLabel()) await removeContainer(engine, id)
 }
 
 /** Or its daemon is: then nothing of it runs, and whoever starts the sandbox again removes what the daemon still lists. */

@@ -45,6 +45,7 @@ describe('an engine', () => {
     expect(hint).toContain('runtime')
     expect(reasonOf({ ...answer, ended: 'timeout' })).toBe('it did not answer in time')
     expect(reasonOf(said(''))).toBe('it ended with 125')
+    expect(reasonOf({ ...said(''), code: null })).toBe('it was killed')
     const conflict = 'Conflict. The container name "/pen-x" is already in use'
     for (const advice of ["See 'docker run --help'.", "\nRun 'docker run --help' for more information"])
       expect(reasonOf(said(`docker: Error response from daemon: ${conflict}\n${advice}\n`))).toBe(conflict)

@@ -134,7 +134,8 @@ export function reasonOf({ stderr, ended, code }: Captured): string {
   if (ended === 'timeout') return 'it did not answer in time'
   const lines = stderr.split('\n').filter(line => line.trim() !== '' && !/^(See|Run) ['"]docker/.test(line))
   const last = lines.at(-1)?.trim() ?? ''
-  return last.replace(/^((Error|docker|Error response from daemon): )+/, '') || `it ended with ${code}`
+  const said = last.replace(/^((Error|docker|Error response from daemon): )+/, '')
+  return said || (code === null ? 'it was killed' : `it ended with ${code}`)
 }
 
 const CURES: readonly (readonly [RegExp, string])[] = [

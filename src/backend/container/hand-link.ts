@@ -2,7 +2,7 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { listenForDescriptors } from '../../base/descriptor-socket.ts'
 import { sendDescriptors } from '../../base/descriptors.ts'
-import { PenError } from '../../base/error.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { DescriptorRan } from '../../base/run-with-descriptors.ts'
 import type { Owner } from '../../limits/cgroup-name.ts'
@@ -51,6 +51,12 @@ export function listenForHand(directory: string): HandListener {
     },
   }
 }
+
+export const lostHand = (): PenError =>
+  new PenError('BACKEND', {
+    what: 'pen’s hand beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
+    hint: 'run it again',
+  })
 
 export class HandLink implements Hand {
   readonly closed: Promise<void>
@@ -107,6 +113,11 @@ export class HandLink implements Hand {
     return true
   }
 
+  /** What is awaited, unless the hand ends before: then nothing counts that was asked of it. */
+  async whileThere<T>(awaited: Promise<T>): Promise<T> {
+    return await Promise.race([this.closed.then(() => Promise.reject(lostHand())), awaited])
+  }
+
   /** The hand ends by that. */
   close(): void {
     if (this.#life === 'closed') return
@@ -124,7 +135,7 @@ export class HandLink implements Hand {
     const channel = ++this.#channels
     const { promise, resolve } = Promise.withResolvers<HandAnswer>()
     this.#awaited.set(channel, resolve)
-    if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
+    if (!this.#hasSent(channel, descriptors)) throw failure(order, 'it ended')
     this.#outbox.send(encodeMessage(channel, { ...order, descriptors: descriptors.length }))
     // One that does not answer guards nothing: it counts as gone, and the sandbox goes too.
     const timer = setTimeout(() => this.close(), PATIENCE_MS)
@@ -132,6 +143,18 @@ export class HandLink implements Hand {
     clearTimeout(timer)
     if ('failed' in answer) throw failure(order, answer.failed)
     return answer.done
+  }
+
+  /** One that takes none is gone. */
+  #hasSent(channel: number, descriptors: readonly number[]): boolean {
+    try {
+      if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
+      return true
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      this.close()
+      return false
+    }
   }
 
   #hear(bytes: Uint8Array): void {

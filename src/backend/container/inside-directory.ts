@@ -26,6 +26,8 @@ export interface InsideDirectory {
   readonly socket: string
   readonly shownSocket: string
   /** For pen's hand in a container beside: it has a directory of its own, which the sandbox does not see. */
+  /** Earlier runs of this sandbox whose pen was killed: what they had is gone, but for what an engine may have. */
+  readonly abandoned: readonly string[]
   makeHand(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }
@@ -45,7 +47,7 @@ const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
   const all = `${stateDir}/containers`
   mkdirSync(all, { recursive: true, mode: 0o700 })
-  sweep(all)
+  const abandoned = sweep(all)
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
@@ -73,6 +75,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     pidFile: `${dir}/pid`,
     socket: hostPath(AGENT_SOCKET),
     shownSocket: hostPath(AGENT_SHOWN),
+    abandoned,
     makeHand: () => {
       const place = `${dir}/hand`
       makePlaces(place, program)
@@ -104,9 +107,11 @@ function makeDirectory(path: string): void {
   chmodSync(path, 0o755)
 }
 
-function sweep(all: string): void {
-  for (const name of readdirSync(all)) {
+function sweep(all: string): string[] {
+  return readdirSync(all).flatMap(name => {
     const owner = ownerOf(name)
-    if (owner !== undefined && !isAlive(owner)) rmSync(`${all}/${name}`, { recursive: true, force: true })
-  }
+    if (owner === undefined || isAlive(owner)) return []
+    rmSync(`${all}/${name}`, { recursive: true, force: true })
+    return [name.split('-').slice(3).join('-')]
+  })
 }

@@ -4,7 +4,7 @@ import type { UndoStack } from '../../base/undo.ts'
 import type { AgentLink } from '../agent-link.ts'
 import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
 import type { Container } from './container.ts'
-import type { HandLink } from './hand-link.ts'
+import { type HandLink, lostHand } from './hand-link.ts'
 
 export interface WaitingContainer {
   readonly container: Container
@@ -25,12 +25,6 @@ export interface WaitingContainer {
   readonly root: string | undefined
   readonly network: Running['network']
 }
-
-const lostHand = (): PenError =>
-  new PenError('BACKEND', {
-    what: 'pen’s hand beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
-    hint: 'run it again',
-  })
 
 export function runningContainer(waiting: WaitingContainer): Running {
   const { container, undo } = waiting

@@ -19,7 +19,7 @@ import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { withUser } from './accounts.ts'
 import { AGENT_CAPABILITIES, type ContainerOrder } from './arguments.ts'
-import { Container, killNobody } from './container.ts'
+import { Container, killNobody, removeLeft } from './container.ts'
 import type { Engine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { GVISOR_CAPABILITIES, goferOf, gvisorFlags, gvisorTasks } from './gvisor.ts'
@@ -106,7 +106,13 @@ export async function startContainer(
     }
     const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
     const release = gvisor ? Promise.withResolvers<boolean>() : undefined
-    const spare = `${order.name}-${sandbox.run}`
+    const nameOf = (run: string): string => `${order.name}-${run}`
+    const spare = nameOf(sandbox.run)
+    const left = removeLeft(
+      engine,
+      inside.abandoned.map(nameOf).flatMap(name => [name, `${name}-hand`]),
+    )
+    undo.push('containers that were left', async () => await left.catch(() => undefined))
     const beside = byHand
       ? startHand({ engine, inside, program, order, spare, runtimes, cacheDir: options.cacheDir, undo })
       : Promise.resolve(undefined)
@@ -182,7 +188,7 @@ export async function startContainer(
     }
     const coming = container.whileAlive(agent.connected)
     coming.catch(() => undefined)
-    const held = await container.whileAlive(furnish())
+    const held = await container.whileAlive(hand === undefined ? furnish() : hand.whileThere(furnish()))
     disarm()
     return runningContainer({
       container,
