@@ -132,7 +132,7 @@ export class NamespaceMounts implements LiveMounts {
       const input = JSON.stringify(given)
       const order = { input, descriptors, timeoutMs, signal: this.#ending.signal }
       const { code, stdout, stderr } = await (by?.hand.run(argv, order) ?? runWithDescriptors(argv, order))
-      if (code !== 0) return { failed: stderr.trim().split('\n').at(-1) || `exit ${code}` }
+      if (code !== 0) return { failed: stderr.trim().split('\n').at(-1) || ended(code, timeoutMs) }
       return JSON.parse(stdout) as MountAnswer
     } catch (error) {
       if (error instanceof PenError) return { failed: error.message }
@@ -157,6 +157,11 @@ export class NamespaceMounts implements LiveMounts {
     this.#entrance = undefined
   }
 }
+
+/** By the time limit, as a rule. */
+const KILLED = 128 + 9
+const ended = (code: number, timeoutMs: number): string =>
+  code === KILLED ? `it was ended, as is done after ${timeoutMs / 1000} seconds` : `exit ${code}`
 
 /** No user namespace is entered, and none is asked for. */
 const entranceBy = ({ entrance: { mounts, root } }: EnteredByHand): Entrance => ({

@@ -1,4 +1,4 @@
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { ProgramFiles, Status } from './files.ts'
 
 export interface Chain {
@@ -16,6 +16,8 @@ export const inDirectory = (directory: string, name: string): string =>
 export function follow(files: ProgramFiles, path: string): Chain | undefined {
   const links: { at: string; to: string }[] = []
   for (let next = path; links.length < MOST_LINKS; ) {
+    // A directory, whatever it is called.
+    if (/(^|\/)\.{0,2}$/.test(next)) return undefined
     const above = files.real(dirname(next))
     if (above === undefined) return undefined
     const at = inDirectory(above, basename(next))
@@ -24,7 +26,8 @@ export function follow(files: ProgramFiles, path: string): Chain | undefined {
     const to = files.readLink(at)
     if (to === undefined) return undefined
     links.push({ at, to })
-    next = resolve(dirname(at), to)
+    // As it stands: behind a link, `..` is not the directory that the text has before it.
+    next = to.startsWith('/') ? to : inDirectory(above, to)
   }
   return undefined
 }

@@ -75,6 +75,15 @@ describe('a link of an image', () => {
     expect(follow(tree.files(), '/sbin/real')?.file).toBe('/bin/real')
   })
 
+  test('that leads up from behind another link leads where the kernel goes', () => {
+    const odd = new Tree().program('/far/away/shell').program('/bin/shell')
+    odd.link('/bin/dir', '/far/away/deep').link('/bin/bash', 'dir/../shell').link('/bin/slash', '/bin/bash/')
+    mkdirSync(join(odd.root, 'far/away/deep'))
+    expect(follow(odd.files(), '/bin/bash')?.file).toBe('/far/away/shell')
+    expect(covered(odd.survey({ shell: false }))).toEqual(['/far/away/shell'])
+    expect(['/bin/dir', '/bin/slash'].map(path => follow(odd.files(), path))).toEqual([undefined, undefined])
+  })
+
   test('that leads to itself leads nowhere', () => {
     expect(follow(tree.files(), '/bin/round')).toBeUndefined()
   })
@@ -155,6 +164,25 @@ describe('an image', () => {
     const name = Buffer.concat([Buffer.from(join(tree.root, 'bin/')), Buffer.from([0xff, 0x2e])])
     writeFileSync(name, 'x')
     expect(() => tree.survey({ shell: false })).toThrow('is not text')
+  })
+
+  test('with a shell behind a link that is no text is refused; other such links lead where they like', () => {
+    const tree = new Tree().program('/usr/share/tool').link('/bin/plain', '/usr/share/tool')
+    const name = Buffer.concat([Buffer.from('/usr/share/'), Buffer.from([0xff])])
+    symlinkSync(name, join(tree.root, 'bin/tool'))
+    expect(covered(tree.survey({ shell: false }))).toEqual([])
+    symlinkSync(name, join(tree.root, 'bin/bash'))
+    expect(() => tree.survey({ shell: false })).toThrow('/bin/bash is a link to a name that is not text')
+  })
+
+  test('has the shells covered of a directory on its PATH that is in another', () => {
+    const tree = new Tree().program('/opt/bin/one/bin/bash').program('/opt/bin/one/bin/tool')
+    expect(covered(tree.survey({ shell: false }, ['/opt/bin/one/bin', '/opt/bin']))).toEqual([
+      '/opt/bin/one/bin/bash',
+    ])
+    expect(covered(tree.survey({ shell: false, allow: [] }, ['/opt/bin/one/bin', '/opt/bin']))).toEqual([
+      '/opt/bin',
+    ])
   })
 
   test('with more programs outside of directories for programs than can be covered is refused', () => {

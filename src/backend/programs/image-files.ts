@@ -41,7 +41,10 @@ export class ImageFiles implements ProgramFiles {
   }
 
   readLink(path: string): string | undefined {
-    return this.#ask(path, at => readlinkSync(at))
+    const to = this.#ask(path, at => readlinkSync(at))
+    // The kernel would find what is behind it, and nothing here could.
+    if (to?.includes(NO_TEXT) === true) throw new OddImage(`${path} is a link to a name that is not text`)
+    return to
   }
 
   list(directory: string): ReturnType<ProgramFiles['list']> {

@@ -23,12 +23,14 @@ export function surveyImage(
   const budget = { left: MOST_DIRECTORIES }
   const search = [...path, ...SYSTEM_PATH]
   const looked = searched(files, search)
-  const all = [...findProgramDirectories(files, system, budget), ...looked.filter(isProgramDirectory)]
+  const found = findProgramDirectories(files, system, budget)
+  const all = [...new Set([...found, ...looked.filter(isProgramDirectory)])]
   if (budget.left < 0)
     throw new OddImage(`it has more than ${MOST_DIRECTORIES} directories in which programs may be`)
-  const directories = outermost([...new Set(all)])
+  const directories = outermost(all)
+  const nested = all.filter(directory => !directories.includes(directory))
   const mixed = looked.filter(directory => !isProgramDirectory(directory))
-  const facts = surveyTools(tools, { files, system, directories, mixed, search })
+  const facts = surveyTools(tools, { files, system, directories, mixed, nested, search })
   if (facts.strays.length > MOST_STRAYS)
     throw new OddImage(`its PATH has more than ${MOST_STRAYS} programs outside of directories for programs`)
   return { system, tools: facts }

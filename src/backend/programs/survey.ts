@@ -24,6 +24,8 @@ export interface Surveyed {
   readonly directories: readonly string[]
   /** Directories that programs are looked for in, and that hold other things too. */
   readonly mixed: readonly string[]
+  /** Directories like the first, in one of those. */
+  readonly nested?: readonly string[]
   /** In this order names are looked up. */
   readonly search: readonly string[]
 }
@@ -33,8 +35,8 @@ export const restrictsTools = (tools: Policy['tools']): boolean => tools.allow !
 
 /** Takes some milliseconds, however large the project. */
 export function surveyTools(tools: Policy['tools'], surveyed: Surveyed): ToolFacts {
-  const { files, directories, mixed } = surveyed
-  const shells = tools.shell ? NO_SHELLS : findShells(files, [...directories, ...mixed])
+  const { files, directories, mixed, nested = [] } = surveyed
+  const shells = tools.shell ? NO_SHELLS : findShells(files, [...directories, ...nested, ...mixed])
   if (tools.allow === 'shown') return { ...NO_TOOL_FACTS, directories, shells: shells.files }
   const found = new Map<string, FoundTool>()
   const missing: string[] = []
