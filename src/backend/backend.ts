@@ -14,6 +14,7 @@ import type { PathWorld } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
 import type { Engine } from './container/engine.ts'
+import type { HeadStart } from './container/head-start.ts'
 
 /** How a sandbox ended: by its command, or by us. */
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
@@ -170,6 +171,8 @@ export interface StartOptions {
   readonly furnish: (namespace: MadeNamespace) => Promise<FurnishedNamespace>
   /** Called once, when an engine is at work and pen would only wait for it. */
   readonly meanwhile?: () => void
+  /** What an engine was asked for before there was a plan. */
+  readonly headStart?: HeadStart | undefined
   /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
   readonly agent: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */

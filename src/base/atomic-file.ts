@@ -19,6 +19,8 @@ export interface WriteOptions {
   readonly unless?: () => boolean
   /** What to call it, where the path leads through an open directory and would tell a person nothing. */
   readonly name?: string
+  /** False for what is worth nothing after the machine's end, or is found again: a reader has to live with a broken one. */
+  readonly durable?: boolean
   /** Whose it becomes, when that is not us. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined
 }
@@ -31,12 +33,12 @@ export interface WriteOptions {
 export function writeFileAtomically(
   path: string,
   bytes: Uint8Array | string,
-  { mode = 0o600, unless, name = path, owner }: WriteOptions = {},
+  { mode = 0o600, unless, name = path, durable = true, owner }: WriteOptions = {},
 ): boolean {
   const directory = dirname(path)
   const temporary = `${temporaryPrefix(path)}${crypto.randomUUID()}.tmp`
   try {
-    writeNewFile(temporary, typeof bytes === 'string' ? Buffer.from(bytes) : bytes, mode, owner)
+    writeNewFile(temporary, typeof bytes === 'string' ? Buffer.from(bytes) : bytes, { mode, durable, owner })
     if (unless?.() === true) {
       removeQuietly(temporary)
       return false
@@ -46,7 +48,7 @@ export function writeFileAtomically(
     removeQuietly(temporary)
     throw notWritten(name, error)
   }
-  syncDirectory(directory, name)
+  if (durable) syncDirectory(directory, name)
   return true
 }
 
@@ -62,14 +64,18 @@ export function removeLeftovers(path: string): void {
 
 const LEFTOVER = /^[0-9a-f-]{36}\.tmp$/
 
-function writeNewFile(path: string, bytes: Uint8Array, mode: number, owner: WriteOptions['owner']): void {
+function writeNewFile(
+  path: string,
+  bytes: Uint8Array,
+  { mode, durable, owner }: { mode: number; durable: boolean; owner: WriteOptions['owner'] },
+): void {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
   const fd = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode & 0o600)
   try {
     for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
     if (owner !== undefined) fchownSync(fd, owner.uid, owner.gid)
     fchmodSync(fd, mode)
-    fsyncSync(fd)
+    if (durable) fsyncSync(fd)
   } finally {
     closeSync(fd)
   }

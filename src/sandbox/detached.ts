@@ -3,17 +3,18 @@
  * whatever way it ends, the sandbox ends with it.
  */
 import { closeSync, constants, fstatSync, openSync, writeFileSync } from 'node:fs'
+import { version } from '../../package.json'
+import { newRunId } from '../audit/segment-name.ts'
+import { HeadStart } from '../backend/container/head-start.ts'
 import { putInPlaceOf } from '../backend/process/libc.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import type { Lock } from '../config/lock.ts'
-import { findProject } from '../config/project.ts'
+import { findProject, type Project } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
-import { openAgent } from './agent-opening.ts'
 import { tellError } from './control-messages.ts'
 import type { ControlServer, Served } from './control-server.ts'
-import { type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
-import { launch } from './launch.ts'
-import { prepare } from './prepare.ts'
+import { type KeepOrder, type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
+import { liveState } from './live-files.ts'
 import { becomeKeeper, clear, placesOf, writeRecord } from './store.ts'
 
 /** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
@@ -46,8 +47,13 @@ async function keepProject({ order, workspace }: PlacedOrder, starter: Starter):
     })
   logTo(placesOf(project.stateDir).log)
   const lock = await becomeKeeper(project.stateDir)
+  let headStart: HeadStart | undefined
   try {
-    const agent = order.agent === undefined ? undefined : openAgent(order.agent, process.env)
+    headStart = await beginAtOnce(project, order)
+    // Loaded while the engine is at it.
+    const { prepare } = await import('./prepare.ts')
+    const { launch } = await import('./launch.ts')
+    const agent = order.agent === undefined ? undefined : await agentOf(order.agent)
     const prepared = await prepare({
       command: [],
       env: process.env,
@@ -61,6 +67,7 @@ async function keepProject({ order, workspace }: PlacedOrder, starter: Starter):
     agent?.begin(prepared, line => starter.say(line))
     await launch(prepared, {
       env: process.env,
+      headStart,
       tell: line => starter.say(line),
       serve: async (serving, image) => {
         const server = await serve({ project, serving, order, image }, starter)
@@ -74,10 +81,24 @@ async function keepProject({ order, workspace }: PlacedOrder, starter: Starter):
     // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
     return EXIT.ok
   } finally {
+    await headStart?.dismiss()
     // What stands there otherwise is another keeper's.
     if (!isForgotten(lock)) clear(project.stateDir)
     lock.release()
   }
+}
+
+async function agentOf(name: string) {
+  const { openAgent } = await import('./agent-opening.ts')
+  return openAgent(name, process.env)
+}
+
+/** For the same order, by the same live config and the same pen, the engine is mostly asked for the same. */
+function beginAtOnce({ id, stateDir, world }: Project, order: KeepOrder): Promise<HeadStart> {
+  // Hashed: there may be secrets in an order, and this is kept on disk.
+  const goneBy = JSON.stringify([version, order, liveState(stateDir)])
+  const key = new Bun.CryptoHasher('sha256').update(goneBy).digest('hex')
+  return HeadStart.begin({ id, run: newRunId(), stateDir }, key, `${world.state}/cache`)
 }
 
 /** What this process says from now on, also in its last words. */
@@ -91,11 +112,11 @@ function logTo(path: string): void {
 async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<ControlServer> {
   const { project, serving, image } = sandbox
   const { ControlServer } = await import('./control-server.ts')
-  await serving.running.ready
   const { plan } = serving.prepared
+  writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
+  await serving.running.ready
   const since = new Date().toISOString()
   const server = new ControlServer({ ...sandbox, since })
-  writeFileSync(`${project.stateDir}/workspace`, `${plan.workspace}\n`, { mode: 0o600 })
   writeRecord(project.stateDir, {
     pid: process.pid,
     startTime: startTimeOf(process.pid) ?? '0',

@@ -2,6 +2,7 @@
 import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { newRunId } from '../audit/segment-name.ts'
 import type { Running } from '../backend/backend.ts'
+import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { printable } from '../base/printable.ts'
@@ -28,6 +29,8 @@ export interface LaunchOptions {
    * run ended with if that was asked for.
    */
   readonly serve?: (serving: Serving, image: string | null) => Promise<() => ExitCode | undefined>
+  /** What was begun before there was a plan. Whoever began it takes it away where it was not used. */
+  readonly headStart?: HeadStart | undefined
 }
 
 export async function launch(prepared: Prepared, options: LaunchOptions): Promise<ExitCode> {
@@ -45,7 +48,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   )
   try {
     makeDirectories(plan, undo)
-    const run = newRunId()
+    const run = options.headStart?.sandbox.run ?? newRunId()
     const found = backend.bounds?.()
     const bounds = openBounds({ limits: plan.limits, runId: run, ...(found !== undefined && { found }) })
     undo.push('limits', async () => await bounds.remove())
@@ -80,6 +83,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
           if (image !== undefined) void noteImage(project.stateDir, image.name)
         },
         agent,
+        headStart: options.headStart,
         command: plan.argv,
         policy,
         judging: {
@@ -95,11 +99,16 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const image = await imageOf(prepared, options.tell)
     const endTelling = backend.container === true ? await tellOfStart(options) : () => undefined
     undo.push('progress', endTelling)
-    const running = await start(image?.recalled ?? (await image?.found())).catch(async (error: unknown) => {
+    const first = image?.recalled ?? (await image?.found())
+    const running = await start(first).catch(async (error: unknown) => {
+      const isGone = error instanceof PenError && error.code === 'IMAGE'
       // It was removed since it was found last.
-      if (image?.recalled === undefined || !(error instanceof PenError && error.code === 'IMAGE')) throw error
-      return await start(await image.found())
+      if (image?.recalled !== undefined && isGone) return await start(await image.found())
+      // What did for the last start does not do any more: asked for anew it may.
+      if (options.headStart?.wasTaken() === true) return await start(first)
+      throw error
     })
+    await options.headStart?.dismiss()
     endTelling()
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./keep.ts')

@@ -122,7 +122,9 @@ function makeState(stateDir: string): void {
 }
 
 export function writeRecord(stateDir: string, record: KeeperRecord): void {
-  writeFileAtomically(placesOf(stateDir).record, `${JSON.stringify({ version: 1, ...record })}\n`)
+  writeFileAtomically(placesOf(stateDir).record, `${JSON.stringify({ version: 1, ...record })}\n`, {
+    durable: false,
+  })
 }
 
 const TEXTS = ['startTime', 'run', 'workspace', 'backend', 'isolation', 'since'] as const

@@ -25,9 +25,9 @@ export interface InsideDirectory {
   /** On the host. */
   readonly socket: string
   readonly shownSocket: string
-  /** For pen's hand in a container beside: it has a directory of its own, which the sandbox does not see. */
   /** Earlier runs of this sandbox whose pen was killed: what they had is gone, but for what an engine may have. */
   readonly abandoned: readonly string[]
+  /** For pen's hand in a container beside: it has a directory of its own, which the sandbox does not see. */
   makeHand(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }

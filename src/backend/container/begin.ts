@@ -1,0 +1,110 @@
+/**
+ * The engine is asked for a container. Its only program is pen's agent, which runs on the host's own loader and waits for its setup:
+ * nothing of the image runs before whoever asked has furnished it.
+ */
+import { UndoStack } from '../../base/undo.ts'
+import { AGENT_MODE } from '../../wire/places.ts'
+import { type AgentListener, listenForAgent } from '../agent-socket.ts'
+import type { StartOptions } from '../backend.ts'
+import type { ContainerOrder } from './arguments.ts'
+import { Container, killNobody, removeLeft } from './container.ts'
+import type { Release } from './in-two-steps.ts'
+import { AGENT_SHOWN, AGENT_SOCKET, type InsideDirectory, makeInside } from './inside-directory.ts'
+import { KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
+import type { AgentProgram } from './loader.ts'
+import { requireMountPoints } from './mount-points.ts'
+import type { RuntimeChoice } from './runtimes.ts'
+import type { Shape } from './shape.ts'
+
+export type Sandbox = StartOptions['sandbox']
+
+/** What stands before the engine is asked. */
+export interface Ready {
+  readonly inside: InsideDirectory
+  readonly agent: AgentListener
+  readonly order: Omit<ContainerOrder, 'runtime'>
+  /** Another name for it, when the first is in use. */
+  readonly spare: string
+  /** Takes away all of this, and the container. */
+  readonly undo: UndoStack
+}
+
+export interface Begun extends Ready {
+  readonly coming: Promise<Container>
+  /** From then on it is another's to end the container. */
+  readonly disarm: () => void
+}
+
+export interface Asking {
+  readonly shape: Shape
+  readonly program: AgentProgram
+  readonly sandbox: Sandbox
+  readonly runtimes: RuntimeChoice
+  /** Of an order to `create`: when it is started. */
+  readonly release?: Release | undefined
+  /** What else has to stand by then. */
+  readonly before?: (ready: Ready) => void
+}
+
+export async function begin({ runtimes, release, before, ...asked }: Asking): Promise<Begun> {
+  const undo = new UndoStack()
+  try {
+    const ready = makeReady(asked, undo)
+    before?.(ready)
+    const { engine, shows } = asked.shape
+    const left = removeLeft(
+      engine,
+      ready.inside.abandoned.flatMap(run => [
+        nameOf(asked.sandbox, run),
+        `${nameOf(asked.sandbox, run)}-hand`,
+      ]),
+    )
+    undo.push('containers that were left', async () => await left.catch(() => undefined))
+    const coming = Container.run(engine, ready.order, runtimes, ready.spare, {
+      release,
+      ...(shows && { killer: killNobody }),
+    })
+    const disarm = undo.push('container', async () => {
+      const container = await coming.catch(() => undefined)
+      await container?.end()
+    })
+    return { ...ready, coming, disarm }
+  } catch (error) {
+    await undo.unwind()
+    throw error
+  }
+}
+
+function makeReady(
+  { shape, program, sandbox }: Pick<Asking, 'shape' | 'program' | 'sandbox'>,
+  undo: UndoStack,
+): Ready {
+  const { id, run, stateDir } = sandbox
+  const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
+  undo.push('inside directory', () => inside.remove())
+  const agent = listenForAgent(inside.socket)
+  undo.push('agent socket', () => agent.close())
+  const order: Ready['order'] = {
+    ...shape.order,
+    name: `pen-${id}`,
+    labels: { pen: '1', 'pen.sandbox': id, 'pen.run': run, [KEEPER_LABEL]: keeperLabel() },
+    binds: [...shape.order.binds, ...inside.binds],
+    idFile: inside.idFile,
+    pidFile: inside.pidFile,
+    argv: [
+      ...program.words,
+      AGENT_MODE,
+      ...(shape.shows ? [`show:${AGENT_SHOWN}`] : []),
+      `unix:${AGENT_SOCKET}`,
+    ],
+  }
+  requireMountPoints(targetsOf(order), shape.order.binds)
+  return { inside, agent, order, spare: nameOf(sandbox, run), undo }
+}
+
+/** Of one run's alone. */
+const nameOf = ({ id }: Sandbox, run: string): string => `pen-${id}-${run}`
+
+/** Every place inside at which something is mounted. */
+export const targetsOf = ({ binds, scratch }: Pick<ContainerOrder, 'binds' | 'scratch'>): string[] =>
+  [...binds, ...scratch].map(({ at }) => at)

@@ -1,0 +1,104 @@
+/**
+ * The engine takes longer than all the rest, and a sandbox that stays is mostly started just as it was the last time. So the engine
+ * is asked for that at once, while the policy is still read and the plan made. What comes is used only if the plan asks for the
+ * very same; else it is taken away before anything but pen's own agent has run in it, and the engine is asked again.
+ */
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import type { Begun, Sandbox } from './begin.ts'
+import type { Shape } from './shape.ts'
+
+const MOST_BYTES = 1024 * 1024
+
+/** Of the user's own state, where the live config stands too: whoever may write it needs no sandbox. */
+const fileOf = ({ stateDir }: Sandbox): string => `${stateDir}/last-container.json`
+
+interface Kept {
+  /** What the start went by: with anything else another container is to be expected. */
+  readonly key: string
+  readonly shape: Shape
+  readonly runtime: string | undefined
+}
+
+export class HeadStart {
+  readonly sandbox: Sandbox
+  readonly #key: string
+  readonly #kept: Kept | undefined
+  #begun: Begun | undefined
+  #taken: boolean = false
+
+  private constructor(sandbox: Sandbox, key: string) {
+    this.sandbox = sandbox
+    this.#key = key
+    const kept = recall(sandbox)
+    this.#kept = kept?.key === key ? kept : undefined
+  }
+
+  /** Resolves when the engine has been asked, if there is anything to ask it for. */
+  static async begin(sandbox: Sandbox, key: string, cacheDir: string): Promise<HeadStart> {
+    const headStart = new HeadStart(sandbox, key)
+    if (headStart.#kept !== undefined) headStart.#begun = await headStart.#begin(headStart.#kept, cacheDir)
+    return headStart
+  }
+
+  /** Whatever stands in its way is told by the start proper. */
+  async #begin({ shape, runtime }: Kept, cacheDir: string): Promise<Begun | undefined> {
+    try {
+      const { agentProgram } = await import('./loader.ts')
+      const { findEngine } = await import('./engine.ts')
+      const { begin } = await import('./begin.ts')
+      // Of another storage, or another session of the user's.
+      if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
+      const program = await agentProgram(cacheDir)
+      const runtimes = { candidates: [runtime], worked: () => undefined }
+      const begun = await begin({ shape, program, sandbox: this.sandbox, runtimes })
+      // Whoever takes it hears of a failure.
+      begun.coming.catch(() => undefined)
+      return begun
+    } catch {
+      return undefined
+    }
+  }
+
+  /** What is on its way, if it is what was to be asked for; by then nothing else is. */
+  async take(shape: Shape, runtime: string | undefined): Promise<Begun | undefined> {
+    const begun = this.#begun
+    this.#begun = undefined
+    this.#taken = begun !== undefined && isSame(this.#kept, { key: this.#key, shape, runtime })
+    if (this.#taken) return begun
+    await begun?.undo.unwind()
+    return undefined
+  }
+
+  wasTaken(): boolean {
+    return this.#taken
+  }
+
+  /** For the next start, which can do without: where more than the engine has to be asked, nothing is begun ahead. */
+  remember(shape: Shape, runtime: string | undefined): void {
+    const kept: Kept = { key: this.#key, shape, runtime }
+    if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
+    try {
+      writeFileAtomically(fileOf(this.sandbox), JSON.stringify(kept), { durable: false })
+    } catch {}
+  }
+
+  async dismiss(): Promise<void> {
+    const begun = this.#begun
+    this.#begun = undefined
+    await begun?.undo.unwind()
+  }
+}
+
+/** Both of plain data, made in the same order. */
+const isSame = <T>(one: T | undefined, other: T): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** A broken file is as good as none. */
+function recall(sandbox: Sandbox): Kept | undefined {
+  try {
+    const bytes = readRegularFile(fileOf(sandbox), { maxBytes: MOST_BYTES, owner: 'self-or-root' })
+    return bytes && (JSON.parse(bytes.toString('utf8')) as Kept)
+  } catch {
+    return undefined
+  }
+}

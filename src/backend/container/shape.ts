@@ -1,0 +1,114 @@
+/** All that an engine is told of a container but what belongs to one run of it: plain data, to be compared and kept. */
+import { existsSync } from 'node:fs'
+import type { CgroupLimit } from '../../limits/cgroup.ts'
+import type { Plan } from '../../plan/plan.ts'
+import type { StartOptions } from '../backend.ts'
+import { withUser } from './accounts.ts'
+import { AGENT_CAPABILITIES, type ContainerOrder } from './arguments.ts'
+import type { Engine } from './engine.ts'
+import type { EngineFacts } from './engine-facts.ts'
+import { GVISOR_CAPABILITIES, gvisorFlags, gvisorTasks } from './gvisor.ts'
+import { hardLimits } from './hard-limits.ts'
+import type { PlanMounts } from './plan-mounts.ts'
+
+export interface Machine {
+  readonly engine: Engine
+  readonly facts: EngineFacts
+  /** As the policy names it. */
+  readonly runtime: string | 'default'
+  /** Whether that is gVisor's. */
+  readonly gvisor: boolean
+  /** Whether its containers are root's and pen is not: then pen acts in them by a hand. */
+  readonly byHand: boolean
+}
+
+type OfOneRun = 'runtime' | 'name' | 'labels' | 'idFile' | 'pidFile' | 'argv'
+
+export interface Shape {
+  readonly engine: Engine
+  /** Files that are mounted over the image's. */
+  readonly files: readonly { readonly at: string; readonly text: string }[]
+  /** Its binds are the plan's: those of pen's own are of one run. */
+  readonly order: Omit<ContainerOrder, OfOneRun>
+  /** Whether the agent shows its namespaces before it comes. */
+  readonly shows: boolean
+}
+
+export async function shapeOf(
+  { engine, facts, gvisor, byHand }: Machine,
+  plan: Plan,
+  mounts: PlanMounts,
+  image: NonNullable<StartOptions['image']>,
+): Promise<Shape> {
+  return {
+    engine,
+    files: filesOver(plan, mounts, image),
+    shows: byHand,
+    order: {
+      engine: engine.name,
+      rootless: facts.rootless,
+      runtimeFlags: gvisor ? await gvisorFlags() : [],
+      capabilities: [...AGENT_CAPABILITIES, ...(gvisor ? GVISOR_CAPABILITIES : [])],
+      hand: false,
+      // gVisor opens the mounts when it starts: by then they have to be in place.
+      verb: gvisor ? 'create' : 'run',
+      image: image.id,
+      hostname: plan.hostname,
+      user: plan.user,
+      network: plan.network.kind === 'bridge' ? 'bridge' : 'none',
+      ...boundsOf(plan, facts, gvisor),
+      scratch: mounts.scratch,
+      binds: mounts.binds,
+      env: { AGENT_IN_SANDBOX: '1', LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '' },
+      selinux: existsSync('/sys/fs/selinux/enforce'),
+    },
+  }
+}
+
+function filesOver(
+  plan: Plan,
+  { files }: PlanMounts,
+  image: NonNullable<StartOptions['image']>,
+): { readonly at: string; readonly text: string }[] {
+  return files.flatMap(({ at, text }) => {
+    // The engine's own network has name servers of its own.
+    if (at === '/etc/resolv.conf' && plan.network.kind === 'bridge') return []
+    if (at === '/etc/passwd') return [{ at, text: withUser(image.passwd, text) }]
+    if (at === '/etc/group') return [{ at, text: withUser(image.group, text) }]
+    return [{ at, text }]
+  })
+}
+
+/** Tasks of the container that are pen's own: the init, and the threads of the agent, which grow with the processors. */
+const OWN_TASKS = Math.min(40, 8 + 2 * navigator.hardwareConcurrency)
+
+function boundsOf(
+  plan: Plan,
+  facts: EngineFacts,
+  gvisor: boolean,
+): Pick<ContainerOrder, 'limits' | 'ulimits'> {
+  const { memory, pids, cpus, files } = plan.limits
+  const hard = hardLimits()
+  const holds = (limit: CgroupLimit): boolean => facts.held.includes(limit)
+  return {
+    limits: {
+      ...(holds('memory') && { memory }),
+      ...(holds('pids') && { pids: gvisor ? gvisorTasks(pids) : pids + OWN_TASKS }),
+      ...(holds('cpus') && { cpus: Math.min(cpus, navigator.hardwareConcurrency) }),
+    },
+    ulimits: {
+      nofile: Math.min(files, hard.nofile),
+      // In a user namespace of its own only the container's processes count, each uid's apart, the agent's too; elsewhere
+      // all that this uid has on the machine.
+      nproc: Math.min(
+        facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MOST_PROCESSES,
+        hard.nproc,
+      ),
+      // See `leaveNoCore`: one byte is less than none.
+      core: Math.min(1, hard.core),
+    },
+  }
+}
+
+/** More is refused where podman has lowered its own to what the kernel can count. */
+const MOST_PROCESSES = 32_768

@@ -1,0 +1,92 @@
+/** The engine is asked for the last container while the plan is still made. What is judged is what the engine did and what is seen inside. */
+import { expect } from 'bun:test'
+import { lstatSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { everyEngine } from '../engines/every-engine.ts'
+import type { TestEngine } from '../engines/test-engine.ts'
+import { ContainerProject } from './sandbox.ts'
+
+const onEachEngine = everyEngine()
+
+/** Where pen acts by a hand, more than the engine has to be asked. */
+const beginsAhead = ({ backend, who }: TestEngine): boolean => backend === 'podman' || who.uid === 0
+
+class StartedProject extends ContainerProject {
+  get kept(): string {
+    return join(this.stateDir, 'last-container.json')
+  }
+
+  /** Starts and stops it; returns what the command said inside, and how many containers the engine made for that. */
+  cycle(command: readonly string[], ...flags: readonly string[]): { said: string; made: number } {
+    const since = Date.now()
+    const started = this.pen('start', '--detach', '--backend', this.engine.backend, '--offline', ...flags)
+    if (started.code !== 0) throw new Error(`not started: ${started.err}`)
+    const said = this.pen('exec', '--', ...command).out
+    this.pen('stop')
+    const [until, name] =
+      this.engine.backend === 'podman'
+        ? [['--stream=false'], '{{.Name}}']
+        : [['--until', seconds(Date.now())], '{{.Actor.Attributes.name}}']
+    const filters = ['--filter', 'event=create', '--filter', 'type=container']
+    const events = this.ask('events', ...until, '--since', seconds(since), ...filters, '--format', name)
+    return { said, made: events.out.split('\n').filter(line => line === `pen-${this.id}`).length }
+  }
+
+  get id(): string {
+    return this.stateDir.slice(this.stateDir.lastIndexOf('/') + 1)
+  }
+}
+
+const seconds = (ms: number): string => (ms / 1000).toFixed(3)
+
+onEachEngine(
+  'P4 a start that is like the last makes one container, begun before there was a plan',
+  async engine => {
+    using project = new StartedProject(engine)
+    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+    if (!beginsAhead(engine)) return
+    const { mode, uid } = lstatSync(project.kept)
+    expect([mode & 0o777, uid]).toEqual([0o600, engine.who.uid])
+    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+    // Another guess than what the plan asks for: it was begun, and nothing of it is left.
+    writeFileSync(
+      project.kept,
+      readFileSync(project.kept, 'utf8').replace('"hostname":"pen"', '"hostname":"guess"'),
+    )
+    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 2 })
+    expect(project.containers()).toEqual([])
+    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+  },
+)
+
+onEachEngine('P2 what the user changes since the last start holds in the next', async engine => {
+  using project = new StartedProject(engine)
+  const outside = project.box.directory(join(project.box.home, 'outside'))
+  project.box.file(join(outside, 'f'), 'OUTSIDE')
+  const look = ['sh', '-c', `cat ${outside}/f 2>&1 | tail -n 1; ulimit -n`]
+  expect(project.cycle(look, '--read', outside).said).toBe('OUTSIDE4096\n')
+  const { said, made } = project.cycle(look, '--limit', 'files=1000')
+  expect([said, made]).toEqual([expect.stringMatching(/No such file or directory\n1000\n$/), 1])
+  expect(project.pen('config', 'set', 'limits.files', '900').code).toBe(0)
+  expect(project.cycle(look)).toEqual({ said: expect.stringMatching(/\n900\n$/), made: 1 })
+})
+
+onEachEngine(
+  'P8 nothing that a start was given is kept of it; a broken guess is as good as none',
+  async engine => {
+    using project = new StartedProject(engine)
+    const secret = ['--env', 'TOKEN=s3cr3t-of-this-start']
+    expect(project.cycle(['printenv', 'TOKEN'], ...secret).said).toBe('s3cr3t-of-this-start\n')
+    if (!beginsAhead(engine)) return
+    expect(readFileSync(project.kept, 'utf8')).not.toContain('s3cr3t')
+    for (const broken of ['{', '{"key":1,"shape":null}']) {
+      writeFileSync(project.kept, broken)
+      expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+    }
+    const elsewhere = project.box.file(join(project.box.home, 'elsewhere'), 'untouched')
+    rmSync(project.kept)
+    symlinkSync(elsewhere, project.kept)
+    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+    expect(readFileSync(elsewhere, 'utf8')).toBe('untouched')
+  },
+)
