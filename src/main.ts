@@ -39,5 +39,12 @@ const HIDDEN = new Map([
 const hidden = HIDDEN.get(argv[0] ?? '')
 // The build makes the compiler wait, for the sake of `pen run`, which ends that when its command has started.
 if (argv[0] !== 'run' && hidden === undefined) Bun.unsafe.setJITPolicy(1)
-const work = hidden === undefined ? dispatch(argv, surroundings) : hidden()
+
+/** A keeper takes as long to begin as a command: that of `pen start` begins before its flags are read. */
+async function perform(): Promise<ExitCode> {
+  if (argv[0] === 'start') (await import('./sandbox/spare-keeper.ts')).beginSpare()
+  return await dispatch(argv, surroundings)
+}
+
+const work = hidden === undefined ? perform() : hidden()
 work.then(exit, end)

@@ -25,9 +25,8 @@ export const verb = defineVerb({
     { line: 'pen start --detach --limit memory=8GiB', does: 'with another limit, until it is stopped' },
   ],
   async run({ flags, env, terminal }) {
-    const { SpareKeeper } = await import('../sandbox/spare-keeper.ts')
-    // It starts while we look.
-    const spare = new SpareKeeper()
+    const { takeSpare } = await import('../sandbox/spare-keeper.ts')
+    const spare = takeSpare()
     const { findProject } = await import('../config/project.ts')
     const { startSandbox } = await import('../sandbox/start-keeper.ts')
     const { whileTelling } = await import('./progress.ts')

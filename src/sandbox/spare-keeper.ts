@@ -11,6 +11,20 @@ import type { PlacedOrder } from './keep-order.ts'
 /** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
 export const KEEP_MODE = '__keep'
 
+let spare: SpareKeeper | undefined
+
+/** For a program that will most likely want one. Where it does not, it ends with the program at the latest. */
+export function beginSpare(): void {
+  spare ??= new SpareKeeper()
+}
+
+/** The one that was begun, or a new one. */
+export function takeSpare(): SpareKeeper {
+  const begun = spare ?? new SpareKeeper()
+  spare = undefined
+  return begun
+}
+
 export class SpareKeeper {
   /** What it says of the start. */
   readonly report: number
