@@ -10,7 +10,7 @@ import { readSystemFile } from './system-file.ts'
 export async function goProxies(context: GroupContext): Promise<Mirror[]> {
   const file = join(context.home, '.config/go/env')
   const set = readIni(readSystemFile(file, context.workspace) ?? '', file).flatMap(({ key, value, at }) => {
-    if (key === 'GOPROXY') return proxies(value, at)
+    if (key === 'GOPROXY') return proxies(value, at).map(mirror => ({ ...mirror, setting: key }))
     return key === 'GOSUMDB' ? database(value, at) : []
   })
   const question = { tool: 'go', args: ['env', 'GOPROXY', 'GOSUMDB'], watch: () => [file] }

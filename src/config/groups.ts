@@ -5,6 +5,7 @@ import { GROUPS, isGroupName, type PackageManager } from '../policy/groups.ts'
 import type { Host } from '../policy/host.ts'
 import { type AllowRule, printRule } from '../policy/net-rule.ts'
 import { everySuffixIsPublic } from '../policy/net-target.ts'
+import type { PackageSources } from '../policy/policy.ts'
 import type { Sourced } from '../policy/source.ts'
 import { aptSources } from './apt-sources.ts'
 import type { AskContext } from './ask-tool.ts'
@@ -13,6 +14,7 @@ import { goProxies } from './go-proxies.ts'
 import { imageMirrors } from './image-mirrors.ts'
 import { type Mirror, mirrorRule } from './mirror.ts'
 import { npmRegistries } from './npm-registries.ts'
+import { packageSources } from './package-sources.ts'
 import { pipIndexes } from './pip-indexes.ts'
 
 export interface GroupContext extends AskContext {
@@ -28,6 +30,8 @@ export interface ResolvedGroup {
   readonly rules: readonly Sourced<AllowRule>[]
   /** Names in the rules that the user's or system's configuration vouches for: these may resolve to a private address. */
   readonly mirrors: readonly Host[]
+  /** How a package manager inside learns of them. */
+  readonly told: PackageSources
 }
 
 /** What a group means on this machine, now. */
@@ -42,7 +46,8 @@ export async function resolveGroup(name: string, context: GroupContext): Promise
   const rules = new Map<string, Sourced<AllowRule>>()
   for (const { rule, reason } of group.hosts ?? [])
     rules.set(rule, { rule: checkedRule(rule), source: { layer, place: undefined, note: reason } })
-  for (const mirror of group.follows === undefined ? [] : await FOLLOW[group.follows](context)) {
+  const mirrors = group.follows === undefined ? [] : await FOLLOW[group.follows](context)
+  for (const mirror of mirrors) {
     const rule = mirrorRule(mirror)
     if (rule !== undefined && !rules.has(printRule(rule)))
       rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
@@ -50,7 +55,11 @@ export async function resolveGroup(name: string, context: GroupContext): Promise
   const found = [...rules.values()]
   // A tool's built-in default is a public service: nobody here has said that it may be a private one.
   const named = found.filter(({ source }) => source.place !== undefined)
-  return { rules: found, mirrors: named.flatMap(({ rule }) => (rule.kind === 'name' ? [rule.host] : [])) }
+  return {
+    rules: found,
+    mirrors: named.flatMap(({ rule }) => (rule.kind === 'name' ? [rule.host] : [])),
+    told: packageSources(group.follows, mirrors),
+  }
 }
 
 const FOLLOW: Readonly<Record<PackageManager, (context: GroupContext) => Mirror[] | Promise<Mirror[]>>> = {

@@ -9,6 +9,8 @@ export interface Mirror {
   /** May hold a user name and password: it is taken apart by `mirrorRule` and never shown. */
   readonly url: string
   readonly at: Place | string
+  /** The setting that names it, where a package manager inside is to be told of it: see `package-sources.ts`. */
+  readonly setting?: string
 }
 
 const PORTS: ReadonlyMap<string | undefined, string> = new Map([

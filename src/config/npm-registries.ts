@@ -12,6 +12,8 @@ import { readSystemFile } from './system-file.ts'
  */
 export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   const userFile = join(context.home, '.npmrc')
+  const systemFile = join(context.etc ?? '/etc', 'npmrc')
+  const mirrors = [userFile, systemFile].flatMap(file => namedIn(file, context.workspace))
   const answer = await askTool(
     {
       tool: 'npm',
@@ -19,14 +21,14 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
       watch: text => [userFile, fromAnswer(text, 'globalconfig') ?? ''],
     },
     context,
-  )
+  ).catch((error: unknown) => {
+    // It does not say an address with a password in it. The file does.
+    if (error instanceof PenError && error.code === 'GROUP' && mirrors.some(isDefault)) return undefined
+    throw error
+  })
   const globalFile = answer === undefined ? undefined : fromAnswer(answer, 'globalconfig')
-  const files = [
-    userFile,
-    join(context.etc ?? '/etc', 'npmrc'),
-    ...(globalFile === undefined ? [] : [globalFile]),
-  ]
-  const mirrors = [...new Set(files)].flatMap(file => namedIn(file, context.workspace))
+  if (globalFile !== undefined && ![userFile, systemFile].includes(globalFile))
+    mirrors.push(...namedIn(globalFile, context.workspace))
   const registry = answer === undefined ? undefined : fromAnswer(answer, 'registry')
   if (registry !== undefined) mirrors.push({ url: registry, at: 'npm config get registry' })
   if (mirrors.length > 0) return mirrors
@@ -37,13 +39,15 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   })
 }
 
+const isDefault = ({ setting }: Mirror): boolean => setting === 'registry'
+
 function namedIn(file: string, workspace: string): Mirror[] {
   const text = readSystemFile(file, workspace)
   if (text === undefined) return []
   return readIni(text, file)
     .filter(({ key }) => key === 'registry' || /^@[^:]+:registry$/.test(key))
-    .map(({ value, at }) => {
-      if (!value.includes('${')) return { url: value, at }
+    .map(({ key, value, at }) => {
+      if (!value.includes('${')) return { url: value, at, setting: key }
       throw new PenError('GROUP', {
         what: 'a registry is named by an environment variable, which pen does not read',
         at,

@@ -23,11 +23,11 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
   const ofUv = uvIndexes(context)
   const indexes = named.filter(({ key }) => normal(key) === 'index-url')
   const extra = named.filter(({ key }) => normal(key) === 'extra-index-url')
-  const mirrors = [...indexes, ...extra].flatMap(({ value, at }) =>
+  const mirrors = [...indexes, ...extra].flatMap(({ key, value, at }) =>
     value
       .split(/\s+/)
       .filter(word => word !== '')
-      .map(url => ({ url, at })),
+      .map(url => ({ url, at, setting: normal(key) })),
   )
   if (indexes.length > 0 || ofUv.length > 0) return [...mirrors, ...ofUv]
 

@@ -44,6 +44,7 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)
     set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)
   }
+  for (const { name, value } of policy.packages.env) set(name, value)
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
     if (text !== undefined) set(name, text, true)

@@ -124,6 +124,7 @@ export function buildTree(
     steps: [
       ...system,
       ...accountSteps(facts, identity),
+      ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),
       ...tools.steps,
       ...inOrder(placed),
       // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.

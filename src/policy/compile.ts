@@ -4,14 +4,18 @@ import type { Host } from './host.ts'
 import type { AllowRule } from './net-rule.ts'
 import { compileNetwork } from './network.ts'
 import type { HostPath } from './path.ts'
-import { denyAll, type NetCeiling, type Policy } from './policy.ts'
+import { denyAll, type NetCeiling, type PackageSources, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 
 /** The rules of each group that the settings name; `config/groups.ts` looks them up on the host. */
 export type GroupRules = ReadonlyMap<
   string,
-  { readonly rules: readonly Sourced<AllowRule>[]; readonly mirrors: readonly Host[] }
+  {
+    readonly rules: readonly Sourced<AllowRule>[]
+    readonly mirrors: readonly Host[]
+    readonly told: PackageSources
+  }
 >
 
 export function compile(
@@ -37,6 +41,7 @@ export function compile(
   const denied = items(settings['network.deny'])
   const allow = allowed.filter(isLasting)
   const deny = denied.filter(isLasting)
+  const told = groups.flatMap(group => groupRules.get(group)?.told ?? [])
   const mirrors = groups.flatMap(group => groupRules.get(group)?.mirrors ?? [])
 
   return {
@@ -83,6 +88,7 @@ export function compile(
       files: value(settings['limits.files'], zero.limits.files),
     },
     env: settings.env ?? zero.env,
+    packages: { files: told.flatMap(({ files }) => files), env: told.flatMap(({ env }) => env) },
     mounts: items(settings.mounts),
     image: value<Policy['image']>(settings.image, zero.image),
     tools: {

@@ -74,6 +74,12 @@ export interface ToolPolicy {
   readonly exec: 'any' | 'listed'
 }
 
+/** What package managers inside are told of the sources that a group opens. */
+export interface PackageSources {
+  readonly files: readonly { readonly at: string; readonly text: string }[]
+  readonly env: readonly { readonly name: string; readonly value: string }[]
+}
+
 export interface Policy {
   readonly profile: ProfileName
   readonly isolation: Isolation
@@ -84,6 +90,7 @@ export interface Policy {
   readonly exec: ExecPolicy
   readonly limits: Limits
   readonly env: ReadonlyMap<string, Setting<EnvValue>>
+  readonly packages: PackageSources
   readonly mounts: readonly Sourced<Mount>[]
   readonly image: Image | 'default'
   readonly tools: ToolPolicy
@@ -128,6 +135,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
     files: 16,
   },
   env: new Map(),
+  packages: { files: [], env: [] },
   mounts: [],
   image: 'default',
   tools: { shell: false, allow: [], exec: 'listed' },

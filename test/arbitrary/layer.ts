@@ -115,7 +115,9 @@ const groupRule = (text: string) => {
   return { rule: parsed.value, source: { layer: 'group', place: undefined } }
 }
 
+const told = { files: [], env: [] }
+
 export const groupRules: GroupRules = new Map([
-  ['npm', { rules: [groupRule('g.test:443')], mirrors: [] }],
-  ['github', { rules: [groupRule('d.test:22')], mirrors: [] }],
+  ['npm', { rules: [groupRule('g.test:443')], mirrors: [], told }],
+  ['github', { rules: [groupRule('d.test:22')], mirrors: [], told }],
 ])

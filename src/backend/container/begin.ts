@@ -58,8 +58,8 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
         nameOf(asked.sandbox, run),
         `${nameOf(asked.sandbox, run)}-hand`,
       ]),
-    )
-    undo.push('containers that were left', async () => await left.catch(() => undefined))
+    ).catch(() => undefined)
+    undo.push('containers that were left', () => left)
     const coming = Container.run(engine, ready.order, runtimes, ready.spare, {
       release,
       ...(shows && { killer: killNobody }),
