@@ -8,6 +8,7 @@ import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
+import { ownProgram } from '../base/own-program.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
 import { agentNote } from '../plan/agent-note.ts'
@@ -26,6 +27,7 @@ import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
+import { warnOfWritableProgram } from './writable-program.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts
@@ -57,7 +59,14 @@ export function surveyHost(
     system,
     located: locateGrants(policy, project),
     denied,
-    repository: links.length === 0 ? repository : { ...repository, watch: [...repository.watch, ...links] },
+    repository: {
+      ...repository,
+      watch: [...repository.watch, ...links],
+      warnings: [
+        ...repository.warnings,
+        ...ownProgram().flatMap(part => warnOfWritableProgram(policy, part)),
+      ],
+    },
     foldsNames: foldsNames(policy.workspace),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
