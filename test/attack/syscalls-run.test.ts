@@ -7,6 +7,8 @@ import type { Box } from '../conformance/box.ts'
 import { conformance } from '../conformance/conformance.ts'
 import type { RunOptions } from '../conformance/launcher.ts'
 import { CACHE } from '../engines/base-image.ts'
+import { DAEMONS } from '../engines/dockerd.ts'
+import { RUN } from '../engines/podman.ts'
 import { compileProbe, isSafe, isTwin, type Probe, runProbe, told } from './run-probe.ts'
 
 const ready = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
@@ -29,7 +31,7 @@ const settings = () =>
     readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')
       // What engines of other tests mount meanwhile.
-      .filter(line => !line.includes(CACHE)),
+      .filter(line => ![CACHE, DAEMONS, RUN].some(place => line.includes(place))),
   )
 
 conformance(

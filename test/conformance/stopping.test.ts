@@ -143,12 +143,15 @@ conformance('P14 exit codes tell the truth', async box => {
 })
 
 conformance('P14 a reader that has gone ends the writer at once, and tells nothing', async box => {
-  const { stdout, stderr, ms } = await box.run(['yes'], {
-    through: '{ "$@"; echo "code $?" >&2; } | head -1',
+  const { stdout, stderr } = await box.run(['yes'], {
+    through: `{ "$@"; echo "code $?" >&2; echo "ended $(date +%s%3N)" >&2; } |
+      { head -1; exec <&-; echo "gone $(date +%s%3N)" >&2; }`,
   })
   expect(stdout).toBe('y\n')
-  expect(stderr.replace(/^pen: backend.*\n/m, '')).toBe('code 141\n')
-  expect(ms).toBeLessThan(3000)
+  const times = /^(gone|ended) (\d+)\n/gm
+  expect(stderr.replace(/^pen: backend.*\n/m, '').replaceAll(times, '')).toBe('code 141\n')
+  const at = new Map([...stderr.matchAll(times)].map(([, what, ms]) => [what, Number(ms)]))
+  expect((at.get('ended') ?? Number.NaN) - (at.get('gone') ?? Number.NaN)).toBeLessThan(3000)
 })
 
 conformance('P14 thousands of orphans are reaped', async box => {

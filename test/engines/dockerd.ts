@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Who } from '../conformance/launcher.ts'
 import { CACHE, isRoot, makeBase } from './base-image.ts'
 import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
@@ -48,7 +48,7 @@ export function sharedDockerd(who: Who): Promise<Dockerd> {
 /** For `who` a member of the group that may use it, which is as good as root. */
 export async function startDockerd(who: Who): Promise<Dockerd> {
   sweep()
-  const dir = mkdtempSync(join(tmpdir(), PREFIX))
+  const dir = mkdtempSync(DAEMONS)
   const started = await firstFree(dir, who)
   if (started === undefined) {
     rmSync(dir, { recursive: true, force: true })
@@ -94,11 +94,12 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
   return engine
 }
 
-const PREFIX = 'pen-docker-'
+/** Directories of daemons begin with this. */
+export const DAEMONS = join(tmpdir(), 'pen-docker-')
 
 /** What tests left that were killed: directories whose daemon is no more. */
 function sweep(): void {
-  for (const name of readdirSync(tmpdir()).filter(entry => entry.startsWith(PREFIX))) {
+  for (const name of readdirSync(tmpdir()).filter(entry => entry.startsWith(basename(DAEMONS)))) {
     const dir = join(tmpdir(), name)
     const pid = pidIn(join(dir, 'pid'))
     // One that has not said its number yet is about to.

@@ -24,7 +24,7 @@ default_ulimits = ["nofile=1024:4096", "nproc=2048:4096"]
 `
 
 /** Gone after a reboot, as podman expects of it. */
-const RUN = isRoot
+export const RUN = isRoot
   ? '/run/pen-test'
   : (process.env['XDG_RUNTIME_DIR'] ?? `/tmp/pen-test-${process.getuid?.()}`)
 
