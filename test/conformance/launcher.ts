@@ -140,7 +140,7 @@ function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): 
     child,
     ended,
     printed: async wanted => {
-      const late = performance.now() + 10_000
+      const late = performance.now() + 20_000
       while (!text(out).includes(wanted)) {
         if (performance.now() > late || child.exitCode !== null)
           throw new Error(`not printed: ${wanted}\n${text(out)}${text(err)}`)

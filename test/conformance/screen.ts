@@ -51,7 +51,7 @@ export class ProgramScreen {
   }
 
   /** Until this is on the screen, after what was waited for before. */
-  async shows(wanted: string | RegExp, withinMs = 10_000): Promise<string> {
+  async shows(wanted: string | RegExp, withinMs = 20_000): Promise<string> {
     const late = performance.now() + withinMs
     for (;;) {
       const fresh = this.#seen.slice(this.#from)

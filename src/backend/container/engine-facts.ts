@@ -18,11 +18,13 @@ export interface EngineFacts {
   readonly held: readonly CgroupLimit[]
 }
 
-const ANSWER_MS = 10_000
+/** An engine that others keep busy, as by removing large images, answers late. The doctor, who remembers nothing, does not wait so long. */
+const ANSWER_MS = { doctor: 10_000, start: 30_000 } as const
 
 export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
-  if (engine.name === 'docker' || cacheDir === undefined) return await ask(engine)
-  return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), () => ask(engine))
+  const answer = () => ask(engine, cacheDir === undefined ? ANSWER_MS.doctor : ANSWER_MS.start)
+  if (engine.name === 'docker' || cacheDir === undefined) return await answer()
+  return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), answer)
 }
 
 /** Another program, another configuration or another boot: asked anew. */
@@ -31,8 +33,8 @@ function keyOf({ program, env }: Engine): string {
   return JSON.stringify([program, mtimeMs, size, kernelRelease(), process.getuid?.(), Object.entries(env)])
 }
 
-async function ask(engine: Engine): Promise<EngineFacts> {
-  const text = await askEngine(engine, ['info', '--format', '{{json .}}'], { timeoutMs: ANSWER_MS })
+async function ask(engine: Engine, timeoutMs: number): Promise<EngineFacts> {
+  const text = await askEngine(engine, ['info', '--format', '{{json .}}'], { timeoutMs })
   try {
     const info = JSON.parse(text) as Info
     return engine.name === 'podman' ? ofPodman(info) : ofDocker(info)
