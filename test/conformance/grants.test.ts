@@ -1,11 +1,11 @@
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import { brokerRecords, files, insides, startLoop, until } from './granted-run.ts'
-import { isRoot } from './launcher.ts'
+import { isRoot, PEN } from './launcher.ts'
 import { pen, stateDir } from './pen-command.ts'
 
 /** A directory of the user's, beside the project. */
@@ -125,6 +125,18 @@ conformance('P3 a denied path is not granted, and not served by a grant of what 
   expect(refused.code).toBe(2)
   expect(refused.stderr).toContain('files.deny')
   expect((await pen(box, 'grant', file)).code).toBe(0)
+})
+
+conformance('P16 the place of pen itself is granted for reading only', async box => {
+  const program = dirname(PEN)
+  const refused = await pen(box, 'grant', program, '--rw')
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('pen itself is installed there'),
+  ])
+  expect((await pen(box, 'grants')).stderr).toContain('nothing is granted')
+  expect((await pen(box, 'grant', program)).code).toBe(0)
+  expect((await pen(box, 'grants')).stderr).not.toContain('nothing is granted')
 })
 
 conformance('P16 nothing inside a sandbox or in the project makes a grant', async box => {
