@@ -9,9 +9,12 @@ import { inTwoSteps, type Release } from './in-two-steps.ts'
 import { isLeft, KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
 import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
 
-/** The configuration of Docker's client would hand proxies on to the container. */
+/**
+ * The configuration of Docker's client would hand proxies on to the container. podman does one thing after the other, and its
+ * runtime's threads would only be in the way of what is made ready meanwhile.
+ */
 const clientEnv = ({ name }: Engine): Record<string, string> =>
-  name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : {}
+  name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : { GOMAXPROCS: '1' }
 const REMOVAL_MS = 10_000
 const LEAVING_MS = 500
 /** A machine under load may take seconds to start a program. */
