@@ -30,7 +30,7 @@ export interface Dockerd extends TestEngine {
 }
 
 /** Tests that run at the same time have one each: a daemon shares its storage with no other. */
-const STORES = 4
+const STORES = 6
 const START_MS = 20_000
 const STOP_MS = 10_000
 
@@ -103,16 +103,35 @@ function sweep(): void {
     const dir = join(tmpdir(), name)
     const pid = pidIn(join(dir, 'pid'))
     // One that has not said its number yet is about to.
-    const young = Date.now() - statSync(dir).mtimeMs < 60_000
+    const made = statSync(dir, { throwIfNoEntry: false })?.mtimeMs
+    // Another process of tests sweeps as well.
+    if (made === undefined) continue
+    const young = Date.now() - made < 60_000
     if (pid === undefined ? young : isRunning(pid, 'dockerd')) continue
     unmountBelow(dir)
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
+/** A daemon that is about to end is waited for: its store has the base, and another would have to be filled. */
 async function firstFree(dir: string, who: Who): Promise<ChildProcess | undefined> {
-  for (let n = 0; n < STORES; n += 1) {
-    const child = launch(dir, join(CACHE, `docker-${n}`), who)
+  const stores = Array.from({ length: STORES }, (_, n) => join(CACHE, `docker-${n}`))
+  const filled = stores.filter(store => existsSync(store))
+  for (const late = performance.now() + STOP_MS / 2; performance.now() < late; await Bun.sleep(200)) {
+    const started = await launchOneOf(filled, dir, who)
+    if (started !== undefined) return started
+    if (filled.length === 0) break
+  }
+  return await launchOneOf(stores, dir, who)
+}
+
+async function launchOneOf(
+  stores: readonly string[],
+  dir: string,
+  who: Who,
+): Promise<ChildProcess | undefined> {
+  for (const store of stores) {
+    const child = launch(dir, store, who)
     if (await answers(child, `${dir}/docker.sock`)) return child
     if (child.exitCode !== TAKEN) {
       await end(child, dir)
