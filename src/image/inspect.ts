@@ -4,6 +4,8 @@
  */
 import { mkdirSync } from 'node:fs'
 import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine.ts'
+import { KEEPER_LABEL, keeperLabel } from '../backend/container/keeper-label.ts'
+import { leftIn } from '../backend/container/left-containers.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -111,14 +113,19 @@ async function copiedOut(engine: Engine, container: string, path: string): Promi
   return code === 0 ? textFiles(Buffer.from(stdout)) : []
 }
 
-/** Created and never started. */
+/** What the names of such containers begin with. */
+const LOOK = 'pen-look-'
+
+/** Created and never started. A pen that is killed leaves it: whoever looks next takes it away, as pen gc does. */
 async function withContainer<T>(
   engine: Engine,
   id: string,
   look: (container: string) => Promise<T>,
 ): Promise<T> {
-  const words = ['create', '--network=none', '--pull=never', '--label=pen=1', id, '/nothing']
-  const created = await tryEngine(engine, words)
+  const name = `${LOOK}${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
+  const labels = ['--label=pen=1', `--label=${KEEPER_LABEL}=${keeperLabel()}`]
+  const words = ['create', `--name=${name}`, '--network=none', '--pull=never', ...labels, id, '/nothing']
+  const [created] = await Promise.all([tryEngine(engine, words), leftIn(engine, { remove: true }, LOOK)])
   const container = created.stdout.trim()
   if (created.code !== 0 || !IMAGE_ID.test(container))
     throw new PenError('BACKEND', {

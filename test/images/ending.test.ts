@@ -1,9 +1,11 @@
 /** A build that is ended leaves nothing: no process, no container, no directory. */
 import { expect } from 'bun:test'
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
+import { BASE_NAME } from '../engines/test-engine.ts'
+import { tinyImage } from './tiny.ts'
 import { Workshop } from './workshop.ts'
 
 const onEachEngine = everyEngine()
@@ -30,6 +32,26 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const)
     expect(shop.agreeAndBuild('--quiet')).toMatchObject({ code: 0, err: '' })
     expect(buildDirectories(shop)).toEqual([])
   })
+
+onEachEngine(
+  'P4 what a killed pen had made to look into an image goes with the next look; one of somebody else’s stays',
+  async engine => {
+    using shop = new Workshop(engine)
+    shop.dockerfile(tinyImage('true', `LABEL look=${Math.random()}`))
+    const mark = String(Math.random()).slice(2, 10)
+    const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
+    const labels = ['--label=pen=1', `--label=pen.keeper=4194304:1:${namespace}:${engine.who.uid}`]
+    const create = (name: string, ...more: string[]) =>
+      shop.ask('create', `--name=${name}`, '--network=none', ...more, BASE_NAME, 'true').code
+    const [left, mine] = [`pen-look-${mark}`, `pen-look-mine-${mark}`]
+    expect([create(left, ...labels), create(mine)]).toEqual([0, 0])
+    expect(shop.agreeAndBuild('--quiet')).toMatchObject({ code: 0 })
+    const ran = shop.pen('run', '--backend', engine.backend, '--offline', '--', 'echo', 'ran')
+    expect(ran).toMatchObject({ code: 0, out: 'ran\n' })
+    expect([left, mine].map(name => shop.ask('inspect', name).code === 0)).toEqual([false, true])
+    shop.ask('rm', '--force', mine)
+  },
+)
 
 /** podman has those in which it builds in another list. */
 const workingContainers = (shop: Workshop): string[] =>

@@ -7,18 +7,25 @@ import { isLeft, KEEPER_LABEL } from './keeper-label.ts'
 
 const ANSWER_MS = 10_000
 
+interface Removal {
+  readonly remove: boolean
+}
+
 /** Names of those that were left, after they have been removed where that is wanted. An engine that does not answer has none. */
-export async function leftContainers(
-  cacheDir: string,
-  { remove }: { readonly remove: boolean },
-): Promise<string[]> {
+export async function leftContainers(cacheDir: string, removal: Removal): Promise<string[]> {
   const left: string[] = []
-  for (const engine of enginesInUse(cacheDir))
-    for (const name of await ownContainers(engine)) {
-      if (!(await hasDeadKeeper(engine, name))) continue
-      if (remove) await removeContainer(engine, name)
-      left.push(name)
-    }
+  for (const engine of enginesInUse(cacheDir)) left.push(...(await leftIn(engine, removal)))
+  return left
+}
+
+/** The same of one engine, and of those alone whose names begin so. */
+export async function leftIn(engine: Engine, { remove }: Removal, prefix = 'pen-'): Promise<string[]> {
+  const left: string[] = []
+  for (const name of await ownContainers(engine)) {
+    if (!name.startsWith(prefix) || !(await hasDeadKeeper(engine, name))) continue
+    if (remove) await removeContainer(engine, name)
+    left.push(name)
+  }
   return left
 }
 
