@@ -8,6 +8,7 @@ import { newRunId } from '../audit/segment-name.ts'
 import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-arguments.ts'
 import { type Engine, tryEngine } from '../backend/container/engine.ts'
 import { engineFacts } from '../backend/container/engine-facts.ts'
+import { forgetLast } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { UndoStack } from '../base/undo.ts'
@@ -139,6 +140,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     for (const line of refusals.lines()) tell(line)
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
+    forgetLast(project.stateDir)
     rememberImage(engine, recipe.name, id, `${project.world.state}/cache`)
     noteUse(project.stateDir, recipe.name)
     return { id, name: recipe.name }

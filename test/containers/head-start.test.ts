@@ -1,6 +1,6 @@
 /** The engine is asked for the last container while the plan is still made. What is judged is what the engine did and what is seen inside. */
 import { expect } from 'bun:test'
-import { lstatSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
@@ -55,6 +55,8 @@ onEachEngine(
     )
     expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 2 })
     expect(project.containers()).toEqual([])
+    expect(project.build('--offline').code).toBe(0)
+    expect(existsSync(project.kept)).toBe(false)
     expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
   },
 )

@@ -3,6 +3,7 @@
  * is asked for that at once, while the policy is still read and the plan made. What comes is used only if the plan asks for the
  * very same; else it is taken away before anything but pen's own agent has run in it, and the engine is asked again.
  */
+import { rmSync } from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { Begun, Sandbox } from './begin.ts'
@@ -11,7 +12,10 @@ import type { Shape } from './shape.ts'
 const MOST_BYTES = 1024 * 1024
 
 /** Of the user's own state, where the live config stands too: whoever may write it needs no sandbox. */
-const fileOf = ({ stateDir }: Sandbox): string => `${stateDir}/last-container.json`
+const fileOf = (stateDir: string): string => `${stateDir}/last-container.json`
+
+/** For whoever knows that the next container will be another. */
+export const forgetLast = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 
 interface Kept {
   /** What the start went by: with anything else another container is to be expected. */
@@ -30,7 +34,7 @@ export class HeadStart {
   private constructor(sandbox: Sandbox, key: string) {
     this.sandbox = sandbox
     this.#key = key
-    const kept = recall(sandbox)
+    const kept = recall(sandbox.stateDir)
     this.#kept = kept?.key === key ? kept : undefined
   }
 
@@ -79,7 +83,7 @@ export class HeadStart {
     const kept: Kept = { key: this.#key, shape, runtime }
     if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
     try {
-      writeFileAtomically(fileOf(this.sandbox), JSON.stringify(kept), { durable: false })
+      writeFileAtomically(fileOf(this.sandbox.stateDir), JSON.stringify(kept), { durable: false })
     } catch {}
   }
 
@@ -94,9 +98,9 @@ export class HeadStart {
 const isSame = <T>(one: T | undefined, other: T): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 /** A broken file is as good as none. */
-function recall(sandbox: Sandbox): Kept | undefined {
+function recall(stateDir: string): Kept | undefined {
   try {
-    const bytes = readRegularFile(fileOf(sandbox), { maxBytes: MOST_BYTES, owner: 'self-or-root' })
+    const bytes = readRegularFile(fileOf(stateDir), { maxBytes: MOST_BYTES, owner: 'self-or-root' })
     return bytes && (JSON.parse(bytes.toString('utf8')) as Kept)
   } catch {
     return undefined
