@@ -4,7 +4,7 @@
  */
 import { expect } from 'bun:test'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ordinary, PEN } from '../conformance/launcher.ts'
 import { ContainerProject, isGone, printed, within } from '../containers/sandbox.ts'
@@ -128,6 +128,20 @@ byHand('P12 the hand is made of nothing: no file and no variable of the image is
   shop.box.file('go', '')
   expect(await within(10_000, () => ended(child))).toBe(true)
   expect(child.exitCode).toBe(0)
+})
+
+byHand('P12 an empty image of that name that asks for more is not taken for the hand’s', async engine => {
+  using shop = new ContainerProject(engine)
+  const named = 'pen/hand:1'
+  const forged = ['--change', 'VOLUME /proc', '--change', 'ENV LD_PRELOAD=/evil.so']
+  for (const change of [forged.slice(0, 2), forged.slice(2)]) {
+    const [program = '', ...words] = engine.command(['import', ...change, '-', named])
+    const made = spawnSync(program, words, { input: Buffer.alloc(1024), encoding: 'utf8' }).stdout.trim()
+    rmSync(join(shop.box.home, '.pen/cache/docker-hand'), { force: true })
+    expect(shop.sh('echo ran').out).toBe('ran\n')
+    expect(shop.ask('image', 'inspect', '--format', '{{.Id}}', named).out.trim()).not.toBe(made)
+    shop.ask('rmi', '--force', made)
+  }
 })
 
 byHand('P5 P12 an image whose /etc and /proc lead into the project is run without them', async engine => {

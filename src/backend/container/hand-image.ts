@@ -45,11 +45,16 @@ async function make(engine: Engine, cacheDir: string): Promise<string> {
 
 /** Another pen's, of this user or of another. The name alone says nothing: anybody's image may bear it. */
 async function found(engine: Engine): Promise<string | undefined> {
-  const format = '{{.Id}} {{json .Config.Env}} {{json .RootFS.Layers}}'
+  const format = '{{.Id}} {{json .RootFS.Layers}} {{json .Config}}'
   const { code, stdout } = await tryEngine(engine, ['image', 'inspect', '--format', format, NAME])
-  const [id, variables = '', layers] = stdout.trim().split(' ')
-  const isEmpty = /^(null|\[\])$/.test(variables) && layers === JSON.stringify([EMPTY_LAYER])
-  return code === 0 && isEmpty ? id : undefined
+  const [, id, layers, settings = ''] = /^(\S+) (\S+) (.*)$/.exec(stdout.trim()) ?? []
+  return code === 0 && layers === JSON.stringify([EMPTY_LAYER]) && isNothing(settings) ? id : undefined
+}
+
+/** No variable, no volume, nothing that the engine would do for it. */
+function isNothing(settings: string): boolean {
+  const values = Object.values((JSON.parse(settings) as Record<string, unknown> | null) ?? {})
+  return values.every(value => ['null', 'false', '""', '[]', '{}'].includes(JSON.stringify(value)))
 }
 
 /** The file is pen's own; a broken one is as good as none. */
