@@ -44,6 +44,8 @@ export async function askTool(question: Question, context: AskContext): Promise<
       NO_UPDATE_NOTIFIER: '1',
       npm_config_update_notifier: 'false',
       npm_config_logs_max: '0',
+      // It makes the directory whatever it is asked: not in the user's home, which has none.
+      npm_config_cache: join(context.cacheDir, 'npm'),
     },
   })
   if (code !== 0)
