@@ -37,6 +37,8 @@ const CONNECT_MS = 10_000
 /** One side has said goodbye, and the other says nothing. */
 const HALF_CLOSED_MS = 600_000
 const SWEEP_MS = 30_000
+/** No byte moves, in either direction. */
+const STALLED_MS = 60_000
 /** The free port of one family may be taken in the other. */
 const MOST_TRIES = 8
 
@@ -152,9 +154,14 @@ export class Forward {
     }
   }
 
-  /** Its program has not only said goodbye, as one does that still reads: it has no such socket any more. All that it said was passed on. */
+  /**
+   * Its program has not only said goodbye, as one does that still reads: it has no such socket any more. And all that it said was passed
+   * on, or nobody takes it.
+   */
   #isAbandoned({ client, upstream, ends }: Tunnel): boolean {
-    return client.ended && upstream.holds === 0 && this.#means.owners.userOf(...ends) === undefined
+    const isOver = client.ended && upstream.holds === 0
+    const stands = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
+    return (isOver || stands) && this.#means.owners.userOf(...ends) === undefined
   }
 }
 
