@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs'
 import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
 import { capture } from '../base/spawn.ts'
+import { SYSTEM_ROOTS } from '../plan/system-view.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, fails, lastLine, ok, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
@@ -9,7 +10,12 @@ import type { Machine } from './machine.ts'
 import { askVersion } from './version.ts'
 
 const ID = 'bubblewrap'
-const SANDBOX = ['--unshare-all', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--']
+/** Not the whole tree of the machine: bubblewrap stumbles over mounts that go meanwhile, as those of containers do. */
+const SANDBOX = [
+  '--unshare-all',
+  ...SYSTEM_ROOTS.flatMap(root => ['--ro-bind-try', root, root]),
+  ...['--dev', '/dev', '--proc', '/proc', '--'],
+]
 
 export async function checkBubblewrap({ distribution }: Machine): Promise<readonly Finding[]> {
   // As the backend does: the program becomes the sandbox's first process, and only root may be able to change it.

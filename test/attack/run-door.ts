@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bwrapWorks, hostTree } from '../bubblewrap.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
 import type { DriverOptions } from './door-driver.ts'
 
@@ -21,11 +22,7 @@ export type Event = { readonly event: string } & Readonly<Record<string, unknown
 const USER = 'pentest'
 const isRoot = process.getuid?.() === 0
 const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
-const ready =
-  process.platform === 'linux' &&
-  works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') &&
-  works('/usr/bin/python3', '--version') &&
-  works('nft', '--version')
+const ready = bwrapWorks() && works('/usr/bin/python3', '--version') && works('nft', '--version')
 export const onLinux = skipUnless(ready, 'bubblewrap, nftables or python3 is missing')
 export const asRoot = onlyWhen(isRoot && ready)
 
@@ -58,7 +55,8 @@ const idOf = (flag: '-u' | '-g', name: string) =>
 const BWRAP = [
   ...['bwrap', '--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
   ...['--disable-userns', '--cap-drop', 'ALL', '--uid', '1000', '--gid', '1000', '--die-with-parent'],
-  ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--'],
+  ...hostTree(),
+  ...['--dev', '/dev', '--proc', '/proc', '--ro-bind', place, place, '--'],
 ]
 
 export interface Kind {

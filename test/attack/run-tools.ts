@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bwrapWorks } from '../bubblewrap.ts'
 import { type DefineTest, onlyWhen, skipUnless } from '../skip.ts'
 
 const ROOT = join(import.meta.dir, '../..')
@@ -10,8 +11,7 @@ const USER = 'pentest'
 const isRoot = process.getuid?.() === 0
 const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
 const ready =
-  process.platform === 'linux' &&
-  works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') &&
+  bwrapWorks() &&
   works('/usr/bin/python3', '-c', 'import ctypes') &&
   works('git', '--version') &&
   works(join(ROOT, 'dist/pen'), 'version')

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { seccompFilter } from '../../src/backend/seccomp/filter.ts'
 import type { FilterOptions } from '../../src/backend/seccomp/rules.ts'
 import { type SeccompArch, syscallNumbers } from '../../src/backend/seccomp/syscalls.ts'
+import { bwrapWorks, hostTree } from '../bubblewrap.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
 import { compileProbe, isSafe, isTwin, type Launch, type Probe, runProbe, told } from './run-probe.ts'
 
@@ -13,10 +14,7 @@ const USER = 'pentest'
 const works = (...argv: [string, ...string[]]) => spawnSync(argv[0], argv.slice(1)).status === 0
 const isRoot = process.getuid?.() === 0
 
-const ready =
-  process.platform === 'linux' &&
-  works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') &&
-  works('cc', '--version')
+const ready = bwrapWorks() && works('cc', '--version')
 const onBwrap = skipUnless(ready, 'bubblewrap and a C compiler that work are missing')
 const asRoot = onlyWhen(isRoot && ready)
 const { program, remove } = ready ? compileProbe() : { program: '', remove: () => {} }
@@ -24,7 +22,8 @@ afterAll(remove)
 
 const SANDBOX = [
   ...['bwrap', '--unshare-all', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-  ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp'],
+  ...hostTree(),
+  ...['--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp'],
 ]
 
 interface How {

@@ -1,15 +1,12 @@
 /** Defines the tests of a promise: one for each backend and each kind of user. */
 import { spawnSync } from 'node:child_process'
+import { bwrapWorks } from '../bubblewrap.ts'
 import { type DefineTest, skipUnless } from '../skip.ts'
 import { Box } from './box.ts'
 import { isRoot, LAUNCHERS, type Launcher, ordinary, PEN, triesContainers } from './launcher.ts'
 import { TRAITS, type Trait } from './test-backend.ts'
 
-const ready =
-  process.platform === 'linux' &&
-  spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status === 0 &&
-  spawnSync(PEN, ['version']).status === 0 &&
-  (!isRoot || ordinary !== undefined)
+const ready = bwrapWorks() && spawnSync(PEN, ['version']).status === 0 && (!isRoot || ordinary !== undefined)
 export const onLinux = skipUnless(ready, 'bubblewrap that works, a built pen or the test user is missing')
 
 interface Options {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
+import { bwrapWorks } from '../bubblewrap.ts'
 import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
 import { copySeed } from '../conformance/seed.ts'
 import { skipUnless } from '../skip.ts'
@@ -117,10 +118,7 @@ export class Place {
   }
 }
 
-const works =
-  process.platform === 'linux' &&
-  spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status === 0 &&
-  spawnSync(PEN, ['version']).status === 0
+const works = bwrapWorks() && spawnSync(PEN, ['version']).status === 0
 export const onProcess = skipUnless(works, 'bubblewrap that works, or a built pen, is missing')
 
 export const PROCESS: readonly Ground[] = EVERYBODY.map(who => ({
