@@ -11,13 +11,11 @@ import { SocketOwners } from './socket-owner.ts'
 
 /** Sends what nobody reads until no more goes, then ends, or waits for its parent to end. */
 const CLIENT = `
-import socket, sys
+import select, socket, sys
 client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 assert client.recv(1) == b"k"
 client.setblocking(False)
-try:
-    while True: client.send(b"x" * 65536)
-except BlockingIOError: pass
+while select.select([], [client], [], 1)[1]: client.send(b"x" * 65536)
 print("full", flush=True)
 sys.stdin.read()
 `
