@@ -58,6 +58,17 @@ describe('a tree that a sandbox has filled', () => {
     expect(() => readdirSync(mine)).toThrow('ENOENT')
   })
 
+  test('goes whatever names it foresaw', () => {
+    const top = scratch()
+    mkdirSync(join(top, 'a/b/c/d'), { recursive: true })
+    for (let i = 0; i < 100; i++) {
+      mkdirSync(join(top, `pen-removes-${process.pid}-${i}/x`), { recursive: true })
+      writeFileSync(join(top, `pen-removes-${i}`), '')
+    }
+    removeTree(top)
+    expect(() => readdirSync(top)).toThrow('ENOENT')
+  })
+
   test('that is a link is taken away as such, and one that is not there is no error', () => {
     const [top, mine] = [scratch(), scratch()]
     symlinkSync(mine, join(top, 'link'))

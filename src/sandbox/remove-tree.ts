@@ -44,8 +44,6 @@ function removeByDescriptor(path: string): void {
   }
 }
 
-let lifted = 0
-
 function removeShallow(top: number, name: Name): void {
   const directory = opened(top, name)
   try {
@@ -56,10 +54,10 @@ function removeShallow(top: number, name: Name): void {
   rmdirSync(at(top, name))
 }
 
-/** Only a directory that its owner may write can be moved to another: opening makes it so. */
+/** Only a directory that its owner may write can be moved to another: opening makes it so. To a name that nobody could have foreseen. */
 function lift(parent: number, name: Name, top: number): void {
   closeSync(opened(parent, name))
-  renameSync(at(parent, name), at(top, `pen-removes-${process.pid}-${++lifted}`))
+  renameSync(at(parent, name), at(top, `pen-removes-${crypto.randomUUID()}`))
 }
 
 /** False for a directory. */
