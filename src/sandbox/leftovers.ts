@@ -2,7 +2,7 @@
 import { leftContainers } from '../backend/container/left-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
-import { listSandboxes, stateOfUser } from './list-sandboxes.ts'
+import { listSandboxes, refuseStateOfOthers, stateOfUser } from './list-sandboxes.ts'
 
 export interface Leftover {
   readonly kind: 'record' | 'cgroup' | 'container' | 'image'
@@ -16,6 +16,7 @@ interface Collecting {
 }
 
 export async function collectLeftovers({ remove, everyImage = false }: Collecting): Promise<Leftover[]> {
+  if (remove) refuseStateOfOthers()
   const options = { remove }
   const sandboxes = await listSandboxes({ repair: remove })
   const records = sandboxes.filter(({ repaired }) => repaired)

@@ -21,6 +21,21 @@ const ID = /^[a-z0-9][a-z0-9-]{0,31}-[0-9a-f]{16}$/
 
 export const stateOfUser = (): string => locate(`${findHome()}/.pen`).real
 
+/**
+ * Root with the home of another user would follow the links of that user, who need not mean well. What is there is theirs to remove.
+ */
+export function refuseStateOfOthers(): void {
+  for (const path of [`${findHome()}/.pen`, stateOfUser()]) {
+    const owner = lstatSync(path, { throwIfNoEntry: false })?.uid
+    if (owner === undefined || owner === 0 || owner === process.geteuid?.()) continue
+    throw new PenError('STATE', {
+      what: `the state there belongs to another user (${owner}); nothing was removed`,
+      at: path,
+      hint: 'let them do it, or set HOME to your own home directory',
+    })
+  }
+}
+
 /** `repair: false` leaves everything as it is, for a list of what would be done. */
 export async function listSandboxes(options: { readonly repair: boolean }): Promise<KnownSandbox[]> {
   const root = `${stateOfUser()}/sandboxes`

@@ -8,7 +8,7 @@ import { findHome } from '../config/locate.ts'
 import { DOCUMENTS } from '../config/pen-directory.ts'
 import { forgetSandbox, removeIfEmpty, removeState } from './forget-sandbox.ts'
 import { collectLeftovers, type Leftover } from './leftovers.ts'
-import { listSandboxes, namesIn, stateOfUser } from './list-sandboxes.ts'
+import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list-sandboxes.ts'
 import { refuseWhileRunning } from './refuse-while-running.ts'
 
 export interface Removed {
@@ -29,7 +29,7 @@ interface Options {
 }
 
 export async function uninstall({ remove, keepConfig }: Options): Promise<Uninstalled> {
-  refuseOthers()
+  refuseStateOfOthers()
   const known = await listSandboxes({ repair: remove })
   for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
   const state = stateOfUser()
@@ -67,21 +67,6 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
       ...(wasThere && isGone && !keepConfig ? [{ kind: 'directory', name: state } as const] : []),
     ],
     left,
-  }
-}
-
-/**
- * Root with the home of another user would follow the links of that user, who need not mean well. What is there is theirs to remove.
- */
-function refuseOthers(): void {
-  for (const path of [`${findHome()}/.pen`, stateOfUser()]) {
-    const owner = lstatSync(path, { throwIfNoEntry: false })?.uid
-    if (owner === undefined || owner === 0 || owner === process.geteuid?.()) continue
-    throw new PenError('STATE', {
-      what: `the state there belongs to another user (${owner}); nothing was removed`,
-      at: path,
-      hint: 'let them run pen uninstall, or set HOME to your own home directory',
-    })
   }
 }
 

@@ -130,14 +130,16 @@ kept(
   },
 )
 
-kept('P2 pen uninstall follows no link of another user into what is not theirs', async here => {
+kept('P2 pen uninstall and pen gc follow no link of another user into what is not theirs', async here => {
   if (ordinary === undefined || here.box.launcher.who.uid !== 0) return
   const file = here.box.file(join(here.box.home, 'roots/cache/file'), 'mine')
   renameSync(state(here), join(here.box.home, 'own'))
   symlinkSync(join(here.box.home, 'roots'), state(here))
   lchownSync(state(here), ordinary.uid, ordinary.gid)
-  const refused = await here.pen('uninstall', '--yes')
-  expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('belongs to another user')])
+  for (const remove of [['gc'], ['uninstall', '--yes']]) {
+    const refused = await here.pen(...remove)
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('belongs to another user')])
+  }
   expect(readFileSync(file, 'utf8')).toBe('mine')
   lchownSync(state(here), 0, 0)
   expect(await here.pen('uninstall', '--yes')).toMatchObject({ code: 0 })
