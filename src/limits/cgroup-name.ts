@@ -7,7 +7,7 @@ export interface Owner {
   readonly startTime: string
 }
 
-const NAME = /^pen-(\d+)-(\d+)-[A-Za-z0-9_.-]+$/
+const NAME = /^pen-(\d+)-(\d+)-([A-Za-z0-9_.-]+)$/
 
 /** undefined when there is no such process, or it is a zombie that waits for its parent. */
 export function startTimeOf(pid: number): string | undefined {
@@ -30,5 +30,8 @@ export function ownerOf(name: string): Owner | undefined {
   const [, pid, startTime] = NAME.exec(name) ?? []
   return pid === undefined || startTime === undefined ? undefined : { pid: Number(pid), startTime }
 }
+
+/** The run that it is named for. */
+export const runOf = (name: string): string | undefined => NAME.exec(name)?.[3]
 
 export const isAlive = (owner: Owner): boolean => startTimeOf(owner.pid) === owner.startTime

@@ -8,6 +8,7 @@ import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { putInPlaceOf } from '../backend/process/libc.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
@@ -96,8 +97,7 @@ async function agentOf(name: string) {
 /** For the same order, by the same live config and the same pen, the engine is mostly asked for the same. */
 function beginAtOnce({ id, stateDir, world }: Project, order: KeepOrder): Promise<HeadStart> {
   // Hashed: there may be secrets in an order, and this is kept on disk.
-  const goneBy = JSON.stringify([version, order, liveState(stateDir)])
-  const key = new Bun.CryptoHasher('sha256').update(goneBy).digest('hex')
+  const key = sha256(JSON.stringify([version, order, liveState(stateDir)]))
   return HeadStart.begin({ id, run: newRunId(), stateDir }, key, `${world.state}/cache`)
 }
 

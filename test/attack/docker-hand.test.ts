@@ -92,21 +92,15 @@ byHand(
   120_000,
 )
 
+/** A line of shell follows. */
+const RUN = ['run', '--backend', 'docker', '--offline', '--', 'sh', '-c'] as const
+
 /** What only its own variables could lead astray. */
 const HOSTILE = `ENV LD_PRELOAD=/evil.so LD_AUDIT=/evil.so LD_LIBRARY_PATH=/evil GCONV_PATH=/evil BUN_OPTIONS=--preload=/evil.js`
 
 byHand('P12 the hand is made of nothing: no file and no variable of the image is around it', async engine => {
   using shop = imageWith(engine, HOSTILE)
-  const run = [
-    'run',
-    '--backend',
-    'docker',
-    '--offline',
-    '--',
-    'sh',
-    '-c',
-    'echo up; while [ ! -e go ]; do sleep 0.05; done',
-  ]
+  const run = [...RUN, 'echo up; while [ ! -e go ]; do sleep 0.05; done']
   const child = begin(shop, run)
   await printed(child, 'up')
   const [hand] = hands(shop)
@@ -152,16 +146,7 @@ byHand('P5 P12 an image whose /etc and /proc lead into the project is run withou
   )
   const { project } = shop.box
   shop.box.file('ld.so.preload', '/evil.so\n')
-  const said = shop.pen(
-    'run',
-    '--backend',
-    'docker',
-    '--offline',
-    '--',
-    'sh',
-    '-c',
-    'echo inside; cat /proc/1/comm',
-  )
+  const said = shop.pen(...RUN, 'echo inside; cat /proc/1/comm')
   expect(said).toMatchObject({ code: 0, out: expect.stringMatching(/^inside\n\S+\n$/), err: '' })
   expect(readdirSync(project).toSorted((a, b) => a.localeCompare(b))).toEqual(['.pen', 'ld.so.preload'])
 })

@@ -251,7 +251,7 @@ const askFirstProcess = async (engine: Engine, id: string): Promise<number | und
 const ID = /^[0-9a-f]{64}$/
 
 /** Only what pen itself left is ever removed: a container without its label is somebody else's. */
-async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
+export async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
   return isLeft(label) ? id : undefined
 }

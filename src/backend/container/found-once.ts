@@ -10,19 +10,22 @@ export async function foundOnce<T>(file: string, key: string, find: () => Promis
   const known = recall<T>(file, key)
   if (known !== undefined) return known
   const facts = await find()
-  try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    writeFileAtomically(file, JSON.stringify({ key, facts }))
-  } catch {
-    // It is found again. A home that cannot be used is told by whoever has to use it.
-  }
+  remember(file, key, facts)
   return facts
 }
 
-/** A broken file is as good as none. */
-function recall<T>(file: string, key: string): T | undefined {
+/** Where it cannot be kept it is found again. A home that cannot be used is told by whoever has to use it. */
+export function remember<T>(file: string, key: string, facts: T): void {
   try {
-    const bytes = readRegularFile(file, { maxBytes: MOST_BYTES, owner: 'self-or-root' })
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    writeFileAtomically(file, JSON.stringify({ key, facts }), { durable: false })
+  } catch {}
+}
+
+/** A broken file is as good as none. */
+export function recall<T>(file: string, key: string, maxBytes = MOST_BYTES): T | undefined {
+  try {
+    const bytes = readRegularFile(file, { maxBytes, owner: 'self-or-root' })
     const value = bytes && (JSON.parse(bytes.toString('utf8')) as { key?: string; facts?: T })
     return value?.key === key ? value.facts : undefined
   } catch {

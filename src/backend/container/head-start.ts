@@ -4,9 +4,8 @@
  * very same; else it is taken away before anything but pen's own agent has run in it, and the engine is asked again.
  */
 import { rmSync } from 'node:fs'
-import { writeFileAtomically } from '../../base/atomic-file.ts'
-import { readRegularFile } from '../../base/regular-file.ts'
 import type { Begun, Sandbox } from './begin.ts'
+import { recall, remember } from './found-once.ts'
 import type { Shape } from './shape.ts'
 
 const MOST_BYTES = 1024 * 1024
@@ -18,14 +17,13 @@ const fileOf = (stateDir: string): string => `${stateDir}/last-container.json`
 export const forgetLast = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 
 interface Kept {
-  /** What the start went by: with anything else another container is to be expected. */
-  readonly key: string
   readonly shape: Shape
   readonly runtime: string | undefined
 }
 
 export class HeadStart {
   readonly sandbox: Sandbox
+  /** What the start goes by: with anything else another container is to be expected. */
   readonly #key: string
   readonly #kept: Kept | undefined
   #begun: Begun | undefined
@@ -34,8 +32,7 @@ export class HeadStart {
   private constructor(sandbox: Sandbox, key: string) {
     this.sandbox = sandbox
     this.#key = key
-    const kept = recall(sandbox.stateDir)
-    this.#kept = kept?.key === key ? kept : undefined
+    this.#kept = recall<Kept>(fileOf(sandbox.stateDir), key, MOST_BYTES)
   }
 
   /** Resolves when the engine has been asked, if there is anything to ask it for. */
@@ -67,11 +64,10 @@ export class HeadStart {
   /** What is on its way, if it is what was to be asked for; by then nothing else is. */
   async take(shape: Shape, runtime: string | undefined): Promise<Begun | undefined> {
     const begun = this.#begun
+    this.#taken = begun !== undefined && isSame(this.#kept, { shape, runtime })
+    if (!this.#taken) await this.dismiss()
     this.#begun = undefined
-    this.#taken = begun !== undefined && isSame(this.#kept, { key: this.#key, shape, runtime })
-    if (this.#taken) return begun
-    await begun?.undo.unwind()
-    return undefined
+    return this.#taken ? begun : undefined
   }
 
   wasTaken(): boolean {
@@ -80,11 +76,9 @@ export class HeadStart {
 
   /** For the next start, which can do without: where more than the engine has to be asked, nothing is begun ahead. */
   remember(shape: Shape, runtime: string | undefined): void {
-    const kept: Kept = { key: this.#key, shape, runtime }
+    const kept: Kept = { shape, runtime }
     if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
-    try {
-      writeFileAtomically(fileOf(this.sandbox.stateDir), JSON.stringify(kept), { durable: false })
-    } catch {}
+    remember(fileOf(this.sandbox.stateDir), this.#key, kept)
   }
 
   async dismiss(): Promise<void> {
@@ -96,13 +90,3 @@ export class HeadStart {
 
 /** Both of plain data, made in the same order. */
 const isSame = <T>(one: T | undefined, other: T): boolean => JSON.stringify(one) === JSON.stringify(other)
-
-/** A broken file is as good as none. */
-function recall(stateDir: string): Kept | undefined {
-  try {
-    const bytes = readRegularFile(fileOf(stateDir), { maxBytes: MOST_BYTES, owner: 'self-or-root' })
-    return bytes && (JSON.parse(bytes.toString('utf8')) as Kept)
-  } catch {
-    return undefined
-  }
-}

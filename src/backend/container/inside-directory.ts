@@ -4,7 +4,7 @@
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
+import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
 import type { Bind } from './arguments.ts'
 import { AGENT_PLACE } from './loader.ts'
@@ -112,6 +112,6 @@ function sweep(all: string): string[] {
     const owner = ownerOf(name)
     if (owner === undefined || isAlive(owner)) return []
     rmSync(`${all}/${name}`, { recursive: true, force: true })
-    return [name.split('-').slice(3).join('-')]
+    return runOf(name) ?? []
   })
 }

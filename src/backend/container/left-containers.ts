@@ -1,9 +1,8 @@
 /** Containers whose keeper is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
 import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { removeContainer } from './container.ts'
+import { leftBehind, removeContainer } from './container.ts'
 import { type Engine, findEngine, mayAsk, tryEngine } from './engine.ts'
-import { isLeft, KEEPER_LABEL } from './keeper-label.ts'
 
 const ANSWER_MS = 10_000
 
@@ -22,8 +21,9 @@ export async function leftContainers(cacheDir: string, removal: Removal): Promis
 export async function leftIn(engine: Engine, { remove }: Removal, prefix = 'pen-'): Promise<string[]> {
   const left: string[] = []
   for (const name of await ownContainers(engine)) {
-    if (!name.startsWith(prefix) || !(await hasDeadKeeper(engine, name))) continue
-    if (remove) await removeContainer(engine, name)
+    const id = name.startsWith(prefix) ? await leftBehind(engine, name) : undefined
+    if (id === undefined) continue
+    if (remove) await removeContainer(engine, id)
     left.push(name)
   }
   return left
@@ -50,10 +50,4 @@ async function ownContainers(engine: Engine): Promise<string[]> {
   const argv = ['ps', '--all', '--filter', 'label=pen=1', '--format', '{{.Names}}']
   const { code, stdout } = await tryEngine(engine, argv, { timeoutMs: ANSWER_MS })
   return code === 0 ? stdout.split('\n').filter(name => /^pen-[a-z0-9-]+$/.test(name)) : []
-}
-
-async function hasDeadKeeper(engine: Engine, name: string): Promise<boolean> {
-  const format = `{{index .Config.Labels "${KEEPER_LABEL}"}}`
-  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
-  return isLeft(stdout.trim())
 }
