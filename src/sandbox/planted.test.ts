@@ -121,7 +121,7 @@ describe('the budget', () => {
   test.each([
     [0, 1],
     [5, 1],
-    [1000, 50],
+    [1000, 100],
     [3_600_000, 2000],
   ])('of a run of %d ms is %d ms', (run, budget) => expect(searchBudget(run)).toBe(budget))
 })

@@ -44,8 +44,8 @@ const MAX_FOUND = 100
 /** Clocks of file systems tick more coarsely than ours. */
 const SLACK_MS = 20
 
-/** A twentieth of the run, so that it is never what a user waits for. */
-export const searchBudget = (runMs: number): number => Math.min(2000, Math.max(1, runMs / 20))
+/** A tenth of the run, so that it is never what a user waits for. */
+export const searchBudget = (runMs: number): number => Math.min(2000, Math.max(1, runMs / 10))
 
 export function findRepositories(workspace: string, limits: SearchLimits): Search {
   const { deadlineMs, maxDirs = 100_000, since, now = () => performance.now() } = limits
