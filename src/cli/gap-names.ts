@@ -8,7 +8,6 @@ const NOTHING_HELD: Capabilities = {
   kernelFiles: false,
   networkNamespace: false,
   gateway: true,
-  recordsRefusals: false,
   bridge: false,
   seccomp: false,
   listedExec: false,
@@ -26,8 +25,8 @@ const NOTHING_HELD: Capabilities = {
   },
 }
 
-/** Not of a sandbox, but of what it is made from. */
-const OF_BUILDS = ['build-network']
+/** Not of a plan: found when an image is built, and when the kernel is given its rules. */
+const FOUND_LATER = ['build-network', 'refusals-unrecorded']
 
 export function gapNames(): string[] {
   const nothing = denyAll('/' as Policy['workspace'])
@@ -45,5 +44,5 @@ export function gapNames(): string[] {
     [wants('bridge'), NOTHING_HELD],
     [wants('bridge'), { ...NOTHING_HELD, bridge: true }],
   ].flatMap(([policy, caps]) => findGaps(policy as Policy, caps as Capabilities, { foldsNames: true }))
-  return [...new Set([...names.map(({ name }) => name), ...OF_BUILDS])].sort()
+  return [...new Set([...names.map(({ name }) => name), ...FOUND_LATER])].sort()
 }

@@ -19,8 +19,8 @@ describe('a cure', () => {
   })
 
   test('names a package as the distribution does', () => {
-    expect(install('ID=fedora', 'iproute2')).toBe('sudo dnf install iproute')
-    expect(install('ID=debian', 'iproute2')).toBe('sudo apt-get install iproute2')
+    expect(install('ID=alpine', 'util-linux')).toBe('sudo apk add util-linux-misc setpriv')
+    expect(install('ID=debian', 'util-linux')).toBe('sudo apt-get install util-linux')
   })
 })
 

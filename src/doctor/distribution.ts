@@ -35,7 +35,6 @@ const COMMANDS: Readonly<Record<Installer, string>> = {
 
 /** Packages that are called otherwise than on Debian. */
 const CALLED: Readonly<Record<string, Partial<Record<Installer, string>>>> = {
-  iproute2: { dnf: 'iproute' },
   'util-linux': { apk: 'util-linux-misc setpriv' },
   'qemu-system-x86': { dnf: 'qemu-kvm', pacman: 'qemu-base', apk: 'qemu-system-x86_64' },
 }

@@ -1,16 +1,13 @@
 /** The way out of a sandbox, by opening a real one: namespace, rules, DNS, one refused connection and its record. */
 import type { AuditEventInput } from '../audit/event.ts'
-import { findTool } from '../base/find-tool.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
 import { type Door, openDoor } from '../gateway/door.ts'
 import { compileNetwork } from '../policy/network.ts'
 import { denyAll, type NetworkPolicy } from '../policy/policy.ts'
 import { connectGateway } from '../sandbox/network.ts'
-import { installLine } from './distribution.ts'
 import { type Finding, fails, ok } from './finding.ts'
 import { KNOCK_MODE, KNOCK_NAME, KNOCK_PORT, type Knocked } from './knock.ts'
-import type { Machine } from './machine.ts'
 import { hintOf, messageOf } from './message.ts'
 
 const ID = 'network'
@@ -23,7 +20,7 @@ const CLOSED: NetworkPolicy = {
   index: compileNetwork({ mode: 'gateway', offline: false, allow: [], deny: [] }),
 }
 
-export async function checkDoor({ distribution }: Machine): Promise<readonly Finding[]> {
+export async function checkDoor(): Promise<readonly Finding[]> {
   let door: Door
   try {
     door = await openDoor({ ports: [] })
@@ -32,7 +29,7 @@ export async function checkDoor({ distribution }: Machine): Promise<readonly Fin
   }
   if (!door.recordsRefusals) {
     door.close()
-    return [unrecorded(findTool('nft') !== undefined, installLine(distribution, 'nftables'))]
+    return [UNRECORDED]
   }
   const records: AuditEventInput[] = []
   const wayOut = connectGateway(door, CLOSED, { record: event => void records.push(event) })
@@ -47,15 +44,12 @@ export async function checkDoor({ distribution }: Machine): Promise<readonly Fin
   }
 }
 
-const unrecorded = (isThere: boolean, install: string): Finding =>
-  fails(
-    ID,
-    isThere ? 'the kernel did not take the rules of nftables' : 'nft is not installed',
-    'ports that no rule names would be refused without a record: a gap, refusals-unrecorded, at which pen run stops',
-    isThere
-      ? 'use a kernel with nf_tables (sudo modprobe nf_tables), or pen run --accept-gap refusals-unrecorded'
-      : `${install}, or pen run --accept-gap refusals-unrecorded`,
-  )
+const UNRECORDED: Finding = fails(
+  ID,
+  'the kernel did not take the rules of its packet filter',
+  'ports that no rule names would be refused without a record: a gap, refusals-unrecorded, at which pen run stops',
+  'use a kernel with nf_tables (sudo modprobe nf_tables), or pen run --accept-gap refusals-unrecorded',
+)
 
 async function knockAt(door: Door): Promise<Knocked> {
   const { stdout } = await capture(door.enter([...ownProgram(), KNOCK_MODE]), {

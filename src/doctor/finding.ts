@@ -4,7 +4,7 @@
 export type Status = 'ok' | 'weak' | 'fails'
 
 export interface Finding {
-  /** Stable, for programs: `user-namespaces`, `tool-nft`. */
+  /** Stable, for programs: `user-namespaces`, `tool-git`. */
   readonly id: string
   readonly status: Status
   /** What was tried, and what came of it. May hold hostile text: the verb escapes it. */

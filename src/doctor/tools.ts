@@ -20,7 +20,6 @@ const TOOLS: readonly Tool[] = [
   { name: 'cat', package: 'coreutils', needed: 'by-root', use: 'carries output where root runs a sandbox' },
   { name: 'unshare', package: 'util-linux', needed: 'always', use: 'makes namespaces', tells: true },
   { name: 'nsenter', package: 'util-linux', needed: 'always', use: 'enters namespaces', tells: true },
-  { name: 'nft', package: 'nftables', needed: 'always', use: 'maps the ports of a sandbox', tells: true },
   {
     name: 'prlimit',
     package: 'util-linux',

@@ -5,11 +5,10 @@
  *
  * Later it is started there once more for sockets to dial with, beside what is hostile: without any power, in nobody's sight.
  */
-import { ptr } from 'bun:ffi'
 import { sendDescriptors } from '../base/descriptors.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { AF, libc, SOCK, SOL, socketOption, succeeded } from '../base/libc.ts'
-import { applySettings, openListeners } from './door-listeners.ts'
+import { AF, SOCK, SOL, socketOption } from '../base/libc.ts'
+import { type Opened, openListeners } from './door-listeners.ts'
 import { openSockets } from './door-sockets.ts'
 
 /** The word after `pen`. By itself it opens nothing: the descriptor below must be there too. */
@@ -18,29 +17,28 @@ export const DOOR_MODE = '__door'
 export const SOCKETS = 'sockets'
 /** Where pen, and nobody else, leaves the socket over which the listeners go back. */
 export const CHANNEL = 3
-/** Where it hears that the rules are loaded. */
-export const RULES_CHANNEL = 5
 /** How this mode ends when the kernel refused the rules: the door can be opened without them. */
 export const RULES_REFUSED: ExitCode = 4
 
 const SO_TYPE = 3
 const SO_DOMAIN = 39
 
-/** `mapped`: the rules are being loaded. `ports 80,443`: there are none. `sockets 16`: no door, but sockets to dial with. */
+/** `mapped`: with rules. `ports 80,443`: without. `sockets 16`: no door, but sockets to dial with. */
 export function openInside([how, what = '']: readonly string[]): ExitCode {
   if (!isChannel(CHANNEL))
     throw new PenError('USAGE', { what: `${DOOR_MODE} is not a verb: pen starts it by itself` })
-  const opened =
-    how === SOCKETS
-      ? openSockets(Number(what))
-      : openListeners(how === 'mapped' ? 'mapped' : what.split(',').map(Number))
-  if (how === 'mapped' && !areRulesLoaded()) return RULES_REFUSED
-  if (how !== SOCKETS) applySettings()
+  const opened = open(how, what)
+  if (opened === undefined) return RULES_REFUSED
   sendDescriptors(CHANNEL, {
     text: JSON.stringify(opened.map(([role]) => role)),
     descriptors: opened.map(([, fd]) => fd),
   })
   return EXIT.ok
+}
+
+function open(how: string | undefined, what: string): Opened | undefined {
+  if (how === SOCKETS) return openSockets(Number(what))
+  return how === 'mapped' ? openListeners('mapped') : openListeners(what.split(',').map(Number))
 }
 
 function isChannel(fd: number): boolean {
@@ -52,10 +50,4 @@ function isChannel(fd: number): boolean {
   } catch {
     return false
   }
-}
-
-/** Waits for the shell that loads the rules beside us: it says a word when that went well, and hangs up. */
-function areRulesLoaded(): boolean {
-  const word = new Uint8Array(8)
-  return succeeded('wait for the rules', libc().recv(RULES_CHANNEL, ptr(word), word.length, 0)) > 0
 }

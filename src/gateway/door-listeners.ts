@@ -1,11 +1,12 @@
 /** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
 import { ptr } from 'bun:ffi'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { AF, libc, openPath, SOCK, SOL, succeeded } from '../base/libc.ts'
+import { AF, CallFailed, libc, openPath, SOCK, SOL, succeeded } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
 import { makeEveryAddressLocal, raiseLoopback } from './door-loopback.ts'
-import { openRulesSocket } from './door-refused.ts'
-import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, SETTINGS, type Setting } from './door-rules.ts'
+import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './door-rules.ts'
+import { NETLINK, openNetlink, request } from './netlink.ts'
+import { batch } from './nf-tables.ts'
 
 /** What each descriptor is for. */
 export type Role =
@@ -26,23 +27,44 @@ type Family = typeof AF.inet | typeof AF.inet6
 const BACKLOG = 4096
 const IPV6_V6ONLY = 26
 
-/** With rules that map every port, or on those ports. Nothing stays open when it fails. */
-export function openListeners(how: 'mapped' | readonly number[]): readonly (readonly [Role, number])[] {
-  const opened: [Role, number][] = []
+export type Opened = readonly (readonly [Role, number])[]
+
+/** With rules that map every port, or on those ports. Undefined when the kernel takes no rules. Nothing stays open when it fails. */
+export function openListeners(how: 'mapped'): Opened | undefined
+export function openListeners(how: readonly number[]): Opened
+export function openListeners(how: 'mapped' | readonly number[]): Opened | undefined {
+  const rules = how === 'mapped' ? loadRules() : undefined
+  if (how === 'mapped' && rules === undefined) return undefined
+  const opened: [Role, number][] = rules === undefined ? [] : [['rules', rules]]
   try {
     raiseLoopback()
     makeEveryAddressLocal(AF.inet)
     opened.push(['network', openPath('/proc/thread-self/ns/net')])
     opened.push(['user', openPath('/proc/thread-self/ns/user')])
-    if (how === 'mapped') opened.push(['rules', openRulesSocket()])
     const ports = how === 'mapped' ? [CATCH_ALL_PORT] : how
     listenAll(AF.inet, ports, opened)
     opened.push(['proxy', listen(AF.inet, 'loopback', PROXY_PORT)])
     listenAllIpv6(ports, opened)
+    // Some of them exist only once the rules are loaded.
+    apply(SETTINGS)
     return opened
   } catch (error) {
     for (const [, fd] of opened) libc().close(fd)
     throw error
+  }
+}
+
+/** The socket by which the kernel took them, to ask it later what was refused. */
+function loadRules(): number | undefined {
+  let socket: number | undefined
+  try {
+    socket = openNetlink(NETLINK.netfilter)
+    request('load the rules', socket, batch(RULES))
+    return socket
+  } catch (error) {
+    if (!(error instanceof CallFailed)) throw error
+    if (socket !== undefined) libc().close(socket)
+    return undefined
   }
 }
 
@@ -84,9 +106,6 @@ function bound(family: Family, type: number, where: 'every' | 'loopback', port: 
   succeeded(`bind port ${port}`, libc().bind(fd, ptr(name), name.length))
   return fd
 }
-
-/** Some of them exist only once the rules are loaded. */
-export const applySettings = (): void => apply(SETTINGS)
 
 /** Comfort, not safety: a kernel that lacks one of these serves fewer connections a minute. */
 function apply(settings: readonly Setting[]): void {

@@ -1,6 +1,7 @@
 /** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
 import { ptr } from 'bun:ffi'
-import { AF, CallFailed, libc, SOCK, succeeded } from '../base/libc.ts'
+import { AF, libc, SOCK, succeeded } from '../base/libc.ts'
+import { MessageWriter, NETLINK, NLM_F, openNetlink, request } from './netlink.ts'
 
 const SIOCSIFFLAGS = 0x8914
 const IFF_UP = 0x1
@@ -9,11 +10,6 @@ const IFF_RUNNING = 0x40
 const LOOPBACK_INDEX = 1
 
 const RTM_NEWROUTE = 24
-const NLM_F_REQUEST = 0x1
-const NLM_F_ACK = 0x4
-const NLM_F_CREATE = 0x400
-const NLM_F_EXCL = 0x200
-const NLMSG_ERROR = 2
 const RT_TABLE_LOCAL = 255
 const RTPROT_BOOT = 3
 const RT_SCOPE_HOST = 254
@@ -35,35 +31,20 @@ export function raiseLoopback(): void {
 
 /** `ip route add local default dev lo`: whatever address is dialled, a listener of this namespace answers. */
 export function makeEveryAddressLocal(family: typeof AF.inet | typeof AF.inet6): void {
-  const fd = succeeded('socket', libc().socket(AF.netlink, SOCK.raw | SOCK.cloexec, 0))
+  const socket = openNetlink(NETLINK.route)
   try {
-    const message = newRoute(family)
-    succeeded('send route', libc().send(fd, ptr(message), message.length, 0))
-    const reply = new Uint8Array(1024)
-    const size = succeeded('read route', libc().recv(fd, ptr(reply), reply.length, 0))
-    const view = new DataView(reply.buffer)
-    if (size < 20 || view.getUint16(4, true) !== NLMSG_ERROR) throw new CallFailed('route', 0)
-    const errno = -view.getInt32(16, true)
-    if (errno !== 0) throw new CallFailed('add local route', errno)
+    request('add local route', socket, newRoute(family))
   } finally {
-    libc().close(fd)
+    libc().close(socket)
   }
 }
 
-/** `struct nlmsghdr`, `struct rtmsg` with a prefix of length 0, and one attribute: the interface. */
+/** `struct rtmsg` with a prefix of length 0, and one attribute: the interface. */
 function newRoute(family: number): Uint8Array {
-  const message = new Uint8Array(36)
-  const view = new DataView(message.buffer)
-  view.setUint32(0, message.length, true)
-  view.setUint16(4, RTM_NEWROUTE, true)
-  view.setUint16(6, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, true)
-  message[16] = family
-  message[20] = RT_TABLE_LOCAL
-  message[21] = RTPROT_BOOT
-  message[22] = RT_SCOPE_HOST
-  message[23] = RTN_LOCAL
-  view.setUint16(28, 8, true)
-  view.setUint16(30, RTA_OIF, true)
-  view.setUint32(32, LOOPBACK_INDEX, true)
-  return message
+  const to = new MessageWriter(64)
+  to.message(RTM_NEWROUTE, NLM_F.request | NLM_F.ack | NLM_F.create | NLM_F.exclusive, 0, () => {
+    to.raw([family, 0, 0, 0, RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL, 0, 0, 0, 0])
+    to.bytes(RTA_OIF, [LOOPBACK_INDEX, 0, 0, 0])
+  })
+  return to.written()
 }

@@ -44,8 +44,8 @@ const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>
   'many-ids': ['--setuid=0', '--setgid=0'],
 }
 
-/** Where the hand finds the namespace: behind the descriptors of the door itself. */
-const NETWORK = 6
+/** Where the hand finds the namespace: behind the channel of the door itself. */
+const NETWORK = 4
 
 const CAP_NET_ADMIN = 12
 const CAP_SYS_ADMIN = 21

@@ -1,22 +1,27 @@
 import { describe, expect, test } from 'bun:test'
-import { attribute, readMessages } from './door-refused.ts'
+import { readMessages } from './door-refused.ts'
+import { MessageWriter } from './netlink.ts'
 
-const NESTED = 0x8000
 const NEW_ELEMENTS = 0x0a0c
 const u32 = (value: number): number[] => [value & 255, (value >> 8) & 255, (value >> 16) & 255, value >>> 24]
 
-const message = (type: number, body: readonly number[], flags = 2): number[] => {
-  const size = 16 + body.length
-  return [...u32(size), type & 255, type >> 8, flags, 0, ...u32(0), ...u32(0), ...body]
+type Body = (to: MessageWriter) => void
+
+function message(type: number, body: readonly number[] | Body, flags = 2): number[] {
+  const to = new MessageWriter(1024)
+  to.message(type, flags, 0, () => (typeof body === 'function' ? body(to) : to.raw(body)))
+  return [...to.written()]
 }
-const nest = (type: number, inside: readonly number[]): number[] =>
-  attribute(NESTED | type, Uint8Array.from(inside))
-const element = (key: readonly number[]): number[] => nest(1, nest(1, attribute(1, Uint8Array.from(key))))
-const elements = (...keys: (readonly number[])[]): number[] => [
-  ...[1, 0, 0, 0],
-  ...attribute(1, new TextEncoder().encode('pen\0')),
-  ...nest(3, keys.flatMap(element)),
-]
+
+const elements =
+  (...keys: (readonly number[])[]): Body =>
+  to => {
+    to.raw([1, 0, 0, 0])
+    to.text(1, 'pen')
+    to.nested(3, () => {
+      for (const key of keys) to.nested(1, () => to.nested(1, () => to.bytes(1, key)))
+    })
+  }
 const done = message(3, u32(0))
 const read = (...messages: (readonly number[])[]) => readMessages(Uint8Array.from(messages.flat()))
 

@@ -3,37 +3,28 @@
  * would take longer than a short sandbox lives. The sandbox chose the elements, the kernel wrote the messages.
  */
 import { ptr } from 'bun:ffi'
-import { AF, CallFailed, libc, SOCK, succeeded } from '../base/libc.ts'
+import { CallFailed, libc, succeeded } from '../base/libc.ts'
 import { type Address, printAddress } from '../policy/address.ts'
 import { type Port, parsePort } from '../policy/port.ts'
 import { REFUSED_SETS, TABLE } from './door-rules.ts'
+import { HEADER, MessageWriter, MSG_DONTWAIT, NLM_F, NLMSG_ERROR } from './netlink.ts'
 
 export interface RefusedDatagram {
   readonly address: Address
   readonly port: Port
 }
 
-const NETLINK_NETFILTER = 12
 const GET_ELEMENTS = (10 << 8) | 13
 const NEW_ELEMENTS = (10 << 8) | 12
-const NLM_F_REQUEST = 0x1
-const NLM_F_DUMP = 0x300
 const NLM_F_DUMP_INTERRUPTED = 0x10
-const NLMSG_ERROR = 2
 const NLMSG_DONE = 3
 const NFPROTO_INET = 1
-const MSG_DONTWAIT = 0x40
-const HEADER = 16
-/** What follows the header of a message about nftables: family, version, number of the table's generation. */
+/** What follows the header of a message about the packet filter: family, version, number of the table's generation. */
 const FAMILY = 4
 const ATTRIBUTE = { table: 1, set: 2, elements: 3, element: 1, key: 1, value: 1 } as const
 /** Lowest bits of an attribute's type; the others say how it is stored. */
 const TYPE_MASK = 0x3fff
 const MOST_TRIES = 4
-
-/** To be opened inside the namespace; whoever holds it asks about that namespace. */
-export const openRulesSocket = (): number =>
-  succeeded('open nfnetlink', libc().socket(AF.netlink, SOCK.raw | SOCK.cloexec, NETLINK_NETFILTER))
 
 /** Throws when the kernel does not answer: a record that cannot be read is not an empty one. */
 export function listRefused(socket: number): readonly RefusedDatagram[] {
@@ -111,22 +102,11 @@ function* inner(bytes: Uint8Array, type: number): Generator<Uint8Array> {
 }
 
 function requestFor(set: string): Uint8Array {
-  const attributes = [
-    ...attribute(ATTRIBUTE.table, new TextEncoder().encode(`${TABLE}\0`)),
-    ...attribute(ATTRIBUTE.set, new TextEncoder().encode(`${set}\0`)),
-  ]
-  const message = new Uint8Array(HEADER + FAMILY + attributes.length)
-  const view = new DataView(message.buffer)
-  view.setUint32(0, message.length, true)
-  view.setUint16(4, GET_ELEMENTS, true)
-  view.setUint16(6, NLM_F_REQUEST | NLM_F_DUMP, true)
-  message[HEADER] = NFPROTO_INET
-  message.set(attributes, HEADER + FAMILY)
-  return message
-}
-
-export function attribute(type: number, value: Uint8Array): number[] {
-  const size = 4 + value.length
-  const padding = ((size + 3) & ~3) - size
-  return [size & 255, size >> 8, type & 255, type >> 8, ...value, ...Array<number>(padding).fill(0)]
+  const to = new MessageWriter(256)
+  to.message(GET_ELEMENTS, NLM_F.request | NLM_F.dump, 0, () => {
+    to.raw([NFPROTO_INET, 0, 0, 0])
+    to.text(ATTRIBUTE.table, TABLE)
+    to.text(ATTRIBUTE.set, set)
+  })
+  return to.written()
 }

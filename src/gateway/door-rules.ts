@@ -2,6 +2,28 @@
  * How the namespace answers: which port of the door stands for which port that was dialled. The door's own ports lie
  * below 1024, where a sandbox cannot bind, and nothing else is in a fresh namespace, so they are always free.
  */
+import {
+  accept,
+  type Change,
+  chain,
+  type DestinationSet,
+  destinations,
+  type Expression,
+  type Family,
+  isReply,
+  leave,
+  note,
+  ofFamily,
+  ofProtocol,
+  redirect,
+  redirectPort,
+  reset,
+  rule,
+  table,
+  toAddress,
+  toPort,
+  unreachable,
+} from './nf-tables.ts'
 
 /** Every TCP port that is dialled anywhere but on loopback ends here. */
 export const CATCH_ALL_PORT = 1
@@ -11,40 +33,47 @@ export const DNS_PORT = 53
 export const MOST_REFUSED = 4096
 
 export const TABLE = 'pen'
-export const REFUSED_SETS = ['refused4', 'refused6'] as const
+
+const REFUSED = {
+  ip: { name: 'refused4', family: 'ip', id: 1 },
+  ip6: { name: 'refused6', family: 'ip6', id: 2 },
+} as const satisfies Record<Family, DestinationSet>
+export const REFUSED_SETS: readonly string[] = [REFUSED.ip.name, REFUSED.ip6.name]
+
+const LOOPBACK = { ip: [127, 0, 0, 1], ip6: [...Array<number>(15).fill(0), 1] } as const
+const toLoopback = { ip: toAddress('ip', [127]), ip6: toAddress('ip6', LOOPBACK.ip6) } as const
+
+const dialled = (...expressions: readonly Expression[]): Change => rule(TABLE, 'dialled', ...expressions)
+const arriving = (...expressions: readonly Expression[]): Change => rule(TABLE, 'arriving', ...expressions)
 
 /**
- * The ruleset for `nft -f -`. Loopback is the sandbox's own: its servers work on every port. Only DNS on loopback is
- * the door's, at whatever address the program believes its resolver to be.
+ * Loopback is the sandbox's own: its servers work on every port. Only DNS on loopback is the door's, at whatever address the
+ * program believes its resolver to be.
  *
  * UDP is refused where it arrives, not where it leaves: then a program hears ECONNREFUSED at once, not EPERM, and
  * nothing waits. Recording and refusing are two rules, because a full set ends the rule it is in.
  */
-export const RULES = `table inet ${TABLE} {
-  set refused4 { type ipv4_addr . inet_service; size ${MOST_REFUSED}; flags dynamic; }
-  set refused6 { type ipv6_addr . inet_service; size ${MOST_REFUSED}; flags dynamic; }
-  chain dialled {
-    type nat hook output priority -100; policy accept;
-    udp dport ${DNS_PORT} dnat ip to 127.0.0.1:${DNS_PORT}
-    udp dport ${DNS_PORT} dnat ip6 to [::1]:${DNS_PORT}
-    ip daddr 127.0.0.0/8 tcp dport ${DNS_PORT} dnat ip to 127.0.0.1:${DNS_PORT}
-    ip daddr 127.0.0.0/8 return
-    ip6 daddr ::1 return
-    meta l4proto tcp dnat to :${CATCH_ALL_PORT}
-  }
-  chain arriving {
-    type filter hook input priority 0; policy accept;
-    ct direction reply accept
-    ip daddr 127.0.0.0/8 tcp dport ${CATCH_ALL_PORT} reject with tcp reset
-    ip6 daddr ::1 tcp dport ${CATCH_ALL_PORT} reject with tcp reset
-    ip daddr 127.0.0.0/8 accept
-    ip6 daddr ::1 accept
-    meta nfproto ipv4 meta l4proto udp add @refused4 { ip daddr . udp dport }
-    meta nfproto ipv6 meta l4proto udp add @refused6 { ip6 daddr . udp dport }
-    meta l4proto udp reject
-  }
-}
-`
+export const RULES: readonly Change[] = [
+  table(TABLE),
+  destinations(TABLE, REFUSED.ip, MOST_REFUSED),
+  destinations(TABLE, REFUSED.ip6, MOST_REFUSED),
+  chain(TABLE, 'dialled', { type: 'nat', at: 'output', priority: -100 }),
+  dialled(toPort('udp', DNS_PORT), redirect('ip', LOOPBACK.ip, DNS_PORT)),
+  dialled(toPort('udp', DNS_PORT), redirect('ip6', LOOPBACK.ip6, DNS_PORT)),
+  dialled(toLoopback.ip, toPort('tcp', DNS_PORT), redirect('ip', LOOPBACK.ip, DNS_PORT)),
+  dialled(toLoopback.ip, leave),
+  dialled(toLoopback.ip6, leave),
+  dialled(ofProtocol('tcp'), redirectPort(CATCH_ALL_PORT)),
+  chain(TABLE, 'arriving', { type: 'filter', at: 'input', priority: 0 }),
+  arriving(isReply, accept),
+  arriving(toLoopback.ip, toPort('tcp', CATCH_ALL_PORT), reset),
+  arriving(toLoopback.ip6, toPort('tcp', CATCH_ALL_PORT), reset),
+  arriving(toLoopback.ip, accept),
+  arriving(toLoopback.ip6, accept),
+  arriving(ofFamily('ip'), ofProtocol('udp'), note(REFUSED.ip)),
+  arriving(ofFamily('ip6'), ofProtocol('udp'), note(REFUSED.ip6)),
+  arriving(ofProtocol('udp'), unreachable),
+]
 
 export interface Setting {
   readonly file: string

@@ -1,6 +1,6 @@
 /** Sockets of the namespace it is called in, for somebody elsewhere to dial with: whatever they are connected to is in here. */
 import { AF, libc, SOCK, succeeded } from '../base/libc.ts'
-import type { Role } from './door-listeners.ts'
+import type { Opened, Role } from './door-listeners.ts'
 
 export type Family = typeof AF.inet | typeof AF.inet6
 
@@ -9,7 +9,7 @@ export const unconnected = (family: Family): number =>
   succeeded('socket', libc().socket(family, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0))
 
 /** So many pairs: one for each family, because a server may listen on one of them alone. */
-export function openSockets(pairs: number): readonly (readonly [Role, number])[] {
+export function openSockets(pairs: number): Opened {
   const opened: [Role, number][] = []
   try {
     for (let made = 0; made < pairs; made++) opened.push(['inside4', unconnected(AF.inet)])

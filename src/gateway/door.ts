@@ -4,7 +4,6 @@
  * When this process dies the listeners die with it, and the sandbox has no way out.
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
-import { findTool } from '../base/find-tool.ts'
 import { libc } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
 import { connectionShares } from './descriptor-shares.ts'
@@ -21,8 +20,6 @@ export interface DoorOptions {
   readonly ports: readonly number[]
   /** Where to open it; without, in a namespace of its own. */
   readonly place?: Place
-  /** False listens on `ports` alone, as on a machine without nftables. */
-  readonly mapPorts?: boolean
 }
 
 /** What the gateway does with what arrives. Each is called for one connection, before a byte of it was read. */
@@ -40,7 +37,7 @@ export interface Arrivals {
 }
 
 export interface Door {
-  /** False where nftables is missing: refused ports and refused UDP are then refused by the kernel, without a record. */
+  /** False where the kernel has no nf_tables: refused ports and refused UDP are then refused by the kernel, without a record. */
   readonly recordsRefusals: boolean
   readonly ipv6: boolean
   /** For `PEN_PROXY`: reachable from inside the namespace alone. */
@@ -67,8 +64,7 @@ export interface Door {
 /** Nothing is left behind when it fails. */
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const place = options.place ?? { kind: 'new' }
-  const nft = options.mapPorts === false ? undefined : findTool('nft')
-  const furnishing = furnish(place, options.ports, nft)
+  const furnishing = furnish(place, options.ports)
   // Loaded while we wait for the other process anyway.
   const [furnished] = await Promise.all([furnishing, import('node:dgram')])
   return new OpenDoor(furnished, place.kind === 'by-hand' ? place.hand : undefined)

@@ -108,7 +108,7 @@ export class InsideSockets {
 }
 
 function asPairs(opened: Awaited<ReturnType<typeof openElsewhere>>): SocketPair[] {
-  if (opened === 'rules refused') throw new PenError('INTERNAL', { what: 'no rules were asked for' })
+  if (opened === undefined) throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return inPairs(opened)
 }
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })

@@ -16,8 +16,6 @@ export interface Capabilities {
   /** A network namespace of its own: nothing leaves but through the gateway. */
   readonly networkNamespace: boolean
   readonly gateway: boolean
-  /** Connections to refused ports, and refused UDP, leave a record. */
-  readonly recordsRefusals: boolean
   readonly bridge: boolean
   readonly seccomp: boolean
   readonly listedExec: boolean
@@ -58,11 +56,6 @@ export function findGaps(
       gap('open-network', 'network.mode "bridge" is the open network of the engine: no rule is enforced')
     else gap('no-bridge', 'this backend has no network of its own for network.mode "bridge"')
   }
-  if (policy.network.mode === 'gateway' && !policy.network.offline && caps.gateway && !caps.recordsRefusals)
-    gap(
-      'refusals-unrecorded',
-      'without nftables the kernel refuses ports that no rule names, and pen does not see it',
-    )
   if (policy.tools.exec === 'listed' && !caps.listedExec)
     gap('exec-unlisted', 'files that the sandbox writes can be executed, whatever tools.exec says')
   if (policy.ports.length > 0 && !caps.ports)

@@ -105,12 +105,12 @@ export function beginDoor({ network, acceptGaps }: Policy, place: Place = { kind
   return door
 }
 
-/** nft may be there and the kernel refuse its rules all the same: that shows only when the door is open. */
+/** A kernel that takes no rules shows it only when the door is open. */
 function requireRecords(door: Door, accepted: readonly string[]): Door {
   if (door.recordsRefusals || accepted.includes(UNRECORDED)) return door
   door.close()
   throw new PenError('GAP', {
-    what: `this machine cannot keep all of the policy: ${UNRECORDED} (the kernel did not take the rules of nftables, so ports that no rule names are refused without a record)`,
+    what: `this machine cannot keep all of the policy: ${UNRECORDED} (the kernel did not take the rules of the packet filter, so ports that no rule names are refused without a record)`,
     hint: `accept by name with --accept-gap ${UNRECORDED}, or use a kernel with nf_tables`,
   })
 }

@@ -7,7 +7,6 @@ export const ABLE: Capabilities = {
   kernelFiles: true,
   networkNamespace: true,
   gateway: true,
-  recordsRefusals: true,
   bridge: true,
   seccomp: true,
   listedExec: true,

@@ -10,7 +10,6 @@ import { silent } from '../gateway/listen.ts'
 
 export interface DriverOptions {
   readonly ports: readonly number[]
-  readonly mapPorts?: boolean
   readonly connections?: number
   /** Whom root makes the command run as. */
   readonly runAs?: { readonly uid: number; readonly gid: number }

@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
-import { closeSync } from 'node:fs'
-import { findTool } from '../../src/base/find-tool.ts'
 import { openDoor } from '../../src/gateway/door.ts'
-import { furnish } from '../../src/gateway/door-open.ts'
 import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
 import { silent } from '../gateway/listen.ts'
 import {
@@ -23,6 +20,33 @@ import {
   removeDriver,
   SYSTEM,
 } from './run-door.ts'
+
+/** The rules of the door, as `nft` reads them. */
+const RULES = `table inet pen {
+  set refused4 { type ipv4_addr . inet_service; size 4096; flags dynamic; }
+  set refused6 { type ipv6_addr . inet_service; size 4096; flags dynamic; }
+  chain dialled {
+    type nat hook output priority -100; policy accept;
+    udp dport 53 dnat ip to 127.0.0.1:53
+    udp dport 53 dnat ip6 to [::1]:53
+    ip daddr 127.0.0.0/8 tcp dport 53 dnat ip to 127.0.0.1:53
+    ip daddr 127.0.0.0/8 return
+    ip6 daddr ::1 return
+    meta l4proto tcp dnat to :1
+  }
+  chain arriving {
+    type filter hook input priority 0; policy accept;
+    ct direction reply accept
+    ip daddr 127.0.0.0/8 tcp dport 1 reject with tcp reset
+    ip6 daddr ::1 tcp dport 1 reject with tcp reset
+    ip daddr 127.0.0.0/8 accept
+    ip6 daddr ::1 accept
+    meta nfproto ipv4 meta l4proto udp add @refused4 { ip daddr . udp dport }
+    meta nfproto ipv6 meta l4proto udp add @refused6 { ip6 daddr . udp dport }
+    meta l4proto udp reject
+  }
+}
+`
 
 beforeAll(prepareDriver)
 afterAll(removeDriver)
@@ -122,7 +146,7 @@ describe('a door', () => {
       ['run', 'ip', 'link', 'set', 'lo', 'down'],
       ['run', 'ip', 'route', 'del', 'local', 'default', 'dev', 'lo', 'table', 'local'],
       ['run', 'ip', 'link', 'add', 'd0', 'type', 'dummy'],
-      ['run', 'nft', 'flush', 'ruleset'],
+      ['run', 'nft', 'delete', 'table', 'inet', 'pen'],
       ['run', 'unshare', '-Urn', 'true'],
       ['run', 'nsenter', '-t', '1', '-n', 'true'],
       ['write', '/proc/sys/net/ipv4/ip_unprivileged_port_start', '0'],
@@ -139,7 +163,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P20 without nftables the allowed ports still work, and the kernel refuses the others',
+    'P20 where the kernel has no packet filter the allowed ports still work, and it refuses the others',
     kind => {
       const { results, slowest, events, event } = inside(
         kind,
@@ -150,7 +174,7 @@ describe('a door', () => {
           ['tcp', '192.0.2.1', 22],
           ['udp', '192.0.2.1', 443],
         ],
-        { ports: [5432], mapPorts: false },
+        { ports: [5432], packetFilter: false },
       )
       expect(results).toEqual(['door', 'door', 'dns', 'ECONNREFUSED', 'ECONNREFUSED'])
       expect(slowest).toBeLessThan(500)
@@ -187,14 +211,42 @@ describe('a door', () => {
     60_000,
   )
 
-  onLinux('P20 when the kernel refuses the rules it opens without them, and says so', async () => {
-    const refused = await furnish({ kind: 'new' }, [443], '/bin/false')
-    const loaded = await furnish({ kind: 'new' }, [443], findTool('nft'))
-    const roles = ({ descriptors }: typeof refused) =>
-      descriptors.filter(([role]) => role === 'dialled').length
-    expect([refused.mapped, roles(refused)]).toEqual([false, 4]) // 80 and 443, IPv4 and IPv6
-    expect([loaded.mapped, roles(loaded)]).toEqual([true, 2])
-    for (const [, fd] of [...refused.descriptors, ...loaded.descriptors]) closeSync(fd)
+  onLinux('P6 the kernel was told what nft would have told it', async () => {
+    const door = await openDoor({ ports: [] })
+    try {
+      const [program = '', ...rest] = door.enter(['nft', 'list', 'ruleset'])
+      const ours = spawnSync(program, rest, { encoding: 'utf8', env: SYSTEM })
+      const load = 'nft -f - && nft list ruleset'
+      const theirs = spawnSync('unshare', ['-rn', 'sh', '-c', load], {
+        encoding: 'utf8',
+        env: SYSTEM,
+        input: RULES,
+      })
+      expect(ours.stdout).toContain('table inet pen {')
+      expect(ours.stdout).toBe(theirs.stdout)
+    } finally {
+      door.close()
+    }
+  })
+
+  onLinux('P6 a namespace in which its rules are already is not taken for a new one', async () => {
+    const container = spawn(
+      'unshare',
+      ['-rn', 'sh', '-c', 'nft add table inet pen && echo done && sleep 20'],
+      {
+        stdio: ['ignore', 'pipe', 'ignore'],
+        env: SYSTEM,
+      },
+    )
+    try {
+      await new Promise(resolve => container.stdout.once('data', resolve))
+      const place = { kind: 'of-process', pid: container.pid ?? -1, userNamespace: true } as const
+      const door = await openDoor({ ports: [443], place })
+      expect(door.recordsRefusals).toBe(false)
+      door.close()
+    } finally {
+      container.kill('SIGKILL')
+    }
   })
 
   onLinux('P6 opens in the namespace of a container that was made but not started', async () => {

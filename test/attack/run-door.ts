@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bwrapWorks, hostTree } from '../bubblewrap.ts'
+import { WITHOUT_PACKET_FILTER } from '../no-packet-filter.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
 import type { DriverOptions } from './door-driver.ts'
 
@@ -90,9 +91,14 @@ export function command(
 export const SYSTEM = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
 
 /** Does the steps inside a sandbox and returns what each of them got, and what the gateway saw. */
-export function inside(kind: Kind, steps: readonly Step[], options: Partial<DriverOptions> = {}) {
+export function inside(
+  kind: Kind,
+  steps: readonly Step[],
+  { packetFilter = true, ...options }: Partial<DriverOptions> & { readonly packetFilter?: boolean } = {},
+) {
   const argv = [...BWRAP, '/usr/bin/python3', client, JSON.stringify(steps)]
-  const [program, ...rest] = command(kind, options, argv)
+  const wrap = packetFilter ? [] : WITHOUT_PACKET_FILTER
+  const [program = '', ...rest] = [...wrap, ...command(kind, options, argv)]
   const { status, stdout, stderr } = spawnSync(program, rest, {
     encoding: 'utf8',
     timeout: 50_000,

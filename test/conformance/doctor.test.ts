@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { WITHOUT_PACKET_FILTER } from '../no-packet-filter.ts'
 import type { Box } from './box.ts'
 import { onTheHost } from './conformance.ts'
 import { agrees, doctor, failing, inPrivate, missing, pen, type Report } from './doctor.ts'
@@ -54,9 +55,13 @@ onTheHost('P4 on a machine that never ran pen, the doctor leaves not even a dire
 onTheHost(
   'P20 the doctor names what is missing, with the command that installs it, and pen run fails too',
   async box => {
-    const nft = agrees(box, missing('/usr/sbin/nft'))
-    expect([nft.code, nft.of('tool-nft')?.status, nft.of('network')?.status]).toEqual([1, 'fails', 'fails'])
-    expect(nft.of('tool-nft')?.cure).toContain('nftables')
+    const nsenter = agrees(box, missing('/usr/bin/nsenter'))
+    expect([nsenter.code, nsenter.of('tool-nsenter')?.status, nsenter.of('network')?.status]).toEqual([
+      1,
+      'fails',
+      'fails',
+    ])
+    expect(nsenter.of('tool-nsenter')?.cure).toContain('util-linux')
     const bwrap = agrees(box, missing('/usr/bin/bwrap'))
     expect([bwrap.code, bwrap.of('bubblewrap')?.status]).toEqual([1, 'fails'])
     expect(bwrap.of('bubblewrap')?.cure).toMatch(/(apt-get install|dnf install|pacman -S|apk add) bubblewrap/)
@@ -64,6 +69,18 @@ onTheHost(
     expect([bwrap.of('network')?.status, bwrap.of('user-namespaces')?.status]).toEqual(['ok', 'ok'])
     const git = agrees(box, missing('/usr/bin/git'))
     expect([git.code, git.of('tool-git')?.status]).toEqual([0, 'weak'])
+  },
+  asRoot,
+)
+
+onTheHost(
+  'P20 where the kernel takes no rules of the packet filter, the doctor says so, and pen run stops',
+  async box => {
+    const filter = join(box.root, 'filter.py')
+    writeFileSync(filter, WITHOUT_PACKET_FILTER.at(-1) ?? '')
+    const asked = agrees(box, `set -- /usr/bin/python3 ${filter} "$@"`)
+    expect([asked.code, asked.of('network')?.status]).toEqual([1, 'fails'])
+    expect(asked.of('network')?.cure).toContain('--accept-gap refusals-unrecorded')
   },
   asRoot,
 )

@@ -1,6 +1,5 @@
 /** The two engines as backends: what each gives on this machine, and the same container for both. */
 import { PenError } from '../../base/error.ts'
-import { findTool } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
@@ -114,7 +113,6 @@ function capabilities(
     kernelFiles: true,
     networkNamespace: true,
     gateway: true,
-    recordsRefusals: findTool('nft') !== undefined,
     bridge: true,
     seccomp: true,
     // gVisor's kernel knows no Landlock, and sees no flag of the mounts that its gofer has.

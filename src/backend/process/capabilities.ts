@@ -1,4 +1,3 @@
-import { findTool } from '../../base/find-tool.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 import { landlockAbi } from './landlock-abi.ts'
@@ -11,10 +10,6 @@ export function capabilities(): Capabilities {
     kernelFiles: true,
     networkNamespace: true,
     gateway: true,
-    // Asked only when the policy wants a gateway.
-    get recordsRefusals() {
-      return findTool('nft') !== undefined
-    },
     bridge: false,
     seccomp: true,
     // Asked only when a policy wants it. The inner mode is pen's own binary: a pen that runs from source has none.

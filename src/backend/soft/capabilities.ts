@@ -8,7 +8,6 @@ export const capabilities = (): Capabilities => ({
   kernelFiles: false,
   networkNamespace: false,
   gateway: true,
-  recordsRefusals: true,
   bridge: false,
   seccomp: false,
   listedExec: false,

@@ -2,6 +2,7 @@
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { WITHOUT_PACKET_FILTER } from '../../no-packet-filter.ts'
 import { keeperOf, until } from './keeper.ts'
 import { runSteps } from './steps.ts'
 import { forEachKind, inWorld, World } from './world.ts'
@@ -151,25 +152,16 @@ inWorld(
     const world = await World.get()
     using project = world.project({ name: 'root', user: 'root' })
     const heard = world.listen()
-    // Here nft is a program that always fails.
-    const wrap = [
-      'unshare',
-      '--mount',
-      'sh',
-      '-c',
-      'mount --bind /bin/false "$(readlink -f /usr/sbin/nft)"; exec "$@"',
-      '-',
-    ]
     const allow = ['allowed.test:80', 'allowed.test:8080', `${UP}:7`]
     const script = `curl -s http://allowed.test/; curl -s http://allowed.test:8080/; curl -s -o /dev/null -w '%{http_code}\\n' http://evil.test/
     curl -s -m2 http://evil.test:9999/; echo $?; dig +short +time=1 +tries=1 @${EVIL} x.evil.test; timeout 2 bash -c 'head -1 </dev/tcp/${UP}/7'`
-    const refused = await project.run(script, { allow, wrap })
+    const refused = await project.run(script, { allow, wrap: WITHOUT_PACKET_FILTER })
     expect(refused.code).toBe(125)
     expect(refused.err).toContain('--accept-gap refusals-unrecorded')
     expect(refused.out).toBe('')
     const { out, audit } = await project.run(script, {
       allow,
-      wrap,
+      wrap: WITHOUT_PACKET_FILTER,
       flags: ['--accept-gap', 'refusals-unrecorded'],
     })
     expect(out).toContain(`hello from ${UP} 80\nhello from ${UP} 8080\n403\n7\n`)
