@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import { isAbsolute } from 'node:path'
 import { errnoOf, PenError } from './error.ts'
 
@@ -28,16 +27,122 @@ const LINGER_MS = 100
 
 /** Runs a tool of the host to its end and returns what it said. No shell, no $PATH, no inherited environment. */
 export async function capture(argv: readonly string[], options: CaptureOptions): Promise<Captured> {
-  const [program, ...args] = checked(argv)
+  const words = checked(argv)
+  const child = await start(words, options)
+  const { timeoutMs, maxOutput = 10 * 2 ** 20, input } = options
+  const said: Record<Output, Uint8Array[]> = { stdout: [], stderr: [] }
+  let size = 0
+  let ended: Captured['ended'] = 'exit'
+  const stop = (why: Captured['ended']): void => {
+    if (ended === 'exit') ended = why
+    child.kill()
+  }
+  const reading = child.read((output, chunk) => {
+    const room = maxOutput - size
+    size += chunk.length
+    if (room > 0) said[output].push(chunk.subarray(0, room))
+    if (size > maxOutput) stop('output')
+  })
+  const timer = setTimeout(stop, timeoutMs, 'timeout')
+  try {
+    if (input !== undefined) void Promise.resolve(input).then(text => child.feed(text))
+    const { code, signal } = await child.exited
+    await Promise.race([reading, new Promise(resolve => setTimeout(resolve, LINGER_MS))])
+    return {
+      // A code of 0 that raced with our own SIGKILL is not success: the output is not complete.
+      ...(ended === 'exit' ? { code, signal } : { code: null, signal: 'SIGKILL' }),
+      stdout: Buffer.concat(said.stdout).toString(),
+      stderr: Buffer.concat(said.stderr).toString(),
+      ended,
+    }
+  } finally {
+    clearTimeout(timer)
+    child.close()
+  }
+}
+
+type Output = 'stdout' | 'stderr'
+
+/** A program that runs, whichever runtime started it. */
+interface Child {
+  readonly exited: Promise<Pick<Captured, 'code' | 'signal'>>
+  /** Resolves when both outputs have ended. */
+  read(take: (output: Output, chunk: Uint8Array) => void): Promise<void>
+  feed(input: string | Uint8Array): void
+  kill(): void
+  /** Whoever still holds an output is heard no more. */
+  close(): void
+}
+
+/** The library runs on Node, too. Its module takes Bun longer to load than a program to start. */
+async function start(words: readonly [string, ...string[]], options: CaptureOptions): Promise<Child> {
+  try {
+    return typeof Bun === 'undefined' ? await startByNode(words, options) : startByBun(words, options)
+  } catch (error) {
+    throw notStarted(words[0], error)
+  }
+}
+
+function startByBun(words: readonly string[], { env, cwd, input }: CaptureOptions): Child {
+  const child = Bun.spawn([...words], {
+    env: { ...env },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
+  })
+  const readers = { stdout: child.stdout.getReader(), stderr: child.stderr.getReader() }
+  const each = Object.entries(readers) as [Output, typeof readers.stdout][]
+  return {
+    exited: child.exited.then(() => ({
+      code: child.exitCode,
+      signal: child.signalCode as NodeJS.Signals | null,
+    })),
+    read: async take => {
+      const all = each.map(async ([output, reader]) => {
+        for (let next = await reader.read(); !next.done; next = await reader.read()) take(output, next.value)
+      })
+      await Promise.all(all).catch(() => undefined)
+    },
+    feed: text => {
+      // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
+      try {
+        child.stdin?.write(text)
+        void Promise.resolve(child.stdin?.end()).catch(() => undefined)
+      } catch {}
+    },
+    kill: () => child.kill('SIGKILL'),
+    close: () => {
+      for (const [, reader] of each) reader.cancel().catch(() => undefined)
+    },
+  }
+}
+
+async function startByNode(
+  [program, ...args]: readonly [string, ...string[]],
+  { env, cwd, input }: CaptureOptions,
+): Promise<Child> {
   const { spawn } = await import('node:child_process')
-  const child = start(program, () =>
-    spawn(program, args, {
-      env: { ...options.env },
-      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-      ...(options.cwd !== undefined && { cwd: options.cwd }),
-    }),
-  )
-  return await collect(child, program, options)
+  const child = spawn(program, args, {
+    env: { ...env },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
+  })
+  await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject))
+  child.stdin?.on('error', () => {})
+  return {
+    exited: new Promise(resolve => child.once('exit', (code, signal) => resolve({ code, signal }))),
+    read: take =>
+      new Promise(resolve => {
+        for (const output of ['stdout', 'stderr'] as const)
+          child[output]?.on('data', (chunk: Uint8Array) => take(output, chunk))
+        child.once('close', () => resolve())
+      }),
+    feed: text => void child.stdin?.end(text),
+    kill: () => void child.kill('SIGKILL'),
+    close: () => {
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+    },
+  }
 }
 
 /**
@@ -48,18 +153,19 @@ export async function runOnTerminal(
   argv: readonly string[],
   options: { readonly env: Readonly<Record<string, string | undefined>>; readonly cwd: string },
 ): Promise<{ readonly code: number | null }> {
-  const [program, ...args] = checked(argv)
-  const { spawn } = await import('node:child_process')
+  const words = checked(argv)
   const ignore = () => {}
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)
   try {
-    const child = start(program, () =>
-      spawn(program, args, { env: { ...options.env }, cwd: options.cwd, stdio: 'inherit' }),
-    )
-    return await new Promise((resolve, reject) => {
-      child.once('error', error => reject(notStarted(program, error)))
-      child.once('exit', code => resolve({ code }))
+    const child = Bun.spawn(words, {
+      env: { ...options.env },
+      cwd: options.cwd,
+      stdio: ['inherit', 'inherit', 'inherit'],
     })
+    await child.exited
+    return { code: child.exitCode }
+  } catch (error) {
+    throw notStarted(words[0], error)
   } finally {
     for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.off(signal, ignore)
   }
@@ -76,14 +182,6 @@ function checked(argv: readonly string[]): [string, ...string[]] {
   return [program, ...args]
 }
 
-function start(program: string, spawn: () => ChildProcess): ChildProcess {
-  try {
-    return spawn()
-  } catch (error) {
-    throw notStarted(program, error)
-  }
-}
-
 function notStarted(program: string, error: unknown): PenError {
   const errno = errnoOf(error)
   const hint = errno === 'EACCES' ? 'make it executable' : 'install it, and check the working directory'
@@ -91,58 +189,5 @@ function notStarted(program: string, error: unknown): PenError {
     what: `could not start ${program} (${errno ?? 'unknown error'})`,
     hint,
     cause: error,
-  })
-}
-
-function collect(child: ChildProcess, program: string, options: CaptureOptions): Promise<Captured> {
-  return new Promise((resolve, reject) => {
-    const maxOutput = options.maxOutput ?? 10 * 2 ** 20
-    const stdout: Buffer[] = []
-    const stderr: Buffer[] = []
-    let size = 0
-    let ended: Captured['ended'] = 'exit'
-    let linger: NodeJS.Timeout | undefined
-
-    const stop = (why: Captured['ended']): void => {
-      if (ended === 'exit') ended = why
-      child.kill('SIGKILL')
-    }
-    const timer = setTimeout(() => stop('timeout'), options.timeoutMs)
-    const finish = (code: number | null, signal: NodeJS.Signals | null): void => {
-      clearTimeout(timer)
-      clearTimeout(linger)
-      child.stdout?.destroy()
-      child.stderr?.destroy()
-      // A code of 0 that raced with our own SIGKILL is not success: the output is not complete.
-      const result = ended === 'exit' ? { code, signal } : { code: null, signal: 'SIGKILL' as const }
-      resolve({
-        ...result,
-        stdout: Buffer.concat(stdout).toString(),
-        stderr: Buffer.concat(stderr).toString(),
-        ended,
-      })
-    }
-    const keep = (chunks: Buffer[]) => (chunk: Buffer) => {
-      const room = maxOutput - size
-      size += chunk.length
-      if (room > 0) chunks.push(chunk.subarray(0, room))
-      if (size > maxOutput) stop('output')
-    }
-
-    child.stdout?.on('data', keep(stdout))
-    child.stderr?.on('data', keep(stderr))
-    // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
-    child.stdin?.on('error', () => {})
-    const { input } = options
-    if (input instanceof Promise) void input.then(text => child.stdin?.end(text))
-    else child.stdin?.end(input)
-    child.once('error', error => {
-      clearTimeout(timer)
-      reject(notStarted(program, error))
-    })
-    child.once('exit', (code, signal) => {
-      linger = setTimeout(finish, LINGER_MS, code, signal)
-    })
-    child.once('close', finish)
   })
 }
