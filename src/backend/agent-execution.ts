@@ -1,5 +1,4 @@
 /** One command inside, as the keeper sees it. What the agent says of it is hostile: what does not fit ends the link. */
-import { constants } from 'node:os'
 import type { Order, Report, Stream } from '../wire/exec-messages.ts'
 import { MAX_PAYLOAD, wireError } from '../wire/frame.ts'
 import { Allowance, Credit } from '../wire/window.ts'
@@ -54,7 +53,8 @@ export class AgentExecution implements Execution {
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#order({ kind: 'signal', channel: this.#channel, signal: constants.signals[signal] })
+    const { signals } = process.getBuiltinModule('node:os').constants
+    this.#order({ kind: 'signal', channel: this.#channel, signal: signals[signal] })
   }
 
   kill(): void {

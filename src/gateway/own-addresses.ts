@@ -3,7 +3,6 @@
  * machine's all the same, and behind it may listen what only a firewall keeps from the world. A name that leads there
  * came from outside, so it needs a rule that names the address.
  */
-import { networkInterfaces } from 'node:os'
 import { type Address, parseAddress } from '../policy/address.ts'
 import { type Denied, deny } from '../policy/denial.ts'
 import { printEndpoint } from '../policy/net-rule.ts'
@@ -20,6 +19,7 @@ export class OwnAddresses {
     const now = performance.now()
     if (now - this.#since > FRESH_MS) {
       this.#since = now
+      const { networkInterfaces } = process.getBuiltinModule('node:os')
       this.#known = new Set(
         Object.values(networkInterfaces())
           .flatMap(list => list ?? [])

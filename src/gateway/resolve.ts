@@ -3,8 +3,7 @@
  * the name's zone. A name is asked for as it is, without search domains. The host's own hosts file comes first, as the
  * user expects. Answers are hostile; whoever dials has to check each one.
  */
-import { Resolver as DnsResolver } from 'node:dns/promises'
-import { readFile, stat } from 'node:fs/promises'
+import type { Resolver as DnsResolver } from 'node:dns/promises'
 import { type Address, parseAddress } from '../policy/address.ts'
 import { type Host, parseHost } from '../policy/host.ts'
 
@@ -117,7 +116,8 @@ export class HostResolver implements Resolver {
   /** A fresh one each time: it reads the host's name servers anew, and it has a cache of its own that would outlive ours. */
   #resolver(): DnsResolver {
     const { servers, timeoutMs = 5000 } = this.#options
-    const dns = new DnsResolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
+    const { Resolver } = process.getBuiltinModule('node:dns/promises')
+    const dns = new Resolver({ timeout: Math.ceil(timeoutMs / 4), tries: 2 })
     if (servers !== undefined) dns.setServers(servers)
     return dns
   }
@@ -150,6 +150,7 @@ interface HostsFile {
 /** The file is the user's own, and read again only when it has changed. */
 async function readHosts(path: string, since: number, known: HostsFile | undefined): Promise<HostsFile> {
   try {
+    const { readFile, stat } = await import('node:fs/promises')
     const { ino, size, mtimeMs } = await stat(path)
     const look = `${ino} ${size} ${mtimeMs}`
     if (known?.look === look) return { ...known, since }

@@ -1,12 +1,13 @@
 /** One command of the agent's from its first byte to its end. Each stream flows as the keeper gives room, and by itself. */
 import { closeSync } from 'node:fs'
-import { constants } from 'node:os'
 import type { Report, Stream } from '../wire/exec-messages.ts'
 import { MAX_PAYLOAD } from '../wire/frame.ts'
 import { Allowance, Credit } from '../wire/window.ts'
 import type { Started } from './agent-start.ts'
 import { call } from './kernel.ts'
 
+const SIGHUP = 1
+const SIGCONT = 18
 const IOCTL = process.arch === 'arm64' ? 29 : 16
 const TIOCGPGRP = 0x540f
 const TIOCSWINSZ = 0x5414
@@ -98,12 +99,12 @@ export class Command {
   signal(signal: number): void {
     const { child, terminal, input } = this.#started
     send(-child.pid, signal)
-    if (!terminal || signal !== constants.signals.SIGHUP || this.#told) return
+    if (!terminal || signal !== SIGHUP || this.#told) return
     // The terminal is gone: so it is for whoever is in its foreground, and for whoever reads it from now on.
     const group = new Int32Array(1)
     if (call(IOCTL, input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
       send(-(group[0] ?? 0), signal)
-    send(-child.pid, constants.signals.SIGCONT)
+    send(-child.pid, SIGCONT)
     for (const reader of this.#readers) reader.cancel().catch(() => undefined)
   }
 
@@ -188,9 +189,9 @@ export class Command {
   }
 }
 
-/** By name as the runtime has it; real-time signals have none. */
+/** By name as the runtime has it; real-time signals have none. The agent's start does without the module. */
 const signalNumber = (signal: NodeJS.Signals | number): number =>
-  typeof signal === 'number' ? signal : constants.signals[signal]
+  typeof signal === 'number' ? signal : process.getBuiltinModule('node:os').constants.signals[signal]
 
 function send(pid: number, signal: number): void {
   try {

@@ -3,7 +3,6 @@
  * library starts a sandbox by it, so that locks, engines and policies are the binary's business alone.
  */
 import { readFileSync, writeSync } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { askFor, askForOrder, takeValue } from './control-client.ts'
@@ -105,7 +104,7 @@ function checkWhole({ cwd, world }: Project): void {
 /** Whoever asks for no policy of its own takes the sandbox as it is. */
 function checkSame(running: KeepOrder | undefined, wanted: KeepOrder): void {
   const asks = Object.keys(wanted.flags).length > 0 || wanted.offline || wanted.allowUserExpansion
-  if (!asks || isDeepStrictEqual(running, wanted)) return
+  if (!asks || Bun.deepEquals(running, wanted, true)) return
   throw new PenError('STATE', {
     what: 'the sandbox of this project runs already, by another policy',
     hint: 'pen stop ends it; or start without a policy, to join it as it is',
