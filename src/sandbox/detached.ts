@@ -10,11 +10,11 @@ import { putInPlaceOf } from '../backend/process/libc.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
-import { findProject, type Project } from '../config/project.ts'
+import { findProject } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
 import { tellError } from './control-messages.ts'
 import type { ControlServer, Served } from './control-server.ts'
-import { type KeepOrder, type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
+import { type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
 import { liveState } from './live-files.ts'
 import { becomeKeeper, clear, placesOf, writeRecord } from './store.ts'
 
@@ -37,21 +37,22 @@ export async function keepDetached(): Promise<ExitCode> {
   }
 }
 
-async function keepProject({ order, workspace }: PlacedOrder, starter: Starter): Promise<ExitCode> {
+async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitCode> {
+  const { order, workspace, stateDir } = placed
   process.chdir(workspace)
-  const project = findProject()
-  if (project.id !== order.id)
-    throw new PenError('STATE', {
-      what: 'the project was changed while its sandbox was being started',
-      at: project.world.workspace,
-      hint: 'try again',
-    })
-  logTo(placesOf(project.stateDir).log)
-  const lock = await becomeKeeper(project.stateDir)
+  logTo(placesOf(stateDir).log)
+  const lock = await becomeKeeper(stateDir)
   let headStart: HeadStart | undefined
   try {
-    headStart = await beginAtOnce(project, order)
-    // Loaded while the engine is at it.
+    headStart = await beginAtOnce(placed)
+    // From here on the engine is at it.
+    const project = findProject()
+    if (project.id !== order.id || project.stateDir !== stateDir)
+      throw new PenError('STATE', {
+        what: 'the project was changed while its sandbox was being started',
+        at: project.world.workspace,
+        hint: 'try again',
+      })
     const { prepare } = await import('./prepare.ts')
     const { launch } = await import('./launch.ts')
     const agent = order.agent === undefined ? undefined : await agentOf(order.agent)
@@ -84,7 +85,7 @@ async function keepProject({ order, workspace }: PlacedOrder, starter: Starter):
   } finally {
     await headStart?.dismiss()
     // What stands there otherwise is another keeper's.
-    if (!isForgotten(lock)) clear(project.stateDir)
+    if (!isForgotten(lock)) clear(stateDir)
     lock.release()
   }
 }
@@ -95,10 +96,10 @@ async function agentOf(name: string) {
 }
 
 /** For the same order, by the same live config and the same pen, the engine is mostly asked for the same. */
-function beginAtOnce({ id, stateDir, world }: Project, order: KeepOrder): Promise<HeadStart> {
+function beginAtOnce({ order, stateDir, cacheDir }: PlacedOrder): Promise<HeadStart> {
   // Hashed: there may be secrets in an order, and this is kept on disk.
   const key = sha256(JSON.stringify([version, order, liveState(stateDir)]))
-  return HeadStart.begin({ id, run: newRunId(), stateDir }, key, `${world.state}/cache`)
+  return HeadStart.begin({ id: order.id, run: newRunId(), stateDir }, key, cacheDir)
 }
 
 /** What this process says from now on, also in its last words. */

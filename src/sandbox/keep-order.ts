@@ -18,10 +18,12 @@ export interface KeepOrder {
   readonly agent?: string
 }
 
-/** As a keeper gets it, which was started before anybody looked where. */
+/** As a keeper gets it, which was started before anybody looked where. It looks again, but not before it has asked an engine. */
 export interface PlacedOrder {
   readonly order: KeepOrder
   readonly workspace: string
+  readonly stateDir: string
+  readonly cacheDir: string
 }
 
 export type KeepReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
@@ -32,9 +34,15 @@ const MAX_LINE = 65_536
 export function readKeepOrder(): PlacedOrder | undefined {
   const text = readOrder()
   if (text === '') return undefined
-  const { order: told, workspace } = (parse(text) ?? {}) as Record<string, unknown>
+  const { order: told, workspace, stateDir, cacheDir } = (parse(text) ?? {}) as Record<string, unknown>
   const order = asKeepOrder(told)
-  if (order !== undefined && typeof workspace === 'string') return { order, workspace }
+  if (
+    order !== undefined &&
+    typeof workspace === 'string' &&
+    typeof stateDir === 'string' &&
+    typeof cacheDir === 'string'
+  )
+    return { order, workspace, stateDir, cacheDir }
   throw new PenError('USAGE', { what: `${KEEP_MODE} is not a verb: pen start starts it by itself` })
 }
 

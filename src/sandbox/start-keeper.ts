@@ -52,7 +52,7 @@ async function employUnlessKept(
   }
   const { log } = placesOf(stateDir)
   rmSync(log, { force: true })
-  spare.employ({ order, workspace: world.workspace })
+  spare.employ({ order, workspace: world.workspace, stateDir, cacheDir: `${world.state}/cache` })
   await untilReady(spare.report, log, say)
   return 'started'
 }
