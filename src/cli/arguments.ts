@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 
 /**
@@ -19,7 +18,7 @@ export function checkArguments(
 
 function rawArguments(): Uint8Array | undefined {
   try {
-    return readFileSync('/proc/self/cmdline')
+    return process.getBuiltinModule('node:fs').readFileSync('/proc/self/cmdline')
   } catch {
     return undefined
   }

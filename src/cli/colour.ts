@@ -1,5 +1,3 @@
-import { fstatSync } from 'node:fs'
-
 /** Written by hand: node:util's styleText costs 4 ms of every start, node:tty 8 ms, this file nothing. */
 const CODES = {
   bold: [1, 22],
@@ -35,7 +33,7 @@ export function wantsColour(env: Environment, isTerminal: () => boolean): boolea
 /** Good enough for colours, where a wrong yes for a device such as /dev/null harms nobody; for prompts use node:tty. */
 export function looksLikeTerminal(fd: number): boolean {
   try {
-    return fstatSync(fd).isCharacterDevice()
+    return process.getBuiltinModule('node:fs').fstatSync(fd).isCharacterDevice()
   } catch {
     return false
   }

@@ -1,4 +1,3 @@
-import { writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { printableJson } from '../base/printable.ts'
 import { looksLikeTerminal, type Paint, painted, plain, wantsColour } from './colour.ts'
@@ -65,7 +64,9 @@ function writeNote(text: string): void {
   }
 }
 
+/** The module is loaded here: what pen starts itself as, an agent or a keeper, begins without it. */
 export function writeAll(fd: number, text: string): void {
+  const { writeSync } = process.getBuiltinModule('node:fs')
   const bytes = Buffer.from(text)
   for (let done = 0; done < bytes.length; ) {
     try {

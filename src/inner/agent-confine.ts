@@ -3,16 +3,15 @@
  * matter of single threads: of this one, which starts every command. The filter is for all of them.
  */
 import { ptr } from 'bun:ffi'
-import { lchownSync, lstatSync, readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { AgentSetup } from '../wire/exec-order.ts'
-import { call } from './kernel.ts'
+import { call, cString, readSmallFile } from './kernel.ts'
 import { restrictExecution } from './landlock.ts'
 
 const CALL =
   process.arch === 'arm64'
-    ? { prctl: 167, capset: 91, capget: 90, seccomp: 277, setgroups: 159 }
-    : { prctl: 157, capset: 126, capget: 125, seccomp: 317, setgroups: 116 }
+    ? { prctl: 167, capset: 91, capget: 90, seccomp: 277, setgroups: 159, fchownat: 54 }
+    : { prctl: 157, capset: 126, capget: 125, seccomp: 317, setgroups: 116, fchownat: 260 }
 const PR = {
   setDumpable: 4,
   boundingRead: 23,
@@ -26,6 +25,8 @@ const CAPABILITY_VERSION_3 = 0x2008_0522
 const SECCOMP_SET_MODE_FILTER = 1
 const SECCOMP_FILTER_FLAG_TSYNC = 1
 const EINVAL = 22
+const AT_FDCWD = -100
+const AT_SYMLINK_NOFOLLOW = 0x100
 
 /**
  * To start commands as another user, and to end them; to enter their directories, where that was given at all. CHOWN has done
@@ -49,9 +50,11 @@ export function confine(setup: AgentSetup): void {
 }
 
 /** What stands there itself, not what a link of the image points at. Nothing of the sandbox has run yet. */
-function give(directory: string, user: { uid: number; gid: number }): void {
-  const { uid, gid } = lstatSync(directory)
-  if (uid !== user.uid || gid !== user.gid) lchownSync(directory, user.uid, user.gid)
+function give(directory: string, { uid, gid }: { uid: number; gid: number }): void {
+  const given = call(CALL.fchownat, AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
+  if (given >= 0) return
+  const owner = process.getBuiltinModule('node:fs').lstatSync(directory)
+  if (owner.uid !== uid || owner.gid !== gid) check('chown', given)
 }
 
 /** Nothing that is executed from here on can gain a capability: not by a file's, not by being root. */
@@ -83,7 +86,7 @@ function installFilter(filter: Uint8Array): void {
 }
 
 function verify(setup: AgentSetup): void {
-  const status = readFileSync('/proc/self/status', 'latin1')
+  const status = readSmallFile('/proc/self/status')
   const value = (name: string): string | undefined =>
     new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1]
   const expected = [

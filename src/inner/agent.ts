@@ -6,21 +6,14 @@
  * In a soft sandbox there is no namespace around it: then it keeps the orphans of its commands, knows no process but those below
  * itself, and ends these before it goes.
  */
-import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
-import { encodeReport, type Order, OrderReader, type Report } from '../wire/exec-messages.ts'
-import type { AgentSetup, ExecOrder } from '../wire/exec-order.ts'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { encodeReport, type Order, OrderReader } from '../wire/exec-messages.ts'
+import type { AgentSetup } from '../wire/exec-order.ts'
 import { wireError } from '../wire/frame.ts'
 import { Outbox } from '../wire/outbox.ts'
 import { AGENT_MODE } from '../wire/places.ts'
-import { Command, type Voice } from './agent-command.ts'
+import type { CommandOrder, Commands } from './agent-commands.ts'
 import { confine } from './agent-confine.ts'
-import { endBelow, keepOrphans, killAll } from './agent-kill.ts'
-import { NotStarted, start } from './agent-start.ts'
-import { reapOrphans } from './reap.ts'
-import { Spans } from './spans.ts'
-
-/** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
-const MAX_COMMANDS = 256
 
 /**
  * `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Before that `show:PATH`, for a keeper that may not look.
@@ -34,19 +27,21 @@ export async function runAgent(words: readonly string[]): Promise<ExitCode> {
     throw new PenError('USAGE', { what: `${AGENT_MODE} is not a verb: pen starts it by itself` })
   // The first process of its namespace is the parent of orphans, or this one.
   const init = how === 'bare' ? process.pid : 1
-  if (how === 'bare') keepOrphans()
+  const bare = how === 'bare' ? await import('./agent-kill.ts') : undefined
+  bare?.keepOrphans()
   if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
   return await new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
     const over = (): void => {
-      if (how === 'bare') void endBelow().finally(() => resolve(EXIT.ok))
-      else resolve(EXIT.ok)
+      if (bare === undefined) resolve(EXIT.ok)
+      else void bare.endBelow().finally(() => resolve(EXIT.ok))
     }
     const agents = new Map<object, Agent>()
     const options = {
       ...place,
       socket: {
-        open: (socket: Bun.Socket) => void agents.set(socket, new Agent(bytes => socket.write(bytes), init)),
+        open: (socket: Bun.Socket) =>
+          void agents.set(socket, new Agent(bytes => socket.write(bytes), init, reject)),
         data: (socket: Bun.Socket, bytes: Uint8Array) => {
           try {
             agents.get(socket)?.hear(bytes)
@@ -65,22 +60,21 @@ export async function runAgent(words: readonly string[]): Promise<ExitCode> {
   })
 }
 
+/** Until the agent is set up a start waits for it: what it needs for commands is loaded when it has said that it is ready. */
 class Agent {
   readonly #orders = new OrderReader()
   readonly #outbox: Outbox
-  readonly #commands = new Map<number, Command>()
-  readonly #spans = new Spans()
   readonly #init: number
-  readonly #voice: Voice = {
-    say: report => this.#say(report),
-    room: () => this.#outbox.room(),
-  }
-  #setup: AgentSetup | undefined
-  #lastChannel = 0
+  readonly #fail: (error: unknown) => void
+  /** Orders that came while the rest was loaded. */
+  readonly #waiting: CommandOrder[] = []
+  #state: 'new' | 'ready' = 'new'
+  #commands: Commands | undefined
 
-  constructor(write: (bytes: Uint8Array) => number, init: number) {
+  constructor(write: (bytes: Uint8Array) => number, init: number, fail: (error: unknown) => void) {
     this.#outbox = new Outbox(write)
     this.#init = init
+    this.#fail = fail
   }
 
   hear(bytes: Uint8Array): void {
@@ -92,84 +86,23 @@ class Agent {
   }
 
   #obey(order: Order): void {
-    switch (order.kind) {
-      case 'configure':
-        this.#configure(order.setup)
-        break
-      case 'exec':
-        this.#exec(order.channel, order.order)
-        break
-      case 'stdin':
-        this.#command(order.channel)?.write(order.bytes)
-        break
-      case 'stdin-end':
-        this.#command(order.channel)?.endInput()
-        break
-      case 'resize':
-        this.#command(order.channel)?.resize(order.columns, order.rows)
-        break
-      case 'signal':
-        this.#command(order.channel)?.signal(order.signal)
-        break
-      case 'window':
-        this.#command(order.channel)?.grant(order.stream, order.bytes)
-        break
-      case 'end':
-        this.#endAll(order.channel)
-        break
-    }
-  }
-
-  /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
-  #endAll(channel: number): void {
-    const isAlone = (start: number): boolean => this.#spans.isAlone(channel, start)
-    const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), init: this.#init, isAlone }
-    killAll(wanted, this.#setup?.user).catch(() => undefined)
-  }
-
-  /** Undefined when it ended while the order was on its way. */
-  #command(channel: number): Command | undefined {
-    if (channel > this.#lastChannel) throw wireError('an order for a command that never was')
-    return this.#commands.get(channel)
+    if (order.kind === 'configure') this.#configure(order.setup)
+    else if (this.#state === 'new') throw wireError('an order before the setup')
+    else if (this.#commands === undefined) this.#waiting.push(order)
+    else this.#commands.obey(order)
   }
 
   #configure(setup: AgentSetup): void {
-    if (this.#setup !== undefined) throw wireError('a second setup')
+    if (this.#state !== 'new') throw wireError('a second setup')
     confine(setup)
-    this.#setup = setup
-    if (process.pid === this.#init)
-      reapOrphans(pid => [...this.#commands.values()].some(command => command.pid === pid))
-    this.#say({ kind: 'ready' })
+    this.#state = 'ready'
+    this.#outbox.send(encodeReport({ kind: 'ready' }))
+    this.#load(setup).catch(this.#fail)
   }
 
-  #exec(channel: number, order: ExecOrder): void {
-    const setup = this.#setup
-    if (setup === undefined) throw wireError('an order before the setup')
-    if (channel <= this.#lastChannel) throw wireError('a channel that was used before')
-    this.#lastChannel = channel
-    try {
-      if (this.#commands.size >= MAX_COMMANDS)
-        throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
-      this.#spans.begin(channel)
-      const command = new Command(channel, start(order, String(channel), setup), this.#voice)
-      this.#commands.set(channel, command)
-      this.#say({ kind: 'started', channel })
-      void command.run().finally(() => this.#over(channel))
-    } catch (error) {
-      this.#spans.end(channel)
-      // What the kernel refuses is the order's trouble; everything else is a mistake of the agent's, and ends it.
-      const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
-      if (errno === undefined || !(error instanceof Error)) throw error
-      this.#say({ kind: 'failed', channel, errno, reason: error.message })
-    }
-  }
-
-  #over(channel: number): void {
-    this.#spans.end(channel)
-    this.#commands.delete(channel)
-  }
-
-  #say(report: Report): void {
-    this.#outbox.send(encodeReport(report))
+  async #load(setup: AgentSetup): Promise<void> {
+    const { Commands } = await import('./agent-commands.ts')
+    this.#commands = new Commands(this.#outbox, setup, this.#init)
+    for (const order of this.#waiting.splice(0)) this.#commands.obey(order)
   }
 }

@@ -3,7 +3,6 @@
  * first lock is that every place which the sandbox can write is mounted noexec: Landlock does not judge what is mapped.
  * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
  */
-import { closeSync, openSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { call } from './kernel.ts'
 
@@ -18,10 +17,11 @@ export function restrictExecution(executable: readonly string[]): void {
   const ruleset = check('landlock_create_ruleset', call(CALL.createRuleset, handled, handled.length, 0))
   for (const path of executable) allow(ruleset, path)
   check('landlock_restrict_self', call(CALL.restrictSelf, ruleset, 0))
-  closeSync(ruleset)
+  process.getBuiltinModule('node:fs').closeSync(ruleset)
 }
 
 function allow(ruleset: number, path: string): void {
+  const { closeSync, openSync } = process.getBuiltinModule('node:fs')
   let fd: number
   try {
     fd = openSync(path, O_PATH)
