@@ -1,89 +1,22 @@
-import { isAbsolute } from 'node:path'
-import { errnoOf, PenError } from './error.ts'
+/** Programs of the host. By the runtime itself: Node's module for that takes longer to load than a program to start. */
+import {
+  type Captured,
+  type CaptureOptions,
+  type Child,
+  checked,
+  collect,
+  notStarted,
+  type Output,
+  type Words,
+} from './collect.ts'
 
-export interface CaptureOptions {
-  /** Everything the program sees. pen's own environment holds the user's secrets: nothing of it is passed on. */
-  readonly env: Readonly<Record<string, string>>
-  readonly timeoutMs: number
-  readonly cwd?: string
-  /** Bytes of stdout and stderr together before the program is stopped. */
-  readonly maxOutput?: number
-  /** What stdin holds; without it stdin is empty. Until a promise is kept stdin stays open, and is so no longer when pen is gone. */
-  readonly input?: string | Uint8Array | Promise<string>
-}
-
-export interface Captured {
-  /** null when a signal ended it, as after `timeout` and `output`: only 0 is success. */
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly stdout: string
-  readonly stderr: string
-  /** Why it ended: by itself, or stopped because of time or too much output. */
-  readonly ended: 'exit' | 'timeout' | 'output'
-}
-
-/** How long a program's children may keep its output open after it has gone. */
-const LINGER_MS = 100
+export type { Captured, CaptureOptions } from './collect.ts'
 
 /** Runs a tool of the host to its end and returns what it said. No shell, no $PATH, no inherited environment. */
-export async function capture(argv: readonly string[], options: CaptureOptions): Promise<Captured> {
-  const words = checked(argv)
-  const child = await start(words, options)
-  const { timeoutMs, maxOutput = 10 * 2 ** 20, input } = options
-  const said: Record<Output, Uint8Array[]> = { stdout: [], stderr: [] }
-  let size = 0
-  let ended: Captured['ended'] = 'exit'
-  const stop = (why: Captured['ended']): void => {
-    if (ended === 'exit') ended = why
-    child.kill()
-  }
-  const reading = child.read((output, chunk) => {
-    const room = maxOutput - size
-    size += chunk.length
-    if (room > 0) said[output].push(chunk.subarray(0, room))
-    if (size > maxOutput) stop('output')
-  })
-  const timer = setTimeout(stop, timeoutMs, 'timeout')
-  try {
-    if (input !== undefined) void Promise.resolve(input).then(text => child.feed(text))
-    const { code, signal } = await child.exited
-    await Promise.race([reading, new Promise(resolve => setTimeout(resolve, LINGER_MS))])
-    return {
-      // A code of 0 that raced with our own SIGKILL is not success: the output is not complete.
-      ...(ended === 'exit' ? { code, signal } : { code: null, signal: 'SIGKILL' }),
-      stdout: Buffer.concat(said.stdout).toString(),
-      stderr: Buffer.concat(said.stderr).toString(),
-      ended,
-    }
-  } finally {
-    clearTimeout(timer)
-    child.close()
-  }
-}
+export const capture = (argv: readonly string[], options: CaptureOptions): Promise<Captured> =>
+  collect(argv, options, startByBun)
 
-type Output = 'stdout' | 'stderr'
-
-/** A program that runs, whichever runtime started it. */
-interface Child {
-  readonly exited: Promise<Pick<Captured, 'code' | 'signal'>>
-  /** Resolves when both outputs have ended. */
-  read(take: (output: Output, chunk: Uint8Array) => void): Promise<void>
-  feed(input: string | Uint8Array): void
-  kill(): void
-  /** Whoever still holds an output is heard no more. */
-  close(): void
-}
-
-/** The library runs on Node, too. Its module takes Bun longer to load than a program to start. */
-async function start(words: readonly [string, ...string[]], options: CaptureOptions): Promise<Child> {
-  try {
-    return typeof Bun === 'undefined' ? await startByNode(words, options) : startByBun(words, options)
-  } catch (error) {
-    throw notStarted(words[0], error)
-  }
-}
-
-function startByBun(words: readonly string[], { env, cwd, input }: CaptureOptions): Child {
+function startByBun(words: Words, { env, cwd, input }: CaptureOptions): Child {
   const child = Bun.spawn([...words], {
     env: { ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
@@ -102,13 +35,8 @@ function startByBun(words: readonly string[], { env, cwd, input }: CaptureOption
       })
       await Promise.all(all).catch(() => undefined)
     },
-    feed: text => {
-      // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
-      try {
-        child.stdin?.write(text)
-        void Promise.resolve(child.stdin?.end()).catch(() => undefined)
-      } catch {}
-    },
+    // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
+    feed: text => void feed(child.stdin, text).catch(() => undefined),
     kill: () => child.kill('SIGKILL'),
     close: () => {
       for (const [, reader] of each) reader.cancel().catch(() => undefined)
@@ -116,33 +44,9 @@ function startByBun(words: readonly string[], { env, cwd, input }: CaptureOption
   }
 }
 
-async function startByNode(
-  [program, ...args]: readonly [string, ...string[]],
-  { env, cwd, input }: CaptureOptions,
-): Promise<Child> {
-  const { spawn } = await import('node:child_process')
-  const child = spawn(program, args, {
-    env: { ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    ...(cwd !== undefined && { cwd }),
-  })
-  await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject))
-  child.stdin?.on('error', () => {})
-  return {
-    exited: new Promise(resolve => child.once('exit', (code, signal) => resolve({ code, signal }))),
-    read: take =>
-      new Promise(resolve => {
-        for (const output of ['stdout', 'stderr'] as const)
-          child[output]?.on('data', (chunk: Uint8Array) => take(output, chunk))
-        child.once('close', () => resolve())
-      }),
-    feed: text => void child.stdin?.end(text),
-    kill: () => void child.kill('SIGKILL'),
-    close: () => {
-      child.stdout?.destroy()
-      child.stderr?.destroy()
-    },
-  }
+async function feed(stdin: Bun.FileSink | undefined, text: string | Uint8Array): Promise<void> {
+  await stdin?.write(text)
+  await stdin?.end()
 }
 
 /**
@@ -169,25 +73,4 @@ export async function runOnTerminal(
   } finally {
     for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.off(signal, ignore)
   }
-}
-
-function checked(argv: readonly string[]): [string, ...string[]] {
-  const [program, ...args] = argv
-  if (program === undefined || !isAbsolute(program))
-    throw new PenError('INTERNAL', {
-      what: `a program must be named by its absolute path, not "${program ?? ''}"`,
-    })
-  if (argv.some(word => word.includes('\0')))
-    throw new PenError('INTERNAL', { what: `an argument of ${program} has a NUL byte in it` })
-  return [program, ...args]
-}
-
-function notStarted(program: string, error: unknown): PenError {
-  const errno = errnoOf(error)
-  const hint = errno === 'EACCES' ? 'make it executable' : 'install it, and check the working directory'
-  return new PenError('MISSING_TOOL', {
-    what: `could not start ${program} (${errno ?? 'unknown error'})`,
-    hint,
-    cause: error,
-  })
 }

@@ -1,9 +1,10 @@
 /** The pen binary, which does everything that needs locks, engines or a policy: the library only asks it. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { capture } from '../base/spawn.ts'
+import { collect } from '../base/collect.ts'
 import { asPenError, readError } from '../sandbox/control-messages.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
+import { startByNode } from './start-by-node.ts'
 
 /** The slowest engine, with an image that is not mapped yet. */
 const PATIENCE_MS = 240_000
@@ -37,14 +38,15 @@ export class PenProgram {
       Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
     )
     try {
-      return await capture([this.#path, ...argv], {
+      const options = {
         // It acts for the user, as it would in their shell.
         env,
         cwd: this.#cwd,
         timeoutMs: PATIENCE_MS,
         maxOutput: MOST_SAID,
         ...(input !== undefined && { input }),
-      })
+      }
+      return await collect([this.#path, ...argv], options, startByNode)
     } catch (error) {
       throw asSandboxError(error)
     }

@@ -36,9 +36,9 @@ describe('code', () => {
   const without = (files: typeof everything, word: RegExp, allowed: readonly string[] = []): string[] =>
     files.filter(s => word.test(s.code) && !allowed.includes(s.path)).map(s => s.path)
 
-  test('child_process is imported by src/base/spawn.ts alone', () => {
+  test('child_process is imported by src/library/start-by-node.ts alone', () => {
     const users = product.filter(s => s.imports.some(i => i.specifier.endsWith('child_process')))
-    expect(users.map(s => s.path).filter(path => path !== 'src/base/spawn.ts')).toEqual([])
+    expect(users.map(s => s.path).filter(path => path !== 'src/library/start-by-node.ts')).toEqual([])
   })
 
   test('only src/main.ts ends the process', () => {

@@ -86,6 +86,7 @@ const BENEATH_THE_KEEPER = [
   'src/base/descriptors.ts',
   'src/base/descriptor-socket.ts',
   'src/base/run-with-descriptors.ts',
+  'src/base/spawn.ts',
 ]
 /** The binary's own entry point: no library user imports it. */
 const ENTRY = 'src/main.ts'

@@ -1,0 +1,116 @@
+/** What a program said, within bounds of time and size, and how it ended. */
+import { isAbsolute } from 'node:path'
+import { errnoOf, PenError } from './error.ts'
+
+export interface CaptureOptions {
+  /** Everything the program sees. pen's own environment holds the user's secrets: nothing of it is passed on. */
+  readonly env: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+  readonly cwd?: string
+  /** Bytes of stdout and stderr together before the program is stopped. */
+  readonly maxOutput?: number
+  /** What stdin holds; without it stdin is empty. Until a promise is kept stdin stays open, and is so no longer when pen is gone. */
+  readonly input?: string | Uint8Array | Promise<string>
+}
+
+export interface Captured {
+  /** null when a signal ended it, as after `timeout` and `output`: only 0 is success. */
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  /** Why it ended: by itself, or stopped because of time or too much output. */
+  readonly ended: 'exit' | 'timeout' | 'output'
+}
+
+/** How long a program's children may keep its output open after it has gone. */
+const LINGER_MS = 100
+
+export type Words = readonly [string, ...string[]]
+
+/** Runs a program to its end and returns what it said. `start` is the runtime's own way. */
+export async function collect(
+  argv: readonly string[],
+  options: CaptureOptions,
+  start: (words: Words, options: CaptureOptions) => Child | Promise<Child>,
+): Promise<Captured> {
+  const words = checked(argv)
+  const child = await started(words, () => start(words, options))
+  const { timeoutMs, maxOutput = 10 * 2 ** 20, input } = options
+  const said: Record<Output, Uint8Array[]> = { stdout: [], stderr: [] }
+  let size = 0
+  let ended: Captured['ended'] = 'exit'
+  const stop = (why: Captured['ended']): void => {
+    if (ended === 'exit') ended = why
+    child.kill()
+  }
+  const reading = child.read((output, chunk) => {
+    const room = maxOutput - size
+    size += chunk.length
+    if (room > 0) said[output].push(chunk.subarray(0, room))
+    if (size > maxOutput) stop('output')
+  })
+  const timer = setTimeout(stop, timeoutMs, 'timeout')
+  let linger: ReturnType<typeof setTimeout> | undefined
+  try {
+    if (input !== undefined) void Promise.resolve(input).then(text => child.feed(text))
+    const { code, signal } = await child.exited
+    const patience = new Promise(resolve => {
+      linger = setTimeout(resolve, LINGER_MS)
+    })
+    await Promise.race([reading, patience])
+    return {
+      // A code of 0 that raced with our own SIGKILL is not success: the output is not complete.
+      ...(ended === 'exit' ? { code, signal } : { code: null, signal: 'SIGKILL' }),
+      stdout: Buffer.concat(said.stdout).toString(),
+      stderr: Buffer.concat(said.stderr).toString(),
+      ended,
+    }
+  } finally {
+    clearTimeout(timer)
+    clearTimeout(linger)
+    child.close()
+  }
+}
+
+export type Output = 'stdout' | 'stderr'
+
+/** A program that runs, whichever runtime started it: the library runs on Node, too. */
+export interface Child {
+  readonly exited: Promise<Pick<Captured, 'code' | 'signal'>>
+  /** Resolves when both outputs have ended. */
+  read(take: (output: Output, chunk: Uint8Array) => void): Promise<void>
+  feed(input: string | Uint8Array): void
+  kill(): void
+  /** Whoever still holds an output is heard no more. */
+  close(): void
+}
+
+export function checked(argv: readonly string[]): [string, ...string[]] {
+  const [program, ...args] = argv
+  if (program === undefined || !isAbsolute(program))
+    throw new PenError('INTERNAL', {
+      what: `a program must be named by its absolute path, not "${program ?? ''}"`,
+    })
+  if (argv.some(word => word.includes('\0')))
+    throw new PenError('INTERNAL', { what: `an argument of ${program} has a NUL byte in it` })
+  return [program, ...args]
+}
+
+async function started<T>([program]: Words, start: () => T | Promise<T>): Promise<T> {
+  try {
+    return await start()
+  } catch (error) {
+    throw notStarted(program, error)
+  }
+}
+
+export function notStarted(program: string, error: unknown): PenError {
+  const errno = errnoOf(error)
+  const hint = errno === 'EACCES' ? 'make it executable' : 'install it, and check the working directory'
+  return new PenError('MISSING_TOOL', {
+    what: `could not start ${program} (${errno ?? 'unknown error'})`,
+    hint,
+    cause: error,
+  })
+}
