@@ -15,6 +15,26 @@ const MOST_BYTES = 16_384
 /** A table that is there already is somebody else's; rules come one after the other. */
 const HOW: Partial<Record<keyof typeof NEW, number>> = { table: NLM_F.exclusive, rule: NLM_F.append }
 
+/** What each attribute is for, as `linux/netfilter/nf_tables.h` numbers them. */
+const TABLE = { name: 1 } as const
+const CHAIN = { table: 1, name: 3, hook: 4, policy: 5, type: 7 } as const
+const HOOK = { number: 1, priority: 2 } as const
+const SET = { table: 1, name: 2, flags: 3, keyType: 4, keyLength: 5, description: 9, id: 10 } as const
+const SET_SIZE = 1
+const RULE = { table: 1, chain: 2, expressions: 4 } as const
+const LISTED = 1
+const EXPRESSION = { name: 1, data: 2 } as const
+const DATA = { value: 1, verdict: 2 } as const
+const VERDICT_CODE = 1
+const META = { into: 1, key: 2 } as const
+const CT = { into: 1, key: 2 } as const
+const PAYLOAD = { into: 1, base: 2, offset: 3, length: 4 } as const
+const COMPARE = { register: 1, operator: 2, data: 3 } as const
+const IMMEDIATE = { into: 1, data: 2 } as const
+const NAT = { type: 1, family: 2, address: 3, port: 5, flags: 7 } as const
+const REJECT = { type: 1, code: 2 } as const
+const DYNAMIC_SET = { name: 1, id: 2, operation: 3, key: 4 } as const
+
 export type Family = 'ip' | 'ip6'
 export type Protocol = 'tcp' | 'udp'
 
@@ -44,28 +64,28 @@ export function batch(changes: readonly Change[]): Uint8Array<ArrayBuffer> {
   return to.written()
 }
 
-export const table = (name: string): Change => ({ what: 'table', write: to => to.text(1, name) })
+export const table = (name: string): Change => ({ what: 'table', write: to => to.text(TABLE.name, name) })
 
 export interface Hook {
   readonly type: 'nat' | 'filter'
-  readonly at: keyof typeof HOOK
+  readonly at: keyof typeof POINT
   readonly priority: number
 }
 
-const HOOK = { input: 1, output: 3 } as const
+const POINT = { input: 1, output: 3 } as const
 
 /** What no rule decides is accepted. */
 export const chain = (of: string, name: string, { type, at, priority }: Hook): Change => ({
   what: 'chain',
   write: to => {
-    to.text(1, of)
-    to.text(3, name)
-    to.nested(4, () => {
-      to.number(1, HOOK[at])
-      to.number(2, priority)
+    to.text(CHAIN.table, of)
+    to.text(CHAIN.name, name)
+    to.nested(CHAIN.hook, () => {
+      to.number(HOOK.number, POINT[at])
+      to.number(HOOK.priority, priority)
     })
-    to.number(5, NF_ACCEPT)
-    to.text(7, type)
+    to.number(CHAIN.policy, NF_ACCEPT)
+    to.text(CHAIN.type, type)
   },
 })
 
@@ -84,22 +104,22 @@ export interface DestinationSet {
 export const destinations = (of: string, { name, family, id }: DestinationSet, size: number): Change => ({
   what: 'set',
   write: to => {
-    to.text(1, of)
-    to.text(2, name)
-    to.number(3, NFT_SET_EVAL)
-    to.number(4, (KEY[family].type << 6) | KEY.port.type)
-    to.number(5, KEY[family].bytes + KEY.port.bytes)
-    to.nested(9, () => to.number(1, size))
-    to.number(10, id)
+    to.text(SET.table, of)
+    to.text(SET.name, name)
+    to.number(SET.flags, NFT_SET_EVAL)
+    to.number(SET.keyType, (KEY[family].type << 6) | KEY.port.type)
+    to.number(SET.keyLength, KEY[family].bytes + KEY.port.bytes)
+    to.nested(SET.description, () => to.number(SET_SIZE, size))
+    to.number(SET.id, id)
   },
 })
 
 export const rule = (of: string, inChain: string, ...expressions: readonly Expression[]): Change => ({
   what: 'rule',
   write: to => {
-    to.text(1, of)
-    to.text(2, inChain)
-    to.nested(4, () => {
+    to.text(RULE.table, of)
+    to.text(RULE.chain, inChain)
+    to.nested(RULE.expressions, () => {
       for (const write of expressions) write(to)
     })
   },
@@ -111,13 +131,13 @@ const all =
     for (const write of expressions) write(to)
   }
 
-/** An expression of the kernel's, by its name, with what it is given: numbers by what they mean to it. */
+/** An expression of the kernel's, by its name, with its attributes: those that are numbers, and more. */
 const expression =
   (name: string, given: Readonly<Record<number, number>>, more?: Expression): Expression =>
   to =>
-    to.nested(1, () => {
-      to.text(1, name)
-      to.nested(2, () => {
+    to.nested(LISTED, () => {
+      to.text(EXPRESSION.name, name)
+      to.nested(EXPRESSION.data, () => {
         for (const [type, value] of Object.entries(given)) to.number(Number(type), value)
         more?.(to)
       })
@@ -128,33 +148,44 @@ const REGISTER = { verdict: 0, first: 1, second: 2, secondWord: 9 } as const
 const BASE = { network: 1, transport: 2 } as const
 const ADDRESS = { ip: { at: 16, bytes: 4 }, ip6: { at: 24, bytes: 16 } } as const
 const PORT = { at: 2, bytes: 2 } as const
-const META = { family: 15, protocol: 16 } as const
+const META_KEY = { family: 15, protocol: 16 } as const
 const CT_DIRECTION = 1
+const EQUAL = 0
 
 type Bytes = readonly number[]
 
 const equals = (bytes: Bytes): Expression =>
-  expression('cmp', { 1: REGISTER.first, 2: 0 }, to => to.nested(3, () => to.bytes(1, bytes)))
+  expression('cmp', { [COMPARE.register]: REGISTER.first, [COMPARE.operator]: EQUAL }, to =>
+    to.nested(COMPARE.data, () => to.bytes(DATA.value, bytes)),
+  )
 
 const meta = (key: number, byte: number): Expression =>
-  all(expression('meta', { 1: REGISTER.first, 2: key }), equals([byte]))
+  all(expression('meta', { [META.into]: REGISTER.first, [META.key]: key }), equals([byte]))
 
 const load = (base: keyof typeof BASE, at: number, bytes: number, register: number): Expression =>
-  expression('payload', { 1: register, 2: BASE[base], 3: at, 4: bytes })
+  expression('payload', {
+    [PAYLOAD.into]: register,
+    [PAYLOAD.base]: BASE[base],
+    [PAYLOAD.offset]: at,
+    [PAYLOAD.length]: bytes,
+  })
 
 const put = (register: number, bytes: Bytes): Expression =>
-  expression('immediate', { 1: register }, to => to.nested(2, () => to.bytes(1, bytes)))
+  expression('immediate', { [IMMEDIATE.into]: register }, to =>
+    to.nested(IMMEDIATE.data, () => to.bytes(DATA.value, bytes)),
+  )
 
 const verdict = (code: number): Expression =>
-  expression('immediate', { 1: REGISTER.verdict }, to =>
-    to.nested(2, () => to.nested(2, () => to.number(1, code))),
+  expression('immediate', { [IMMEDIATE.into]: REGISTER.verdict }, to =>
+    to.nested(IMMEDIATE.data, () => to.nested(DATA.verdict, () => to.number(VERDICT_CODE, code))),
   )
 
 const inNetworkOrder = (port: number): Bytes => [port >> 8, port & 255]
 
-export const ofFamily = (family: Family): Expression => meta(META.family, FAMILY[family])
+export const ofFamily = (family: Family): Expression => meta(META_KEY.family, FAMILY[family])
 
-export const ofProtocol = (protocol: Protocol): Expression => meta(META.protocol, protocol === 'tcp' ? 6 : 17)
+export const ofProtocol = (protocol: Protocol): Expression =>
+  meta(META_KEY.protocol, protocol === 'tcp' ? 6 : 17)
 
 export const toPort = (protocol: Protocol, port: number): Expression =>
   all(
@@ -167,7 +198,10 @@ export const toPort = (protocol: Protocol, port: number): Expression =>
 export const toAddress = (family: Family, first: Bytes): Expression =>
   all(ofFamily(family), load('network', ADDRESS[family].at, first.length, REGISTER.first), equals(first))
 
-export const isReply: Expression = all(expression('ct', { 1: REGISTER.first, 2: CT_DIRECTION }), equals([1]))
+export const isReply: Expression = all(
+  expression('ct', { [CT.into]: REGISTER.first, [CT.key]: CT_DIRECTION }),
+  equals([1]),
+)
 
 export const accept: Expression = verdict(NF_ACCEPT)
 /** To whoever called the chain: here, what no rule decides. */
@@ -180,7 +214,12 @@ const PORT_IS_GIVEN = 2
 export const redirectPort = (port: number): Expression =>
   all(
     put(REGISTER.first, inNetworkOrder(port)),
-    expression('nat', { 1: DNAT, 2: FAMILY.inet, 5: REGISTER.first, 7: PORT_IS_GIVEN }),
+    expression('nat', {
+      [NAT.type]: DNAT,
+      [NAT.family]: FAMILY.inet,
+      [NAT.port]: REGISTER.first,
+      [NAT.flags]: PORT_IS_GIVEN,
+    }),
   )
 
 /** To another address and port. Packets of the other family are left alone. */
@@ -189,20 +228,25 @@ export const redirect = (family: Family, address: Bytes, port: number): Expressi
     put(REGISTER.first, address),
     put(REGISTER.second, inNetworkOrder(port)),
     expression('nat', {
-      1: DNAT,
-      2: FAMILY[family],
-      3: REGISTER.first,
-      5: REGISTER.second,
-      7: PORT_IS_GIVEN,
+      [NAT.type]: DNAT,
+      [NAT.family]: FAMILY[family],
+      [NAT.address]: REGISTER.first,
+      [NAT.port]: REGISTER.second,
+      [NAT.flags]: PORT_IS_GIVEN,
     }),
   )
 
 const reject = (type: number, code: number): Expression =>
-  expression('reject', { 1: type }, to => to.bytes(2, [code]))
+  expression('reject', { [REJECT.type]: type }, to => to.bytes(REJECT.code, [code]))
 
-export const reset: Expression = reject(1, 0)
+const REJECT_BY = { reset: 1, icmpOfFamily: 2 } as const
+const PORT_UNREACHABLE = 1
+
+export const reset: Expression = reject(REJECT_BY.reset, 0)
 /** "Port unreachable", in the words of the packet's own family. */
-export const unreachable: Expression = reject(2, 1)
+export const unreachable: Expression = reject(REJECT_BY.icmpOfFamily, PORT_UNREACHABLE)
+
+const ADD = 0
 
 /** Where the packet goes is put into the set. Where that is full, the rule ends. */
 export const note = ({ name, family, id }: DestinationSet): Expression =>
@@ -210,9 +254,9 @@ export const note = ({ name, family, id }: DestinationSet): Expression =>
     load('network', ADDRESS[family].at, ADDRESS[family].bytes, REGISTER.first),
     load('transport', PORT.at, PORT.bytes, family === 'ip' ? REGISTER.secondWord : REGISTER.second),
     expression('dynset', {}, to => {
-      to.text(1, name)
-      to.number(2, id)
-      to.number(3, 0)
-      to.number(4, REGISTER.first)
+      to.text(DYNAMIC_SET.name, name)
+      to.number(DYNAMIC_SET.id, id)
+      to.number(DYNAMIC_SET.operation, ADD)
+      to.number(DYNAMIC_SET.key, REGISTER.first)
     }),
   )
