@@ -1,6 +1,6 @@
 /** The keeper's end of the agent's socket. Nothing that comes out of it is believed before it was parsed. */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname } from '../base/posix-path.ts'
 
 export interface AgentSocketEvents {
   data(bytes: Uint8Array): void

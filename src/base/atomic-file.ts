@@ -10,8 +10,8 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import { errnoOf, PenError } from './error.ts'
+import { basename, dirname, join } from './posix-path.ts'
 
 export interface WriteOptions {
   readonly mode?: number

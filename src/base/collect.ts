@@ -1,6 +1,7 @@
 /** What a program said, within bounds of time and size, and how it ended. */
-import { isAbsolute } from 'node:path'
+
 import { errnoOf, PenError } from './error.ts'
+import { isAbsolute } from './posix-path.ts'
 
 export interface CaptureOptions {
   /** Everything the program sees. pen's own environment holds the user's secrets: nothing of it is passed on. */

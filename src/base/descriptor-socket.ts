@@ -1,8 +1,8 @@
 /** A named place at which one process of pen's hands descriptors to another (see descriptors.ts). */
 import { ptr } from 'bun:ffi'
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { AF, libc, SOCK, succeeded } from './libc.ts'
+import { basename, dirname } from './posix-path.ts'
 
 export interface DescriptorListener {
   /** One that has come by now. It is the caller's to close. */

@@ -1,6 +1,7 @@
 /** What the verbs of `pen files` share: they run inside a sandbox and ask the broker on the host. */
-import { resolve } from 'node:path'
+
 import { PenError } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import type { BrokerClient } from '../inner/broker-client.ts'
 

@@ -1,7 +1,8 @@
 /** A command in the sandbox of a project, on this terminal or in this pipeline. Where none runs, one is started first. */
-import { resolve } from 'node:path'
+
 import type { ExecEnding, ExecOrder } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Millis, showMillis } from '../base/quantity.ts'
 import type { Project } from '../config/project.ts'

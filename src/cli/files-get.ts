@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
 import { EXIT, errnoOf, PenError } from '../base/error.ts'
+import { basename, join, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { hostPath, withBroker } from './broker-connection.ts'
 import { jsonFlag } from './flag-spec.ts'

@@ -1,5 +1,5 @@
-import { resolve } from 'node:path'
 import { EXIT, PenError } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { showMillis } from '../base/quantity.ts'
 import { editFileGrants } from '../config/file-grants.ts'

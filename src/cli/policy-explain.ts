@@ -1,5 +1,5 @@
-import { basename, dirname, resolve } from 'node:path'
 import { EXIT, PenError } from '../base/error.ts'
+import { basename, dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Loaded, loadPolicy, ownPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'

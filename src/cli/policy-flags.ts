@@ -1,6 +1,7 @@
 /** The flags that shape a policy, shared by every verb that starts or shows a sandbox. They are the user's: they may grant. */
-import { relative, resolve } from 'node:path'
+
 import { PenError } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { showMillis } from '../base/quantity.ts'
 import type { Project } from '../config/project.ts'
 import { parseAllowRule } from '../policy/endpoint.ts'
@@ -90,7 +91,7 @@ const fromCwd = (path: string, project: Project): string =>
 function patternFromCwd(path: string, project: Project): string {
   const { cwd, world } = project
   if (path.startsWith('/') || path.startsWith('~') || path.startsWith('**/')) return path
-  const below = isWithin(cwd, world.workspace) ? relative(world.workspace, cwd) : ''
+  const below = isWithin(cwd, world.workspace) ? cwd.slice(world.workspace.length).replace(/^\//, '') : ''
   const plain = path.startsWith('./') ? path.slice(2) : path
   return below === '' ? plain : `${below}/${plain}`
 }

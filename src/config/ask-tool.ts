@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
+import { join } from '../base/posix-path.ts'
 import { capture } from '../base/spawn.ts'
 
 export interface Question {

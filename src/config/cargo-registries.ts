@@ -1,5 +1,5 @@
-import { join } from 'node:path'
 import { PenError } from '../base/error.ts'
+import { join } from '../base/posix-path.ts'
 import type { GroupContext } from './groups.ts'
 import { readIni } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'

@@ -1,6 +1,6 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
+import { dirname, resolve } from '../base/posix-path.ts'
 import type { HostPath, Located, PathKind } from '../policy/path.ts'
 
 /** As many links as the kernel follows. */

@@ -1,5 +1,5 @@
-import { join } from 'node:path'
 import { PenError } from '../base/error.ts'
+import { join } from '../base/posix-path.ts'
 import { askTool } from './ask-tool.ts'
 import type { GroupContext } from './groups.ts'
 import { readIni } from './ini-file.ts'

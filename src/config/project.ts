@@ -1,7 +1,7 @@
 /** Which directory is the project, and where pen keeps what it knows of it. */
 import { existsSync, lstatSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { PenError } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/path.ts'
 import { findHome, locate } from './locate.ts'

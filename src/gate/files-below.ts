@@ -3,8 +3,8 @@
  * be read is recorded as any other refusal, and passed over. No link is followed.
  */
 import { closeSync, constants, fstatSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import type { HostPath } from '../policy/path.ts'
 import { Directory } from './directory.ts'
 import { type GateFiles, readUpTo } from './files.ts'

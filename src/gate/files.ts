@@ -12,8 +12,8 @@ import {
   readSync,
   writeSync,
 } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { type HostPath, isWithin } from '../policy/path.ts'
 import { Directory, namesOf } from './directory.ts'
 import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'

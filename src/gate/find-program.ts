@@ -1,6 +1,6 @@
 /** Which file a command means, and what kind of program it is. The command may be an agent's: it is compared, never expanded. */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename } from '../base/posix-path.ts'
 import { readProgramHead } from '../base/program-head.ts'
 import { isShellName } from '../plan/system-view.ts'
 import type { Tool } from '../policy/decide-tool.ts'

@@ -2,8 +2,9 @@
  * Takes a directory away with all in it. Off unless the policy lists the tool that would do the same, `rm`; and whole or not at all as
  * far as can be known: one name in it that may not be deleted keeps everything.
  */
-import { basename, dirname } from 'node:path'
+
 import { PenError } from '../base/error.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { decideTool } from '../policy/decide-tool.ts'
 import type { HostPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'

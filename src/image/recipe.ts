@@ -4,10 +4,10 @@
  * to, kept where no sandbox can reach it. The file in the project is only ever compared with that.
  */
 import { mkdirSync } from 'node:fs'
-import { resolve } from 'node:path'
 import dockerfile from '../../image/Dockerfile' with { type: 'text' }
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'

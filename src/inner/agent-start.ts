@@ -1,7 +1,7 @@
 /** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
 import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { join, resolve } from '../base/posix-path.ts'
 import type { AgentSetup, ExecOrder, Variable } from '../wire/exec-order.ts'
 import { INSIDE } from '../wire/places.ts'
 import { MARK } from './agent-kill.ts'

@@ -16,8 +16,8 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
+import { dirname, join } from '../base/posix-path.ts'
 import { FILE_MODE, type PlainFileOrder, readFileOrder, type SearchOrder } from '../wire/file-order.ts'
 import { searchGiven, searchTree } from './search-tree.ts'
 

@@ -1,6 +1,6 @@
 /** Looks for text, or for names, in a tree. It runs inside the sandbox: a slow expression or a hostile tree costs nobody else. */
 import { type Dirent, lstatSync, readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join } from '../base/posix-path.ts'
 import {
   type GivenFile,
   type Match,

@@ -1,5 +1,5 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
-import { resolve } from 'node:path'
+import { resolve } from '../base/posix-path.ts'
 import type { PersonsAnswer } from '../gateway/ask-person.ts'
 import { LONGEST_ASK_MS, LONGEST_TARGET } from '../sandbox/control-messages.ts'
 import type { Judged } from '../sandbox/judge-refusal.ts'

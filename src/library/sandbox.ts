@@ -1,7 +1,7 @@
 /** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
 import { EventEmitter } from 'node:events'
 import { existsSync, realpathSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { resolve } from '../base/posix-path.ts'
 import { asPenError } from '../sandbox/control-messages.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { StartAnswer } from '../sandbox/start-for-program.ts'

@@ -3,7 +3,7 @@
  * that hands its controllers down and that this user may write to: `app.slice` of a desktop session, any slice for root.
  */
 import { accessSync, closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname } from '../base/posix-path.ts'
 import type { Limits } from '../policy/policy.ts'
 import {
   type Cgroup,

@@ -3,7 +3,7 @@
  * file system fills, the sandbox's processes write) say that the bound may be reached; only then the trees are measured.
  */
 import { statfsSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname } from '../base/posix-path.ts'
 import { deviceOf, type Growth, LEAST_PER_FILE, measureGrowth, measureNameless } from './growth.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { listTree, writtenBy } from './process-tree.ts'

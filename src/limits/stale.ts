@@ -3,8 +3,8 @@
  * cgroup than the first (another login, another service), so the places where pen ever made one are kept in a small file.
  */
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { removed } from './cgroup.ts'
 import { isAlive, ownerOf } from './cgroup-name.ts'
 

@@ -1,6 +1,6 @@
 /** Where a control socket is connected to. The library asks here too: Node and Bun have it alike. */
 import { closeSync, constants, openSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname } from '../base/posix-path.ts'
 
 /** As the kernel has it, with the closing NUL. */
 const LONGEST_ADDRESS = 108

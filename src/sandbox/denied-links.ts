@@ -3,8 +3,8 @@
  * it, the next run would not know that the file is denied. So links are watched, and put back.
  */
 import { readlinkSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { dirname, resolve } from '../base/posix-path.ts'
 import { lstatOrUndefined, type Watched } from './places.ts'
 
 const MAX_LINKS = 8

@@ -3,8 +3,8 @@
  * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
  */
 import { realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { isPattern, nameMatches } from '../policy/glob.ts'
 import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'

@@ -3,8 +3,8 @@
  * is never walked, so a glob that begins with `**` is kept at the top and reported as incomplete.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { dirname, resolve } from '../base/posix-path.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/glob.ts'
 import type { ListingCache } from './listing-cache.ts'
 import { lstatOrUndefined } from './places.ts'

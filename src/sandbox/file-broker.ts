@@ -1,7 +1,7 @@
 /** The keeper's part of the file broker: where it listens, what it serves, whose decisions it records. */
 import { closeSync, constants, openSync } from 'node:fs'
-import { basename } from 'node:path'
 import type { AuditSink } from '../audit/event.ts'
+import { basename } from '../base/posix-path.ts'
 import { Broker } from '../broker/broker.ts'
 import { type Listening, listen } from '../broker/listen.ts'
 import { BROKER_SOCKET } from '../wire/places.ts'

@@ -4,7 +4,7 @@
  * hold the other. File systems that fold case in the kernel itself have one name for all spellings, and mounts hold.
  */
 import { lstatSync, opendirSync, readdirSync, statfsSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname } from '../base/posix-path.ts'
 
 /** ext4, f2fs, vfat, exfat, ntfs3, cifs and smb, xfs, tmpfs, hfsplus, bcachefs: they compare names themselves. */
 const FOLD_IN_THE_KERNEL = new Set([

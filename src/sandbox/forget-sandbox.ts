@@ -1,7 +1,7 @@
 /** Ends a sandbox and removes what pen keeps of it. Never the project. */
 import { rmdirSync } from 'node:fs'
-import { basename } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
+import { basename } from '../base/posix-path.ts'
 import { namesIn } from './list-sandboxes.ts'
 import { refuseWhileRunning } from './refuse-while-running.ts'
 import { removeTree } from './remove-tree.ts'

@@ -3,7 +3,7 @@
  * repository of the user: a directory outside is believed only when it names this workspace in return.
  */
 import { realpathSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { type GitSetting, MAX_GIT_CONFIG, parseGitConfig } from './git-config.ts'
 import { lstatOrUndefined } from './places.ts'

@@ -3,8 +3,8 @@
  * with the name of the sandbox's branch in it, into whatever file of the user's such a link leads to. So they are taken away.
  */
 import { closeSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { isWithin } from '../policy/path.ts'
 import { at, itself, look, openDirectory } from './beneath.ts'
 

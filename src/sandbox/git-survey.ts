@@ -2,7 +2,7 @@
  * The places inside one git directory that the host's git would obey, and what they lead to: hooks, settings, included
  * files, submodules and other worktrees.
  */
-import { dirname, resolve } from 'node:path'
+import { dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type GitSetting, riskySettings } from './git-config.ts'
 import { readGitConfig, readPointer, realPath } from './git-dir.ts'

@@ -1,8 +1,8 @@
 /** What agents are told, put where a sandbox can show it: in pen's own state, and in the volumes of the agents. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import type { HostFacts } from '../plan/facts.ts'
 import type { AgentPreset } from '../policy/presets.ts'
 import { NOTE_PLACE } from '../policy/profile.ts'

@@ -2,7 +2,7 @@
  * A file that the mounts of a sandbox hide, or a program that it lacks, leaves no record by itself: the kernel says no, and pen does
  * not hear it. A program of the user's that works in the sandbox hears it, and asks here whether it was the policy.
  */
-import { basename } from 'node:path'
+import { basename } from '../base/posix-path.ts'
 import { isShellName } from '../plan/system-view.ts'
 import { decideFile } from '../policy/decide-file.ts'
 import { grantCure } from '../policy/decide-grant.ts'

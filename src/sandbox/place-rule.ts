@@ -1,7 +1,7 @@
 /** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
 import { closeSync, readdirSync, readlinkSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { at, itself, openDirectory, type Spot } from './beneath.ts'
 import { riskySettings } from './git-config.ts'
 import { readGitConfig, readGitFile } from './git-dir.ts'

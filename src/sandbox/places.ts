@@ -4,8 +4,8 @@
  * by the kernel: each component is asked for with lstat, and a link's text is resolved here, inside the root only.
  */
 import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
 import { refuseSecondName } from './second-name.ts'
 

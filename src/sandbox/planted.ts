@@ -4,8 +4,8 @@
  * cannot be forbidden (`git clone` works inside), so they are told.
  */
 import { readdirSync, statfsSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { riskySettings } from './git-config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from './git-dir.ts'

@@ -1,9 +1,9 @@
 /** Whether commands of pen run go on in a project: what pen keeps of it holds their audit and their volumes, and is not taken from under them. */
 import { readlinkSync } from 'node:fs'
-import { basename } from 'node:path'
 import { auditDirectory } from '../audit/directory.ts'
 import { runningPids } from '../audit/running.ts'
 import { PenError } from '../base/error.ts'
+import { basename } from '../base/posix-path.ts'
 
 /** Such a one ends with its command, which only its user can judge. The keeper of one that stays is ended, as by pen stop. */
 export function refuseWhileRunning(stateDir: string, keeper: number | undefined): void {

@@ -13,8 +13,8 @@ import {
   rmSync,
   unlinkSync,
 } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { errnoOf } from '../base/error.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { at, itself, openDirectory } from './beneath.ts'
 
 type Name = string | Buffer

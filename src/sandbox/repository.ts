@@ -2,7 +2,7 @@
  * What a backend must know about the git repository of a workspace, found with a few lstat calls and never by running
  * git: the user's git would obey the very files that are in question.
  */
-import { dirname } from 'node:path'
+import { dirname } from '../base/posix-path.ts'
 import { looksLikeGitDir, readUserConfig, resolveGitFile } from './git-dir.ts'
 import type { GitTree } from './git-links.ts'
 import { GitSurvey } from './git-survey.ts'

@@ -1,6 +1,6 @@
 /** The git directories below `.git/modules`. Names have slashes (`libs/a`) and submodules have submodules: a small, bounded search. */
 import { readdirSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { resolve } from '../base/posix-path.ts'
 import type { GitSetting } from './git-config.ts'
 import { readGitConfig } from './git-dir.ts'
 import { lstatOrUndefined } from './places.ts'

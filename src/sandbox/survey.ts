@@ -3,12 +3,12 @@
  * a project of 200,000 files starts as fast as an empty one.
  */
 import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
 import { ownProgram } from '../base/own-program.ts'
+import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
 import { agentNote } from '../plan/agent-note.ts'

@@ -1,7 +1,8 @@
 /** Why a program is not there, where that is the tool policy's doing: for whoever asked for it. */
-import { basename, dirname } from 'node:path'
+
 import type { ExecEnding, Execution, Running } from '../backend/backend.ts'
 import { isProgramDirectory } from '../backend/programs/directories.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { isShellName } from '../plan/system-view.ts'
 import type { Policy } from '../policy/policy.ts'
 

@@ -1,7 +1,7 @@
 /** What takes a program to find out and stays true until something of the machine changes: kept in a file of pen's own, under a key that changes with it. */
 import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { dirname } from '../../base/posix-path.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 
 const MOST_BYTES = 65_536

@@ -3,7 +3,7 @@
  * Its name says which pen made it, so that the next one takes away what a killed one left.
  */
 import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
 import type { Bind } from './arguments.ts'

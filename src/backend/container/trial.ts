@@ -3,9 +3,9 @@
  * host's does nothing. No image is needed for that. A daemon takes none but images: it is asked whether it answers.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { dirname } from '../../base/posix-path.ts'
 import { runtimeArguments } from './arguments.ts'
 import { type Engine, engineError, tryEngine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'

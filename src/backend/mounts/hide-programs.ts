@@ -3,8 +3,8 @@
  * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
  */
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { basename, dirname } from '../../base/posix-path.ts'
 import type { Step } from '../../plan/plan.ts'
 import { viewTools } from '../../plan/tools.ts'
 import { isWithin } from '../../policy/path.ts'

@@ -17,8 +17,8 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { dirname } from '../../base/posix-path.ts'
 import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
 import { NOTHING } from './nothing.ts'

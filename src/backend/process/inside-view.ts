@@ -12,8 +12,8 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { ownProgram } from '../../base/own-program.ts'
+import { basename, dirname } from '../../base/posix-path.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'

@@ -1,5 +1,5 @@
 /** Where the programs of the shown system are: a bounded search for directories that are called `bin` and the like. */
-import { basename } from 'node:path'
+import { basename } from '../../base/posix-path.ts'
 import type { SystemEntry } from '../../plan/facts.ts'
 import { PROGRAM_DIRECTORY_NAMES } from '../../plan/system-view.ts'
 import type { ProgramFiles } from './files.ts'

@@ -1,4 +1,4 @@
-import { basename, dirname } from 'node:path'
+import { basename, dirname } from '../../base/posix-path.ts'
 import type { ProgramFiles, Status } from './files.ts'
 
 export interface Chain {

@@ -4,8 +4,8 @@
  * opened, and whatever is larger than any system's directory of programs is refused.
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import { errnoOf } from '../../base/error.ts'
+import { basename, dirname } from '../../base/posix-path.ts'
 import { PROGRAM_HEAD_BYTES, type ProgramHead, parseProgramHead } from '../../base/program-head.ts'
 import { isWithin } from '../../policy/path.ts'
 import { openBeneath } from '../mounts/beneath-root.ts'

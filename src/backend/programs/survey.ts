@@ -1,5 +1,5 @@
 /** The programs of a system, as far as a policy that lists its tools or takes away the shell needs to know them. */
-import { basename, dirname } from 'node:path'
+import { basename, dirname } from '../../base/posix-path.ts'
 import type { FoundTool, SystemEntry, ToolFacts } from '../../plan/facts.ts'
 import { isShellName } from '../../plan/system-view.ts'
 import { isWithin } from '../../policy/path.ts'
