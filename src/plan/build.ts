@@ -61,7 +61,11 @@ const OF_THE_RUN = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
 
 /** Nothing is mounted where no kernel confines a sandbox: it has the host's files, and places for its home and scratch. */
 function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
-  const env = buildEnvironment(policy, facts).filter(({ name }) => !OF_THE_RUN.includes(name))
+  // At the place of a file that would be mounted stands the host's own.
+  const files = policy.packages.files.map(({ at }) => at)
+  const env = buildEnvironment(policy, facts).filter(
+    ({ name, value }) => !OF_THE_RUN.includes(name) && !files.includes(value),
+  )
   return {
     steps: [],
     executable: [],

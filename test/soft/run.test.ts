@@ -1,6 +1,6 @@
 /** `pen run --isolation soft`: what it asks for, says and holds. What no kernel holds is accepted by name, and not claimed here. */
 import { expect } from 'bun:test'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { accepting, forEverybody, GAPS, isAlive, LEAVING, SOFT, until } from './soft-box.ts'
 
@@ -61,6 +61,11 @@ forEverybody(
     expect(env['HOME']).not.toBe(box.home)
     expect(env['HOME']).toMatch(/\/pen-soft-[^/]+\/home$/)
     expect(env['TMPDIR']).toMatch(/\/pen-soft-[^/]+\/tmp$/)
+    // Of the user's registry others are told by a file of pen's own. Here that place has the host's.
+    writeFileSync(join(box.home, '.npmrc'), 'registry=https://registry.example.com/\n')
+    const told = await box.pen(...SOFT.slice(0, -1), '--group', 'npm', '--', 'env')
+    expect(told.stdout).toContain('AGENT_IN_SANDBOX=1')
+    expect(told.stdout).not.toContain('/etc/npmrc')
     box.config(SHELL)
     const made = await box.run(
       'sh',
