@@ -54,12 +54,20 @@ export function openListeners(how: 'mapped' | readonly number[]): Opened | undef
   }
 }
 
+let message: Uint8Array | undefined
+
+/** The same for every door. Whoever knows that it will be needed has it made before. */
+export function rulesMessage(): Uint8Array {
+  message ??= batch(RULES)
+  return message
+}
+
 /** The socket by which the kernel took them, to ask it later what was refused. */
 function loadRules(): number | undefined {
   let socket: number | undefined
   try {
     socket = openNetlink(NETLINK.netfilter)
-    request('load the rules', socket, batch(RULES))
+    request('load the rules', socket, rulesMessage())
     return socket
   } catch (error) {
     if (!(error instanceof CallFailed)) throw error

@@ -7,7 +7,7 @@ import type { Socket as DatagramSocket } from 'node:dgram'
 import { libc } from '../base/libc.ts'
 import { PROXY_PORT } from '../wire/places.ts'
 import { connectionShares } from './descriptor-shares.ts'
-import type { Role } from './door-listeners.ts'
+import { type Role, rulesMessage } from './door-listeners.ts'
 import { type DoorHand, entranceBy, type Place, startWithin } from './door-namespace.ts'
 import { type Furnished, furnish } from './door-open.ts'
 import { listRefused, type RefusedDatagram } from './door-refused.ts'
@@ -59,6 +59,13 @@ export interface Door {
   settle(): Promise<void>
   /** Gives everything back. Connections that were accepted belong to whoever got them. */
   close(): void
+}
+
+/** All of it that needs no namespace: for whoever waits for one. */
+export async function warmDoor(): Promise<void> {
+  libc()
+  rulesMessage()
+  await import('node:dgram')
 }
 
 /** Nothing is left behind when it fails. */

@@ -146,13 +146,13 @@ async function tellOfStart({ serve, tell }: LaunchOptions): Promise<() => void> 
 
 /** What is needed when the engine is done. One that fails to load fails again where it is needed, and is heard of there. */
 function loadForLater({ serve }: LaunchOptions, { network }: Plan): void {
-  const modules = [
+  const modules: Promise<unknown>[] = [
     import('./keep.ts'),
     import('./employ.ts'),
     ...(serve === undefined ? [import('./attach.ts')] : [import('./control-server.ts')]),
     ...(network.kind === 'gateway'
       ? [
-          import('../gateway/door.ts'),
+          import('../gateway/door.ts').then(door => door.warmDoor()),
           import('./network.ts'),
           import('../config/grant-files.ts'),
           import('./held-notice.ts'),
