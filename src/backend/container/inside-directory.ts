@@ -2,7 +2,7 @@
  * What of pen's own a container shows: a directory of this run, read-only inside, and single files over those of the image.
  * Its name says which pen made it, so that the next one takes away what a killed one left.
  */
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
@@ -52,15 +52,15 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
   // To be entered by uids of the container, to which everything above is closed all the same.
-  makeDirectory(dir)
-  makePlaces(inside, program)
-  writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
-  chmodSync(hostPath(AGENT_NOTHING), 0o000)
-  const shown = [...files, PRELOAD].map(({ at, text }, i): Bind => {
-    const from = `${dir}/file-${i}`
-    writeFileSync(from, text)
-    chmodSync(from, 0o644)
-    return { from, at, mode: 'ro' }
+  const shown = forEverybody(() => {
+    mkdirSync(dir)
+    makePlaces(inside, program)
+    writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
+    return [...files, PRELOAD].map(({ at, text }, i): Bind => {
+      const from = `${dir}/file-${i}`
+      writeFileSync(from, text)
+      return { from, at, mode: 'ro' }
+    })
   })
   return {
     shown: inside,
@@ -78,7 +78,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     abandoned,
     makeHand: () => {
       const place = `${dir}/hand`
-      makePlaces(place, program)
+      forEverybody(() => makePlaces(place, program))
       return {
         shown: place,
         binds: [{ from: place, at: AGENT_PLACE, mode: 'ro' }, ...program, ...shown.slice(-1)],
@@ -94,17 +94,21 @@ const within = (dir: string, at: string): string => `${dir}${at.slice(AGENT_PLAC
 
 /** A directory with something for the program and its libraries to be mounted on. */
 function makePlaces(dir: string, program: InsideOptions['program']): void {
-  makeDirectory(dir)
+  mkdirSync(dir)
   for (const { at } of program) {
-    if (dirname(at) !== AGENT_PLACE) makeDirectory(within(dir, dirname(at)))
+    if (dirname(at) !== AGENT_PLACE) mkdirSync(within(dir, dirname(at)), { recursive: true })
     writeFileSync(within(dir, at), '')
   }
 }
 
-/** Whatever the user's umask says. */
-function makeDirectory(path: string): void {
-  mkdirSync(path, { recursive: true })
-  chmodSync(path, 0o755)
+/** What is made meanwhile is for everybody to read and for us to write, whatever the user's own umask says. */
+function forEverybody<T>(make: () => T): T {
+  const own = process.umask(0o022)
+  try {
+    return make()
+  } finally {
+    process.umask(own)
+  }
 }
 
 function sweep(all: string): string[] {
