@@ -208,6 +208,15 @@ describe('npm', () => {
     expect((await refusalOf('npm')).message).toContain('environment variable')
   })
 
+  test('what npm takes for a comment is neither opened nor told', async () => {
+    for (const comment of [' ; ask hunter2@evil.test', '#hunter2@evil.test']) {
+      put('home/.npmrc', `registry=https://mirror.example.com/npm${comment}\n`)
+      const { rules, told } = await resolveGroup('npm', context)
+      expect(rules.map(({ rule }) => printRule(rule))).toEqual(['mirror.example.com:443'])
+      expect(told.files[0]?.text).toEndWith('\nregistry=https://mirror.example.com/npm\n')
+    }
+  })
+
   test('an odd host in a registry is refused, printable', async () => {
     put('home/.npmrc', 'registry=https://evil\u001b[2K.test/\n')
     expect((await refusalOf('npm')).message).not.toContain('\u001b')

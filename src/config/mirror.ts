@@ -22,15 +22,30 @@ const PORTS: ReadonlyMap<string | undefined, string> = new Map([
 /** Where packages come from that need no network. */
 const LOCAL_SCHEMES: ReadonlySet<string | undefined> = new Set(['file', 'copy', 'cdrom', 'rsh'])
 
+/**
+ * The one reading of an address, for what is opened and for what is told inside: a second one could take for a host or a path what
+ * the first took for a password.
+ */
+const ADDRESS =
+  /^(?:(?:sparse|registry|git|mirror)\+)?([a-z]+):(?:\/\/(?:[^/?#\s]*@)?([^/?#\s]*)([^?#\s]*))?/i
+
+function partsOf({ url }: Mirror) {
+  const [, scheme, authority, path = ''] = ADDRESS.exec(url.trim()) ?? []
+  return { scheme: scheme?.toLowerCase(), authority, path }
+}
+
+/** Of one that has a rule: neither name and password nor question and fragment, all of which may sign in. */
+export function addressOf(mirror: Mirror): string | undefined {
+  const { scheme, authority, path } = partsOf(mirror)
+  // What no address can have is written in its escaped form.
+  return URL.parse(`${scheme}://${authority}${path}`)?.href
+}
+
 /** The grant for one mirror; undefined when it is a directory or a disc. */
 export function mirrorRule(mirror: Mirror): AllowRule | undefined {
-  const url = /^(?:(?:sparse|registry|git|mirror)\+)?([a-z]+):(?:\/\/(?:[^/?#]*@)?([^/?#]*))?/i.exec(
-    mirror.url.trim(),
-  )
-  const scheme = url?.[1]?.toLowerCase()
+  const { scheme, authority } = partsOf(mirror)
   if (LOCAL_SCHEMES.has(scheme)) return undefined
   const port = PORTS.get(scheme)
-  const authority = url?.[2]
   if (port === undefined || authority === undefined || authority === '')
     throw new PenError('GROUP', {
       what: 'the address of a package source is not one that pen can read',

@@ -39,6 +39,9 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   })
 }
 
+/** To npm the rest of the line, wherever it begins. */
+const COMMENT = /(?<!\\)[;#].*$/
+
 const isDefault = ({ setting }: Mirror): boolean => setting === 'registry'
 
 function namedIn(file: string, workspace: string): Mirror[] {
@@ -47,7 +50,8 @@ function namedIn(file: string, workspace: string): Mirror[] {
   return readIni(text, file)
     .filter(({ key }) => key === 'registry' || /^@[^:]+:registry$/.test(key))
     .map(({ key, value, at }) => {
-      if (!value.includes('${')) return { url: value, at, setting: key }
+      const url = value.replace(COMMENT, '')
+      if (!url.includes('${')) return { url, at, setting: key }
       throw new PenError('GROUP', {
         what: 'a registry is named by an environment variable, which pen does not read',
         at,

@@ -60,3 +60,21 @@ test('go: the proxies that the user set, as a variable', () => {
     { name: 'GOPROXY', value: 'https://go.example.com/mod,https://two.example.com/' },
   ])
 })
+
+test('P15 nothing that may sign in is told, wherever it stands in an address; the path is', () => {
+  for (const [url, address] of [
+    ['https://r.example.com/npm/?token=secret', 'https://r.example.com/npm/'],
+    ['https://r.example.com/npm/#secret', 'https://r.example.com/npm/'],
+    ['https://you%3Asecret@r.example.com/npm/', 'https://r.example.com/npm/'],
+    // To a parser of addresses the host ends here; to npm and pip it begins behind the last @.
+    ['https://you\\secret@r.example.com/npm/', 'https://r.example.com/npm/'],
+    ['https://you:80\\secret@r.example.com/npm/', 'https://r.example.com/npm/'],
+    ['https://r.example.com/npm/ secret', 'https://r.example.com/npm/'],
+    ['https://r.example.com:8443/team/npm', 'https://r.example.com:8443/team/npm'],
+  ] as const) {
+    const mirrors = (setting: string): Mirror[] => named('file', setting, url)
+    expect(packageSources('npm', mirrors('registry')).files[0]?.text).toBe(`${HEAD}\nregistry=${address}\n`)
+    expect(packageSources('pip', mirrors('index-url')).files[0]?.text).toEndWith(`index-url = ${address}\n`)
+    expect(packageSources('go', mirrors('GOPROXY')).env[0]?.value).toBe(address)
+  }
+})

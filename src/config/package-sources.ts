@@ -4,21 +4,29 @@
  */
 import type { PackageManager } from '../policy/groups.ts'
 import type { PackageSources } from '../policy/policy.ts'
-import { type Mirror, mirrorRule } from './mirror.ts'
+import { addressOf, type Mirror, mirrorRule } from './mirror.ts'
 
 const NPMRC = '/etc/npmrc'
 const PIP_CONF = '/etc/pip.conf'
 const NOTHING: PackageSources = { files: [], env: [] }
 const HEAD = '# by pen, from the configuration on the host, without its tokens'
 
+interface Named {
+  readonly setting: string
+  readonly at: Mirror['at']
+  /** As it may be told inside. */
+  readonly address: string
+}
+
 export function packageSources(
   manager: PackageManager | undefined,
   mirrors: readonly Mirror[],
 ): PackageSources {
-  const named = mirrors.filter(
-    mirror =>
-      mirror.setting !== undefined && mirrorRule(mirror) !== undefined && URL.canParse(mirror.url.trim()),
-  )
+  const named = mirrors.flatMap((mirror): Named[] => {
+    if (mirror.setting === undefined || mirrorRule(mirror) === undefined) return []
+    const address = addressOf(mirror)
+    return address === undefined ? [] : [{ setting: mirror.setting, at: mirror.at, address }]
+  })
   if (named.length === 0) return NOTHING
   switch (manager) {
     case 'npm':
@@ -31,27 +39,25 @@ export function packageSources(
       return { files: [{ at: PIP_CONF, text: pipConf(named) }], env: [] }
     case 'go':
       // It has no file that comes after a project's, and a project has none.
-      return { files: [], env: [{ name: 'GOPROXY', value: named.map(plain).join(',') }] }
+      return { files: [], env: [{ name: 'GOPROXY', value: named.map(({ address }) => address).join(',') }] }
     default:
       return NOTHING
   }
 }
 
 /** The user's file comes before the system's. */
-function npmrc(named: readonly Mirror[]): string {
+function npmrc(named: readonly Named[]): string {
   const first = new Map<string, string>()
-  for (const mirror of named) {
-    const setting = mirror.setting ?? ''
-    if (!first.has(setting)) first.set(setting, plain(mirror))
-  }
-  return [HEAD, ...[...first].map(([setting, url]) => `${setting}=${url}`), ''].join('\n')
+  for (const { setting, address } of named) if (!first.has(setting)) first.set(setting, address)
+  return [HEAD, ...[...first].map(([setting, address]) => `${setting}=${address}`), ''].join('\n')
 }
 
 /** The last file that names a setting decides it, all of it. */
-function pipConf(named: readonly Mirror[]): string {
+function pipConf(named: readonly Named[]): string {
   const of = (setting: string): string[] => {
-    const all = named.filter(mirror => mirror.setting === setting)
-    return all.filter(({ at }) => fileOf(at) === fileOf(all.at(-1)?.at)).map(plain)
+    const all = named.filter(one => one.setting === setting)
+    const last = fileOf(all.at(-1)?.at)
+    return all.filter(({ at }) => fileOf(at) === last).map(({ address }) => address)
   }
   const index = of('index-url').slice(-1)
   const extra = of('extra-index-url')
@@ -65,11 +71,3 @@ function pipConf(named: readonly Mirror[]): string {
 }
 
 const fileOf = (at: Mirror['at'] | undefined): string | undefined => (typeof at === 'object' ? at.file : at)
-
-/** Without name and password. What no address can have is written in its escaped form. */
-function plain({ url }: Mirror): string {
-  const parsed = new URL(url.trim())
-  parsed.username = ''
-  parsed.password = ''
-  return parsed.href
-}
