@@ -70,8 +70,8 @@ function loadRules(): number | undefined {
     request('load the rules', socket, rulesMessage())
     return socket
   } catch (error) {
-    if (!(error instanceof CallFailed)) throw error
     if (socket !== undefined) libc().close(socket)
+    if (!(error instanceof CallFailed)) throw error
     return undefined
   }
 }
@@ -97,22 +97,33 @@ function listenAllIpv6(ports: readonly number[], opened: [Role, number][]): void
 
 function listen(family: Family, where: 'every' | 'loopback', port: number): number {
   const fd = bound(family, SOCK.stream, where, port)
-  succeeded(`listen on ${port}`, libc().listen(fd, BACKLOG))
-  return fd
+  return orClosed(fd, () => succeeded(`listen on ${port}`, libc().listen(fd, BACKLOG)))
 }
 
 const datagram = (family: Family, port: number): number => bound(family, SOCK.dgram, 'loopback', port)
 
 function bound(family: Family, type: number, where: 'every' | 'loopback', port: number): number {
   const fd = succeeded('socket', libc().socket(family, type | SOCK.cloexec, 0))
-  if (family === AF.inet6)
-    succeeded('IPV6_V6ONLY', libc().setsockopt(fd, SOL.ipv6, IPV6_V6ONLY, ptr(new Int32Array([1])), 4))
   const name = new Uint8Array(family === AF.inet ? 16 : 28)
   new DataView(name.buffer).setUint16(0, family, true)
   new DataView(name.buffer).setUint16(2, port)
   if (where === 'loopback') name.set(family === AF.inet ? [127, 0, 0, 1] : [1], family === AF.inet ? 4 : 23)
-  succeeded(`bind port ${port}`, libc().bind(fd, ptr(name), name.length))
-  return fd
+  return orClosed(fd, () => {
+    if (family === AF.inet6)
+      succeeded('IPV6_V6ONLY', libc().setsockopt(fd, SOL.ipv6, IPV6_V6ONLY, ptr(new Int32Array([1])), 4))
+    succeeded(`bind port ${port}`, libc().bind(fd, ptr(name), name.length))
+  })
+}
+
+/** A socket of which this failed would hold the namespace for as long as its keeper lives. */
+function orClosed(fd: number, work: () => unknown): number {
+  try {
+    work()
+    return fd
+  } catch (error) {
+    libc().close(fd)
+    throw error
+  }
 }
 
 /** Comfort, not safety: a kernel that lacks one of these serves fewer connections a minute. */
