@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { PenError } from './error.ts'
 import { type CaptureOptions, capture } from './spawn.ts'
 
@@ -24,6 +25,21 @@ describe('capture', () => {
       stderr: 'err\n',
       ended: 'exit',
     })
+  })
+
+  test('the exit code is told also in a program that was started with SIGCHLD ignored', async () => {
+    const ignoring = `import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])`
+    const asking = `import { capture } from ${JSON.stringify(join(import.meta.dir, 'spawn.ts'))}
+const { code } = await capture(['/bin/sh', '-c', 'exit 3'], { env: {}, timeoutMs: 5000 })
+console.log(code)`
+    const program = [process.execPath, '-e', asking]
+    for (const before of [[], ['/usr/bin/python3', '-c', ignoring]])
+      expect(await run([...before, ...program], { timeoutMs: 20_000 })).toMatchObject({
+        stdout: '3\n',
+        code: 0,
+      })
   })
 
   test('a signal that ended the program is named', async () => {

@@ -9,6 +9,7 @@ import {
   type Output,
   type Words,
 } from './collect.ts'
+import { rememberChildren } from './remember-children.ts'
 
 export type { Captured, CaptureOptions } from './collect.ts'
 
@@ -17,6 +18,7 @@ export const capture = (argv: readonly string[], options: CaptureOptions): Promi
   collect(argv, options, startByBun)
 
 function startByBun(words: Words, { env, cwd, input }: CaptureOptions): Child {
+  rememberChildren()
   const child = Bun.spawn([...words], {
     env: { ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
@@ -58,6 +60,7 @@ export async function runOnTerminal(
   options: { readonly env: Readonly<Record<string, string | undefined>>; readonly cwd: string },
 ): Promise<{ readonly code: number | null }> {
   const words = checked(argv)
+  rememberChildren()
   const ignore = () => {}
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)
   try {

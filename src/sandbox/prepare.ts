@@ -1,8 +1,8 @@
 /** From a place and a command to a plan: everything before anything acts. */
 import type { Backend } from '../backend/backend.ts'
 import { chooseBackend } from '../backend/probe.ts'
-import { rememberChildren } from '../backend/process/libc.ts'
 import { PenError } from '../base/error.ts'
+import { rememberChildren } from '../base/remember-children.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import type { Door } from '../gateway/door.ts'
@@ -45,7 +45,7 @@ export interface Prepared {
 }
 
 export async function prepare(options: PrepareOptions): Promise<Prepared> {
-  if (options.toRun && process.platform === 'linux') rememberChildren()
+  if (options.toRun) rememberChildren()
   const project = findProject()
   const load: LoadOptions = {
     flags: options.flags(project),

@@ -3,9 +3,10 @@
  * looked at, and without an order it ends as if it had never been.
  */
 import { closeSync, writeSync } from 'node:fs'
-import { pipe, rememberChildren } from '../backend/process/libc.ts'
+import { pipe } from '../backend/process/libc.ts'
 import { errnoOf } from '../base/error.ts'
 import { ownProgram } from '../base/own-program.ts'
+import { rememberChildren } from '../base/remember-children.ts'
 import type { PlacedOrder } from './keep-order.ts'
 
 /** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */

@@ -70,20 +70,6 @@ export function putInPlaceOf(fd: number, number: number): void {
   systemCall('dup3', DUP3, fd, number)
 }
 
-const SIGCHLD = 17
-const SIG_IGN = 1n
-
-/**
- * Whoever started pen may have told the kernel to forget ended children, and that is passed on: then nobody could learn how
- * the command ended. struct sigaction { handler, flags, restorer, mask }, each 64 bits.
- */
-export function rememberChildren(): void {
-  const RT_SIGACTION = process.arch === 'arm64' ? 134 : 13
-  const before = new BigUint64Array(4)
-  systemCall('rt_sigaction', RT_SIGACTION, SIGCHLD, null, new Uint8Array(before.buffer), 8)
-  if (before[0] === SIG_IGN) systemCall('rt_sigaction', RT_SIGACTION, SIGCHLD, new Uint8Array(32), null, 8)
-}
-
 const RLIMIT_CORE = 4
 
 /**
