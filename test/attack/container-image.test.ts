@@ -1,6 +1,6 @@
 /** Images that nobody has looked into, against the machine that starts them: what an engine mounts follows their links. */
 import { expect } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
@@ -71,6 +71,10 @@ onEachEngine(
     }
     expect(mount('parts').err).toContain(`nothing can be mounted at ${project}/parts`)
     expect(readdirSync(project)).toEqual(['.pen'])
+    symlinkSync('new/place', join(project, 'parts'))
+    expect(mount('parts').err).toContain(`nothing can be mounted at ${project}/parts`)
+    expect(readdirSync(project).sort()).toEqual(['.pen', 'parts'])
+    rmSync(join(project, 'parts'))
     shop.box.directory(join(project, 'parts'))
     expect(mount('parts')).toMatchObject({ code: 0, out: 'done\n' })
     expect(readdirSync(join(project, 'parts'))).toEqual([])

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onHost, requireMountPoints } from './mount-points.ts'
@@ -19,4 +19,13 @@ test('a path inside is on the host where the nearest mount around it says', () =
 test('a mount in a directory of the host needs a place that is there; in the image none', () => {
   expect(() => requireMountPoints(['/p/there', '/image/x', '/p'], [project])).not.toThrow()
   expect(() => requireMountPoints(['/p/absent'], [project])).toThrow('nothing can be mounted at /p/absent')
+})
+
+test('P4 a mount is led nowhere by a link of the project’s, at its place or on the way there', () => {
+  mkdirSync(join(dir, 'way/there'), { recursive: true })
+  symlinkSync('new/place', join(dir, 'link'))
+  symlinkSync('way', join(dir, 'other-way'))
+  expect(() => requireMountPoints(['/p/way/there'], [project])).not.toThrow()
+  for (const at of ['/p/link', '/p/other-way/there'])
+    expect(() => requireMountPoints([at], [project])).toThrow('there is a link on the way')
 })
