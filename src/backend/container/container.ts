@@ -161,7 +161,7 @@ async function runOnce(
       /is (already )?in use/.test(reasonOf(answer.failed))
     ) {
       // Of a pen that was killed, or of one that runs a command beside this one.
-      const left = await leftBehind(engine, name)
+      const left = await inTheWay(engine, name)
       if (left === undefined) name = spare
       else await removeContainer(engine, left)
       answer = await attempt(engine, { ...order, name, runtime }, release)
@@ -250,6 +250,14 @@ const askFirstProcess = async (engine: Engine, id: string): Promise<number | und
   pidOf(await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
 
 const ID = /^[0-9a-f]{64}$/
+
+/** What has the name, if nobody wants it any more. */
+async function inTheWay(engine: Engine, name: string): Promise<string | undefined> {
+  const { id, label } = await labelled(engine, name)
+  if (id !== '') return isLeft(label) ? id : undefined
+  const { unfinishedIn } = await import('./unfinished.ts')
+  return (await unfinishedIn(engine)).find(left => left.name === name)?.id
+}
 
 /** Only what pen itself left is ever removed: a container without its label is somebody else's. */
 export async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {

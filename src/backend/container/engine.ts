@@ -93,7 +93,7 @@ export interface AskOptions {
 }
 
 /** Far longer than an engine needs; one that hangs must not hang pen. */
-const TIME_LIMIT_MS = 60_000
+export const TIME_LIMIT_MS = 60_000
 
 /** What came of it, whatever it was. */
 export async function tryEngine(

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { leftBehind, removeContainer } from './container.ts'
 import { type Engine, findEngine, mayAsk, tryEngine } from './engine.ts'
+import { unfinishedIn } from './unfinished.ts'
 
 const ANSWER_MS = 10_000
 
@@ -13,7 +14,8 @@ interface Removal {
 /** Names of those that were left, after they have been removed where that is wanted. An engine that does not answer has none. */
 export async function leftContainers(cacheDir: string, removal: Removal): Promise<string[]> {
   const left: string[] = []
-  for (const engine of enginesInUse(cacheDir)) left.push(...(await leftIn(engine, removal)))
+  for (const engine of enginesInUse(cacheDir))
+    left.push(...(await leftIn(engine, removal)), ...(await leftUnfinished(engine, removal)))
   return left
 }
 
@@ -27,6 +29,12 @@ export async function leftIn(engine: Engine, { remove }: Removal, prefix = 'pen-
     left.push(name)
   }
   return left
+}
+
+async function leftUnfinished(engine: Engine, { remove }: Removal): Promise<string[]> {
+  const left = await unfinishedIn(engine)
+  for (const { id } of remove ? left : []) await removeContainer(engine, id)
+  return left.map(({ name }) => name)
 }
 
 /** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. Docker has a daemon that does so anyway. */
