@@ -72,6 +72,9 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
         insideDoor: opened !== undefined,
         // Before anything of the sandbox runs in it.
         furnish: async namespace => {
+          // Of a container that did not come to be, and is asked for anew.
+          door?.close()
+          door = undefined
           if (plan.network.kind === 'gateway') door = await beginDoor(policy, namespace)
           else if (namespace.kind === 'of-process' && !namespace.userNamespace)
             (await import('../gateway/door-namespace.ts')).raiseLoopbackOf(namespace.pid)
