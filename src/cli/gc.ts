@@ -7,7 +7,7 @@ export const verb = defineVerb({
   name: 'gc',
   summary: 'Take away what killed sandboxes left, and images that no sandbox uses any more',
   details:
-    'Records, sockets, cgroups and containers are taken away by every command for its own project; images only here. A sandbox keeps the image that it used last, until pen rm. Nothing that runs is touched, no configuration, no volume and no audit.',
+    'Records, sockets, cgroups and containers are taken away by every command for its own project, and what a container saw of pen by the project’s next container; images only here. A sandbox keeps the image that it used last, until pen rm. Nothing that runs is touched, no configuration, no volume and no audit.',
   flags: defineFlags({
     ...jsonFlag,
     'dry-run': { kind: 'boolean', about: 'tell what would be taken away, and leave it' },

@@ -1,11 +1,12 @@
 /** What keepers that were killed left behind, wherever it is: each kind is known by its owner, which is dead. And images that nobody uses. */
+import { leftDirectories } from '../backend/container/inside-directory.ts'
 import { leftContainers } from '../backend/container/left-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
 import { listSandboxes, refuseStateOfOthers, stateOfUser } from './list-sandboxes.ts'
 
 export interface Leftover {
-  readonly kind: 'record' | 'cgroup' | 'container' | 'image'
+  readonly kind: 'record' | 'cgroup' | 'container' | 'directory' | 'image'
   readonly name: string
 }
 
@@ -24,6 +25,10 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
   const cacheDir = `${state}/cache`
   const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
   const containers = await leftContainers(cacheDir, options)
+  // After the containers, which see them.
+  const directories = sandboxes
+    .filter(({ state }) => state === 'stopped')
+    .flatMap(({ stateDir }) => leftDirectories(stateDir, options))
   const images = await unusedImages(state, everyImage ? [] : sandboxes.map(({ stateDir }) => stateDir), {
     remove,
     newest: everyImage,
@@ -32,6 +37,7 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
     ...records.map(({ id }): Leftover => ({ kind: 'record', name: id })),
     ...cgroups.map((name): Leftover => ({ kind: 'cgroup', name })),
     ...containers.map((name): Leftover => ({ kind: 'container', name })),
+    ...directories.map((name): Leftover => ({ kind: 'directory', name })),
     ...images.map((name): Leftover => ({ kind: 'image', name })),
   ]
 }

@@ -1,5 +1,7 @@
 import { expect } from 'bun:test'
+import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { startTimeOf } from '../../src/limits/cgroup-name.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 import { kept, lives, START, until } from './kept.ts'
 
@@ -98,11 +100,18 @@ kept(
     expect(lives(bystander.pid)).toBe(true)
     expect(here.leftovers()).toEqual([])
     put('keeper.json', 'half a rec')
+    // What containers of this project saw: of a pen that is dead, and of one that lives.
+    const dead = `pen-${bystander.pid}-1-20240501-120000-2e003b`
+    const living = `pen-${process.pid}-${startTimeOf(process.pid)}-20240501-120000-2e003b`
+    for (const name of [dead, living]) here.box.directory(join(stateDir, 'containers', name, 'inside'))
     const wouldGo = JSON.parse((await here.pen('gc', '--dry-run', '--json')).stdout)
     expect(wouldGo.leftovers).toContainEqual({ kind: 'record', name: basename(stateDir) })
+    expect(wouldGo.leftovers).toContainEqual({ kind: 'directory', name: dead })
     expect(here.leftovers()).not.toEqual([])
+    expect(readdirSync(join(stateDir, 'containers')).length).toBe(2)
     expect(await here.pen('gc')).toMatchObject({ code: 0 })
     expect(here.leftovers()).toEqual([])
+    expect(readdirSync(join(stateDir, 'containers'))).toEqual([living])
     expect(await here.sh('echo fine')).toMatchObject({ code: 0 })
     bystander.kill()
   },

@@ -2,7 +2,7 @@
  * What of pen's own a container shows: a directory of this run, read-only inside, and single files over those of the image.
  * Its name says which pen made it, so that the next one takes away what a killed one left.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
@@ -45,9 +45,9 @@ export interface InsideOptions {
 const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
-  const all = `${stateDir}/containers`
+  const all = placeOf(stateDir)
   mkdirSync(all, { recursive: true, mode: 0o700 })
-  const abandoned = sweep(all)
+  const abandoned = leftDirectories(stateDir, { remove: true }).flatMap(name => runOf(name) ?? [])
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
@@ -111,11 +111,16 @@ function forEverybody<T>(make: () => T): T {
   }
 }
 
-function sweep(all: string): string[] {
-  return readdirSync(all).flatMap(name => {
+const placeOf = (stateDir: string): string => `${stateDir}/containers`
+
+/** Their names: those of runs whose pen was killed. */
+export function leftDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
+  const all = placeOf(stateDir)
+  if (!existsSync(all)) return []
+  const left = readdirSync(all).filter(name => {
     const owner = ownerOf(name)
-    if (owner === undefined || isAlive(owner)) return []
-    rmSync(`${all}/${name}`, { recursive: true, force: true })
-    return runOf(name) ?? []
+    return owner !== undefined && !isAlive(owner)
   })
+  for (const name of remove ? left : []) rmSync(`${all}/${name}`, { recursive: true, force: true })
+  return left
 }
