@@ -2,7 +2,7 @@
  * `pen __keep`: the keeper that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
-import { closeSync, constants, fstatSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
@@ -32,10 +32,19 @@ export async function keepDetached(): Promise<ExitCode> {
   try {
     return await keepProject(placed, starter)
   } catch (error) {
-    starter.tell({ failed: tellError(error) })
-    throw error
+    // Whatever broke by that, and wherever.
+    const why = existsSync(placed.workspace) ? error : changed(placed.workspace)
+    starter.tell({ failed: tellError(why) })
+    throw why
   }
 }
+
+const changed = (at: string): PenError =>
+  new PenError('STATE', {
+    what: 'the project was changed while its sandbox was being started',
+    at,
+    hint: 'try again',
+  })
 
 async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitCode> {
   const { order, workspace, stateDir } = placed
@@ -47,12 +56,7 @@ async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitC
     headStart = await beginAtOnce(placed)
     // From here on the engine is at it.
     const project = findProject()
-    if (project.id !== order.id || project.stateDir !== stateDir)
-      throw new PenError('STATE', {
-        what: 'the project was changed while its sandbox was being started',
-        at: project.world.workspace,
-        hint: 'try again',
-      })
+    if (project.id !== order.id || project.stateDir !== stateDir) throw changed(project.world.workspace)
     const { prepare } = await import('./prepare.ts')
     const { launch } = await import('./launch.ts')
     const agent = order.agent === undefined ? undefined : await agentOf(order.agent)

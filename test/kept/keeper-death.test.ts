@@ -1,11 +1,20 @@
 import { expect } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { startTimeOf } from '../../src/limits/cgroup-name.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
-import { kept, lives, START, until } from './kept.ts'
+import { type Kept, kept, lives, START, until } from './kept.ts'
 
 adoptOrphans()
+
+/** Its lock is there for a moment before its number is, and may go while it is read. */
+function isThere(here: Kept): boolean {
+  try {
+    return here.keeper() !== undefined
+  } catch {
+    return false
+  }
+}
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
@@ -52,13 +61,7 @@ kept(
     const known = pids()
     for (const share of [0.1, 0.4, 0.7, 0.95]) {
       const starting = here.start(START)
-      await until(() => {
-        try {
-          return here.keeper() !== undefined
-        } catch {
-          return false
-        }
-      })
+      await until(() => isThere(here))
       await Bun.sleep(share * 60)
       const pid = here.keeper()
       if (pid !== undefined && lives(pid)) process.kill(pid, 'SIGKILL')
@@ -70,6 +73,28 @@ kept(
     }
   },
   90_000,
+)
+
+kept(
+  'P20 a project that is moved away while its sandbox starts is told as that, and is not made anew',
+  async here => {
+    const known = pids()
+    const { project } = here.box
+    for (const wait of [0, 10, 20, 40]) {
+      const starting = here.start(START)
+      // From then on nobody but the keeper looks where it is.
+      await until(() => isThere(here))
+      await Bun.sleep(wait)
+      renameSync(project, `${project}-moved`)
+      const said = await starting.ended
+      if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
+      expect(existsSync(project)).toBe(false)
+      renameSync(`${project}-moved`, project)
+      expect(await here.pen('stop')).toMatchObject({ code: 0 })
+      expect(await untilAlone(known, 2000)).toEqual([])
+    }
+    expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
+  },
 )
 
 kept(
