@@ -96,3 +96,35 @@ onEachEngine(
     }
   },
 )
+
+/** What its keeper has asked of podman. */
+function asking(keeper: number | undefined): number[] {
+  const isAsked = (pid: number): boolean => {
+    try {
+      const [, parent] = /\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? []
+      return Number(parent) === keeper && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('podman\0')
+    } catch {
+      return false
+    }
+  }
+  return readdirSync('/proc').map(Number).filter(isAsked)
+}
+
+onEachEngine('P4 of a podman that is killed while it starts a container no process is left', async engine => {
+  if (engine.backend !== 'podman') return
+  using here = new Mortal(engine)
+  expect(here.pen('start', '--detach')).toMatchObject({ code: 0 })
+  expect(here.pen('stop')).toMatchObject({ code: 0 })
+  for (const wait of [30, 45, 60]) {
+    const starter = here.begin()
+    const ended = new Promise(resolve => starter.once('exit', resolve))
+    await until(() => starter.exitCode !== null || asking(here.keeper()).length > 0)
+    await Bun.sleep(wait)
+    for (const pid of asking(here.keeper())) signalled(pid)
+    await ended
+    here.pen('stop')
+    await until(() => here.processes().length === 0, undefined, 2000)
+  }
+  expect(here.pen('exec', '--', 'echo', 'works')).toMatchObject({ code: 0, out: 'works\n' })
+  expect(here.pen('stop')).toMatchObject({ code: 0 })
+})

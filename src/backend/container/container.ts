@@ -21,6 +21,8 @@ const LEAVING_MS = 500
 /** A machine under load may take seconds to start a program. */
 const AGENT_MS = 30_000
 const LOOK_MS = 50
+/** What a runtime takes to make a container, on a machine under load. */
+const LATE_MS = 1000
 
 /** What the engine is doing to start it, and how that ends. */
 interface Attempt {
@@ -202,6 +204,7 @@ async function attempt(
   const early = await firstOf(said, () => firstProcess(order))
   if (early !== undefined) return { said, ...early }
   const failed = await said
+  if (failed.code === null && engine.name === 'podman') await endLate(order)
   const id = idIn(order.idFile)
   if (failed.code !== 0 || id === undefined) return { failed, id }
   const init = await askFirstProcess(engine, id)
@@ -211,6 +214,17 @@ async function attempt(
     what: 'the container ended as soon as it was started',
     hint: '`pen doctor` tries the engine',
   })
+}
+
+/**
+ * Of a podman that was killed: its monitor goes on without it, and makes a process that would wait for ever for the word to start. What
+ * podman itself removes by then it removes too early.
+ */
+async function endLate({ pidFile }: ContainerOrder): Promise<void> {
+  for (const late = performance.now() + LATE_MS; performance.now() < late; await Bun.sleep(LOOK_MS)) {
+    const init = existsSync(pidFile) ? pidOf(readFileSync(pidFile, 'utf8')) : undefined
+    if (init !== undefined) return void killDirectly({ pid: init, startTime: '' })
+  }
 }
 
 /** podman writes both before it starts what it has made: from then on there is something to furnish. */
