@@ -14,6 +14,8 @@ let isDone: boolean = false
 export function rememberChildren(): void {
   if (isDone || process.platform !== 'linux') return
   isDone = true
-  const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readKernelFile('/proc/self/status')) ?? []
-  if ((BigInt(`0x${ignored}`) >> BigInt(SIGCHLD - 1)) & 1n) libc().signal(SIGCHLD, SIG_DFL)
+  // Its last five digits have the first twenty signals.
+  const [, ignored = '0'] =
+    /^SigIgn:\s*[0-9a-f]*([0-9a-f]{5})$/m.exec(readKernelFile('/proc/self/status')) ?? []
+  if ((Number.parseInt(ignored, 16) >> (SIGCHLD - 1)) & 1) libc().signal(SIGCHLD, SIG_DFL)
 }
