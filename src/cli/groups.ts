@@ -29,7 +29,7 @@ export const verb = defineVerb({
     const { resolveGroup } = await import('../config/groups.ts')
     const { findProject } = await import('../config/project.ts')
     const { home, state, workspace } = findProject().world
-    const resolved = await resolveGroup(name, { home, workspace, cacheDir: `${state}/cache` })
+    const resolved = await resolveGroup(name, { home, writable: [workspace], cacheDir: `${state}/cache` })
     const group = summary(GROUPS[name as keyof typeof GROUPS])
     const hosts = rows(resolved)
     if (flags.json) terminal.printJson({ version: 1, group: { name, ...group, hosts } })

@@ -119,7 +119,7 @@ async function groupOffers(
   const offers = Object.keys(GROUPS)
     .filter(name => !had.includes(name))
     .map(async name => {
-      const context = { home, workspace, cacheDir: `${state}/cache` }
+      const context = { home, writable: [workspace], cacheDir: `${state}/cache` }
       // A package manager that is not here, or does not answer, has no hosts to stand for.
       const rules = await resolveGroup(name, context).then(
         group => group.rules,

@@ -12,7 +12,7 @@ export function aptSources(context: GroupContext): Mirror[] {
     join(directory, 'sources.list'),
     ...listSystemDirectory(parts).map(name => join(parts, name)),
   ]
-  const read = (file: string): string => readSystemFile(file, context.workspace) ?? ''
+  const read = (file: string): string => readSystemFile(file, context.writable) ?? ''
   const mirrors = files.flatMap(file => {
     if (file.endsWith('.list')) return oneLineSources(read(file), file)
     return file.endsWith('.sources') ? deb822Sources(read(file), file) : []

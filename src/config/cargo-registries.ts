@@ -16,7 +16,7 @@ export function cargoRegistries(context: GroupContext): Mirror[] {
     join(context.cargoHome ?? join(context.home, '.cargo'), name),
   )
   const mirrors = files.flatMap(file => {
-    const text = readSystemFile(file, context.workspace)
+    const text = readSystemFile(file, context.writable)
     if (text === undefined) return []
     return readIni(text, file)
       .filter(({ section, key }) => NAMES_REGISTRY.test(section === '' ? key : `${section}.${key}`))

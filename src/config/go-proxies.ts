@@ -9,7 +9,7 @@ import { readSystemFile } from './system-file.ts'
 /** The module proxies and the checksum database that the user set with `go env -w`, and those that `go env` tells. */
 export async function goProxies(context: GroupContext): Promise<Mirror[]> {
   const file = join(context.home, '.config/go/env')
-  const set = readIni(readSystemFile(file, context.workspace) ?? '', file).flatMap(({ key, value, at }) => {
+  const set = readIni(readSystemFile(file, context.writable) ?? '', file).flatMap(({ key, value, at }) => {
     if (key === 'GOPROXY') return proxies(value, at).map(mirror => ({ ...mirror, setting: key }))
     return key === 'GOSUMDB' ? database(value, at) : []
   })

@@ -25,7 +25,7 @@ beforeEach(() => {
   context = {
     home: join(root, 'home'),
     cacheDir: join(root, 'cache'),
-    workspace: join(root, 'project'),
+    writable: [join(root, 'project'), join(root, 'shared')],
     etc: join(root, 'etc'),
     find: name => tools.get(name),
   }
@@ -165,7 +165,7 @@ describe('npm', () => {
     expect(await rulesOf('npm')).toContain('mirror.example.com:443')
     rmSync(join(context.home, '.npmrc'))
     symlinkSync(put('project/npmrc', 'registry=https://evil.test/\n'), join(context.home, '.npmrc'))
-    expect((await refusalOf('npm')).message).toContain('lies in the project')
+    expect((await refusalOf('npm')).message).toContain('where the sandbox could change it')
   })
 
   test('without npm the npmrc is enough, and without both the cure is named', async () => {

@@ -18,8 +18,8 @@ import { packageSources } from './package-sources.ts'
 import { pipIndexes } from './pip-indexes.ts'
 
 export interface GroupContext extends AskContext {
-  /** Nothing in it counts: the agent can write there. */
-  readonly workspace: string
+  /** Nothing in these directories counts: the agent can write there. */
+  readonly writable: readonly string[]
   /** Where the system's configuration lies; `/etc` unless a test says otherwise. */
   readonly etc?: string
   /** `$CARGO_HOME` where the user has set it. */

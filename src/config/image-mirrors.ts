@@ -12,7 +12,7 @@ const SHORT = 'docker.io'
 /** Where the engines of this user and this system fetch Docker Hub's images: podman's registries.conf, Docker's daemon.json. */
 export function imageMirrors(context: GroupContext): Mirror[] {
   const etc = context.etc ?? '/etc'
-  const read = (file: string): string => readSystemFile(file, context.workspace) ?? ''
+  const read = (file: string): string => readSystemFile(file, context.writable) ?? ''
   const parts = join(etc, 'containers/registries.conf.d')
   const mirrors = [
     join(context.home, '.config/containers/registries.conf'),

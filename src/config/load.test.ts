@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { PenError } from '../base/error.ts'
 import { explainConnection } from '../policy/explain.ts'
@@ -78,6 +80,19 @@ describe('the policy of a project', () => {
     project.writeLive('config.json', '{"network":{"http":["a.test"]}}')
     project.write('agent-permissions.json', '{')
     expect(load(project)).rejects.toThrow(PenError)
+  })
+
+  test('P16 has no host of a group by a file that the sandbox may write', async () => {
+    using project = temporaryProject()
+    mkdirSync(join(project.home, '.config/pip'), { recursive: true })
+    writeFileSync(join(project.home, '.config/pip/pip.conf'), '[global]\nindex-url = https://mirror.test/\n')
+    const group = { network: { groups: ['pypi'] } }
+    expect(reaches((await load(project, group)).policy, 'mirror.test')).toBe(true)
+    for (const more of [
+      { files: { write: ['~/.config/pip'] } },
+      { mounts: [{ host: '~/.config/pip', at: '/srv/pip', mode: 'rw' }] },
+    ])
+      await expect(load(project, { ...group, ...more })).rejects.toThrow('where the sandbox could change it')
   })
 
   test('has the hosts of a group, and none when offline', async () => {

@@ -71,6 +71,14 @@ const ceilingsOf = (untrusted: readonly Layer[]): NetCeiling[] =>
     }),
   )
 
+/** Beyond the workspace. */
+const writableIn = (settings: Settings): string[] => [
+  ...(settings['files.write']?.items ?? []).map(({ rule }) => rule.path),
+  ...(settings.mounts?.items ?? []).flatMap(({ rule }) =>
+    rule.kind === 'host' && rule.mode === 'rw' ? rule.host : [],
+  ),
+]
+
 export async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
   const names = new Set(settings['network.groups']?.items.map(item => item.rule) ?? [])
   const out = new Map<string, ResolvedGroup>()
@@ -79,8 +87,9 @@ export async function groupRules(settings: Settings, project: Project): Promise<
   const { resolveGroup } = await import('./groups.ts')
   const { isGroupName } = await import('../policy/groups.ts')
   const { home, state, workspace } = project.world
+  const writable = [workspace, ...writableIn(settings)]
   for (const name of names)
     if (isGroupName(name))
-      out.set(name, await resolveGroup(name, { home, workspace, cacheDir: `${state}/cache` }))
+      out.set(name, await resolveGroup(name, { home, writable, cacheDir: `${state}/cache` }))
   return out
 }

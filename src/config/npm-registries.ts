@@ -13,7 +13,7 @@ import { readSystemFile } from './system-file.ts'
 export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   const userFile = join(context.home, '.npmrc')
   const systemFile = join(context.etc ?? '/etc', 'npmrc')
-  const mirrors = [userFile, systemFile].flatMap(file => namedIn(file, context.workspace))
+  const mirrors = [userFile, systemFile].flatMap(file => namedIn(file, context.writable))
   const answer = await askTool(
     {
       tool: 'npm',
@@ -28,7 +28,7 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   })
   const globalFile = answer === undefined ? undefined : fromAnswer(answer, 'globalconfig')
   if (globalFile !== undefined && ![userFile, systemFile].includes(globalFile))
-    mirrors.push(...namedIn(globalFile, context.workspace))
+    mirrors.push(...namedIn(globalFile, context.writable))
   const registry = answer === undefined ? undefined : fromAnswer(answer, 'registry')
   if (registry !== undefined) mirrors.push({ url: registry, at: 'npm config get registry' })
   if (mirrors.length > 0) return mirrors
@@ -44,8 +44,8 @@ const COMMENT = /(?<!\\)[;#].*$/
 
 const isDefault = ({ setting }: Mirror): boolean => setting === 'registry'
 
-function namedIn(file: string, workspace: string): Mirror[] {
-  const text = readSystemFile(file, workspace)
+function namedIn(file: string, writable: readonly string[]): Mirror[] {
+  const text = readSystemFile(file, writable)
   if (text === undefined) return []
   return readIni(text, file)
     .filter(({ key }) => key === 'registry' || /^@[^:]+:registry$/.test(key))

@@ -19,7 +19,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
     join(context.home, '.pip/pip.conf'),
     join(context.home, '.config/pip/pip.conf'),
   ]
-  const named = files.flatMap(file => readIni(readSystemFile(file, context.workspace) ?? '', file))
+  const named = files.flatMap(file => readIni(readSystemFile(file, context.writable) ?? '', file))
   const ofUv = uvIndexes(context)
   const indexes = named.filter(({ key }) => normal(key) === 'index-url')
   const extra = named.filter(({ key }) => normal(key) === 'extra-index-url')
@@ -52,7 +52,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
 function uvIndexes(context: GroupContext): Mirror[] {
   const files = [join(context.etc ?? '/etc', 'uv/uv.toml'), join(context.home, '.config/uv/uv.toml')]
   return files.flatMap(file =>
-    readIni(readSystemFile(file, context.workspace) ?? '', file)
+    readIni(readSystemFile(file, context.writable) ?? '', file)
       .filter(
         ({ section, key }) =>
           /^(?:extra-)?index-url$/.test(normal(key)) || (section === '[index' && key === 'url'),

@@ -1,22 +1,25 @@
 import { readdirSync, realpathSync } from 'node:fs'
-import { isAbsolute, relative } from 'node:path'
 import { errnoOf, PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { isWithin } from '../policy/path.ts'
 
 const MAX_BYTES = 1 << 20
 
 /**
  * Reads a configuration file of the user or the system, or undefined when there is none. Such a file may be a link
- * (people keep their dot files elsewhere), but not into the workspace: what the agent can write grants nothing.
+ * (people keep their dot files elsewhere), but not to where the sandbox may write, as in the workspace: what the agent can write
+ * grants nothing.
  */
-export function readSystemFile(path: string, workspace: string): string | undefined {
+export function readSystemFile(path: string, writable: readonly string[]): string | undefined {
   const real = realPath(path)
   if (real === undefined) return undefined
-  if (isWithin(real, realPath(workspace) ?? workspace))
+  const place = writable.find(directory => isWithin(real, realPath(directory) ?? directory))
+  if (place !== undefined)
     throw new PenError('GROUP', {
-      what: `${path} lies in the project, where the sandbox could change it`,
+      what: `${path} lies in ${printable(place)}, where the sandbox could change it`,
       at: path,
-      hint: 'keep it outside the project, or allow the hosts with pen allow',
+      hint: 'keep it elsewhere, or allow the hosts with pen allow instead of the group',
     })
   return readRegularFile(real, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString('utf8')
 }
@@ -46,8 +49,3 @@ function realPath(path: string): string | undefined {
 }
 
 const isAbsent = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')
-
-function isWithin(path: string, directory: string): boolean {
-  const way = relative(directory, path)
-  return way === '' || (!way.startsWith('..') && !isAbsolute(way))
-}
