@@ -1,11 +1,7 @@
 import { expect, test } from 'bun:test'
 
-test('the user’s terminal is given back also when pen fails', async () => {
-  const script = `import { openPty } from '${import.meta.dir}/pty.ts'
-process.on('uncaughtException', () => process.exit(125))
-openPty()
-process.stdout.write('\\x1b[?25l')
-setTimeout(() => { throw new Error('a mistake') }, 50)`
+/** Runs a script on a terminal of the test's own; what a person would see of it, and of the shell afterwards. */
+async function seenOf(script: string, until: string): Promise<string> {
   let seen = ''
   await using terminal = new Bun.Terminal({
     cols: 80,
@@ -20,7 +16,33 @@ setTimeout(() => { throw new Error('a mistake') }, 50)`
     env,
   })
   expect(await child.exited).toBe(0)
-  for (let i = 0; i < 100 && !seen.includes('icanon'); i++) await Bun.sleep(5)
+  for (let i = 0; i < 200 && !seen.includes(until); i++) await Bun.sleep(5)
+  return seen
+}
+
+test('the user’s terminal is given back also when pen fails', async () => {
+  const seen = await seenOf(
+    `import { openPty } from '${import.meta.dir}/pty.ts'
+process.on('uncaughtException', () => process.exit(125))
+openPty([0, 1, 2])
+process.stdout.write('\\x1b[?25l')
+setTimeout(() => { throw new Error('a mistake') }, 50)`,
+    'icanon',
+  )
   expect(seen).toContain('code=125')
+  expect(seen).toMatch(/ icanon /)
+})
+
+test('last words are shown also when the runtime has not heard of them', async () => {
+  const seen = await seenOf(
+    `import { openPty } from '${import.meta.dir}/pty.ts'
+import { writeSync } from 'node:fs'
+const pty = openPty([0, 1, 2])
+writeSync(pty.stdio[1], 'x'.repeat(3000) + ' last words')
+void pty.close()
+process.exit(0)`,
+    'icanon',
+  )
+  expect(seen).toContain('x last words')
   expect(seen).toMatch(/ icanon /)
 })

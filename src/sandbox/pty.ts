@@ -2,7 +2,7 @@
  * A terminal of the sandbox's own. Wherever a descriptor of pen's is the user's terminal, the sandbox gets this one
  * instead, so that it can neither read the user's keys past its end, nor change the modes, nor type into the shell.
  */
-import { readdirSync, readlinkSync, writeSync } from 'node:fs'
+import { readdirSync, readlinkSync, readSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
@@ -13,7 +13,7 @@ export interface Pty {
   readonly stdio: Stdio
   /** Whether the command's stdin is this terminal, so that it should also be its controlling one. */
   readonly interactive: boolean
-  /** Call when the command has ended: shows what is left, and gives the user's terminal back. */
+  /** Call when all of the command has ended: shows what is left, and gives the user's terminal back. */
   close(): Promise<void>
 }
 
@@ -23,17 +23,14 @@ export function openPty(ours: readonly number[]): Pty {
   const filter = new TerminalFilter()
   const modes = new ModeKeeper()
   const known = new Set(readdirSync('/proc/self/fd'))
-  let last = performance.now()
-  const terminal = new Bun.Terminal({
-    ...windowSize(screen),
-    data: (_terminal, bytes) => {
-      last = performance.now()
-      const shown = filter.push(bytes)
-      modes.saw(Buffer.from(shown).toString('latin1'))
-      writeAll(screen, shown)
-    },
-  })
-  const slave = findSlave(known)
+  const show = (bytes: Uint8Array): void => {
+    const shown = filter.push(bytes)
+    modes.saw(Buffer.from(shown).toString('latin1'))
+    writeAll(screen, shown)
+  }
+  const terminal = new Bun.Terminal({ ...windowSize(screen), data: (_terminal, bytes) => show(bytes) })
+  const master = findEnd(known, /^\/dev\/(pts\/)?ptmx$/)
+  const slave = findEnd(known, /^\/dev\/pts\/\d+$/)
   const interactive = ours.includes(0)
   // Whose terminal is not raw makes its own line ends: twice would be once too often.
   const restore = interactive ? makeRaw(0) : leaveLineEnds(slave)
@@ -53,9 +50,8 @@ export function openPty(ours: readonly number[]): Pty {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
     close: async () => {
-      // What the command wrote last may still be on its way: wait until it is quiet.
-      do await Bun.sleep(4)
-      while (performance.now() - last < 4)
+      // On a busy machine the runtime hears of the last words too late. Whoever reads gets all that was written.
+      if (!terminal.closed) readAll(master, show)
       process.off('SIGWINCH', onResize)
       writeAll(screen, filter.end())
       process.off('exit', giveBack)
@@ -78,17 +74,27 @@ async function relayKeys(terminal: Bun.Terminal): Promise<void> {
   if (!terminal.closed) terminal.close()
 }
 
-/** Bun keeps the other end to itself; it is the terminal among our descriptors that was not there before. */
-function findSlave(known: ReadonlySet<string>): number {
+/** Bun keeps both ends to itself; they are the terminals among our descriptors that were not there before. */
+function findEnd(known: ReadonlySet<string>, name: RegExp): number {
   for (const fd of readdirSync('/proc/self/fd')) {
     if (known.has(fd)) continue
     try {
-      if (/^\/dev\/pts\/\d+$/.test(readlinkSync(`/proc/self/fd/${fd}`))) return Number(fd)
+      if (name.test(readlinkSync(`/proc/self/fd/${fd}`))) return Number(fd)
     } catch {
       // The descriptor of this very listing.
     }
   }
   throw new Error('the pseudo-terminal has no other end')
+}
+
+/** What is there now. The descriptor waits for nobody. */
+function readAll(fd: number, take: (bytes: Uint8Array) => void): void {
+  const buffer = Buffer.alloc(65_536)
+  try {
+    for (let size = 1; size > 0; take(buffer.subarray(0, size))) size = readSync(fd, buffer)
+  } catch {
+    // Nothing is left.
+  }
 }
 
 function writeAll(fd: number, bytes: Uint8Array): void {
