@@ -93,6 +93,23 @@ describe('a denied file', () => {
     expect(mounts.batches.flat().map(({ path }) => path)).toEqual([`${ws}/.env.local`])
   })
 
+  test('that is being covered when the sandbox ends is told; one that could not be any more is not', async () => {
+    for (const [answer, told] of [
+      ['held', 1],
+      [{ failed: 'the sandbox is gone' }, 0],
+    ] as const) {
+      const mounts = new Mounts()
+      mounts.answer = answer
+      start(mounts)
+      writeFileSync(`${ws}/.env.last`, 'secret')
+      await until(() => mounts.batches.length > 0)
+      await running?.stop()
+      expect([events.length, mounts.closed]).toEqual([told, true])
+      rmSync(`${ws}/.env.last`)
+      events = []
+    }
+  })
+
   test('that was there before the watch is covered by the next look', async () => {
     writeFileSync(`${ws}/.env`, 'secret')
     start(new Mounts())

@@ -41,6 +41,8 @@ const MAX_NEW = 1000
 /** Nor this many times, under whatever names. */
 const MAX_COVERS = 20_000
 const MAX_TRIES = 5
+/** What is being covered when the sandbox ends is covered by then, or of no use any more. */
+const LAST_ANSWER_MS = 1000
 /** A survey that takes long is made less often: one twentieth of the time at most. */
 const SURVEY_SHARE = 20
 
@@ -59,6 +61,7 @@ export class HoldAgain {
   #surveyAfter = 0
   #retryMs = RETRY_MS
   #life: 'open' | 'closed' = 'open'
+  #holding: Promise<void> | undefined
   #work: 'idle' | 'busy' | 'busy, and more to do' = 'idle'
   #timer: ReturnType<typeof setInterval> | undefined
   #later: ReturnType<typeof setTimeout> | undefined
@@ -84,11 +87,12 @@ export class HoldAgain {
     this.#timer.unref()
   }
 
-  /** When every process of the sandbox is gone. */
+  /** When every process of the sandbox is gone. What was covered is told also where the answer is still on its way. */
   async stop(): Promise<void> {
     this.#life = 'closed'
     clearInterval(this.#timer)
     clearTimeout(this.#later)
+    if (this.#work !== 'idle') await Promise.race([this.#holding, Bun.sleep(LAST_ANSWER_MS)])
     this.#options.mounts.close()
     await this.#watch.close()
   }
@@ -152,7 +156,7 @@ export class HoldAgain {
     if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
     const requests = this.#exposed()
     this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
-    if (requests.length > 0) void this.#holdThese(requests)
+    if (requests.length > 0) this.#holding = this.#holdThese(requests)
     else if (this.#survey === 'due') this.#holdLater(wait)
   }
 
@@ -161,8 +165,13 @@ export class HoldAgain {
     const results = await this.#options.mounts.hold(requests)
     const more = this.#work !== ('busy' as string)
     this.#work = 'idle'
+    // In a sandbox that is gone the rest fails, and says nothing.
+    const counts = (result: HoldResult): boolean => result === 'held' || !this.#isClosed()
+    for (const [i, request] of requests.entries()) {
+      const result = results[i] ?? 'changed'
+      if (counts(result)) this.#settle(request, result)
+    }
     if (this.#isClosed()) return
-    for (const [i, request] of requests.entries()) this.#settle(request, results[i] ?? 'changed')
     if (this.#places.size > this.#options.covered + MAX_NEW || this.#covers > MAX_COVERS)
       this.#options.onFlood()
     const done = results.includes('held')
