@@ -1,5 +1,4 @@
 /** What a program said, within bounds of time and size, and how it ended. */
-
 import { errnoOf, PenError } from './error.ts'
 import { isAbsolute } from './posix-path.ts'
 

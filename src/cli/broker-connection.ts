@@ -1,5 +1,4 @@
 /** What the verbs of `pen files` share: they run inside a sandbox and ask the broker on the host. */
-
 import { PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'

@@ -1,5 +1,4 @@
 /** A command in the sandbox of a project, on this terminal or in this pipeline. Where none runs, one is started first. */
-
 import type { ExecEnding, ExecOrder } from '../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'

@@ -1,5 +1,4 @@
 /** The flags that shape a policy, shared by every verb that starts or shows a sandbox. They are the user's: they may grant. */
-
 import { PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
 import { showMillis } from '../base/quantity.ts'

@@ -2,7 +2,6 @@
  * Takes a directory away with all in it. Off unless the policy lists the tool that would do the same, `rm`; and whole or not at all as
  * far as can be known: one name in it that may not be deleted keeps everything.
  */
-
 import { PenError } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { decideTool } from '../policy/decide-tool.ts'

@@ -1,5 +1,4 @@
 /** Why a program is not there, where that is the tool policy's doing: for whoever asked for it. */
-
 import type { ExecEnding, Execution, Running } from '../backend/backend.ts'
 import { isProgramDirectory } from '../backend/programs/directories.ts'
 import { basename, dirname } from '../base/posix-path.ts'

@@ -4,7 +4,7 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import type { Captured } from '../../base/spawn.ts'
 import { type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
-import { askEngine, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
+import { askEngine, CONTAINER_ID, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
 import { inTwoSteps, type Release } from './in-two-steps.ts'
 import { isLeft, KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
 import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
@@ -222,14 +222,14 @@ async function attempt(
  */
 async function endLate({ pidFile }: ContainerOrder): Promise<void> {
   for (const late = performance.now() + LATE_MS; performance.now() < late; await Bun.sleep(LOOK_MS)) {
-    const init = existsSync(pidFile) ? pidOf(readFileSync(pidFile, 'utf8')) : undefined
+    const init = initIn(pidFile)
     if (init !== undefined) return void killDirectly({ pid: init, startTime: '' })
   }
 }
 
 /** podman writes both before it starts what it has made: from then on there is something to furnish. */
 function firstProcess({ idFile, pidFile }: ContainerOrder): Pick<Attempt, 'id' | 'init'> | undefined {
-  const init = existsSync(pidFile) ? pidOf(readFileSync(pidFile, 'utf8')) : undefined
+  const init = initIn(pidFile)
   const id = init === undefined ? undefined : idIn(idFile)
   return init === undefined || id === undefined ? undefined : { id, init }
 }
@@ -252,8 +252,11 @@ async function firstOf<T>(over: Promise<unknown>, look: () => T | undefined): Pr
 
 function idIn(file: string): string | undefined {
   const text = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
-  return ID.test(text) ? text : undefined
+  return CONTAINER_ID.test(text) ? text : undefined
 }
+
+const initIn = (file: string): number | undefined =>
+  existsSync(file) ? pidOf(readFileSync(file, 'utf8')) : undefined
 
 function pidOf(text: string): number | undefined {
   const pid = Number(text.trim())
@@ -262,8 +265,6 @@ function pidOf(text: string): number | undefined {
 
 const askFirstProcess = async (engine: Engine, id: string): Promise<number | undefined> =>
   pidOf(await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
-
-const ID = /^[0-9a-f]{64}$/
 
 /** What has the name, if nobody wants it any more. */
 async function inTheWay(engine: Engine, name: string): Promise<string | undefined> {
@@ -295,7 +296,7 @@ async function labelled(
   const format = `{{.Id}} {{index .Config.Labels "${KEEPER_LABEL}"}}`
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
   const [id = '', label = ''] = stdout.trim().split(' ')
-  return ID.test(id) ? { id, label } : { id: '', label: '' }
+  return CONTAINER_ID.test(id) ? { id, label } : { id: '', label: '' }
 }
 
 /** Of an engine's client that was killed before it said what its daemon had made. */

@@ -36,6 +36,9 @@ const INSTALL: Readonly<Record<EngineName, string>> = {
   docker: 'install Docker Engine (apt-get install docker.io, dnf install moby-engine) and start its daemon',
 }
 
+/** The engine's own name of a container. */
+export const CONTAINER_ID = /^[0-9a-f]{64}$/
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 export function findEngine(name: EngineName, env: Environment = process.env): Engine | undefined {

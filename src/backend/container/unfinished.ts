@@ -2,7 +2,7 @@
  * Of a podman that was killed while it made a container: storage with a name, of which podman itself keeps no record. No label tells
  * whose it was. Its name is one that only pen gives, and its age that nobody is at it any more.
  */
-import { type Engine, TIME_LIMIT_MS, tryEngine } from './engine.ts'
+import { CONTAINER_ID, type Engine, TIME_LIMIT_MS, tryEngine } from './engine.ts'
 
 export interface Unfinished {
   readonly id: string
@@ -11,7 +11,6 @@ export interface Unfinished {
 
 /** `pen-`, the sandbox, and the run where another had that name already. */
 const OWN_NAME = /^pen-[a-z0-9-]+-[0-9a-f]{16}(-\d{8}-\d{6}-[0-9a-f]{6}(-hand)?)?$/
-const ID = /^[0-9a-f]{64}$/
 
 export async function unfinishedIn(engine: Engine): Promise<Unfinished[]> {
   if (engine.name !== 'podman') return []
@@ -26,6 +25,6 @@ export function unfinishedAmong(listed: string, now: number): Unfinished[] {
     const name: unknown = Array.isArray(Names) ? Names[0] : undefined
     if (State !== 'storage' || typeof name !== 'string' || !OWN_NAME.test(name)) return []
     if (typeof Created !== 'number' || now - Created * 1000 < 2 * TIME_LIMIT_MS) return []
-    return typeof Id === 'string' && ID.test(Id) ? [{ id: Id, name }] : []
+    return typeof Id === 'string' && CONTAINER_ID.test(Id) ? [{ id: Id, name }] : []
   })
 }
