@@ -1,4 +1,5 @@
 import { expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { quote } from './box.ts'
 import { conformance } from './conformance.ts'
@@ -99,6 +100,12 @@ conformance(
     expect(events(box)).toEqual(['cpus throttled'])
   },
 )
+
+conformance('P13 a sandbox runs on every processor that pen may run on', async box => {
+  const own = /^Cpus_allowed_list:.*\n/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[0]
+  const inside = await box.sh('grep ^Cpus_allowed_list: /proc/self/status')
+  expect([inside.code, inside.stdout]).toEqual([0, own ?? ''])
+})
 
 const openMany = (count: number) => [
   '/usr/bin/python3',

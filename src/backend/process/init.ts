@@ -1,5 +1,6 @@
 /** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
 import { readKernelFile } from '../../base/kernel-file.ts'
+import { awaitEnd } from './libc.ts'
 
 /**
  * The process group of the command: on a terminal of its own it leads another group than the init's. Undefined when
@@ -17,6 +18,9 @@ export function commandGroup(init: number): number | undefined {
 /** Far longer than the kernel needs; a process that hangs in a dead disk must not keep pen from ending. */
 const PATIENCE_MS = 5000
 
+/** Longer than it takes nearly always. */
+const BRIEF_MS = 4
+
 /**
  * bubblewrap ends as soon as the command does, and the kernel takes the rest of the sandbox with it a moment later. An
  * init is gone only when every process of its namespace is: from then on nothing can write a file any more.
@@ -26,7 +30,9 @@ export async function endInit(init: number): Promise<void> {
   const began = performance.now()
   for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began) {
     kill(init)
-    await (spent < 2 ? new Promise(resolve => setImmediate(resolve)) : Bun.sleep(1))
+    // Not by looking again and again: that would keep it from the processor on which it is to end.
+    if (spent < BRIEF_MS) awaitEnd(init, BRIEF_MS)
+    else await Bun.sleep(1)
   }
 }
 

@@ -1,5 +1,6 @@
 /** The few system calls that Bun has no name for. Each returns the kernel's answer or throws with its errno. */
 import { type Pointer, ptr, read } from 'bun:ffi'
+import { closeSync } from 'node:fs'
 import { cLibrary } from '../../base/c-library.ts'
 import { PenError } from '../../base/error.ts'
 
@@ -68,6 +69,30 @@ export function memoryFile(): number {
 export function putInPlaceOf(fd: number, number: number): void {
   const DUP3 = process.arch === 'arm64' ? 24 : 292
   systemCall('dup3', DUP3, fd, number)
+}
+
+/** Until the process has ended, or for so long. It need not be a child of ours. Nothing else of this process runs meanwhile. */
+export function awaitEnd(pid: number, millis: number): void {
+  const PIDFD_OPEN = 434
+  const PPOLL = process.arch === 'arm64' ? 73 : 271
+  const POLLIN = 1
+  let fd: number | undefined
+  try {
+    fd = systemCall('pidfd_open', PIDFD_OPEN, pid, 0)
+    const time = new BigInt64Array([0n, BigInt(millis * 1e6)])
+    systemCall(
+      'ppoll',
+      PPOLL,
+      new Uint8Array(Int32Array.of(fd, POLLIN).buffer),
+      1,
+      new Uint8Array(time.buffer),
+      null,
+    )
+  } catch {
+    // Gone already, or a signal came first.
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
 }
 
 const RLIMIT_CORE = 4

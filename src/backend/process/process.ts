@@ -7,6 +7,7 @@ import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
+import { keepApart } from './apart.ts'
 import { capabilities } from './capabilities.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
@@ -72,6 +73,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     }
     const guard = options.within(() => startGuard(guardOptions))
     undo.push('guard', () => guard.close())
+    const bringBack = keepApart(guard.pid)
     closeSync(argsFd)
     crossing.handedOver()
     kept?.handedOver()
@@ -94,7 +96,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     })
     sendArguments(argsWriter, args)
 
-    const status = new BwrapStatus(guard.statusFd)
+    const status = new BwrapStatus(guard.statusFd, bringBack)
     abandon = () => killAll(guard.pid, status)
     const init = inner === undefined ? undefined : status.initPid()
     if (init !== undefined) {

@@ -29,11 +29,15 @@ describe('what bubblewrap says', () => {
     expect(told().initPid()).toBeUndefined()
     expect(told().exitCode()).toBeUndefined()
   })
-  test('the init is known while the command still runs', () => {
+  test('the init is known while the command still runs, and told of once', () => {
     const [read, write] = pipe()
     writeSync(write, '{ "child-pid": 12 }\n')
-    expect(new BwrapStatus(read).initPid()).toBe(12)
+    const inits: number[] = []
+    const status = new BwrapStatus(read, pid => inits.push(pid))
+    expect([status.initPid(), status.initPid()]).toEqual([12, 12])
+    expect(inits).toEqual([12])
     closeSync(write)
     closeSync(read)
   })
+  test('half a number is no number', () => expect(told('{ "child-pid": 47').initPid()).toBeUndefined())
 })

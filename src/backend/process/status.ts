@@ -4,17 +4,24 @@ import { errnoOf } from '../../base/error.ts'
 
 export class BwrapStatus {
   readonly #fd: number
+  readonly #onInit: (pid: number) => void
+  #init: number | undefined
   #text = ''
   #closed: boolean = false
 
-  constructor(fd: number) {
+  /** `onInit` is told once, as soon as the init is known of. */
+  constructor(fd: number, onInit: (pid: number) => void = () => undefined) {
     this.#fd = fd
+    this.#onInit = onInit
   }
 
   /** Waits for the init to be there; undefined when bubblewrap failed before. */
   initPid(): number | undefined {
-    while (!/"child-pid"/.test(this.#text) && this.#more());
-    return this.#number('child-pid')
+    if (this.#init !== undefined) return this.#init
+    do this.#init = this.#number('child-pid')
+    while (this.#init === undefined && this.#more())
+    if (this.#init !== undefined) this.#onInit(this.#init)
+    return this.#init
   }
 
   /** Read after the end. Undefined means that the command never ran. */
@@ -37,7 +44,8 @@ export class BwrapStatus {
   }
 
   #number(key: string): number | undefined {
-    const found = new RegExp(`"${key}"\\s*:\\s*(\\d+)`).exec(this.#text)?.[1]
+    // What follows it tells that it is whole.
+    const found = new RegExp(`"${key}"\\s*:\\s*(\\d+)\\s*[,}]`).exec(this.#text)?.[1]
     return found === undefined ? undefined : Number(found)
   }
 }
