@@ -23,6 +23,7 @@ describe('the head of a program', () => {
     ['#! /usr/bin/env node\nrest', '/usr/bin/env', 'node'],
     ['#!/usr/bin/env -S deno run -A\r\n', '/usr/bin/env', '-S deno run -A'],
     ['#!/usr/bin/python3', '/usr/bin/python3', ''],
+    ['#!/bin/sh\r\n', '/bin/sh\r', ''],
   ])('%j is a script', (text, interpreter, argument) => {
     expect(parseProgramHead(Buffer.from(text))).toEqual({ kind: 'script', interpreter, argument })
   })

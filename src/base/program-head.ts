@@ -2,6 +2,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type ProgramHead =
+  /** As the kernel reads it: where lines end as on Windows, the return is a part of the name. */
   | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
   | { readonly kind: 'native'; readonly loader: string | undefined }
   | { readonly kind: 'unreadable' }
@@ -26,7 +27,7 @@ export function readProgramHead(path: string): ProgramHead {
 export function parseProgramHead(bytes: Buffer): ProgramHead {
   if (bytes.toString('latin1', 0, 2) === '#!') {
     const line = bytes.toString('utf8', 2).split('\n', 1)[0] ?? ''
-    const [, interpreter = '', argument = ''] = /^[ \t]*(\S*)[ \t]*(.*?)[ \t\r]*$/.exec(line) ?? []
+    const [, interpreter = '', argument = ''] = /^[ \t]*([^ \t\0]*)[ \t]*(.*?)[ \t\r]*$/.exec(line) ?? []
     return interpreter.startsWith('/') ? { kind: 'script', interpreter, argument } : { kind: 'unreadable' }
   }
   return bytes.toString('latin1', 0, 4) === '\x7fELF'

@@ -80,7 +80,12 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
 }
 
 /** The host's system is not that of an image. */
-const withoutSystem = (facts: HostFacts): HostFacts => ({ ...facts, system: [], path: [] })
+const withoutSystem = (facts: HostFacts): HostFacts => ({
+  ...facts,
+  system: [],
+  path: [],
+  toolchains: new Map(),
+})
 
 function whoItIs(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<Plan, 'user' | 'runAs'> {
   const user = userInside(policy, facts)

@@ -3,7 +3,6 @@ import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
-import { SYSTEM_PATH } from './system-view.ts'
 
 /** Terminal and locale: what makes output readable, and nothing that tells who or where the user is. */
 export const PASSED_ON = [
@@ -34,12 +33,13 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     if (value !== undefined && PLAIN.test(value) && !value.includes('..')) set(name, value)
   }
   if (!out.has('LANG') && !out.has('LC_ALL')) set('LANG', 'C.UTF-8')
-  if (!image) set('PATH', [...facts.path, ...SYSTEM_PATH].join(':'))
+  if (!image) set('PATH', facts.path.join(':'))
   set('HOME', SANDBOX_HOME)
   set('USER', USER_NAME)
   set('LOGNAME', USER_NAME)
   if (!image) set('SHELL', facts.shell)
   set('TMPDIR', '/tmp')
+  for (const [name, value] of facts.toolchains) set(name, value)
   if (policy.mounts.some(({ rule }) => rule.kind === 'volume' && rule.volume === CACHE_VOLUME)) {
     set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)
     set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)

@@ -69,8 +69,10 @@ export interface HostFacts {
    */
   readonly insteadOfRoot: { readonly uid: number; readonly gid: number; readonly owner: boolean } | undefined
   readonly shell: GuestPath
-  /** Directories of the host user's PATH that lie in what the sandbox sees. */
+  /** Where programs are looked for inside. */
   readonly path: readonly string[]
+  /** Variables that tell toolchains where they are installed. */
+  readonly toolchains: ReadonlyMap<string, string>
   readonly volumes: HostPath
   /** What agents are told, and where it lies in pen's own state; named by its content. */
   readonly note?: { readonly text: string; readonly file: HostPath }

@@ -52,8 +52,15 @@ export function buildTree(
   notes.push(...tools.notes)
   for (const step of tools.late) place('grant', step)
 
-  for (const [at, share, mode] of SCRATCH)
-    place('scratch', { op: 'tmpfs', at: at as GuestPath, size: scratchSize(policy, share), mode })
+  const scratch = SCRATCH.map(([at, share, mode]) => ({
+    op: 'tmpfs' as const,
+    at: at as GuestPath,
+    size: scratchSize(policy, share),
+    mode,
+  }))
+  // Where the user's home lies in one of them, so do the toolchains.
+  const below = image ? [] : scratch.filter(({ at }) => facts.system.some(({ path }) => isWithin(path, at)))
+  for (const step of scratch) if (!below.includes(step)) place('scratch', step)
 
   for (const path of new Set(policy.files.read.map(({ rule }) => rule.path))) {
     const write = decideFile(policy, path, 'write')
@@ -122,6 +129,7 @@ export function buildTree(
 
   return {
     steps: [
+      ...below,
       ...system,
       ...accountSteps(facts, identity),
       ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),

@@ -21,6 +21,9 @@ beforeAll(() => {
   put('ws/broken', '#! /nowhere/else\n', 0o755)
   put('ws/unrunnable', '#!/usr/bin/plain\n', 0o755)
   put('ws/note', 'text', 0o644)
+  put('ws/windows', '#!/usr/bin/tool\r\n', 0o755)
+  put('outside', '\x7fELF', 0o755)
+  symlinkSync('../outside', join(host, 'ws/out'))
   symlinkSync('tool', join(host, 'usr/bin/alias'))
 })
 afterAll(() => rmSync(host, { recursive: true, force: true }))
@@ -96,5 +99,34 @@ describe('a command', () => {
     expect(find('pen-no-such-program', '/usr/bin')).toMatchObject({
       hint: expect.stringContaining('spelling'),
     })
+  })
+})
+
+describe('the cure', () => {
+  test('names what is in the way: a directory, a link that leads out, lines that end as on Windows, an empty word', () => {
+    const told = (name: string) => {
+      const found = find(name)
+      return found.ok ? '' : `${found.exitCode} ${found.what}; ${found.hint}`
+    }
+    expect(told('./dir')).toStartWith('126 ./dir is a directory; name a program')
+    expect(told('./out')).toMatch(
+      /^127 .*\/w\/s\/out is a link that leads out of it; the host has it at .*--read/,
+    )
+    expect(told('./windows')).toMatch(/^126 .*interpreter \/usr\/bin\/tool\r is not found.*end as on Windows/)
+    expect(told('')).toStartWith('127 the command is an empty word')
+  })
+  test('is a profile where that shows it, and else the directory', () => {
+    mkdirSync(join(host, 'home/.cargo/bin'), { recursive: true })
+    mkdirSync(join(host, 'home/my bin'), { recursive: true })
+    for (const path of ['home/.cargo/bin/cargo-x', 'home/my bin/mine'])
+      writeFileSync(join(host, path), '', { mode: 0o755 })
+    const hint = (name: string, dir: string) => {
+      const found = find(name, join(host, dir))
+      return found.ok ? '' : found.hint
+    }
+    expect(hint('cargo-x', 'home/.cargo/bin')).toEndWith(
+      `use --profile dev, or --read ${host}/home/.cargo/bin`,
+    )
+    expect(hint('mine', 'home/my bin')).toEndWith(`does not show: use --read '${host}/home/my bin'`)
   })
 })

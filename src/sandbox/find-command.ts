@@ -4,8 +4,11 @@
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
 import { readProgramHead } from '../base/program-head.ts'
+import { shellWord } from '../base/shell-word.ts'
 import type { Plan } from '../plan/plan.ts'
+import { HOME_TOOLCHAINS } from '../plan/system-view.ts'
 import { isWithin, normalize } from '../policy/path.ts'
 import { inWords, type Taken } from './tool-words.ts'
 
@@ -15,13 +18,15 @@ export type Found =
 
 export function findCommand(plan: Plan, hostPath: string): Found {
   const [name = ''] = plan.argv
+  if (name === '') return notFound('the command is an empty word', 'name a program: pen run -- COMMAND')
   const candidates = name.includes('/')
     ? [normalize(name.startsWith('/') ? name : `${plan.cwd}/${name}`)]
     : (plan.env.find(variable => variable.name === 'PATH')?.value ?? '')
         .split(':')
         .map(dir => `${dir}/${name}`)
-  let refused = false
+  let refused: 'refused' | 'directory' | undefined
   let taken: Taken | undefined
+  let lost: string | undefined
   for (const candidate of candidates) {
     const away = takenAway(candidate, plan)
     taken ??= away
@@ -29,55 +34,89 @@ export function findCommand(plan: Plan, hostPath: string): Found {
     const state = lookInside(candidate, plan)
     if (state === 'runs') return withInterpreter(name, candidate, plan)
     if (state === 'unknown') return { ok: true }
-    if (state === 'refused') refused = true
+    if (state === 'refused' || state === 'directory') refused ??= state
+    if (state === 'lost') lost ??= candidate
   }
-  if (taken !== undefined && !refused) return { ok: false, exitCode: EXIT.notFound, ...inWords(name, taken) }
-  if (refused && name !== '')
-    return {
-      ok: false,
-      exitCode: EXIT.notExecutable,
-      what: `${name} cannot be executed`,
-      hint: 'make it executable (chmod +x), or run its interpreter',
-    }
-  const elsewhere = hostPath
-    .split(':')
-    .map(dir => `${dir}/${name}`)
-    .find(path => path.startsWith('/') && look(path) === 'runs')
-  return {
-    ok: false,
-    exitCode: EXIT.notFound,
-    what: `${name} is not found in the sandbox`,
-    hint:
-      elsewhere === undefined || name.includes('/')
-        ? 'check the spelling; `pen plan` shows what the sandbox sees'
-        : `the host has it at ${elsewhere}, which this policy does not show: use --profile dev, or --read its directory and --env PATH`,
+  if (taken !== undefined && refused === undefined) {
+    const { what, hint } = inWords(name, taken)
+    return notFound(what, hint)
   }
+  if (refused !== undefined) return notExecutable(name, refused)
+  const what = `${name} is not found in the sandbox`
+  if (lost !== undefined)
+    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realOf(lost) ?? lost))
+  const elsewhere = (name.includes('/') ? candidates : hostPath.split(':').map(dir => `${dir}/${name}`)).find(
+    path => path.startsWith('/') && look(path) === 'runs',
+  )
+  if (elsewhere === undefined)
+    return notFound(what, 'check the spelling; `pen plan` shows what the sandbox sees')
+  if (lookInside(elsewhere, plan) === 'runs')
+    return notFound(what, `it is at ${elsewhere}, which PATH does not name: call it by that, or correct PATH`)
+  return notFound(what, hostHas(elsewhere))
+}
+
+const notFound = (what: string, hint: string): Found => ({
+  ok: false,
+  exitCode: EXIT.notFound,
+  what,
+  hint,
+})
+
+const notExecutable = (name: string, state: 'refused' | 'directory'): Found => ({
+  ok: false,
+  exitCode: EXIT.notExecutable,
+  ...(state === 'directory'
+    ? { what: `${name} is a directory`, hint: 'name a program; `pen run` alone opens a shell' }
+    : {
+        what: `${name} cannot be executed`,
+        hint: 'make it executable (chmod +x), or run its interpreter',
+      }),
+})
+
+function hostHas(path: string): string {
+  const dir = dirname(path)
+  const toolchain = HOME_TOOLCHAINS.some(part => `${path}/`.includes(`/${part}/`))
+  return `the host has it at ${path}, which this policy does not show: use ${toolchain ? '--profile dev, or ' : ''}--read ${shellWord(dir) ?? 'its directory'}`
 }
 
 /** The kernel says "no such file" of a script whose interpreter is missing; we say which file. */
 function withInterpreter(name: string, path: string, plan: Plan): Found {
   const host = toHost(path, plan)
-  const head = host === undefined ? undefined : readProgramHead(host)
+  const head = host === undefined ? undefined : readProgramHead(host.path)
   if (head?.kind !== 'script') return { ok: true }
   const state = lookInside(normalize(head.interpreter), plan)
   if (state === 'runs' || state === 'unknown') return { ok: true }
+  const windows = head.interpreter.endsWith('\r')
   return {
     ok: false,
     exitCode: EXIT.notExecutable,
-    what: `${name} cannot be executed: its interpreter ${head.interpreter} is ${state === 'absent' ? 'not found' : 'not executable'} in the sandbox`,
-    hint: 'correct the first line of the script, or run its interpreter by name',
+    what: `${name} cannot be executed: its interpreter ${head.interpreter} is ${state === 'absent' || state === 'lost' ? 'not found' : 'not executable'} in the sandbox`,
+    hint: windows
+      ? "its lines end as on Windows: take the carriage returns away, as with sed -i 's/\\r$//' FILE"
+      : 'correct the first line of the script, or run its interpreter by name',
   }
 }
 
-type Look = 'runs' | 'refused' | 'absent'
+type Look = 'runs' | 'refused' | 'directory' | 'absent'
 
 /** Private directories are empty at the start; what the engine itself puts into `/dev` and `/proc` is not known here. */
-function lookInside(path: string, plan: Plan): Look | 'unknown' {
+function lookInside(path: string, plan: Plan): Look | 'unknown' | 'lost' {
   const host = toHost(path, plan)
-  if (host !== undefined) return look(host)
+  if (host !== undefined) return lookThroughLinks(host, plan)
   if (plan.steps.some(({ op, at }) => (op === 'devices' || op === 'processes') && isWithin(path, at)))
     return 'unknown'
-  return plan.steps.some(({ at }) => isWithin(at, path)) ? 'refused' : 'absent'
+  const place = plan.steps.find(({ at }) => isWithin(at, path))
+  if (place === undefined) return 'absent'
+  return place.at === path && place.op === 'file' ? 'refused' : 'directory'
+}
+
+/** A link is followed by the sandbox, in what it sees; here it leads through the host's own files. */
+function lookThroughLinks({ path, root }: OnHost, plan: Plan): Look | 'lost' {
+  const state = look(path)
+  const real = state === 'absent' ? undefined : realOf(path)
+  if (real === undefined || isWithin(real, root)) return state
+  const there = toHost(real, plan)
+  return there === undefined ? 'lost' : look(there.path) === 'absent' ? 'lost' : state
 }
 
 /** Whether the tool policy took a program away that the host has there. */
@@ -106,7 +145,9 @@ function realOf(path: string): string | undefined {
 
 function look(path: string): Look {
   try {
-    if (!statSync(path).isFile()) return 'refused'
+    const stat = statSync(path)
+    if (stat.isDirectory()) return 'directory'
+    if (!stat.isFile()) return 'refused'
   } catch {
     return 'absent'
   }
@@ -118,10 +159,16 @@ function look(path: string): Look {
   }
 }
 
+interface OnHost {
+  readonly path: string
+  /** The mounted tree that it is in. */
+  readonly root: string
+}
+
 /** The host's path behind a path inside, by the mounts of the plan; undefined when no mount shows it. */
-function toHost(path: string, plan: Plan): string | undefined {
+function toHost(path: string, plan: Plan): OnHost | undefined {
   // Without mounts the files are the host's own.
-  if (plan.steps.length === 0) return path
+  if (plan.steps.length === 0) return { path, root: '/' }
   const link = plan.steps.find(step => step.op === 'link' && isWithin(path, step.at))
   if (link?.op === 'link')
     return toHost(
@@ -134,5 +181,7 @@ function toHost(path: string, plan: Plan): string | undefined {
     if (best === undefined || step.at.length >= best.at.length)
       best = { at: step.at, from: step.op === 'bind' ? step.from : undefined }
   }
-  return best?.from === undefined ? undefined : best.from + path.slice(best.at.length)
+  return best?.from === undefined
+    ? undefined
+    : { path: best.from + path.slice(best.at.length), root: best.from }
 }

@@ -14,6 +14,7 @@ import type { Project } from '../config/project.ts'
 import { agentNote } from '../plan/agent-note.ts'
 import { PASSED_ON } from '../plan/environment.ts'
 import type { HostFacts, SystemEntry } from '../plan/facts.ts'
+import { searchPath, toolchainVariables } from '../plan/search-path.ts'
 import { HOME_TOOLCHAINS, SYSTEM_CONFIG, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
 import { showDeny } from '../policy/decide-file.ts'
 import { type GuestPath, type HostPath, isWithin, type Located } from '../policy/path.ts'
@@ -40,15 +41,7 @@ export function surveyHost(
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
-  const path = (env['PATH'] ?? '')
-    .split(':')
-    .filter(
-      entry =>
-        entry.startsWith('/') &&
-        system.some(
-          part => part.kind === 'tree' && part.path.startsWith(world.home) && isWithin(entry, part.path),
-        ),
-    )
+  const path = searchPath(env['PATH'] ?? '', policy, system)
   const { denied, links } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
@@ -72,10 +65,11 @@ export function surveyHost(
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     insteadOfRoot: isHostRoot() ? insteadOfRoot(policy.workspace, project.id) : undefined,
     shell: chooseShell(policy),
-    path,
+    path: path.all,
+    toolchains: toolchainVariables(env, world.home, system),
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
-    tools: surveyHostTools(policy, system, path),
+    tools: surveyHostTools(policy, system, path.ofSystem),
   }
 }
 

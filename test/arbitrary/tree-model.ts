@@ -1,6 +1,7 @@
 /** A tiny model of mounting: what a sandbox could read and write if the steps of a plan were carried out in order. */
 import type { HostFacts } from '../../src/plan/facts.ts'
 import type { Step } from '../../src/plan/plan.ts'
+import { SYSTEM_PATH } from '../../src/plan/system-view.ts'
 import { denialDepth, showDeny } from '../../src/policy/decide-file.ts'
 import { depth, type GuestPath, type HostPath, isWithin } from '../../src/policy/path.ts'
 import type { Policy } from '../../src/policy/policy.ts'
@@ -50,7 +51,8 @@ export function factsFor(
     insteadOfRoot: undefined,
     foldsNames: false,
     shell: '/bin/sh' as GuestPath,
-    path: [],
+    path: SYSTEM_PATH,
+    toolchains: new Map(),
     volumes: '/h/u/.pen/volumes' as HostPath,
     tools: { directories: [], strays: [], found: [], missing: [], shells: [], setsid: undefined },
     ...extra,

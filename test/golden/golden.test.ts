@@ -71,7 +71,7 @@ function run(folder: string, project: TemporaryProject) {
     // Nothing of the machine's: what comes out must be the same for everybody.
     env: {
       HOME: project.home,
-      PATH: process.env['PATH'],
+      PATH: '/usr/local/bin:/usr/bin:/bin',
       TERM: 'dumb',
       BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
       ...Object.fromEntries(

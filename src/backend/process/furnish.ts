@@ -3,7 +3,8 @@
  * beside the guard, on another core.
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
-import type { Plan } from '../../plan/plan.ts'
+import { dirname } from '../../base/posix-path.ts'
+import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
 import { bwrapArguments } from './bwrap-arguments.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
@@ -55,7 +56,17 @@ function emptyFile(cacheDir: string): string {
   return file
 }
 
-/** Every tree that is not the system's is shown under a reachable name, with root's files mapped to the sandbox's uid. */
+/** The system's own needs no other name, unless it is a toolchain in root's home, where nobody else may enter. */
+function isReachable({ why, at, from }: Extract<Step, { op: 'bind' }>): boolean {
+  if (why !== 'system') return false
+  if (at.startsWith('/etc/')) return true
+  const first = lstatSync(from).isDirectory() ? from : dirname(from)
+  for (let above: string = first; above !== '/'; above = dirname(above))
+    if ((lstatSync(above).mode & 0o001) === 0) return false
+  return true
+}
+
+/** Every tree that its uid does not reach is shown under a reachable name, with root's files mapped to the sandbox's uid. */
 function stageAll(
   plan: Plan,
   staging: Staging,
@@ -64,7 +75,7 @@ function stageAll(
   const roots = new Map<string, string>()
   const mapped = new Map<string, boolean>()
   const sources = plan.steps.flatMap(step =>
-    step.op === 'bind' && step.why !== 'system' ? [step.from as string] : [],
+    step.op === 'bind' && !isReachable(step) ? [step.from as string] : [],
   )
   const own = new Map<string, string>()
   for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
