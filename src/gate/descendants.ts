@@ -9,22 +9,49 @@ const PAUSE_MS = 2
 
 export const canFindAll = (): boolean => process.platform === 'linux'
 
-/** Without the dead, whose parent has not asked for them yet. */
-export function livingBelow(root: number): number[] {
-  if (!canFindAll()) return []
-  return listTree(root)
-    .filter(({ pid, depth }) => depth > 0 && !'ZX'.includes(statFields(pid)?.[0] ?? 'X'))
-    .map(({ pid }) => pid)
+interface Descendant {
+  readonly pid: number
+  readonly isDead: boolean
 }
 
-/** Again and again, because what is about to die may still fork. Returns how many are left after that. */
-export async function endBelow(root: number, except: ReadonlySet<number> = new Set()): Promise<number> {
+export function lookBelow(root: number): readonly Descendant[] {
+  if (!canFindAll()) return []
+  return listTree(root)
+    .filter(({ depth }) => depth > 0)
+    .map(({ pid }) => ({ pid, isDead: isDead(pid) }))
+}
+
+/** With all of its threads: until then it may have children, whatever is said of the first one. */
+function isDead(pid: number): boolean {
+  const fields = statFields(pid) ?? []
+  return 'ZX'.includes(fields[0] ?? 'X') && Number(fields[THREADS] ?? 0) <= 1
+}
+
+const THREADS = 17
+
+/** Without the dead, whose parent has not asked for them yet. */
+export const livingBelow = (root: number): number[] =>
+  lookBelow(root).flatMap(({ pid, isDead }) => (isDead ? [] : [pid]))
+
+/**
+ * Again and again, because what is about to die may still fork. Returns how many are left after that.
+ *
+ * What dies during a look hands on its children, from thread to thread and then to the root, and the look may miss them. So it is
+ * over when there is nothing but what was dead before the look began.
+ */
+export async function endBelow(
+  root: number,
+  except: ReadonlySet<number> = new Set(),
+  look = lookBelow,
+): Promise<number> {
   const late = performance.now() + PATIENCE_MS
-  for (;;) {
-    const living = livingBelow(root).filter(pid => !except.has(pid))
-    if (living.length === 0 || performance.now() > late) return living.length
-    for (const pid of living) signal(pid, 'SIGKILL')
-    await Bun.sleep(PAUSE_MS)
+  for (let dead: ReadonlySet<number> | undefined; ; await Bun.sleep(PAUSE_MS)) {
+    const found = look(root).filter(({ pid }) => !except.has(pid))
+    const living = found.filter(one => !one.isDead)
+    const isOver = found.every(({ pid }) => dead?.has(pid))
+    if ((dead !== undefined && isOver) || performance.now() > late) return living.length
+    dead = new Set(found.flatMap(one => (one.isDead ? [one.pid] : [])))
+    for (const { pid } of living) signal(pid, 'SIGKILL')
   }
 }
 
