@@ -265,7 +265,7 @@ export class Keeper {
   #repositoriesFound(): string[] {
     const { workspace } = this.#kept.prepared.plan
     const { found, indexRead } = findRepositories(workspace, {
-      deadlineMs: searchBudget(Date.now() - this.#began),
+      ...searchBudget(Date.now() - this.#began),
       since: this.#began,
     })
     const lines = found.flatMap(repository => describeRepository(repository) ?? [])

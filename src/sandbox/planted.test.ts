@@ -118,10 +118,19 @@ describe('the budget', () => {
     })
   })
 
+  test('is one of work, too, which a busy machine does not use up', () => {
+    for (let i = 0; i < 50; i++) mkdirSync(`${ws}/wide/d${i}/e`, { recursive: true })
+    const search = (processorMs: number) =>
+      findRepositories(`${ws}/wide`, { deadlineMs: 60_000, processorMs, since: 0 }).complete
+    expect([search(0), search(60_000)]).toEqual([false, true])
+  })
+
   test.each([
-    [0, 1],
-    [5, 1],
-    [1000, 100],
-    [3_600_000, 2000],
-  ])('of a run of %d ms is %d ms', (run, budget) => expect(searchBudget(run)).toBe(budget))
+    [0, 1, 1],
+    [5, 1, 5],
+    [1000, 100, 1000],
+    [3_600_000, 2000, 2000],
+  ])('of a run of %d ms is %d ms of work, within %d', (run, processorMs, deadlineMs) =>
+    expect(searchBudget(run)).toEqual({ processorMs, deadlineMs }),
+  )
 })
