@@ -19,6 +19,7 @@ import { seccompFilter } from '../../src/backend/seccomp/filter.ts'
 import type { AgentSetup } from '../../src/wire/exec-order.ts'
 import { BINARY, orderOf, proportionalSize, type RunningAgent, SETUP, startAgent } from '../agent/agent.ts'
 import { onlyWhen } from '../skip.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 const asRoot = onlyWhen(process.platform === 'linux' && process.getuid?.() === 0)
 const USER = { uid: 4321, gid: 4321 }
@@ -78,8 +79,8 @@ function agentPid(): number {
 }
 
 const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
-  for (const began = performance.now(); !(await holds()); await Bun.sleep(5))
-    if (performance.now() - began > 10_000) throw new Error('it did not come to that')
+  for (const watch = new Stopwatch(); !(await holds()); await Bun.sleep(5))
+    if (watch.ms > 10_000) throw new Error('it did not come to that')
 }
 
 asRoot(
@@ -323,7 +324,7 @@ asRoot('P17 when the keeper is gone, so are the agent and all that it started', 
   const execution = other.link.exec(orderOf('trap "" TERM HUP; setsid sleep 60 & sleep 60'), () => undefined)
   other.link.close()
   expect(await execution.ended).toEqual({ kind: 'lost' })
-  const began = performance.now()
+  const watch = new Stopwatch()
   await other.child.exited
-  expect(performance.now() - began).toBeLessThan(2000)
+  expect(watch.ms).toBeLessThan(2000)
 })

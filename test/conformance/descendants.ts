@@ -2,6 +2,7 @@
 import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { systemCall } from '../../src/backend/process/libc.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 const PRCTL = process.arch === 'arm64' ? 167 : 157
 const PR_SET_CHILD_SUBREAPER = 36
@@ -45,10 +46,10 @@ export function descendants(): Process[] {
 
 /** Waits until none is left that was not there before; returns what is there after the time. */
 export async function untilAlone(known: ReadonlySet<number>, withinMs: number): Promise<Process[]> {
-  const late = performance.now() + withinMs
+  const watch = new Stopwatch()
   for (;;) {
     const left = descendants().filter(({ pid }) => !known.has(pid))
-    if (left.length === 0 || performance.now() > late) return left
+    if (left.length === 0 || watch.ms > withinMs) return left
     await Bun.sleep(5)
   }
 }

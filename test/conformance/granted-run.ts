@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { auditRecords } from '../audit-records.ts'
+import { Stopwatch } from '../stopwatch.ts'
 import { type Box, quote } from './box.ts'
 import { LateRun } from './late-run.ts'
 import { PEN } from './launcher.ts'
@@ -42,6 +43,6 @@ export function brokerRecords(box: Box): AuditRecord[] {
 }
 
 export async function until(isSo: () => boolean, what: string): Promise<void> {
-  for (const late = performance.now() + 10_000; !isSo(); await Bun.sleep(5))
-    if (performance.now() > late) throw new Error(`never: ${what}`)
+  for (const watch = new Stopwatch(); !isSo(); await Bun.sleep(5))
+    if (watch.ms > 10_000) throw new Error(`never: ${what}`)
 }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Stopwatch } from '../stopwatch.ts'
 import { type Launcher, PEN, triesContainers } from './launcher.ts'
 import { copySeed } from './seed.ts'
 
@@ -76,22 +77,22 @@ export class LateRun {
   async inside(line: string, timeoutMs = 10_000): Promise<Answer> {
     this.#out = ''
     this.child.stdin?.write(`${line}\n`)
-    const end = performance.now() + timeoutMs
+    const watch = new Stopwatch()
     for (;;) {
       const found = /^([\s\S]*)<(\d+)>\n$/.exec(this.#out)
       if (found !== null) return { said: found[1] ?? '', code: Number(found[2]) }
-      if (performance.now() > end) throw new Error(`no answer to ${line}: ${this.#out}${this.#told}`)
+      if (watch.ms > timeoutMs) throw new Error(`no answer to ${line}: ${this.#out}${this.#told}`)
       await Bun.sleep(1)
     }
   }
 
-  /** Until the sandbox answers so, and no longer than a second; a container beside two others may take three. Returns the milliseconds it took. */
-  async within1s(line: string, isSo: (answer: Answer) => boolean): Promise<number> {
-    const began = performance.now()
+  /** Until the sandbox answers so, and no longer than a second; a container beside two others may take three. */
+  async within1s(line: string, isSo: (answer: Answer) => boolean): Promise<void> {
+    const watch = new Stopwatch()
     for (;;) {
       const answer = await this.inside(line)
-      const ms = performance.now() - began
-      if (isSo(answer)) return ms
+      if (isSo(answer)) return
+      const { ms } = watch
       if (ms > (triesContainers ? 3000 : 1000))
         throw new Error(`after ${Math.round(ms)} ms still: ${line}: ${answer.said}`)
     }

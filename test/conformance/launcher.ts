@@ -6,6 +6,7 @@
  * PEN_CONFORMANCE=containers.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { Stopwatch } from '../stopwatch.ts'
 import { ANY_BACKEND, PEN, type TestBackend, type Trait } from './test-backend.ts'
 
 export { PEN }
@@ -115,7 +116,7 @@ export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(backend => ({
 }))
 
 function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): Started {
-  const began = performance.now()
+  const stopwatch = new Stopwatch()
   const out: Buffer[] = []
   const err: Buffer[] = []
   child.stdout?.on('data', (data: Buffer) => out.push(data))
@@ -132,7 +133,7 @@ function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): 
         code: code ?? undefined,
         stdout: text(out),
         stderr: text(err),
-        ms: performance.now() - began,
+        ms: stopwatch.ms,
       })
     })
   })

@@ -68,10 +68,11 @@ conformance('P1 links, dots and /proc lead to nothing outside, and to what is in
 })
 
 conformance('P1 no other program of the host is seen, and one of the sandbox is', async box => {
-  const seconds = `5.${process.pid}`
+  const seconds = `60.${process.pid}`
   const outside = Bun.spawn(['sleep', seconds])
+  // A child is called `sleep` a moment after it was forked.
   const { stdout } = await box.sh(
-    `sleep 4 & ls -d /proc/[0-9]* | wc -l; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep ${seconds.replace('.', '[.]')}'; pidof sleep | wc -w`,
+    `sleep 60 & until pidof sleep > /dev/null; do sleep 0; done; ls -d /proc/[0-9]* | wc -l; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep ${seconds.replace('.', '[.]')}'; pidof sleep | wc -w`,
   )
   outside.kill()
   const [count = '', ...seen] = stdout.trim().split('\n')

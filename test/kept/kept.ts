@@ -7,6 +7,7 @@ import { auditRecords } from '../audit-records.ts'
 import { Box } from '../conformance/box.ts'
 import { onLinux } from '../conformance/conformance.ts'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 export const START = ['start', '--detach', '--backend', 'process', '--offline'] as const
 
@@ -58,7 +59,7 @@ export class Kept {
   start(args: readonly string[], options: Options = {}): Command {
     const { box } = this
     const [program = '', ...rest] = [...box.launcher.who.become, PEN, ...args]
-    const began = performance.now()
+    const stopwatch = new Stopwatch()
     const child = spawn(program, rest, {
       cwd: options.cwd ?? box.project,
       env: box.env({ ...this.#env, ...options.env }),
@@ -75,7 +76,7 @@ export class Kept {
       child.once('close', (code, signal) => {
         clearTimeout(late)
         const [stdout, stderr] = [out, err].map(parts => Buffer.concat(parts).toString()) as [string, string]
-        resolve({ code, signal, stdout, stderr, ms: performance.now() - began })
+        resolve({ code, signal, stdout, stderr, ms: stopwatch.ms })
       }),
     )
     const stdout = () => Buffer.concat(out).toString()
@@ -134,8 +135,8 @@ export async function until(
   tell: () => string = () => '',
   withinMs = 10_000,
 ): Promise<void> {
-  for (const late = performance.now() + withinMs; !what(); await Bun.sleep(3))
-    if (performance.now() > late) throw new Error(`it did not happen: ${what} ${tell()}`)
+  for (const watch = new Stopwatch(); !what(); await Bun.sleep(3))
+    if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell()}`)
 }
 
 /** Whether a process is there; one that waits for its parent is not. */

@@ -10,6 +10,7 @@ import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
 import { copySeed } from '../conformance/seed.ts'
 import { skipUnless } from '../skip.ts'
 import { GAPS } from '../soft/soft-box.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 export interface Ground {
   readonly name: string
@@ -153,6 +154,6 @@ export async function inPlace(ground: Ground, body: Claim, base?: string): Promi
 }
 
 export async function until(what: () => boolean, tell = '', withinMs = 10_000): Promise<void> {
-  for (const late = performance.now() + withinMs; !what(); await Bun.sleep(10))
-    if (performance.now() > late) throw new Error(`it did not happen: ${what} ${tell}`)
+  for (const watch = new Stopwatch(); !what(); await Bun.sleep(10))
+    if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell}`)
 }

@@ -17,6 +17,7 @@ import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, isRoot, ordinary, PEN, type Who } from '../conformance/launcher.ts'
 import { skipUnless } from '../skip.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 export const GAPS = ['files-by-gate', 'tools-by-gate', 'processes-may-escape', 'proxy-only', 'no-seccomp']
 export const accepting = (names: readonly string[]): string[] => names.flatMap(name => ['--accept-gap', name])
@@ -143,8 +144,7 @@ export function forEverybody(title: string, body: (box: SoftBox) => Promise<void
 }
 
 export async function until(done: () => boolean, ms = 15_000): Promise<boolean> {
-  for (const late = performance.now() + ms; performance.now() < late; await Bun.sleep(5))
-    if (done()) return true
+  for (const watch = new Stopwatch(); watch.ms < ms; await Bun.sleep(5)) if (done()) return true
   return done()
 }
 

@@ -1,5 +1,6 @@
 /** Finds the pen that keeps a sandbox, and waits for what is to come. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { Stopwatch } from '../../stopwatch.ts'
 import type { World } from './world.ts'
 
 /** `setpriv`, `env` and the like have become it. */
@@ -17,10 +18,10 @@ export function keeperOf(world: World, workspace: string): number {
 
 /** How long it took, in milliseconds. */
 export async function until(holds: () => boolean, ms = 5000): Promise<number> {
-  const began = performance.now()
+  const watch = new Stopwatch()
   while (!holds()) {
-    if (performance.now() - began > ms) throw new Error(`never came true: ${holds}`)
+    if (watch.ms > ms) throw new Error(`never came true: ${holds}`)
     await Bun.sleep(5)
   }
-  return performance.now() - began
+  return watch.ms
 }

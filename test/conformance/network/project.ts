@@ -18,6 +18,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sandboxId } from '../../../src/config/project.ts'
 import { auditRecords } from '../../audit-records.ts'
+import { Stopwatch } from '../../stopwatch.ts'
 import { copyTree } from '../seed.ts'
 import type { Engine, World } from './world.ts'
 
@@ -128,12 +129,12 @@ export class Project {
 
   /** A shell script in the sandbox, to its end. */
   async run(script: string, options: RunOptions = {}): Promise<Ran> {
-    const began = performance.now()
+    const stopwatch = new Stopwatch()
     const { child, ended } = this.start(script, options)
     const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 30_000)
     const { code, out, err } = await ended
     clearTimeout(timer)
-    return { code, out, err, ms: performance.now() - began, audit: this.audit() }
+    return { code, out, err, ms: stopwatch.ms, audit: this.audit() }
   }
 
   start(script: string, options: RunOptions = {}): Started {

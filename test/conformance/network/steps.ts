@@ -1,4 +1,5 @@
 /** Several commands in one sandbox, and what became of each. */
+import { QUEUE } from '../../stopwatch.ts'
 import type { Project, Ran, RunOptions } from './project.ts'
 
 export interface Step {
@@ -8,11 +9,18 @@ export interface Step {
   readonly said: string
 }
 
-const RUNNER = `step() {
+/** As the stopwatch: time in which there were others before us does not count. */
+const RUNNER = `waited() {
+  sum=0
+  for of in cpu io; do read -r _ _ _ _ total 2>/dev/null < /proc/pressure/$of && sum=$((sum + \${total#total=})); done
+}
+step() {
+  waited; before=$sum
   began=$(date +%s%N)
   said=$(timeout 20 /bin/bash -c "$2" 2>&1 </dev/null | base64 -w0; exit \${PIPESTATUS[0]})
   code=$?
-  printf '%s\\t%s\\t%s\\t%s\\n' "$1" $code $(( ($(date +%s%N) - began) / 1000000 )) "$said"
+  took=$(( ($(date +%s%N) - began) / 1000 )); waited
+  printf '%s\\t%s\\t%s\\t%s\\n' "$1" $code $(( (took - ${QUEUE} * (sum - before)) / 1000 )) "$said"
 }`
 
 export async function runSteps<Name extends string>(
