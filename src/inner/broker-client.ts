@@ -26,8 +26,8 @@ export class FileRefused extends Error {
   }
 }
 
-/** The keeper has better things to do than to listen in the first moment of a sandbox. */
-const PATIENCE_MS = 3000
+/** The keeper has better things to do than to listen in the first moment of a sandbox, and on a busy machine that is a long one. */
+const PATIENCE_MS = 15_000
 const ASK_AGAIN_MS = 20
 
 export class BrokerClient {
