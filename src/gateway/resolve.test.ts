@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DnsServer } from '../../test/gateway/dns-server.ts'
 import { host, UP, World } from '../../test/gateway/world.ts'
+import { Stopwatch } from '../../test/stopwatch.ts'
 import { HostResolver, hostsEntries } from './resolve.ts'
 
 let dns: DnsServer
@@ -55,9 +56,9 @@ describe('a look-up on the host', () => {
 
   for (const name of ['trunc', 'badid', 'badq', 'loopc', 'pointer', 'silent', 'servfail'])
     test(`that is answered wrongly (${name}) fails closed, within its time`, async () => {
-      const start = performance.now()
+      const watch = new Stopwatch()
       expect((await resolver().resolve(host(`${name}.test`))).ok).toBe(false)
-      expect(performance.now() - start).toBeLessThan(900)
+      expect(watch.ms).toBeLessThan(900)
     })
 
   test('is remembered for as long as its zone says, up to half a minute, and forgotten with the policy', async () => {

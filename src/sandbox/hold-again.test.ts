@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { lstatSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Stopwatch } from '../../test/stopwatch.ts'
 import type { HoldRequest, HoldResult, LiveMounts, Seen } from '../backend/backend.ts'
 import { parseGlob } from '../policy/glob.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -72,9 +73,9 @@ function start(mounts: Mounts, held: readonly string[] = []): void {
 }
 
 async function until(isSo: () => boolean, ms = 2000): Promise<number> {
-  const began = performance.now()
-  while (!isSo() && performance.now() - began < ms) await Bun.sleep(1)
-  return performance.now() - began
+  const watch = new Stopwatch()
+  while (!isSo() && watch.ms < ms) await Bun.sleep(1)
+  return watch.ms
 }
 
 const replace = (path: string): void => {

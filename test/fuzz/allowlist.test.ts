@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { PenError } from '../../src/base/error.ts'
 import { type Entry, MAX_ENTRIES, readAllowlist } from '../../src/config/allowlist.ts'
+import { Stopwatch } from '../stopwatch.ts'
 import { expectPlaceInside } from './expect-place.ts'
 import { fuzz } from './fuzz.ts'
 
@@ -74,7 +75,7 @@ for (const [name, text] of Object.entries(SLOW))
   test(`64 KiB of ${name} are answered at once`, () => {
     const input = new TextEncoder().encode(text)
     check(input)
-    const start = performance.now()
+    const watch = new Stopwatch()
     check(input)
-    expect(performance.now() - start).toBeLessThan(100)
+    expect(watch.ms).toBeLessThan(100)
   })

@@ -1,5 +1,6 @@
 /** A program inside the sandbox, down to its bytes. */
 import { connect, type Socket } from 'node:net'
+import { Stopwatch } from '../stopwatch.ts'
 
 export class Client {
   readonly socket: Socket
@@ -39,10 +40,10 @@ export class Client {
 
   /** Until the condition holds, the other side is done, or the time is over. */
   async until(holds: () => boolean, ms = 2000): Promise<this> {
-    const end = performance.now() + ms
-    while (!holds() && !this.ended && !this.closed && performance.now() < end)
+    const watch = new Stopwatch()
+    while (!holds() && !this.ended && !this.closed && watch.ms < ms)
       await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, Math.min(20, end - performance.now()))
+        const timer = setTimeout(resolve, 20)
         this.#woken = () => {
           clearTimeout(timer)
           resolve()
@@ -62,6 +63,6 @@ export class Client {
 }
 
 export async function eventually(holds: () => boolean, ms = 2000): Promise<void> {
-  for (const end = performance.now() + ms; !holds(); await new Promise(resolve => setTimeout(resolve, 2)))
-    if (performance.now() > end) throw new Error(`never came true: ${holds}`)
+  for (const watch = new Stopwatch(); !holds(); await new Promise(resolve => setTimeout(resolve, 2)))
+    if (watch.ms > ms) throw new Error(`never came true: ${holds}`)
 }

@@ -48,7 +48,7 @@ async function watch(script: string, limit: 'disk' | 'output' = 'disk', bound = 
   })
   const sandbox = await startRaw(['bash', '-c', `cd ${ws}; ${script}`], { writable: [ws] })
   const timer = setInterval(() => void disk.look(sandbox.init), 200)
-  const late = setTimeout(() => sandbox.kill(), 4000)
+  const late = setTimeout(() => sandbox.kill(), 12_000)
   const { output } = await sandbox.ended
   clearInterval(timer)
   clearTimeout(late)
@@ -76,14 +76,14 @@ describe('more than the bound is stopped', () => {
   }
   for (const [way, script] of Object.entries(ways))
     test(way, async () => {
-      const { hit, output } = await watch(`${script}; echo survived`)
+      const { hit, output } = await watch(`${script}; sleep 8; echo survived`)
       expect(hit).toMatchObject({ limit: 'disk', what: 'killed', bound: BOUND })
       expect(output).toBe('')
     })
 
   test('in a file that is only mapped, at twice the bound', async () => {
     const mapped = `const fs = require('fs'); fs.writeFileSync('big', Buffer.alloc(160 << 20));
-      globalThis.kept = Bun.mmap('big'); fs.unlinkSync('big'); setTimeout(() => console.log('survived'), 2000)`
+      globalThis.kept = Bun.mmap('big'); fs.unlinkSync('big'); setTimeout(() => console.log('survived'), 8000)`
     writeFileSync(`${base}/map.js`, mapped)
     const { hit, output } = await watch(`exec ${process.execPath} ${base}/map.js`)
     expect(hit).toMatchObject({ limit: 'disk', what: 'killed' })
@@ -92,7 +92,7 @@ describe('more than the bound is stopped', () => {
 
   test('in empty files', async () => {
     const { hit } = await watch(
-      'mkdir a; cd a; n=0; while [ $n -lt 40 ]; do eval "touch $n-{1..100}"; n=$((n+1)); done; sleep 2; echo survived',
+      'mkdir a; cd a; n=0; while [ $n -lt 40 ]; do eval "touch $n-{1..100}"; n=$((n+1)); done; sleep 8; echo survived',
       'disk',
       2 * MIB,
     )

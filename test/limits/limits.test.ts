@@ -60,7 +60,7 @@ async function run(
     nproc: handle.bounds.nproc,
     attach: init => handle.attach(init),
   })
-  const late = setTimeout(() => sandbox.kill(), 4000)
+  const late = setTimeout(() => sandbox.kill(), 12_000)
   const ended = await sandbox.ended
   clearTimeout(late)
   const hits = await handle.finish()
@@ -100,7 +100,7 @@ describe('by cgroup', () => {
   byCgroup('a memory hog ends the whole sandbox, as one event', async () => {
     const { hits, heard, output, ms } = await run(
       open({ memory: (64 * MIB) as Bytes }),
-      sh(`${hog(256)}; sleep 3; echo survived`),
+      sh(`${hog(256)}; sleep 10; echo survived`),
     )
     expect(hits).toMatchObject([{ limit: 'memory', what: 'killed', bound: 64 * MIB }])
     expect(heard).toHaveLength(1)
@@ -160,7 +160,7 @@ describe('by watchdog', () => {
     const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
     const { hits, heard, output, ms } = await run(
       handle,
-      sh(`(${hog(256)}; sleep 3) & sleep 3; echo survived`),
+      sh(`(${hog(256)}; sleep 10) & sleep 10; echo survived`),
     )
     expect(heard).toMatchObject([{ limit: 'memory', what: 'killed', bound: 64 * MIB }])
     expect(hits).toHaveLength(1)
@@ -170,7 +170,7 @@ describe('by watchdog', () => {
 
   test('a file on the sandbox’s own /tmp is memory too', async () => {
     const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
-    const { hits, output } = await run(handle, sh('head -c 128m /dev/zero >/tmp/x; sleep 3; echo survived'))
+    const { hits, output } = await run(handle, sh('head -c 128m /dev/zero >/tmp/x; sleep 10; echo survived'))
     expect(hits).toMatchObject([{ limit: 'memory', what: 'killed' }])
     expect(output).toBe('')
   })

@@ -3,6 +3,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setProcessLimit } from '../../src/limits/prlimit.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 export interface RawSandbox {
   readonly init: number
@@ -28,7 +29,7 @@ export async function startRaw(argv: readonly string[], options: RawOptions = {}
   const joins = options.joinFds ?? []
   const numbers = joins.map((_, i) => String(3 + i))
   const statusFd = 3 + joins.length
-  const began = performance.now()
+  const stopwatch = new Stopwatch()
   const child = Bun.spawn(
     [
       '/bin/sh',
@@ -75,7 +76,7 @@ export async function startRaw(argv: readonly string[], options: RawOptions = {}
   const text = new Response(child.stdout).text()
   const ended = child.exited.then(async code => {
     rmSync(dir, { recursive: true, force: true })
-    return { code, output: await text, ms: performance.now() - began }
+    return { code, output: await text, ms: stopwatch.ms }
   })
   return { init, ended, kill: () => process.kill(init, 'SIGKILL') }
 }

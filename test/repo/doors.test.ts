@@ -18,18 +18,22 @@ let open = ''
 /** With pen's flags, but with the names still in it: what only the patch closes. */
 let unpatched = ''
 
+/** Below the ports that the kernel hands to clients, and another one for another run of these tests. */
+const PORT = 10_000 + (process.pid % 20_000)
+
 const PROGRAM = `
   const { existsSync, readFileSync } = require('node:fs')
   function mark() { return process.env.MARK ?? 'none' }
   if (mark() !== 'none') console.log(mark())
   const list = () => existsSync('/proc/self/net/tcp') ? readFileSync('/proc/self/net/tcp', 'utf8') : ''
-  setTimeout(() => {
-    console.log(JSON.stringify({
-      argv: process.argv.slice(2),
-      leaked: process.env.FROM_PROJECT ?? null,
-      listening: list().split('\\n').some(line => line.includes(':0DEA 00000000:0000 0A')),
-    }))
-  }, Number(process.env.STAY ?? 0))`
+  const late = performance.now() + Number(process.env.STAY ?? 0)
+  function look() {
+    const listening = list().split('\\n').some(line => line.includes(':${PORT.toString(16).toUpperCase()} 00000000:0000 0A'))
+    if (!listening && performance.now() < late) return void setTimeout(look, 20)
+    console.log(JSON.stringify({ argv: process.argv.slice(2), leaked: process.env.FROM_PROJECT ?? null, listening }))
+    process.exit()
+  }
+  look()`
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pen-doors-'))
@@ -73,16 +77,13 @@ function run(
 }
 const QUIET = '{"argv":["hello"],"leaked":null,"listening":false}\n'
 
-/** Below the ports that the kernel hands to clients, at an address that nobody else listens on: always free. */
-const INSPECTOR = '127.0.0.77:3562'
-
 /** What is tried, and what shows that it worked. */
 const TRICKS: readonly [title: string, env: Readonly<Record<string, string>>, worked: string][] = [
   ['bunfig.toml of the current directory', {}, 'EVIL CODE RAN'],
   ['.env of the current directory', {}, '"leaked":"1"'],
   ['BUN_OPTIONS with a preload', { BUN_OPTIONS: '--preload ./evil.js' }, 'EVIL CODE RAN'],
   ['BUN_OPTIONS with a configuration', { BUN_OPTIONS: '--config=./bunfig.toml' }, 'EVIL CODE RAN'],
-  ['BUN_INSPECT with a port', { BUN_INSPECT: `ws://${INSPECTOR}/x`, STAY: '400' }, '"listening":true'],
+  ['BUN_INSPECT with a port', { BUN_INSPECT: `ws://127.0.0.77:${PORT}/x`, STAY: '400' }, '"listening":true'],
 ]
 
 /** Whether a crash of `binary` makes it run curl, to send a report to whoever the variable names. */
@@ -91,10 +92,15 @@ async function reportsCrash(binary: string, patience: number): Promise<boolean> 
   rmSync(sent, { force: true })
   const child = Bun.spawn([binary], {
     cwd: hostile,
-    env: { PATH: join(folder, 'fakes'), STAY: '5000', BUN_CRASH_REPORT_URL: 'http://127.0.0.1:9/' },
-    stdio: ['ignore', 'ignore', 'ignore'],
+    env: {
+      PATH: join(folder, 'fakes'),
+      MARK: 'up',
+      STAY: '60000',
+      BUN_CRASH_REPORT_URL: 'http://127.0.0.1:9/',
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
   })
-  await Bun.sleep(300)
+  await child.stdout.getReader().read()
   child.kill('SIGSEGV')
   await child.exited
   const last = performance.now() + patience
@@ -155,7 +161,8 @@ describe('the twin, the same program with the doors left open', () => {
   test.each(TRICKS)('does obey %s', (_title, env, worked) => {
     const byFile = Object.keys(env).length === 0
     if (!byFile) expect(run(unpatched)).toBe(QUIET)
-    expect(run(byFile ? open : unpatched, env)).toContain(worked)
+    const patience = 'STAY' in env ? { STAY: '8000' } : {}
+    expect(run(byFile ? open : unpatched, { ...env, ...patience })).toContain(worked)
   })
 
   test('becomes Bun by BUN_BE_BUN', () => {

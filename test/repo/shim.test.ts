@@ -37,16 +37,15 @@ describe('./pen', () => {
   })
 
   test('costs less than 10 ms more than the binary', () => {
-    const median = (argv: readonly string[]): number => {
-      const times = Array.from({ length: 21 }, () => {
-        const began = performance.now()
-        run(argv, '/')
-        return performance.now() - began
-      })
-      return times.sort((a, b) => a - b)[10] ?? Number.NaN
+    const time = (path: string): number => {
+      const began = performance.now()
+      run([join(clone.root, path)], '/')
+      return performance.now() - began
     }
-    const extra = median([join(clone.root, 'pen')]) - median([join(clone.root, 'dist/pen')])
-    expect(extra).toBeLessThan(10)
+    // In turn, and the quickest of each: the others had to wait for a processor.
+    const times = Array.from({ length: 31 }, () => [time('pen'), time('dist/pen')] as const)
+    const [shim, binary] = [0, 1].map(i => Math.min(...times.map(pair => pair[i] ?? Number.NaN)))
+    expect((shim ?? Number.NaN) - (binary ?? Number.NaN)).toBeLessThan(10)
   })
 })
 
