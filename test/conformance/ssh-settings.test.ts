@@ -2,16 +2,10 @@
 import { expect } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { sandboxId } from '../../src/config/project.ts'
-import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
+import { mounting } from './mounting.ts'
 
 const MINE = 'Host git.example.com\n  Port 2222\n  IdentitiesOnly yes\n'
-
-function mounting(box: Box, mount: object): void {
-  const state = box.directory(join(box.home, '.pen/sandboxes', sandboxId(box.project)), 0o700)
-  box.file(join(state, 'config.json'), JSON.stringify({ version: 1, mounts: [mount] }), 0o600)
-}
 
 const SHOW = 'ssh -G git.example.com 2>/dev/null | grep -E "^(port|user|proxycommand|identitiesonly) "'
 const words = (text: string): string[] => text.trim().split('\n').sort()

@@ -6,6 +6,7 @@ import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } 
 import { dirname } from '../../base/posix-path.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
+import { requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments } from './bwrap-arguments.ts'
 import { etcView, isEtcStep } from './etc-view.ts'
 import { FD } from './guard.ts'
@@ -28,6 +29,11 @@ export interface Surroundings {
 
 /** Returns the arguments of bubblewrap. */
 export function furnish(plan: Plan, { staging, cacheDir, env, ...wiring }: Surroundings): string[] {
+  const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
+  requireMountPoints(
+    mounts.map(({ at }) => at),
+    mounts,
+  )
   const etc = etcView(plan.steps.filter(isEtcStep), cacheDir)
   const nothing = emptyFile(cacheDir)
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])

@@ -21,6 +21,13 @@ test('a mount in a directory of the host needs a place that is there; in the ima
   expect(() => requireMountPoints(['/p/absent'], [project])).toThrow('nothing can be mounted at /p/absent')
 })
 
+test('what begins empty needs none either, whatever it stands on', () => {
+  const empty = { at: '/p/there' }
+  expect(() => requireMountPoints(['/p/there/new/place'], [project, empty])).not.toThrow()
+  expect(() => requireMountPoints(['/p/there/new/place'], [project])).toThrow('it does not exist')
+  expect(onHost('/p/there/new', [project, empty])).toBeUndefined()
+})
+
 test('P4 a mount is led nowhere by a link of the project’s, at its place or on the way there', () => {
   mkdirSync(join(dir, 'way/there'), { recursive: true })
   symlinkSync('new/place', join(dir, 'link'))
