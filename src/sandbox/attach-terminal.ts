@@ -4,8 +4,8 @@
  */
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
-import { writeAll } from './outputs.ts'
 import { passOn } from './pass-on.ts'
+import { writerTo } from './patient-writer.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 import { isTerminal } from './terminal-modes.ts'
 
@@ -17,19 +17,13 @@ export async function attachTerminal(
   const screen = isTerminal(1) ? 1 : isTerminal(2) ? 2 : isTerminal(0) ? 0 : undefined
   const filter = screen === undefined ? undefined : new TerminalFilter()
   const modes = new ModeKeeper()
-  const show = (bytes: Uint8Array): void => {
-    try {
-      writeAll(1, bytes)
-    } catch {
-      // The terminal, or the reader, is gone: SIGHUP or the next look tells.
-    }
-  }
+  // Where it, or its reader, is gone: SIGHUP or the next look tells.
+  const shown = writerTo(1)
   const { cols, rows } = windowSize(screen ?? 1)
   const execution = exec({ ...order, terminal: { columns: cols, rows } }, (_, bytes) => {
-    const shown = filter?.push(bytes) ?? bytes
-    if (filter !== undefined) modes.saw(Buffer.from(shown).toString('latin1'))
-    show(shown)
-    return undefined
+    const harmless = filter?.push(bytes) ?? bytes
+    if (filter !== undefined) modes.saw(Buffer.from(harmless).toString('latin1'))
+    return shown.write(harmless)
   })
   const restore = input && isTerminal(0) ? makeRaw(0) : () => undefined
   const onResize = (): void => {
@@ -37,7 +31,7 @@ export async function attachTerminal(
     execution.resize(size.cols, size.rows)
   }
   const giveBack = (): void => {
-    if (screen !== undefined) modes.restore(screen)
+    if (screen !== undefined) void shown.write(Buffer.from(modes.undo()))
     restore()
   }
   // Also when pen ends by a mistake of its own, which the sandbox may have found.
@@ -47,13 +41,15 @@ export async function attachTerminal(
   if (input) void relayKeys(execution)
   try {
     const ending = await execution.ended
-    if (filter !== undefined) show(filter.end())
+    if (filter !== undefined) void shown.write(filter.end())
     return ending
   } finally {
     process.off('exit', giveBack)
     process.off('SIGWINCH', onResize)
+    if (screen !== undefined) void shown.write(Buffer.from(modes.undo()))
+    await shown.finish()
+    restore()
     forget()
-    giveBack()
   }
 }
 

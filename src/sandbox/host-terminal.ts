@@ -1,5 +1,4 @@
 /** The user's own terminal: asked, put into raw mode, and given back as it was found. */
-import { writeSync } from 'node:fs'
 import { systemCall } from '../backend/process/libc.ts'
 import { getModes, IOCTL } from './terminal-modes.ts'
 
@@ -91,16 +90,6 @@ export class ModeKeeper {
   undo(): string {
     const modes = [...this.#modes].filter(([mode, state]) => (AT_THE_PROMPT[mode] ?? state) !== state)
     return [...modes.map(([mode]) => `\x1b[?${mode}${AT_THE_PROMPT[mode]}`), ...this.#changed].join('')
-  }
-
-  restore(fd: number): void {
-    const undo = this.undo()
-    if (undo === '') return
-    try {
-      writeSync(fd, undo)
-    } catch {
-      // The terminal is gone.
-    }
   }
 }
 // biome-ignore-end lint/suspicious/noControlCharactersInRegex: as above

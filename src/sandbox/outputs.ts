@@ -2,6 +2,7 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import type { Stream } from '../wire/exec-messages.ts'
+import { writerTo } from './patient-writer.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 import { isTerminal } from './terminal-modes.ts'
 
@@ -21,8 +22,10 @@ export class Outputs {
   }
 
   async flush(): Promise<void> {
-    for (const end of Object.values(this.#ends))
-      if (end.filter !== undefined) await this.#write(end, end.filter.end())
+    for (const end of Object.values(this.#ends)) {
+      if (end.filter !== undefined) void this.#write(end, end.filter.end())
+      await end.finish?.()
+    }
   }
 
   #write(end: End, bytes: Uint8Array): undefined | Promise<void> {
@@ -43,19 +46,27 @@ export class Outputs {
 }
 
 interface End {
-  readonly filter: TerminalFilter | undefined
+  readonly filter?: TerminalFilter
   readonly write: (bytes: Uint8Array) => undefined | Promise<void>
+  /** What was not waited for. */
+  readonly finish?: () => Promise<void>
 }
 
 /**
- * A pipe or a socket may be full for as long as its reader likes: then we wait beside it, so that the other stream and signals
- * are not kept waiting too. What a file or a terminal takes, it takes at once.
+ * A pipe, a socket or a terminal may be full for as long as its reader likes: then we wait beside it, so that the other stream and
+ * signals are not kept waiting too. What a file takes, it takes at once.
  */
 function endOf(fd: number): End {
-  const filter = isTerminal(fd) ? new TerminalFilter() : undefined
+  if (isTerminal(fd)) {
+    const writer = writerTo(fd)
+    return {
+      filter: new TerminalFilter(),
+      write: bytes => writer.write(bytes),
+      finish: () => writer.finish(),
+    }
+  }
   if (!mayBlock(fd))
     return {
-      filter,
       write: bytes => {
         writeAll(fd, bytes)
         return undefined
@@ -63,7 +74,6 @@ function endOf(fd: number): End {
     }
   const sink = Bun.file(fd).writer({ highWaterMark: 1 })
   return {
-    filter,
     write: bytes => {
       const work = [sink.write(bytes), sink.flush()]
       return work.some(part => part instanceof Promise) ? Promise.all(work).then(() => undefined) : undefined
@@ -80,7 +90,7 @@ function mayBlock(fd: number): boolean {
   }
 }
 
-export function writeAll(fd: number, bytes: Uint8Array): void {
+function writeAll(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) {
     try {
       done += writeSync(fd, bytes, done)

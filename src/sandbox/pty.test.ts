@@ -39,7 +39,7 @@ test('last words are shown also when the runtime has not heard of them', async (
 import { writeSync } from 'node:fs'
 const pty = openPty([0, 1, 2])
 writeSync(pty.stdio[1], 'x'.repeat(3000) + ' last words')
-void pty.close()
+await pty.close()
 process.exit(0)`,
     'icanon',
   )

@@ -2,9 +2,10 @@
  * A terminal of the sandbox's own. Wherever a descriptor of pen's is the user's terminal, the sandbox gets this one
  * instead, so that it can neither read the user's keys past its end, nor change the modes, nor type into the shell.
  */
-import { readdirSync, readlinkSync, readSync, writeSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { closeSync } from 'node:fs'
 import { leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { PatientWriter, writerTo } from './patient-writer.ts'
+import { openTerminal, resize } from './pseudo-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
@@ -20,90 +21,79 @@ export interface Pty {
 /** `ours` are those of the three descriptors that are terminals: at least one. */
 export function openPty(ours: readonly number[]): Pty {
   const screen = ours.includes(1) ? 1 : ours.includes(2) ? 2 : 0
+  const shown = writerTo(screen)
   const filter = new TerminalFilter()
   const modes = new ModeKeeper()
-  const known = new Set(readdirSync('/proc/self/fd'))
-  const show = (bytes: Uint8Array): void => {
-    const shown = filter.push(bytes)
-    modes.saw(Buffer.from(shown).toString('latin1'))
-    writeAll(screen, shown)
-  }
-  const terminal = new Bun.Terminal({ ...windowSize(screen), data: (_terminal, bytes) => show(bytes) })
-  const master = findEnd(known, /^\/dev\/(pts\/)?ptmx$/)
-  const slave = findEnd(known, /^\/dev\/pts\/\d+$/)
+  const { master, slave } = openTerminal(windowSize(screen))
+  const reader = Bun.file(master).stream().getReader()
+  const showing = showAll(reader, bytes => {
+    const harmless = filter.push(bytes)
+    modes.saw(Buffer.from(harmless).toString('latin1'))
+    return shown.write(harmless)
+  })
   const interactive = ours.includes(0)
   // Whose terminal is not raw makes its own line ends: twice would be once too often.
   const restore = interactive ? makeRaw(0) : leaveLineEnds(slave)
+  let isOpen = true
+  const hangUp = (): void => {
+    if (!isOpen) return
+    isOpen = false
+    reader.cancel().catch(() => undefined)
+    closeSync(master)
+  }
   const onResize = () => {
-    const { cols, rows } = windowSize(screen)
-    terminal.resize(cols, rows)
+    if (isOpen) resize(master, windowSize(screen))
   }
   process.on('SIGWINCH', onResize)
   const giveBack = () => {
-    modes.restore(screen)
+    void shown.write(Buffer.from(modes.undo()))
     restore()
   }
   // Also when pen ends by a mistake of its own, which the sandbox may have found.
   process.once('exit', giveBack)
-  if (interactive) void relayKeys(terminal)
+  // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
+  if (interactive) void relayKeys(new PatientWriter(master), () => isOpen).finally(hangUp)
   return {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
     close: async () => {
-      // On a busy machine the runtime hears of the last words too late. Whoever reads gets all that was written.
-      if (!terminal.closed) readAll(master, show)
       process.off('SIGWINCH', onResize)
-      writeAll(screen, filter.end())
+      // Nobody else has it any more: so the last words are followed by an end.
+      closeSync(slave)
+      await shown.finish(showing)
+      await shown.finish(shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo())])))
       process.off('exit', giveBack)
-      giveBack()
-      if (!terminal.closed) terminal.close()
+      restore()
+      hangUp()
+      shown.close()
     },
   }
 }
 
-async function relayKeys(terminal: Bun.Terminal): Promise<void> {
+interface Source {
+  read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
+}
+
+/** Not faster than the screen takes it: whoever writes more waits in the kernel, and pen piles nothing up. */
+async function showAll(
+  source: Source,
+  show: (bytes: Uint8Array) => undefined | Promise<void>,
+): Promise<void> {
+  try {
+    for (let next = await source.read(); next.value !== undefined; next = await source.read())
+      await show(next.value)
+  } catch {
+    // Its last holder has gone.
+  }
+}
+
+async function relayKeys(keyboard: PatientWriter, isOpen: () => boolean): Promise<void> {
   try {
     for await (const keys of Bun.stdin.stream()) {
-      if (terminal.closed) return
-      terminal.write(keys)
+      if (!isOpen()) return
+      await keyboard.write(keys)
     }
   } catch {
-    // As below.
-  }
-  // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
-  if (!terminal.closed) terminal.close()
-}
-
-/** Bun keeps both ends to itself; they are the terminals among our descriptors that were not there before. */
-function findEnd(known: ReadonlySet<string>, name: RegExp): number {
-  for (const fd of readdirSync('/proc/self/fd')) {
-    if (known.has(fd)) continue
-    try {
-      if (name.test(readlinkSync(`/proc/self/fd/${fd}`))) return Number(fd)
-    } catch {
-      // The descriptor of this very listing.
-    }
-  }
-  throw new Error('the pseudo-terminal has no other end')
-}
-
-/** What is there now. The descriptor waits for nobody. */
-function readAll(fd: number, take: (bytes: Uint8Array) => void): void {
-  const buffer = Buffer.alloc(65_536)
-  try {
-    for (let size = 1; size > 0; take(buffer.subarray(0, size))) size = readSync(fd, buffer)
-  } catch {
-    // Nothing is left.
-  }
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) {
-    try {
-      done += writeSync(fd, bytes, done)
-    } catch (error) {
-      if (errnoOf(error) !== 'EAGAIN') return
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
-    }
+    // It cannot be read any more.
   }
 }

@@ -1,0 +1,81 @@
+import { expect } from 'bun:test'
+import { closeSync, fchownSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXIT } from '../../src/base/error.ts'
+import { openTerminal } from '../../src/sandbox/pseudo-terminal.ts'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+import { PEN } from './launcher.ts'
+
+/** A run on a terminal that shows nothing until it is told to, as one behind a connection that hangs. */
+function onStalledTerminal(box: Box, ...words: readonly string[]) {
+  const { flags, who } = box.launcher
+  const { master, slave } = openTerminal({ cols: 80, rows: 24 })
+  fchownSync(slave, who.uid, who.gid)
+  const child = Bun.spawn([...who.become, PEN, 'run', ...flags, ...words], {
+    cwd: box.project,
+    env: box.env(),
+    stdio: [slave, slave, slave],
+  })
+  closeSync(slave)
+  return { child, show: () => shownOn(master) }
+}
+
+async function shownOn(master: number): Promise<string> {
+  let seen = ''
+  try {
+    for await (const bytes of Bun.file(master).stream()) seen += Buffer.from(bytes).toString()
+  } catch {
+    // Its last holder has gone.
+  }
+  closeSync(master)
+  return seen
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
+/** Until it has grown, and does so no more. */
+async function untilStill(file: string, withinMs: number): Promise<boolean> {
+  const late = performance.now() + withinMs
+  let last = { size: 0, since: performance.now() }
+  while (performance.now() < late) {
+    const size = sizeOf(file)
+    if (size !== last.size) last = { size, since: performance.now() }
+    else if (size > 0 && performance.now() - last.since > 1000) return true
+    await Bun.sleep(20)
+  }
+  return false
+}
+
+const FLOOD = 'yes & while :; do echo x >> beat; sleep 0.05; done'
+
+conformance('P13 a terminal that takes nothing stops no clock: the wall time ends the sandbox', async box => {
+  const { child, show } = onStalledTerminal(box, '--wall', '2s', '--', 'sh', '-c', FLOOD)
+  expect(await untilStill(join(box.project, 'beat'), 20_000)).toBe(true)
+  const seen = await show()
+  expect(await child.exited).toBe(EXIT.timeout)
+  expect(seen.slice(-200)).toContain('limits.wall is 2 s')
+})
+
+conformance(
+  'P14 nor does it keep a signal from the sandbox, and shown again it has lost nothing',
+  async box => {
+    const { child, show } = onStalledTerminal(box, '--', 'sh', '-c', FLOOD)
+    const beat = join(box.project, 'beat')
+    for (let i = 0; i < 1000 && sizeOf(beat) < 40; i++) await Bun.sleep(20)
+    child.kill('SIGTERM')
+    expect(await untilStill(beat, 20_000)).toBe(true)
+    await show()
+    expect(await child.exited).toBeGreaterThan(128)
+
+    const lines = 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; echo x >> counted'
+    const slow = onStalledTerminal(box, '--', 'sh', '-c', lines)
+    await Bun.sleep(300)
+    // Held back by the kernel: pen has not taken it away to pile it up.
+    expect(sizeOf(join(box.project, 'counted'))).toBe(0)
+    const shown = await slow.show()
+    expect([...shown.matchAll(/line (\d+)\r\n/g)].every(([, n], i) => Number(n) === i + 1)).toBe(true)
+    expect(shown.slice(-40)).toEndWith('line 20000\r\n')
+    expect(await slow.child.exited).toBe(0)
+  },
+)
