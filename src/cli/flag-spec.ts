@@ -5,7 +5,13 @@ export type FlagSpec =
   /** `short`: one letter, for those that everybody's fingers know. */
   | { readonly kind: 'boolean'; readonly about: string; readonly short?: string }
   | { readonly kind: 'string'; readonly value: string; readonly about: string }
-  | { readonly kind: 'list'; readonly value: string; readonly about: string }
+  /** `known`: all there can be, asked only when the flag is given. */
+  | {
+      readonly kind: 'list'
+      readonly value: string
+      readonly about: string
+      readonly known?: () => Promise<readonly string[]>
+    }
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly about: string }
   | { readonly kind: 'count'; readonly value: string; readonly about: string }
   | { readonly kind: 'duration'; readonly value: string; readonly about: string }

@@ -138,6 +138,17 @@ function readChoice(name: string, choices: readonly string[], text: string): str
   throw usage(`"${text}" is not a value of --${name}`, `--${name}`, hint)
 }
 
+/** A gap that nobody has, say, would be accepted in vain. */
+export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagValues<F>): Promise<void> {
+  for (const [name, spec] of Object.entries(specs)) {
+    if (spec.kind !== 'list' || spec.known === undefined) continue
+    const given = values[name] as readonly string[]
+    if (given.length === 0) continue
+    const known = await spec.known()
+    for (const text of given) readChoice(name, known, text)
+  }
+}
+
 function readCount(name: string, text: string): number {
   if (/^(0|[1-9][0-9]{0,14})$/.test(text)) return Number(text)
   throw usage(`"${text}" is not a whole number`, `--${name}`, `write --${name} 4, say`)

@@ -35,7 +35,12 @@ export const policyFlags = defineFlags({
   limit: { kind: 'list', value: 'KEY=VALUE', about: 'cpus, memory, pids, disk, output, files or wall' },
   wall: { kind: 'duration', value: 'TIME', about: 'end everything after this long, as 90s or 2h' },
   offline: { kind: 'boolean', about: 'no network, whatever else grants it' },
-  'accept-gap': { kind: 'list', value: 'NAME', about: 'accept what this machine cannot keep, by name' },
+  'accept-gap': {
+    kind: 'list',
+    value: 'NAME',
+    about: 'accept what this machine cannot keep, by name',
+    known: async () => (await import('./gap-names.ts')).gapNames(),
+  },
   'allow-user-expansion': { kind: 'boolean', about: 'let agent-permissions.json add, not only take away' },
 })
 

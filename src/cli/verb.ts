@@ -1,6 +1,6 @@
 import type { ExitCode } from '../base/error.ts'
 import type { FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
-import { parseArguments } from './flags.ts'
+import { parseArguments, refuseUnknown } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Where a verb runs: the only way to the environment and the terminal, so that tests can give their own. */
@@ -57,6 +57,10 @@ export function defineVerb<const F extends FlagSpecs, const P extends Positional
     ...rest,
     positionals: positionals ?? {},
     // An async function, so that a mistake in the arguments is a rejection like any other failure.
-    start: async (argv, surroundings) => await run({ ...parseArguments(spec, argv), ...surroundings }),
+    start: async (argv, surroundings) => {
+      const given = parseArguments(spec, argv)
+      await refuseUnknown(spec.flags, given.flags)
+      return await run({ ...given, ...surroundings })
+    },
   }
 }

@@ -77,6 +77,13 @@ export function buildTree(
       })
     if (kind === 'absent') {
       if (write.ok && isWithin(path, policy.workspace)) make.push(path)
+      else if (read.source.layer === 'command line')
+        // In a document it may be meant for another machine, or for later; here it is a slip of the pen.
+        throw new PenError('MOUNT_SOURCE', {
+          what: `${path} does not exist`,
+          at: `--read or --write`,
+          hint: 'check the spelling, create it, or leave the flag out',
+        })
       else {
         notes.push(`${path} is granted by ${showSource(read.source)} but does not exist`)
         continue

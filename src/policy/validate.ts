@@ -84,7 +84,7 @@ function asError({ issue, path }: Fault, document: PositionedDocument, name: str
       at: document.keyPlaceOf(path) ?? name,
       hint:
         meant === undefined
-          ? 'delete it; the keys are listed in docs/reference/config.md'
+          ? `delete it; the keys here are ${[...new Set(keysAt(parent))].join(', ')}`
           : `did you mean "${meant}"?`,
     })
   }

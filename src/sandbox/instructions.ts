@@ -23,7 +23,9 @@ export function leaveNote({ note }: Pick<HostFacts, 'note'>): void {
       if (Date.now() - made > LIFE) rmSync(`${directory}/${name}`, { force: true })
     }
   } catch (error) {
-    throw cannot('the note for agents could not be written', directory, error)
+    throw error instanceof PenError
+      ? error
+      : cannot('the note for agents could not be written', directory, error)
   }
 }
 

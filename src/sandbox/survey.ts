@@ -24,6 +24,7 @@ import { deniedLinks } from './denied-links.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
 import { hostServices } from './host-services.ts'
+import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
@@ -88,16 +89,6 @@ function chooseShell({ tools }: Policy): GuestPath {
 function noteFor(policy: Policy, stateDir: string): NonNullable<HostFacts['note']> {
   const text = agentNote(policy)
   return { text, file: `${stateDir}/notes/${sha256(text).slice(0, 16)}.md` as HostPath }
-}
-
-/** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */
-const UNUSED_UIDS = 0x70000000
-
-function insteadOfRoot(workspace: string, id: string): NonNullable<HostFacts['insteadOfRoot']> {
-  const owner = lstatSync(workspace)
-  if (owner.uid !== 0) return { uid: owner.uid, gid: owner.gid, owner: true }
-  const uid = UNUSED_UIDS + Number.parseInt(id.slice(-6), 16)
-  return { uid, gid: uid, owner: false }
 }
 
 /** What of the host's system stands in every sandbox of this policy, read-only. */

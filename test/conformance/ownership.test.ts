@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import { chmodSync, lstatSync, mkdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { conformance } from './conformance.ts'
+import { conformance, onTheHost } from './conformance.ts'
 import { isRoot, ordinary } from './launcher.ts'
 
 const IDENTITY =
@@ -128,6 +128,22 @@ conformance(
       ['roots', 0],
     ] as const)
       expect([name, lstatSync(join(project, name)).uid]).toEqual([name, owner])
+  },
+  { only: ({ who }) => isRoot && who.uid === 0 },
+)
+
+onTheHost(
+  'P12 nothing of the sandbox is in root’s group, where another user’s project is',
+  async box => {
+    const { uid, gid } = ordinary ?? { uid: 1, gid: 1 }
+    const project = join(box.root, 'theirs')
+    mkdirSync(project)
+    Bun.spawnSync(['chown', `${uid}:0`, project])
+    chmodSync(project, 0o755)
+    const groups = await box.sh('id -G; touch made', { cwd: project })
+    expect(groups.stdout).toBe(`${gid}\n`)
+    const made = lstatSync(join(project, 'made'))
+    expect([made.uid, made.gid]).toEqual([uid, gid])
   },
   { only: ({ who }) => isRoot && who.uid === 0 },
 )

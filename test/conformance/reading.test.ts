@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { basename, join } from 'node:path'
 import { type Box, quote } from './box.ts'
-import { conformance } from './conformance.ts'
+import { conformance, onTheHost } from './conformance.ts'
 import { isRoot } from './launcher.ts'
 
 /** A text that is nowhere else; in a pattern it is written so that the search does not find itself. */
@@ -159,5 +159,39 @@ while time.time() < end:
       swapper.kill()
     }
     expect(started).toBeGreaterThan(0)
+  },
+)
+
+onTheHost(
+  'P1 a file of /etc is shown when a flag names it, and only then',
+  async box => {
+    const dir = box.elsewhere(`/etc/pen-test-${process.pid}`)
+    const key = join(dir, 'key.pem')
+    box.file(key, CANARY, 0o600)
+    box.file(join(dir, 'other'), CANARY, 0o600)
+    const show = async (...flags: string[]) =>
+      (await box.sh(`cat ${dir}/key.pem ${dir}/other`, { flags })).stdout
+    expect(await show()).toBe('')
+    expect(await show('--read', key)).toBe(CANARY)
+    expect(await show('--read', dir)).toBe(`${CANARY}${CANARY}`)
+  },
+  { only: () => isRoot },
+)
+
+onTheHost(
+  'P20 a path that is not there and a gap that nobody has stop the run, each with its cure',
+  async box => {
+    for (const flag of ['--read', '--write']) {
+      const { code, stdout, stderr } = await box.sh('echo ran', { flags: [flag, '/no/such/place'] })
+      expect([code, stdout]).toEqual([2, ''])
+      expect(stderr).toStartWith('pen: MOUNT_SOURCE: /no/such/place does not exist\n')
+    }
+    const gap = await box.sh('echo ran', { flags: ['--accept-gap', 'proxy-onyl'] })
+    expect([gap.code, gap.stdout]).toEqual([2, ''])
+    expect(gap.stderr).toContain('cure: did you mean proxy-only?')
+    const made = await box.sh('echo ran', {
+      flags: ['--write', 'new', '--accept-gap', 'proxy-only'],
+    })
+    expect(made.stdout).toBe('ran\n')
   },
 )

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Step } from '../../plan/plan.ts'
-import { type EtcStep, etcView, isEtcStep } from './etc-view.ts'
+import { type BindStep, type EtcStep, etcView, isEtcStep } from './etc-view.ts'
 
 let root: string
 beforeEach(() => {
@@ -84,6 +84,33 @@ describe('the sandbox’s /etc', () => {
   test('cannot be made in a place that is not writable: said with the cure', () => {
     writeFileSync(join(root, 'cache'), '')
     expect(() => view(file('/etc/hosts', 'x'))).toThrow('could not prepare its copy of /etc')
+  })
+})
+
+describe('what a grant mounts at /etc', () => {
+  const standing = (steps: EtcStep[], ...grants: [from: string, at: string][]) =>
+    etcView(
+      steps,
+      join(root, 'cache'),
+      grants.map(([from, at]) => step(from, at, 'granted by command line') as BindStep),
+    )
+  test('has an empty place to stand on, and what is there already stays', () => {
+    host('key.pem', 'KEY')
+    host('ssl/cert.pem', 'CERT')
+    const made = standing([step('ssl', '/etc/ssl')], ['key.pem', '/etc/ssl/key.pem'], ['ssl', '/etc/a/b'])
+    expect(readFileSync(join(made, 'ssl/key.pem'), 'utf8')).toBe('')
+    expect(readdirSync(join(made, 'a/b'))).toEqual([])
+    expect(standing([step('ssl', '/etc/ssl')], ['ssl', '/etc/ssl'])).not.toBe(made)
+    expect(view(step('ssl', '/etc/ssl'))).not.toBe(made)
+  })
+  test('is refused where a link or a thing of another kind is in the way, and nothing is made where the link leads', () => {
+    symlinkSync(join(root, 'ssl'), join(root, 'link'))
+    host('key.pem', 'KEY')
+    expect(() => standing([step('link', '/etc/link')], ['key.pem', '/etc/link/key.pem'])).toThrow('/etc/link')
+    expect(() => standing([file('/etc/hosts', 'x')], ['ssl', '/etc/hosts'])).toThrow('another kind')
+    expect(() => standing([step('ssl', '/etc/ssl')], ['key.pem', '/etc/ssl'])).toThrow('another kind')
+    expect(readdirSync(join(root, 'ssl'))).toEqual([])
+    expect(readdirSync(join(root, 'cache/etc'))).toEqual([])
   })
 })
 

@@ -26,6 +26,7 @@ import { NOTHING } from './nothing.ts'
 const MAX_ENTRIES = 20_000
 const MAX_FILE = 16 * 1024 * 1024
 
+export type BindStep = Extract<Step, { op: 'bind' }>
 export type EtcStep = Extract<Step, { op: 'bind' | 'file' | 'link' }>
 
 /** Whether a step is part of the view: pen's own texts and the system's read-only configuration. */
@@ -34,16 +35,26 @@ export function isEtcStep(step: Step): step is EtcStep {
   return step.op === 'bind' && step.at.startsWith('/etc/') && step.why === 'system'
 }
 
-/** The directory to mount at `/etc`, made if need be. */
-export function etcView(steps: readonly EtcStep[], cacheDir: string): string {
-  const signature = [NOTHING, ...steps.map(sign)].join('\n')
+/** The directory to mount at `/etc`, made if need be. Nothing can be added to it inside: what `grants` mount there needs a place to stand on. */
+export function etcView(
+  steps: readonly EtcStep[],
+  cacheDir: string,
+  grants: readonly BindStep[] = [],
+): string {
+  const stands = grants.map(({ from, at }) => ({ at, directory: lstatSync(from).isDirectory() }))
+  const signature = [
+    NOTHING,
+    ...steps.map(sign),
+    ...stands.map(({ at, directory }) => `stand ${at} ${directory}`),
+  ].join('\n')
   const view = `${cacheDir}/etc/${sha256(signature).slice(0, 32)}`
   try {
-    if (!lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return makeView(steps, view)
+    if (!lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return makeView(steps, stands, view)
     // In use from now: see LONGER_THAN_ANY_RUN.
     utimesSync(view, new Date(), new Date())
     return view
   } catch (error) {
+    if (error instanceof PenError) throw error
     throw new PenError('STATE', {
       what: `pen could not prepare its copy of /etc (${errnoOf(error) ?? 'unknown error'})`,
       at: view,
@@ -61,9 +72,33 @@ function sign(step: EtcStep): string {
   return `bind ${step.at} ${stat === undefined ? '-' : `${stat.dev} ${stat.ino} ${stat.mtimeNs} ${stat.ctimeNs}`}`
 }
 
-function makeView(steps: readonly EtcStep[], view: string): string {
+interface Stand {
+  readonly at: string
+  readonly directory: boolean
+}
+
+function makeView(steps: readonly EtcStep[], stands: readonly Stand[], view: string): string {
   mkdirSync(dirname(view), { recursive: true, mode: 0o700 })
   const draft = mkdtempSync(`${dirname(view)}/draft-`)
+  try {
+    fill(draft, steps, stands)
+  } catch (error) {
+    // On a full disk above all: each further try would leave one more.
+    rmSync(draft, { recursive: true, force: true })
+    throw error
+  }
+  try {
+    renameSync(draft, view)
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true })
+    // Another pen made the same view at the same time.
+    if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+  }
+  forgetOthers(view)
+  return view
+}
+
+function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]): void {
   chmodSync(draft, 0o755)
   // What a denied file that appears later is covered with: the sandbox has it before it is needed.
   writeFileSync(draft + NOTHING.slice('/etc'.length), '', { mode: 0o000 })
@@ -75,15 +110,25 @@ function makeView(steps: readonly EtcStep[], view: string): string {
     else if (step.op === 'link') symlinkSync(step.to, at)
     else copyReadable(step.from, at, budget)
   }
-  try {
-    renameSync(draft, view)
-  } catch (error) {
-    rmSync(draft, { recursive: true, force: true })
-    // Another pen made the same view at the same time.
-    if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error
+  for (const stand of stands) makeStand(draft, stand)
+}
+
+/** Component by component: a link that was copied would lead to the host's own files. */
+function makeStand(draft: string, { at, directory }: Stand): void {
+  const names = at.slice('/etc/'.length).split('/')
+  let path = draft
+  for (const [i, name] of names.entries()) {
+    path += `/${name}`
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    const isLast = i === names.length - 1
+    if (there === undefined && isLast && !directory) writeFileSync(path, '', { mode: 0o644 })
+    else if (there === undefined) mkdirSync(path, { mode: 0o755 })
+    else if (there.isSymbolicLink() || there.isDirectory() === (isLast && !directory))
+      throw new PenError('MOUNT_SOURCE', {
+        what: `nothing can be mounted at ${at}: what the sandbox has at /etc/${names.slice(0, i + 1).join('/')} is of another kind`,
+        hint: 'mount it at another place',
+      })
   }
-  forgetOthers(view)
-  return view
 }
 
 /** The system's own files: trusted, but bounded. Links are copied as links: inside they lead to what is seen there. */

@@ -4,11 +4,11 @@
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
-import type { Plan, Step } from '../../plan/plan.ts'
+import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
 import { requireMountPoints } from '../mounts/mount-points.ts'
 import { bwrapArguments } from './bwrap-arguments.ts'
-import { etcView, isEtcStep } from './etc-view.ts'
+import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
 import { FD } from './guard.ts'
 import { openPinned } from './pinned.ts'
 import type { Staging } from './staging.ts'
@@ -34,7 +34,10 @@ export function furnish(plan: Plan, { staging, cacheDir, env, ...wiring }: Surro
     mounts.map(({ at }) => at),
     mounts,
   )
-  const etc = etcView(plan.steps.filter(isEtcStep), cacheDir)
+  const grants = plan.steps.flatMap(step =>
+    step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
+  )
+  const etc = etcView(plan.steps.filter(isEtcStep), cacheDir, grants)
   const nothing = emptyFile(cacheDir)
   const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
   staging?.leave()
@@ -63,7 +66,7 @@ function emptyFile(cacheDir: string): string {
 }
 
 /** The system's own needs no other name, unless it is a toolchain in root's home, where nobody else may enter. */
-function isReachable({ why, at, from }: Extract<Step, { op: 'bind' }>): boolean {
+function isReachable({ why, at, from }: BindStep): boolean {
   if (why !== 'system') return false
   if (at.startsWith('/etc/')) return true
   const first = lstatSync(from).isDirectory() ? from : dirname(from)
