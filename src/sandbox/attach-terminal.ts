@@ -3,9 +3,10 @@
  * is hostile, passes the filter, and whatever modes it changed are changed back.
  */
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
-import { ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { ModeKeeper, windowSize } from './host-terminal.ts'
 import { passOn } from './pass-on.ts'
 import { writerTo } from './patient-writer.ts'
+import { takeTerminal } from './take-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 import { isTerminal } from './terminal-modes.ts'
 
@@ -25,7 +26,8 @@ export async function attachTerminal(
     if (filter !== undefined) modes.saw(Buffer.from(harmless).toString('latin1'))
     return shown.write(harmless)
   })
-  const restore = input && isTerminal(0) ? makeRaw(0) : () => undefined
+  const relay = (): void => void (input && relayKeys(execution))
+  const restore = input && isTerminal(0) ? takeTerminal(0, relay) : () => undefined
   const onResize = (): void => {
     const size = windowSize(screen ?? 1)
     execution.resize(size.cols, size.rows)
@@ -38,7 +40,7 @@ export async function attachTerminal(
   process.once('exit', giveBack)
   process.on('SIGWINCH', onResize)
   const forget = signals ? passOn(signal => execution.signal(signal)) : () => undefined
-  if (input) void relayKeys(execution)
+  if (!isTerminal(0)) relay()
   try {
     const ending = await execution.ended
     if (filter !== undefined) void shown.write(filter.end())

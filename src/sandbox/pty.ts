@@ -3,9 +3,10 @@
  * instead, so that it can neither read the user's keys past its end, nor change the modes, nor type into the shell.
  */
 import { closeSync } from 'node:fs'
-import { leaveLineEnds, ModeKeeper, makeRaw, windowSize } from './host-terminal.ts'
+import { leaveLineEnds, ModeKeeper, windowSize } from './host-terminal.ts'
 import { PatientWriter, writerTo } from './patient-writer.ts'
 import { openTerminal, resize } from './pseudo-terminal.ts'
+import { takeTerminal } from './take-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
@@ -32,8 +33,6 @@ export function openPty(ours: readonly number[]): Pty {
     return shown.write(harmless)
   })
   const interactive = ours.includes(0)
-  // Whose terminal is not raw makes its own line ends: twice would be once too often.
-  const restore = interactive ? makeRaw(0) : leaveLineEnds(slave)
   let isOpen = true
   const hangUp = (): void => {
     if (!isOpen) return
@@ -41,6 +40,12 @@ export function openPty(ours: readonly number[]): Pty {
     reader.cancel().catch(() => undefined)
     closeSync(master)
   }
+  const relay = (): void => {
+    // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
+    void relayKeys(new PatientWriter(master), () => isOpen).finally(hangUp)
+  }
+  // Whose terminal is not raw makes its own line ends: twice would be once too often.
+  const restore = interactive ? takeTerminal(0, relay) : leaveLineEnds(slave)
   const onResize = () => {
     if (isOpen) resize(master, windowSize(screen))
   }
@@ -51,8 +56,6 @@ export function openPty(ours: readonly number[]): Pty {
   }
   // Also when pen ends by a mistake of its own, which the sandbox may have found.
   process.once('exit', giveBack)
-  // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
-  if (interactive) void relayKeys(new PatientWriter(master), () => isOpen).finally(hangUp)
   return {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,

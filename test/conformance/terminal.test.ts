@@ -174,12 +174,14 @@ conformance(
   async box => {
     using screen = new Screen(
       box,
-      'set -m; pen run -- sh -c "echo began; sleep 0.3; echo x > made" & wait; ls; jobs; pen run -- sh -c "read x; echo got $x" & sleep 0.3; echo FRONT; fg; echo DONE',
+      `set -m; pen run -- sh -c 'echo began; sleep 0.3; echo x > made' & wait; echo "there: $(ls)"; pen run -- sh -c 'echo asks; read x; echo "<$x>"' & sleep 0.5; echo "FRONT $(jobs -r | wc -l)"; fg; echo DONE`,
     )
-    await screen.shows('made')
-    await screen.shows('FRONT')
-    await Bun.sleep(100)
+    await screen.shows('began')
+    await screen.shows('there: made')
+    await screen.shows('FRONT 1')
+    // What was typed before is its input as well, as for any job.
     screen.type('line\r')
+    await screen.shows('<line>')
     await screen.shows('DONE')
     await screen.ended()
   },
