@@ -101,6 +101,9 @@ async function openWayOut(
   const { project, policy } = prepared.loaded
   const { claimGrant } = await import('../config/grant-files.ts')
   const { HeldNotice } = await import('./held-notice.ts')
-  const noticed = new HeldNotice(audit, { tell, env, sandbox: project.id })
+  const { takesNow } = await import('../backend/process/libc.ts')
+  // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
+  const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
+  const noticed = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id })
   return connectGateway(door, policy.network, noticed, grant => claimGrant(project.stateDir, grant))
 }

@@ -71,27 +71,37 @@ export function putInPlaceOf(fd: number, number: number): void {
   systemCall('dup3', DUP3, fd, number)
 }
 
-/** Until the process has ended, or for so long. It need not be a child of ours. Nothing else of this process runs meanwhile. */
+const POLLIN = 1
+const POLLOUT = 4
+
+/** Whether the descriptor is ready, now or within so long. Nothing else of this process runs meanwhile. */
+function isReady(fd: number, event: number, millis: number): boolean {
+  const PPOLL = process.arch === 'arm64' ? 73 : 271
+  const asked = new Uint8Array(Int32Array.of(fd, event).buffer)
+  const time = new Uint8Array(new BigInt64Array([0n, BigInt(millis * 1e6)]).buffer)
+  return systemCall('ppoll', PPOLL, asked, 1, time, null) > 0
+}
+
+/** Until the process has ended, or for so long. It need not be a child of ours. */
 export function awaitEnd(pid: number, millis: number): void {
   const PIDFD_OPEN = 434
-  const PPOLL = process.arch === 'arm64' ? 73 : 271
-  const POLLIN = 1
   let fd: number | undefined
   try {
     fd = systemCall('pidfd_open', PIDFD_OPEN, pid, 0)
-    const time = new BigInt64Array([0n, BigInt(millis * 1e6)])
-    systemCall(
-      'ppoll',
-      PPOLL,
-      new Uint8Array(Int32Array.of(fd, POLLIN).buffer),
-      1,
-      new Uint8Array(time.buffer),
-      null,
-    )
+    isReady(fd, POLLIN, millis)
   } catch {
     // Gone already, or a signal came first.
   } finally {
     if (fd !== undefined) closeSync(fd)
+  }
+}
+
+/** Whether whoever writes a line there need not wait. */
+export function takesNow(fd: number): boolean {
+  try {
+    return isReady(fd, POLLOUT, 0)
+  } catch {
+    return false
   }
 }
 
