@@ -38,4 +38,8 @@ describe('what a start brings forth', () => {
     keepApart(sleeper())(child.pid)
     expect(processorsOf('self')).not.toBe('')
   })
+  test('is no reason to fail where the kernel moves it no more: whoever ends a sandbox asks for its init, too', () => {
+    const NO_SUCH = -5
+    expect(() => keepApart(sleeper())(NO_SUCH)).not.toThrow()
+  })
 })

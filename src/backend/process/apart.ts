@@ -3,15 +3,13 @@
  * turn there, while the next processor idles: two milliseconds of a start. So the guard, and all that comes of it, keeps off
  * pen's processor until the sandbox's init is there. From then on the sandbox runs wherever pen may.
  */
-import { SystemCallError, systemCall } from './libc.ts'
+import { systemCall } from './libc.ts'
 
 const CALL =
   process.arch === 'arm64' ? { set: 122, get: 123, where: 168 } : { set: 203, get: 204, where: 309 }
 
 /** One bit a processor, for the 1,024 that the kernel is commonly built for. */
 const MASK_BYTES = 128
-
-const ESRCH = 3
 
 /** Returns what lets the init, and so everything inside, run on all of them again. */
 export function keepApart(guard: number): (init: number) => void {
@@ -28,9 +26,8 @@ export function keepApart(guard: number): (init: number) => void {
   return init => {
     try {
       setProcessors(init, own)
-    } catch (error) {
-      if (!(error instanceof SystemCallError && error.errno === ESRCH)) throw error
-      // It has ended already.
+    } catch {
+      // It has ended already; or none of pen's processors is left to it, as after a change of its cpuset: it runs where it may.
     }
   }
 }
