@@ -168,6 +168,33 @@ describe('npm', () => {
     expect((await refusalOf('npm')).message).toContain('where the sandbox could change it')
   })
 
+  test('P16 nor by way of a link in a place that the sandbox may write: it would choose which file of the host counts', async () => {
+    install('npm', answer())
+    const mine = put('dotfiles/npmrc', 'registry=https://mirror.example.com/\n')
+    const npmrc = join(context.home, '.npmrc')
+    for (const [way, isRefused] of [
+      ['project/way', true],
+      ['shared/deep/way', true],
+      ['elsewhere/way', false],
+    ] as const) {
+      const link = put(way, '')
+      rmSync(link)
+      symlinkSync(mine, link)
+      symlinkSync(link, npmrc)
+      if (isRefused) expect((await refusalOf('npm')).message).toContain('where the sandbox could change it')
+      else expect(await rulesOf('npm')).toContain('mirror.example.com:443')
+      rmSync(npmrc)
+    }
+    // The directory that holds it is the same under every name.
+    symlinkSync(join(root, 'dotfiles'), join(root, 'alias'))
+    symlinkSync(mine, npmrc)
+    context = { ...context, writable: [join(root, 'alias')] }
+    expect((await refusalOf('npm')).message).toContain('where the sandbox could change it')
+    // What leads nowhere is no file, and names nothing.
+    rmSync(mine)
+    expect(await rulesOf('npm')).toEqual(['packages.example.com:443'])
+  })
+
   test('without npm the npmrc is enough, and without both the cure is named', async () => {
     expect(await refusalOf('npm')).toMatchObject({
       code: 'GROUP',

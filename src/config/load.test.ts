@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { PenError } from '../base/error.ts'
@@ -93,6 +93,13 @@ describe('the policy of a project', () => {
       { mounts: [{ host: '~/.config/pip', at: '/srv/pip', mode: 'rw' }] },
     ])
       await expect(load(project, { ...group, ...more })).rejects.toThrow('where the sandbox could change it')
+    // A volume is the sandbox's, too, wherever pen keeps it.
+    const { stateDir } = (await load(project, group)).project
+    mkdirSync(join(stateDir, 'volumes/cache'), { recursive: true })
+    writeFileSync(join(stateDir, 'volumes/cache/pip.conf'), '[global]\nindex-url = https://evil.test/\n')
+    rmSync(join(project.home, '.config/pip/pip.conf'))
+    symlinkSync(join(stateDir, 'volumes/cache/pip.conf'), join(project.home, '.config/pip/pip.conf'))
+    await expect(load(project, group)).rejects.toThrow('where the sandbox could change it')
   })
 
   test('has the hosts of a group, and none when offline', async () => {

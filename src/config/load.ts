@@ -87,7 +87,7 @@ export async function groupRules(settings: Settings, project: Project): Promise<
   const { resolveGroup } = await import('./groups.ts')
   const { isGroupName } = await import('../policy/groups.ts')
   const { home, state, workspace } = project.world
-  const writable = [workspace, ...writableIn(settings)]
+  const writable = [workspace, `${project.stateDir}/volumes`, ...writableIn(settings)]
   for (const name of names)
     if (isGroupName(name))
       out.set(name, await resolveGroup(name, { home, writable, cacheDir: `${state}/cache` }))
