@@ -9,12 +9,14 @@ export function makeScratch(home: string, state: string, undo: UndoStack): strin
   const above = existsSync(state) ? state : home
   sweep(above)
   const scratch = `${above}/.${cgroupName('doctor')}`
+  // First: pen may be killed as soon as there is something to take away.
+  const dismiss = watchOver(scratch)
   try {
     mkdirSync(scratch, { mode: 0o700 })
   } catch {
+    dismiss()
     return undefined
   }
-  const dismiss = watchOver(scratch)
   undo.push('scratch', () => {
     rmSync(scratch, { recursive: true, force: true })
     dismiss()

@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WITHOUT_PACKET_FILTER } from '../no-packet-filter.ts'
+import { Stopwatch } from '../stopwatch.ts'
 import type { Box } from './box.ts'
 import { onTheHost } from './conformance.ts'
 import { agrees, doctor, failing, inPrivate, missing, pen, type Report } from './doctor.ts'
@@ -191,19 +192,22 @@ onTheHost('P20 a policy that this machine cannot keep fails in its own project o
 
 onTheHost('P4 a doctor that is killed leaves nothing either', async box => {
   const left = () => readdirSync(join(box.home, '.pen')).filter(name => name.startsWith('.pen-'))
-  for (const [signal, ms] of [
-    ['SIGKILL', 60],
-    ['SIGKILL', 200],
-    ['SIGINT', 150],
+  // Without a pause: the moment in which its directory is there, and nothing else yet.
+  const atOnce = async () => {
+    for (const late = performance.now() + 10_000; left().length === 0 && performance.now() < late; );
+  }
+  for (const [signal, moment] of [
+    ['SIGKILL', atOnce],
+    ['SIGKILL', () => Bun.sleep(200)],
+    ['SIGINT', () => Bun.sleep(150)],
   ] as const) {
     const [program, ...rest] = inPrivate(box, [...box.launcher.who.become, PEN, 'doctor'])
     const child = spawn(program, rest, { cwd: box.project, env: box.env(), stdio: 'ignore' })
     const ended = new Promise(resolve => child.once('exit', resolve))
-    await Bun.sleep(ms)
+    await moment()
     child.kill(signal)
     await ended
-    for (const late = performance.now() + 2000; left().length > 0 && performance.now() < late; )
-      await Bun.sleep(20)
+    for (const watch = new Stopwatch(); left().length > 0 && watch.ms < 2000; ) await Bun.sleep(20)
     expect([signal, left()]).toEqual([signal, []])
     // A cgroup is taken away by the next command at the latest.
     pen(box, ['run', '--offline', '--', 'true'])
