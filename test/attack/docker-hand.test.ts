@@ -79,12 +79,14 @@ byHand(
   'P4 a keeper that is killed at any moment leaves neither the sandbox nor the hand',
   async engine => {
     using project = new ContainerProject(engine)
+    // A number that no other program of the machine has.
+    const command = `sleep 63.${process.pid}`
     for (const delay of [60, 150, 230, 300, 380, 480, 700]) {
-      const child = project.start('exec sleep 63')
+      const child = project.start(`exec ${command}`)
       await Bun.sleep(delay)
       child.kill('SIGKILL')
       expect([delay, await within(10_000, () => isOver(child, project))]).toEqual([delay, true])
-      const left = spawnSync('pgrep', ['-f', '^sleep 63$'], { encoding: 'utf8' }).stdout
+      const left = spawnSync('pgrep', ['-f', `^${command.replace('.', '[.]')}$`], { encoding: 'utf8' }).stdout
       expect([delay, left]).toEqual([delay, ''])
     }
     expect(project.sh('echo again').out).toBe('again\n')

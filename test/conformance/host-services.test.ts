@@ -2,7 +2,11 @@ import { expect } from 'bun:test'
 import { chmodSync, unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+import { auditRecords } from '../audit-records.ts'
+import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
+import { until } from './granted-run.ts'
+import { stateDir } from './pen-command.ts'
 
 /** A service of the host. Everybody on the host may use it. */
 async function serve(path: string): Promise<{ readonly server: Server; seen: number }> {
@@ -45,21 +49,32 @@ conformance(
   },
 )
 
+/** How often a place was covered while the sandbox ran. */
+const covers = (box: Box, path: string): number =>
+  auditRecords<Record<string, unknown>>(stateDir(box)).filter(
+    record => record['kind'] === 'place-held' && record['path'] === path && record['held'] === true,
+  ).length
+
 conformance(
   'P10 nor is one that starts, or starts again, while the sandbox runs; the sandbox’s own servers are',
   async box => {
     const path = join(box.project, 's.sock')
     const own = `import os
 own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
+def told(name):
+    while not os.path.exists(name): time.sleep(0.01)
 print('up', flush=True)
-time.sleep(1.5); ask('s.sock')
+told('first'); ask('s.sock')
 print('again', flush=True)
-time.sleep(1.5); ask('s.sock')
+told('second'); ask('s.sock')
 if os.fork() == 0: own.accept()[0].send(b'own'); os._exit(0)
 ask('own.sock')`
     const started = box.start(['python3', '-c', `${ASK}\n${own}`])
+    const isCovered = (times: number) => covers(box, path) === times
     await started.printed('up')
     const first = await serve(path)
+    await until(() => isCovered(1), 'the service is covered')
+    box.file('first', '')
     await started.printed('again')
     first.server.close()
     try {
@@ -69,6 +84,8 @@ ask('own.sock')`
     }
     const second = await serve(path)
     try {
+      await until(() => isCovered(2), 'the service that started again is covered')
+      box.file('second', '')
       const { stdout, stderr } = await started.ended
       expect(stdout).toBe('up\nPermissionError\nagain\nPermissionError\nown\n')
       expect([first.seen, second.seen]).toEqual([0, 0])
