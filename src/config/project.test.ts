@@ -101,4 +101,12 @@ describe('the project', () => {
     using project = temporaryProject()
     expect(find(project, join(project.workspace, 'gone'))).rejects.toThrow('no longer exists')
   })
+
+  test('whose name is no text is told as such, and one that has the same character in its name is found', async () => {
+    using project = temporaryProject()
+    const odd = join(project.workspace, 'odd\ufffd')
+    expect(find(project, odd)).rejects.toThrow('is not valid UTF-8')
+    mkdirSync(odd)
+    expect((await find(project, odd)).world.workspace as string).toBe(odd)
+  })
 })

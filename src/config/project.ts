@@ -87,12 +87,23 @@ function currentDirectory(directory: string | undefined): HostPath {
       cause,
     })
   try {
+    refuseOddName(directory ?? process.cwd())
     const found = locate(directory ?? process.cwd())
     if (found.kind !== 'directory') throw gone(undefined)
     return found.real as HostPath
   } catch (error) {
     throw error instanceof PenError ? error : gone(error)
   }
+}
+
+/** The runtime shows what is no text as one character; by that name the directory is not found. */
+function refuseOddName(directory: string): void {
+  if (!directory.includes('\ufffd') || lstatSync(directory, { throwIfNoEntry: false }) !== undefined) return
+  throw new PenError('PATH_REFUSED', {
+    what: 'the name of the current directory, or of one above it, is not valid UTF-8',
+    at: directory,
+    hint: 'rename it, or work in another directory',
+  })
 }
 
 function checkWorkspace(workspace: HostPath, home: HostPath, states: readonly HostPath[]): void {

@@ -1,6 +1,7 @@
 /** Bubblewrap: where pen would take it from, how old it is, and a sandbox made with it. */
 import { statSync } from 'node:fs'
 import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
+import { missingTool } from '../base/missing-tool.ts'
 import { capture } from '../base/spawn.ts'
 import { SYSTEM_ROOTS } from '../plan/system-view.ts'
 import { installLine } from './distribution.ts'
@@ -22,15 +23,10 @@ export async function checkBubblewrap({ distribution }: Machine): Promise<readon
   const rootsOwn = TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root')
   const bwrap = findTool('bwrap', rootsOwn)
   const program = findTool('true')
-  if (bwrap === undefined)
-    return [
-      fails(
-        ID,
-        'bwrap is not installed, or not where only root could have put it',
-        'it makes the sandbox',
-        installLine(distribution, 'bubblewrap'),
-      ),
-    ]
+  if (bwrap === undefined) {
+    const { message, hint } = missingTool('bwrap', installLine(distribution, 'bubblewrap'), rootsOwn)
+    return [fails(ID, message, 'it makes the sandbox', hint)]
+  }
   const version = (await askVersion(bwrap)) ?? 'of an unknown version'
   const { code, stderr } = await capture([bwrap, ...SANDBOX, program ?? '/bin/true'], {
     env: {},

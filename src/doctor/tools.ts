@@ -1,5 +1,6 @@
 /** Programs of the host that pen starts, with their versions. Bubblewrap has a check of its own. */
 import { findTool } from '../base/find-tool.ts'
+import { missingTool } from '../base/missing-tool.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
@@ -44,13 +45,11 @@ export async function checkTools({ distribution }: Machine): Promise<readonly Fi
     TOOLS.map(async ({ name, package: from, needed, use, tells }) => {
       const id = `tool-${name}`
       const path = findTool(name)
-      if (path === undefined)
-        return (needed === 'always' || (needed === 'by-root' && isRoot) ? fails : weak)(
-          id,
-          `${name} is not installed, or not where only root could have put it`,
-          `it ${use}`,
-          installLine(distribution, from),
-        )
+      if (path === undefined) {
+        const { message, hint } = missingTool(name, installLine(distribution, from))
+        const isNeeded = needed === 'always' || (needed === 'by-root' && isRoot)
+        return (isNeeded ? fails : weak)(id, message, `it ${use}`, hint)
+      }
       const version = tells ? await askVersion(path) : undefined
       return ok(id, version === undefined ? path : `${path} ${version}`)
     }),

@@ -3,10 +3,10 @@
  * yet. How it is furnished does not depend on which (see door-inside.ts).
  */
 import { readFileSync } from 'node:fs'
-import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { hasCapabilities } from '../base/host-root.ts'
 import { libc, openPath, succeeded } from '../base/libc.ts'
+import { missingTool } from '../base/missing-tool.ts'
 import { raiseLoopback } from './door-loopback.ts'
 
 export type Place =
@@ -132,7 +132,6 @@ function awayFromHome<T>(leave: () => void, start: () => T): T {
 
 function tool(name: 'unshare' | 'nsenter'): string {
   const path = findTool(name)
-  if (path === undefined)
-    throw new PenError('MISSING_TOOL', { what: `${name} is missing`, hint: 'install util-linux' })
+  if (path === undefined) throw missingTool(name, 'install util-linux')
   return path
 }

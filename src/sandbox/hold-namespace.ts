@@ -2,6 +2,7 @@
 import type { Engine } from '../backend/container/engine.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
+import { missingTool } from '../base/missing-tool.ts'
 
 export interface HeldNamespace {
   /** Of the process that holds it. */
@@ -34,8 +35,7 @@ sweep
 
 export async function holdNamespace(engine: Engine): Promise<HeldNamespace> {
   const unshare = findTool('unshare')
-  if (unshare === undefined)
-    throw new PenError('MISSING_TOOL', { what: 'unshare is missing', hint: 'install util-linux' })
+  if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
   const userNamespace = process.getuid?.() !== 0
   const within = userNamespace ? [engine.program, ...engine.flags, 'unshare'] : []
   const holder = Bun.spawn([...within, unshare, '--net', '/bin/sh', '-c', HOLD], {

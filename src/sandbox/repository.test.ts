@@ -126,6 +126,7 @@ describe('a repository with submodules and worktrees', () => {
     expect(facts).toMatchObject({ kind: 'ancestor', mounts: [], protect: [] })
     expect(facts.watch).toContain('main/libs/.git git-dir')
     expect(facts.watch).toContain('main/libs/.git/hooks git-hooks')
+    expect(survey('main/libs').warnings.join()).toContain(`part of the repository ${base}/main, which`)
   })
 })
 

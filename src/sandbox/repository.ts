@@ -3,6 +3,7 @@
  * git: the user's git would obey the very files that are in question.
  */
 import { dirname } from '../base/posix-path.ts'
+import { isWithin } from '../policy/path.ts'
 import { looksLikeGitDir, readUserConfig, resolveGitFile } from './git-dir.ts'
 import type { GitTree } from './git-links.ts'
 import { GitSurvey } from './git-survey.ts'
@@ -84,15 +85,23 @@ class Survey {
       this.#git.gitDir(this.workspace, this.workspace)
       return 'bare'
     }
-    return this.#noRepository(dotGit)
+    return this.#noRepository(dotGit, home)
   }
 
   /** A repository may be made inside, by `git init`; hooks and settings that run programs may not. */
-  #noRepository(dotGit: string): RepositoryKind {
+  #noRepository(dotGit: string, home: string): RepositoryKind {
     this.#git.places.add(dotGit, this.workspace, { kind: 'git-dir' })
     this.#git.gitDir(dotGit, this.workspace)
     for (let up = dirname(this.workspace); ; up = dirname(up)) {
-      if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) return 'ancestor'
+      if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) {
+        // A home that is a repository is one of settings, and never a project.
+        if (!isWithin(home, up))
+          this.#git.warn(
+            `this directory is a part of the repository ${up}, which the sandbox does not see: git does not work inside`,
+            'run pen there, if git is needed',
+          )
+        return 'ancestor'
+      }
       if (up === '/') return 'none'
     }
   }

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { conformance } from './conformance.ts'
+import { conformance, onTheHost } from './conformance.ts'
 
 /** Objects that have no path: a System V segment, a semaphore set, a message queue and a POSIX one, by key and name. */
 const IPC = (make: boolean) => `
@@ -69,6 +69,18 @@ conformance(
     expect(stdout.trim()).not.toBe(readlinkSync('/proc/self/ns/user'))
   },
   { needs: 'ownUserNamespace' },
+)
+
+onTheHost(
+  'P20 in another sandbox, where nothing is root’s, pen says that and does not ask to install what is there',
+  async box => {
+    const around = await box.sh('echo ran', {
+      through: 'bwrap --unshare-user --dev-bind / / -- "$@"',
+    })
+    expect([around.code, around.stdout]).toEqual([125, ''])
+    expect(around.stderr).toMatch(/MISSING_TOOL: .*root has no number\n.*\n +cure: .*start pen outside/)
+  },
+  { only: ({ who }) => who.uid !== 0 },
 )
 
 conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', async box => {

@@ -5,6 +5,7 @@
 import { accessSync, constants } from 'node:fs'
 import { type ErrorCode, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { missingTool } from '../../base/missing-tool.ts'
 import { printable } from '../../base/printable.ts'
 import { type Captured, capture } from '../../base/spawn.ts'
 
@@ -56,10 +57,7 @@ export function findEngine(name: EngineName, env: Environment = process.env): En
 export function requireEngine(name: EngineName): Engine {
   const engine = findEngine(name)
   if (engine !== undefined) return engine
-  throw new PenError('MISSING_TOOL', {
-    what: `${name} is not installed, or not where only root could have put it`,
-    hint: INSTALL[name],
-  })
+  throw missingTool(name, INSTALL[name])
 }
 
 /** podman starts others by name: its monitor, its runtime, newuidmap. */

@@ -6,6 +6,7 @@ import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { readKernelFile } from '../../base/kernel-file.ts'
+import { missingTool } from '../../base/missing-tool.ts'
 import { cString, pipe, systemCall } from '../process/libc.ts'
 
 export interface Identity {
@@ -122,11 +123,8 @@ export function holdMapping(): void {
 function startHolder(): Holder {
   const unshare = findTool('unshare')
   const cat = findTool('cat')
-  if (unshare === undefined || cat === undefined)
-    throw new PenError('MISSING_TOOL', {
-      what: 'unshare and cat are needed to run as root',
-      hint: 'install util-linux and coreutils',
-    })
+  if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
+  if (cat === undefined) throw missingTool('cat', 'install coreutils')
   const [input, writer] = pipe()
   const child = Bun.spawn([unshare, '--user', cat], {
     stdio: [input, 'ignore', 'ignore'],

@@ -3,6 +3,7 @@ import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { isHostRoot } from '../../base/host-root.ts'
+import { missingTool } from '../../base/missing-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
@@ -196,15 +197,14 @@ function sendArguments(writer: { readonly fd: number; close(): void }, args: rea
  * read-only mount: one that the user may write, as Homebrew's, could be overwritten from inside.
  */
 function requireTool(name: string, what: string): string {
-  const tool = findTool(
-    name,
-    TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root'),
-  )
+  const rootsOwn = TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root')
+  const tool = findTool(name, rootsOwn)
   if (tool !== undefined) return tool
-  throw new PenError('MISSING_TOOL', {
-    what: `${name} is not installed, or not where only root could have put it`,
-    hint: `install ${what}: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap`,
-  })
+  throw missingTool(
+    name,
+    `install ${what}: apt-get install bubblewrap, dnf install bubblewrap, pacman -S bubblewrap or apk add bubblewrap`,
+    rootsOwn,
+  )
 }
 
 /** Bytes for a child, without a name on any disk. */

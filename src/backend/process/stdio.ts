@@ -5,8 +5,8 @@
  * holds one end of a pipe.
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
-import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
@@ -74,8 +74,7 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
 /** In a session of its own: what is typed at pen's terminal ends the command, not the way of its last words. */
 function cat(from: number, to: number): Bun.Subprocess {
   const tool = findTool('cat')
-  if (tool === undefined)
-    throw new PenError('MISSING_TOOL', { what: 'cat is not installed', hint: 'install coreutils' })
+  if (tool === undefined) throw missingTool('cat', 'install coreutils')
   return Bun.spawn([tool], {
     stdio: [from, to, 'ignore'],
     detached: true,
