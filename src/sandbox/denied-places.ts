@@ -8,7 +8,7 @@ import { dirname } from '../base/posix-path.ts'
 import { isPattern, nameMatches } from '../policy/glob.ts'
 import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { matchingNames } from './expand.ts'
+import { isNameless, matchingNames } from './expand.ts'
 import { lstatOrUndefined } from './places.ts'
 
 /** One denial as the names that lead to what it denies. */
@@ -25,6 +25,8 @@ interface Step {
 
 const MAX_PLACES = 10_000
 const MAX_DIRECTORIES = 1000
+/** As many as are told of. */
+const MAX_NAMELESS = 20
 
 export class DeniedPlaces {
   readonly #roots: readonly string[]
@@ -32,6 +34,7 @@ export class DeniedPlaces {
   readonly #list: typeof matchingNames
   #directories = new Map<string, Step[]>()
   #places = new Set<string>()
+  #nameless = new Set<string>()
 
   /** `roots` are the host's directories that the sandbox sees, each at its own path. */
   constructor(policy: Policy, roots: readonly string[], list = matchingNames) {
@@ -49,6 +52,11 @@ export class DeniedPlaces {
     return this.#directories
   }
 
+  /** Denied places, as well as they can be written, whose names are no text: nothing can be mounted on them. As of the last survey. */
+  get nameless(): ReadonlySet<string> {
+    return this.#nameless
+  }
+
   /** The directories, as far as they are known without listing one: quick, however large they are. */
   begin(): void {
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, () => [])
@@ -58,6 +66,7 @@ export class DeniedPlaces {
   survey(): ReadonlySet<string> {
     this.#directories = new Map()
     this.#places = new Set()
+    this.#nameless = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
     return this.#places
   }
@@ -94,6 +103,8 @@ export class DeniedPlaces {
     for (const name of isPattern(component) ? list(dir, component) : [component]) {
       const path = `${dir}/${name}`
       const stats = lstatOrUndefined(path)
+      if (stats === undefined && isNameless(dir, name) && this.#nameless.size < MAX_NAMELESS)
+        this.#nameless.add(path)
       if (stats === undefined) continue
       if (level < trail.names.length - 1) {
         if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)

@@ -3,10 +3,12 @@
  * is never walked, so a glob that begins with `**` is kept at the top and reported as incomplete.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/glob.ts'
 import type { ListingCache } from './listing-cache.ts'
+import { NO_TEXT } from './nameless-directories.ts'
 import { lstatOrUndefined } from './places.ts'
 
 export interface Covered {
@@ -46,9 +48,19 @@ export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache):
 
 function namesIn(dir: string, component: string, cache: ListingCache | undefined): readonly string[] {
   if (!isPattern(component)) return [component]
-  if (cache !== undefined) return cache.matching(dir, component)
-  return matchingNames(dir, component)
+  const names = cache === undefined ? matchingNames(dir, component) : cache.matching(dir, component)
+  const nameless = names.find(name => isNameless(dir, name))
+  if (nameless === undefined) return names
+  throw new PenError('PATH_REFUSED', {
+    what: 'what is denied has a name that is no text (UTF-8), by which nothing can be covered',
+    at: printable(`${dir}/${nameless}`, 1024),
+    hint: 'rename it, or move it out of the project',
+  })
 }
+
+/** What is left of such a name in a listing leads nowhere. */
+export const isNameless = (dir: string, name: string): boolean =>
+  name.includes(NO_TEXT) && lstatOrUndefined(`${dir}/${name}`) === undefined
 
 export function matchingNames(dir: string, component: string): readonly string[] {
   let names: readonly string[]

@@ -19,7 +19,8 @@ export type GitDir =
 /** The path that a `.git`, `gitdir` or `commondir` file names, absolute. */
 export function readPointer(file: string, prefix = '', base = dirname(file)): string | undefined {
   const text = readText(file, MAX_POINTER)?.replace(/\r?\n$/, '')
-  if (text === undefined || !text.startsWith(prefix) || /[\n\r\0]/.test(text)) return undefined
+  // What is left of a name that is no text leads nowhere, while git finds what is there.
+  if (text === undefined || !text.startsWith(prefix) || /[\n\r\0\ufffd]/.test(text)) return undefined
   const named = text.slice(prefix.length)
   return named === '' ? undefined : resolve(base, named)
 }

@@ -44,6 +44,16 @@ afterAll(() => rmSync(ws, { recursive: true, force: true }))
 const index = (): Buffer => readFileSync(`${ws}/.git/index`)
 
 describe('repositories in the index', () => {
+  test('P3 leave the index unread where one’s name is no text: what cannot be looked at is not passed over', () => {
+    const named = Buffer.from(index())
+    const at = named.indexOf('lib/dep\0')
+    named[at + 6] = 0xff
+    expect(parseIndex(named)).toEqual({ paths: [], complete: false })
+    const file = Buffer.from(index())
+    file[file.indexOf('lib/aa\0') + 5] = 0xff
+    expect(parseIndex(file)).toEqual({ paths: ['lib/dep'], complete: true })
+  })
+
   for (const version of ['2', '3', '4'])
     test(`are found in version ${version}, and files are not`, () => {
       git(ws, 'update-index', '--index-version', version)

@@ -6,12 +6,13 @@
 import { readdirSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { isText } from './nameless-directories.ts'
 import { lstatOrUndefined } from './places.ts'
 
 export interface Gitlinks {
   /** Relative to the top of the working tree. Hostile text. */
   readonly paths: readonly string[]
-  /** False when the index is too large or not to be understood. */
+  /** False when the index is too large or not to be understood, or has one whose name is no text, and so cannot be looked at by it. */
   readonly complete: boolean
 }
 
@@ -77,6 +78,7 @@ function parseEntries(bytes: Buffer, hash: number): Gitlinks {
   if (version < 2 || version > 4) return stop(false)
   let name = Buffer.alloc(0)
   let at = 12
+  let areText = true
   for (let left = bytes.readUInt32BE(8); left > 0; left--) {
     const start = at
     if (at + 42 + hash > end) return stop(false)
@@ -95,11 +97,12 @@ function parseEntries(bytes: Buffer, hash: number): Gitlinks {
     name = Buffer.concat([name.subarray(0, kept), bytes.subarray(at, nul)])
     const length = flags & NAME_LENGTH
     if (length !== NAME_LENGTH && length !== name.length) return stop(false)
-    if (isLink && paths.length < MAX_LINKS) paths.push(name.toString('utf8'))
+    if (isLink && !isText(name)) areText = false
+    else if (isLink && paths.length < MAX_LINKS) paths.push(name.toString('utf8'))
     // Padded with 1 to 8 NULs to a multiple of eight, but in version 4.
     at = version === 4 ? nul + 1 : start + ((nul - start + 8) & ~7)
   }
-  return stop(true)
+  return stop(areText)
 }
 
 /** A number of seven bits a byte, where each continuation adds one. */

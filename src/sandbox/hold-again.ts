@@ -138,6 +138,11 @@ export class HoldAgain {
     this.#doubtful = new Set([...this.#places, ...this.#services])
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
     this.#states = this.#stateOfAll(settledBefore)
+    for (const path of denied.nameless) {
+      if (this.#failures.has(path)) continue
+      this.#failures.set(path, MAX_TRIES)
+      this.#options.onEvent({ how: 'cover', path, result: { failed: 'its name is no text' } })
+    }
   }
 
   /** One batch at a time; what comes meanwhile is in the next. */

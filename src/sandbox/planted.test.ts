@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -45,6 +46,30 @@ describe('repositories below the root', () => {
     expect([deep.complete, deep.found.length]).toEqual([false, 1])
     Bun.spawnSync(['rm', '-rf', `${ws}/hidden/a`])
     expect(findRepositories(`${ws}/hidden`, { deadlineMs: 5000, since: 0 }).complete).toBe(true)
+  })
+  test('P3 are found behind names that are no text, and in those that only look like none', () => {
+    const named = (bytes: string): Buffer => Buffer.from(`${ws}/nameless/${bytes}`, 'latin1')
+    gitDir('nameless/a/.git', '[core]\nfsmonitor = ./evil\n')
+    gitDir('nameless/b/c/.git', '[core]\nfsmonitor = ./evil\n')
+    gitDir('nameless/d\ufffd/.git')
+    renameSync(`${ws}/nameless/a`, named('r\xff'))
+    renameSync(`${ws}/nameless/b/c`, named('b/\xfe'))
+    renameSync(`${ws}/nameless/b`, named('s\xfd'))
+    const found = search(0, '/nameless').map(({ path, risks }) => `${path.slice(ws.length + 10)} ${risks}`)
+    expect(found.sort()).toEqual([
+      'd\ufffd ',
+      'r\ufffd core.fsmonitor=./evil',
+      's\ufffd/\ufffd core.fsmonitor=./evil',
+    ])
+    file('nameless/e/.git', '')
+    writeFileSync(`${ws}/nameless/e/.git`, Buffer.from('gitdir: ../r\xff/.git\n', 'latin1'))
+    expect(search(0, '/nameless/e')).toEqual([])
+    const pointer = search(0, '/nameless').find(({ path }) => path.endsWith('/e'))
+    expect(pointer?.risks).toEqual(['its .git file is unreadable'])
+    const descriptors = () => readdirSync('/proc/self/fd').length
+    const before = descriptors()
+    search(0, '/nameless')
+    expect(descriptors()).toBe(before)
   })
   test('a worktree is judged by the directory that its record names, not by the one it should', () => {
     gitDir('lying/.git')

@@ -10,6 +10,7 @@ import { printable } from '../base/printable.ts'
 import { riskySettings } from './git-config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from './git-dir.ts'
 import { changedGitlinks } from './gitlinks.ts'
+import { NamelessDirectories, NO_TEXT } from './nameless-directories.ts'
 import { lstatOrUndefined } from './places.ts'
 
 export interface FoundRepository {
@@ -70,21 +71,28 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const entered = new Set(links.found.map(({ path }) => path))
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
+  const nameless = new NamelessDirectories()
   let complete = true
-  for (let i = 0; i < queue.length; i++) {
-    const dir: string | undefined = queue[i]
-    if (dir === undefined) break
-    if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end || processorTime() >= worked)
-      return { found, complete: false, indexRead: links.indexRead }
-    const isRoot = dir === workspace
-    const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
-    if (here !== undefined && !entered.has(dir)) found.push(here)
-    if (here?.form === 'bare') continue
-    const below = subdirectories(dir, counted)
-    complete &&= below !== undefined
-    for (const child of below ?? []) queue.push(`${dir}/${child}`)
+  try {
+    for (let i = 0; i < queue.length; i++) {
+      const dir: string | undefined = queue[i]
+      if (dir === undefined) break
+      if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end || processorTime() >= worked)
+        return { found, complete: false, indexRead: links.indexRead }
+      const isRoot = dir === workspace
+      const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
+      if (here !== undefined && !entered.has(dir)) found.push({ ...here, path: nameless.shown(dir) })
+      if (here?.form === 'bare') continue
+      const below = subdirectories(dir, counted)
+      complete &&= below !== undefined
+      for (const child of below ?? [])
+        if (child.includes(NO_TEXT)) queue.push(...nameless.open(dir))
+        else queue.push(`${dir}/${child}`)
+    }
+    return { found, complete, indexRead: links.indexRead }
+  } finally {
+    nameless.close()
   }
-  return { found, complete, indexRead: links.indexRead }
 }
 
 function enteredRepositories(workspace: string, since: number): Omit<Search, 'complete'> {

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
 import type { GitSetting } from './git-config.ts'
 import { readGitConfig } from './git-dir.ts'
+import { NO_TEXT } from './nameless-directories.ts'
 import { lstatOrUndefined } from './places.ts'
 
 export interface Submodule {
@@ -41,6 +42,7 @@ export function findSubmodules(modules: string): Submodules {
     for (const name of names) {
       const dir = `${next.dir}/${name}`
       const stats = lstatOrUndefined(dir)
+      if (stats === undefined && name.includes(NO_TEXT)) complete = false
       if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
       else if (stats?.isSymbolicLink()) complete = false
       if (!stats?.isDirectory()) continue

@@ -1,0 +1,73 @@
+/**
+ * Directories whose names are no text (UTF-8). To the kernel and to git such a name is as good as any; listed as text it leads
+ * nowhere, so that whatever a sandbox hides behind it would not be found. They are held open, and reached by their descriptors.
+ */
+import { closeSync, constants, openSync, readdirSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+
+/** Stands in a listing for bytes that are no text. */
+export const NO_TEXT = '\ufffd'
+
+export const isText = (bytes: Buffer): boolean => Buffer.from(bytes.toString()).equals(bytes)
+
+const O_PATH = 0x20_0000
+/** Nobody has so many in good faith, and each takes a descriptor. */
+const MOST = 64
+
+export class NamelessDirectories {
+  readonly #shown = new Map<string, string>()
+  readonly #open: number[] = []
+  readonly #listed = new Set<string>()
+
+  /** Those directly in it, as paths that lead there for as long as this is open; once for each directory. */
+  open(dir: string): string[] {
+    if (this.#listed.has(dir)) return []
+    this.#listed.add(dir)
+    const out: string[] = []
+    for (const name of listBytes(dir)) {
+      if (isText(name)) {
+        // A name may have that very character in it.
+        if (name.includes(NO_TEXT)) out.push(`${dir}/${name}`)
+        continue
+      }
+      const fd =
+        this.#open.length < MOST ? openDirectory(Buffer.concat([Buffer.from(`${dir}/`), name])) : undefined
+      if (fd === undefined) continue
+      this.#open.push(fd)
+      // The dot makes it a directory, and not the kernel's link to one.
+      const path = `/proc/self/fd/${fd}/.`
+      this.#shown.set(path, `${this.shown(dir)}/${name}`)
+      out.push(path)
+    }
+    return out
+  }
+
+  /** For people: where it is, as well as that can be written. */
+  shown(path: string): string {
+    for (const [start, shown] of this.#shown)
+      if (path === start || path.startsWith(`${start}/`)) return shown + path.slice(start.length)
+    return path
+  }
+
+  close(): void {
+    for (const fd of this.#open.splice(0)) closeSync(fd)
+  }
+}
+
+function listBytes(dir: string): Buffer[] {
+  try {
+    return readdirSync(dir, { encoding: 'buffer' })
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+}
+
+function openDirectory(path: Buffer): number | undefined {
+  try {
+    return openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}
