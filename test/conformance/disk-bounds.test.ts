@@ -25,14 +25,14 @@ async function grow(
     ],
     options,
   )
-  let passed: number | undefined
+  let passed: Stopwatch | undefined
   const size = () => (statSync(file, { throwIfNoEntry: false })?.blocks ?? 0) * 512
   const timer = setInterval(() => {
-    if (size() > bound) passed ??= performance.now()
+    if (size() > bound) passed ??= new Stopwatch()
   }, 10)
   const ran = await run.ended
   clearInterval(timer)
-  return { ...ran, over: size() / bound, late: passed === undefined ? 0 : performance.now() - passed }
+  return { ...ran, over: size() / bound, late: passed?.ms ?? 0 }
 }
 
 conformance(

@@ -66,7 +66,7 @@ export class ProgramScreen {
     }
   }
 
-  async ended(withinMs = 5000): Promise<number> {
+  async ended(withinMs = 20_000): Promise<number> {
     const late = setTimeout(() => this.#child.kill('SIGKILL'), withinMs)
     const code = await this.#child.exited
     clearTimeout(late)

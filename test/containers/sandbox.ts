@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { type Said, Workshop } from '../images/workshop.ts'
+import { Stopwatch } from '../stopwatch.ts'
 
 const FLAGS = ['--offline'] as const
 
@@ -49,9 +50,9 @@ export async function printed(child: ChildProcess, text: string): Promise<string
 
 /** Polls; false when it did not come to be in time. */
 export async function within(ms: number, holds: () => boolean): Promise<boolean> {
-  const late = performance.now() + ms
+  const watch = new Stopwatch()
   while (!holds()) {
-    if (performance.now() > late) return false
+    if (watch.ms > ms) return false
     await Bun.sleep(10)
   }
   return true
