@@ -45,6 +45,12 @@ describe('the environment inside', () => {
     )
   })
 
+  test('lets npm try again soon, unless the policy says otherwise', () => {
+    const name = 'npm_config_fetch_retry_mintimeout'
+    expect(environment({}).get(name)?.value).toBe('1000')
+    expect(environment({ env: { [name]: '10000' } }).get(name)?.value).toBe('10000')
+  })
+
   test('passes on how to write text and colours', () => {
     const env = environment({}, { TERM: 'xterm-256color', LANG: 'de_DE.UTF-8', TZ: 'Europe/Berlin' })
     expect(['TERM', 'LANG', 'TZ'].map(name => env.get(name)?.value)).toEqual([

@@ -22,6 +22,12 @@ export const PASSED_ON = [
 /** A value that cannot be more than a name: no escape sequence or path trick reaches a program through it. */
 const PLAIN = /^[A-Za-z0-9_.:@+,/-]{0,128}$/
 
+/** What is refused here stays refused: npm and pnpm would try again after ten seconds, and once more after a minute. */
+const NOT_SO_PATIENT = [
+  ['npm_config_fetch_retry_mintimeout', '1000'],
+  ['npm_config_fetch_retry_factor', '4'],
+] as const
+
 export const USER_NAME = 'agent'
 
 /** Without PATH and SHELL where an image brings its own. */
@@ -44,6 +50,7 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)
     set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)
   }
+  for (const [name, value] of NOT_SO_PATIENT) set(name, value)
   for (const { name, value } of policy.packages.env) set(name, value)
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)

@@ -131,6 +131,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       env: options.env,
       employ,
     })
+    if (told.length > 0) pty?.beforeWords()
     // The user's terminal is given back before anything is printed on it.
     await undo.unwind()
     for (const line of told) options.tell(line)

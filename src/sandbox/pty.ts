@@ -4,6 +4,7 @@
  */
 import { closeSync } from 'node:fs'
 import { leaveLineEnds, ModeKeeper, windowSize } from './host-terminal.ts'
+import { LineKeeper } from './line-keeper.ts'
 import { PatientWriter, writerTo } from './patient-writer.ts'
 import { openTerminal, resize } from './pseudo-terminal.ts'
 import { takeTerminal } from './take-terminal.ts'
@@ -15,6 +16,8 @@ export interface Pty {
   readonly stdio: Stdio
   /** Whether the command's stdin is this terminal, so that it should also be its controlling one. */
   readonly interactive: boolean
+  /** Call when pen will say something after the close: it then begins on a line of its own. */
+  beforeWords(): void
   /** Call when all of the command has ended: shows what is left, and gives the user's terminal back. */
   close(): Promise<void>
 }
@@ -25,11 +28,14 @@ export function openPty(ours: readonly number[]): Pty {
   const shown = writerTo(screen)
   const filter = new TerminalFilter()
   const modes = new ModeKeeper()
+  const line = new LineKeeper()
   const { master, slave } = openTerminal(windowSize(screen))
   const reader = Bun.file(master).stream().getReader()
   const showing = showAll(reader, bytes => {
     const harmless = filter.push(bytes)
-    modes.saw(Buffer.from(harmless).toString('latin1'))
+    const text = Buffer.from(harmless).toString('latin1')
+    modes.saw(text)
+    line.saw(text)
     return shown.write(harmless)
   })
   const interactive = ours.includes(0)
@@ -59,12 +65,13 @@ export function openPty(ours: readonly number[]): Pty {
   return {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
+    beforeWords: () => line.wantBegin(),
     close: async () => {
       process.off('SIGWINCH', onResize)
       // Nobody else has it any more: so the last words are followed by an end.
       closeSync(slave)
       await shown.finish(showing)
-      await shown.finish(shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo())])))
+      await shown.finish(shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo() + line.undo())])))
       process.off('exit', giveBack)
       restore()
       hangUp()

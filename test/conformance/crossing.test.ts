@@ -157,6 +157,8 @@ conformance('P15 no variable of the host crosses but terminal and locale, and wh
     'USER',
     'XDG_CACHE_HOME',
     'npm_config_cache',
+    'npm_config_fetch_retry_factor',
+    'npm_config_fetch_retry_mintimeout',
   ]
   // By this number pen's agent knows what a command has started.
   expect(names.filter(name => name !== 'PEN_EXEC').sort()).toEqual(expected)

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { conformance } from './conformance.ts'
+import { conformance, onTheHost } from './conformance.ts'
 import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
 import { Screen } from './screen.ts'
 
@@ -186,6 +186,18 @@ conformance(
     await screen.ended()
   },
 )
+
+onTheHost('P15 what pen says at the end begins on a line of its own', async box => {
+  for (const [print, shown] of [
+    ['printf half', 'half\r\npen: limit: '],
+    ['echo whole', 'whole\r\npen: limit: '],
+  ]) {
+    using screen = new Screen(box, `pen run --wall 300ms -- sh -c '${print}; sleep 30'; echo DONE`)
+    await screen.shows(shown ?? '')
+    await screen.shows('DONE')
+    await screen.ended()
+  }
+})
 
 conformance(
   'P15 a terminal that goes away takes the sandbox along, also where nobody is told by a signal',
