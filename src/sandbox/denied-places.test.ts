@@ -57,6 +57,22 @@ describe('a survey', () => {
     expect(short(places(['.env*']).survey())).toEqual(['config/prod'])
   })
 
+  test('P3 watches the way to what a link will lead to, after everything else, and nothing outside', () => {
+    mkdirSync(`${ws}/config/old`, { recursive: true })
+    symlinkSync('config/new/prod', `${ws}/.env`)
+    symlinkSync('/absent/prod', `${ws}/.env.out`)
+    symlinkSync('.env.round', `${ws}/.env.round`)
+    const denied = places(['.env*', 'config/old/key'])
+    expect(short(denied.survey())).toEqual(['config/new/prod'])
+    expect([...denied.directories.keys()]).toEqual([ws, `${ws}/config`, `${ws}/config/old`])
+    expect([denied.judge(`${ws}/config`, 'new'), denied.judge(`${ws}/config`, 'other')]).toEqual([
+      'survey',
+      'nothing',
+    ])
+    file('config/new/prod')
+    expect(short(denied.survey())).toEqual(['config/new/prod'])
+  })
+
   test('finds a denied path that is not a glob', () => {
     file('deep/er/key')
     expect(short(places([], [`${ws}/deep/er/key`, '/elsewhere/key']).survey())).toEqual(['deep/er/key'])

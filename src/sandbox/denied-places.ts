@@ -2,9 +2,9 @@
  * What the denials of a policy cover at this moment, and which directories decide that. As at the start, only directories
  * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
  */
-import { realpathSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
+import { locate } from '../config/locate.ts'
 import { isPattern, nameMatches } from '../policy/glob.ts'
 import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -35,6 +35,8 @@ export class DeniedPlaces {
   #directories = new Map<string, Step[]>()
   #places = new Set<string>()
   #nameless = new Set<string>()
+  /** Where links lead that lead nowhere yet. */
+  #dangling = new Set<string>()
 
   /** `roots` are the host's directories that the sandbox sees, each at its own path. */
   constructor(policy: Policy, roots: readonly string[], list = matchingNames) {
@@ -67,7 +69,14 @@ export class DeniedPlaces {
     this.#directories = new Map()
     this.#places = new Set()
     this.#nameless = new Set()
+    this.#dangling = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
+    // Last, so that a sandbox that makes many keeps nothing else from being watched. They count, as what is there does.
+    for (const path of this.#dangling)
+      for (const trail of this.#trailTo(path)) {
+        this.#add(path)
+        this.#descend(trail, trail.root, 0, this.#list)
+      }
     return this.#places
   }
 
@@ -116,7 +125,12 @@ export class DeniedPlaces {
   /** A link cannot carry a mount, and by itself it shows nothing: what it leads to does. */
   #throughLink(trail: Trail, link: string): void {
     try {
-      const real = realpathSync.native(link)
+      const { real, kind } = locate(link)
+      if (kind === 'absent') {
+        // What will be there is denied from its first moment on, so the way to it is watched.
+        if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
+        return
+      }
       const root = dirname(real)
       if (this.#roots.every(top => real === top || !isWithin(real, top))) return
       if (this.#roots.some(top => isWithin(top, real))) return
@@ -125,7 +139,8 @@ export class DeniedPlaces {
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
       if (!trail.directoryOnly || lstatOrUndefined(real)?.isDirectory()) this.#add(real)
     } catch (error) {
-      if (errnoOf(error) === undefined) throw error
+      // Links that lead in a circle show nothing.
+      if (!(error instanceof PenError)) throw error
     }
   }
 

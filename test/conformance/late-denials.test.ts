@@ -97,6 +97,19 @@ late(
 )
 
 late(
+  'P3 a denied link that leads nowhere at the start covers what the host puts there later',
+  async ({ project, start }) => {
+    project.host('mkdir conf; ln -s conf/prod .env; ln -s conf/new/deep .env.local')
+    const sandbox = await start()
+    project.host('mkdir conf/new; echo S > conf/prod; echo S > conf/new/deep; echo t > conf/new/test')
+    for (const path of ['.env', 'conf/prod', '.env.local', 'conf/new/deep'])
+      await sandbox.within1s(`cat ${path}`, isRefused)
+    expect((await sandbox.inside('cat conf/new/test')).said).toBe('t\n')
+    expect((await sandbox.end()).told).toContain('and was covered')
+  },
+)
+
+late(
   'P3 git settings that the host changes stay read-only inside; the rest of .git stays writable',
   async ({ project, start }) => {
     const sandbox = await start()
