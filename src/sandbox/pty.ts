@@ -39,16 +39,19 @@ export function openPty(ours: readonly number[]): Pty {
     return shown.write(harmless)
   })
   const interactive = ours.includes(0)
+  const keyboard = new PatientWriter(master)
   let isOpen = true
-  const hangUp = (): void => {
+  const hangUp = async (): Promise<void> => {
     if (!isOpen) return
     isOpen = false
-    reader.cancel().catch(() => undefined)
+    // Nobody may be left who uses its number: the next file that pen opens has the same.
+    keyboard.close()
+    await reader.cancel().catch(() => undefined)
     closeSync(master)
   }
   const relay = (): void => {
     // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
-    void relayKeys(new PatientWriter(master), () => isOpen).finally(hangUp)
+    void relayKeys(keyboard, () => isOpen).then(hangUp)
   }
   // Whose terminal is not raw makes its own line ends: twice would be once too often.
   const restore = interactive ? takeTerminal(0, relay) : leaveLineEnds(slave)
@@ -74,7 +77,7 @@ export function openPty(ours: readonly number[]): Pty {
       await shown.finish(shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo() + line.undo())])))
       process.off('exit', giveBack)
       restore()
-      hangUp()
+      await hangUp()
       shown.close()
     },
   }
