@@ -67,10 +67,8 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
     ...some('groups', flags.group),
     ...(flags.ask && { ask: 'hold' }),
   }
-  const limits = {
-    ...limitEntries(flags.limit),
-    ...(flags.wall === undefined ? {} : { wall: showMillis(flags.wall) }),
-  }
+  const wall = flags.wall === undefined ? [] : [`wall=${showMillis(flags.wall)}`]
+  const limits = limitEntries([...flags.limit, ...wall])
   return {
     ...given('profile', flags.profile),
     ...given('isolation', flags.isolation),
@@ -120,10 +118,17 @@ function envEntry(text: string): [string, string | { from: 'host' }] {
 const NUMBERS = ['cpus', 'pids', 'files']
 
 function limitEntries(texts: readonly string[]): Record<string, string | number> {
+  const seen = new Set<string>()
   return Object.fromEntries(
     texts.map(text => {
       const at = text.indexOf('=')
       const key = text.slice(0, at)
+      if (seen.has(key))
+        throw new PenError('USAGE', {
+          what: `the limit ${key} is given twice`,
+          hint: 'give each limit once; --wall is --limit wall',
+        })
+      seen.add(key)
       const value = text.slice(at + 1)
       if (at < 1 || value === '')
         throw new PenError('USAGE', {

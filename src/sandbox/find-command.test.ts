@@ -127,6 +127,8 @@ describe('the cure', () => {
     expect(hint('cargo-x', 'home/.cargo/bin')).toEndWith(
       `use --profile dev, or --read ${host}/home/.cargo/bin`,
     )
+    symlinkSync('my bin', join(host, 'home/link'))
+    expect(hint('mine', 'home/link')).toEndWith(`--read '${host}/home/my bin'`)
     expect(hint('mine', 'home/my bin')).toEndWith(`does not show: use --read '${host}/home/my bin'`)
   })
 })

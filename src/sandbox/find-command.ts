@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
-import { dirname } from '../base/posix-path.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { readProgramHead } from '../base/program-head.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -44,15 +44,17 @@ export function findCommand(plan: Plan, hostPath: string): Found {
   if (refused !== undefined) return notExecutable(name, refused)
   const what = `${name} is not found in the sandbox`
   if (lost !== undefined)
-    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realOf(lost) ?? lost))
+    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realOf(lost) ?? lost, plan))
   const elsewhere = (name.includes('/') ? candidates : hostPath.split(':').map(dir => `${dir}/${name}`)).find(
     path => path.startsWith('/') && look(path) === 'runs',
   )
   if (elsewhere === undefined)
     return notFound(what, 'check the spelling; `pen plan` shows what the sandbox sees')
-  if (lookInside(elsewhere, plan) === 'runs')
-    return notFound(what, `it is at ${elsewhere}, which PATH does not name: call it by that, or correct PATH`)
-  return notFound(what, hostHas(elsewhere))
+  // A grant of a link shows the place that it leads to, by its own name.
+  const real = `${realOf(dirname(elsewhere)) ?? dirname(elsewhere)}/${basename(elsewhere)}`
+  if (lookInside(real, plan) === 'runs')
+    return notFound(what, `it is at ${real}, which PATH does not name: call it by that, or correct PATH`)
+  return notFound(what, hostHas(real, plan))
 }
 
 const notFound = (what: string, hint: string): Found => ({
@@ -73,9 +75,11 @@ const notExecutable = (name: string, state: 'refused' | 'directory'): Found => (
       }),
 })
 
-function hostHas(path: string): string {
+function hostHas(path: string, plan: Plan): string {
   const dir = dirname(path)
-  const toolchain = HOME_TOOLCHAINS.some(part => `${path}/`.includes(`/${part}/`))
+  const isShown = (part: string) =>
+    plan.steps.some(step => step.op !== 'seal' && step.at.endsWith(`/${part}`))
+  const toolchain = HOME_TOOLCHAINS.some(part => path.includes(`/${part}/`) && !isShown(part))
   return `the host has it at ${path}, which this policy does not show: use ${toolchain ? '--profile dev, or ' : ''}--read ${shellWord(dir) ?? 'its directory'}`
 }
 
