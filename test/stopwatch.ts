@@ -14,7 +14,12 @@ export class Stopwatch {
 
   /** Since it was made. */
   get ms(): number {
-    return Math.max(0, performance.now() - this.#began - QUEUE * (waitedMs() - this.#waited))
+    return Math.max(0, performance.now() - this.#began - this.lost)
+  }
+
+  /** What is not counted: more than the clock says, on a machine that is busy all the time. */
+  get lost(): number {
+    return QUEUE * (waitedMs() - this.#waited)
   }
 }
 

@@ -131,7 +131,7 @@ export class Project {
   async run(script: string, options: RunOptions = {}): Promise<Ran> {
     const stopwatch = new Stopwatch()
     const { child, ended } = this.start(script, options)
-    const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 30_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 50_000)
     const { code, out, err } = await ended
     clearTimeout(timer)
     return { code, out, err, ms: stopwatch.ms, audit: this.audit() }

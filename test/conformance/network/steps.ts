@@ -17,7 +17,7 @@ const RUNNER = `waited() {
 step() {
   waited; before=$sum
   began=$(date +%s%N)
-  said=$(timeout 20 /bin/bash -c "$2" 2>&1 </dev/null | base64 -w0; exit \${PIPESTATUS[0]})
+  said=$(timeout 40 /bin/bash -c "$2" 2>&1 </dev/null | base64 -w0; exit \${PIPESTATUS[0]})
   code=$?
   took=$(( ($(date +%s%N) - began) / 1000 )); waited
   printf '%s\\t%s\\t%s\\t%s\\n' "$1" $code $(( (took - ${QUEUE} * (sum - before)) / 1000 )) "$said"
