@@ -6,6 +6,7 @@
 import { lstatSync, realpathSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel-file.ts'
 import { isWithin } from '../policy/path.ts'
+import { relativeServices } from './relative-services.ts'
 
 const MAX_SERVICES = 64
 const TABLE = '/proc/net/unix'
@@ -13,7 +14,7 @@ const TABLE = '/proc/net/unix'
 /** Paths of sockets below the roots, but those that a grant names itself. */
 export function hostServices(roots: readonly string[], granted: readonly string[]): readonly string[] {
   const found = new Set<string>()
-  for (const path of boundPaths()) {
+  for (const path of boundPaths(roots)) {
     if (!roots.some(root => isWithin(path, root))) continue
     const real = socketAt(path)
     if (real === undefined || granted.includes(real)) continue
@@ -23,11 +24,22 @@ export function hostServices(roots: readonly string[], granted: readonly string[
   return [...found]
 }
 
-/** As the servers named them. One that was named from a current directory does not say which. */
-function boundPaths(): readonly string[] {
+/** Of a socket that was bound by a relative name. */
+const RELATIVE = /^\w+: (?:\w+ ){5} *\d+ [^/@].*$/gm
+
+let lately = { sockets: '', paths: [] as readonly string[] }
+
+/** As the servers named them. */
+function boundPaths(roots: readonly string[]): readonly string[] {
   try {
-    const lines = readKernelFile(TABLE, 'utf8').split('\n')
-    return lines.filter(line => line.includes(' /')).map(line => line.slice(line.indexOf(' /') + 1))
+    const table = readKernelFile(TABLE, 'utf8')
+    const lines = table.split('\n').filter(line => line.includes(' /'))
+    // Where each of the others is takes longer to find out: once, as long as they are the same.
+    const relative = table.match(RELATIVE) ?? []
+    const sockets = [...roots, ...relative].join('\n')
+    if (sockets !== lately.sockets)
+      lately = { sockets, paths: relative.length === 0 ? [] : relativeServices(roots) }
+    return [...lines.map(line => line.slice(line.indexOf(' /') + 1)), ...lately.paths]
   } catch {
     return []
   }

@@ -95,3 +95,37 @@ ask('own.sock')`
     }
   },
 )
+
+/** A service of the user's, which names its socket from the directory that it is in. */
+async function serveFrom(box: Box, cwd: string, name: string): Promise<Disposable> {
+  const script = `import socket
+s = socket.socket(socket.AF_UNIX); s.bind(${JSON.stringify(name)}); s.listen(); print('up', flush=True)
+while True: s.accept()[0].send(b'served')`
+  const service = Bun.spawn([...box.launcher.who.become, '/usr/bin/python3', '-c', script], {
+    env: box.env(),
+    cwd: box.directory(cwd),
+    stdout: 'pipe',
+  })
+  await service.stdout.getReader().read()
+  return { [Symbol.dispose]: () => service.kill('SIGKILL') }
+}
+
+conformance(
+  'P10 a service that named its socket from where it stands is not reached either; one of that name elsewhere closes nothing',
+  async box => {
+    box.directory(join(box.project, 'run'))
+    using _top = await serveFrom(box, box.project, 'run/top.sock')
+    using _below = await serveFrom(box, join(box.project, 'deep/er'), '../s.sock')
+    using _elsewhere = await serveFrom(box, join(box.home, 'other'), 'own.sock')
+    const own = `import os
+own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
+if os.fork() == 0: own.accept()[0].send(b'own'); os._exit(0)
+time.sleep(0.8); ask('own.sock'); ask('run/top.sock'); ask('deep/s.sock')`
+    const { stdout } = await box.run(['python3', '-c', `${ASK}\n${own}`])
+    expect(stdout).toBe('own\nPermissionError\nPermissionError\n')
+    const granted = await box.run(['python3', '-c', `${ASK}\nask('run/top.sock')`], {
+      flags: ['--write', join(box.project, 'run/top.sock')],
+    })
+    expect(granted.stdout).toBe('served\n')
+  },
+)
