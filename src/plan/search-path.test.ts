@@ -9,7 +9,12 @@ const OURS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sb
 
 const policy = policyOf({ version: 1 })
 const ws = policy.workspace
-const path = (text: string) => searchPath(text, policy, SYSTEM)
+const LINKS: Readonly<Record<string, string>> = {
+  '/h/u/nvm': '/opt/nvm',
+  '/h/u/out': '/srv/x',
+  '/usr/bin': '/x',
+}
+const path = (text: string) => searchPath(text, policy, SYSTEM, place => LINKS[place] ?? place)
 
 describe('the search path inside', () => {
   test('is the system’s, whatever the host says', () => {
@@ -28,6 +33,9 @@ describe('the search path inside', () => {
   })
   test('has nothing that is spelled in another way than it is seen', () => {
     expect(path(`/usr/../root/bin:/opt/./a:${ws}/../x:/opt/a/`).all).toEqual(OURS)
+  })
+  test('has the place that a link leads to, where the sandbox sees that', () => {
+    expect(path('/h/u/nvm:/h/u/out:/usr/bin').all).toEqual(['/opt/nvm', ...OURS])
   })
   test('has places in which listed tools are looked for, and none of them can be written inside', () => {
     expect(path(`${ws}/bin:/opt/a/bin`).ofSystem).toEqual(['/opt/a/bin', ...OURS])

@@ -15,24 +15,34 @@ export interface SearchPath {
   readonly ofSystem: readonly string[]
 }
 
-/** What stands before the system's directories in the user's PATH stands before them inside, the rest behind. */
-export function searchPath(hostPath: string, policy: Policy, system: readonly SystemEntry[]): SearchPath {
+/**
+ * What stands before the system's directories in the user's PATH stands before them inside, the rest behind. Where a link leads
+ * to what the sandbox sees, that place has its own name there: `locate` tells it.
+ */
+export function searchPath(
+  hostPath: string,
+  policy: Policy,
+  system: readonly SystemEntry[],
+  locate: (path: string) => string,
+): SearchPath {
   const entries = hostPath.split(':')
   const firstOfSystem = entries.findIndex(isOfSystem)
   const [before, after] =
     firstOfSystem < 0 ? [entries, []] : [entries.slice(0, firstOfSystem), entries.slice(firstOfSystem)]
-  const shown = (path: string) => !isOfSystem(path) && sees(path, policy, system)
-  const all = [...new Set([...before.filter(shown), ...SYSTEM_PATH, ...after.filter(shown)])]
+  const shown = (path: string): string[] => {
+    // In one spelling: a path with `..` in it could be another place inside than it is outside.
+    if (isOfSystem(path) || !path.startsWith('/') || path !== normalize(path)) return []
+    const place = sees(path, policy, system) ? path : locate(path)
+    return sees(place, policy, system) ? [place] : []
+  }
+  const all = [...new Set([...before.flatMap(shown), ...SYSTEM_PATH, ...after.flatMap(shown)])]
   return { all, ofSystem: all.filter(path => isOfSystem(path) || isInSystem(path, system)) }
 }
 
 const isOfSystem = (path: string): boolean => SYSTEM_PATH.includes(path)
 
-/** In one spelling: a path with `..` in it could be another place inside than it is outside. */
 const sees = (path: string, policy: Policy, system: readonly SystemEntry[]): boolean =>
-  path.startsWith('/') &&
-  path === normalize(path) &&
-  (isInSystem(path, system) || decideFile(policy, path as HostPath, 'read').ok)
+  isInSystem(path, system) || decideFile(policy, path as HostPath, 'read').ok
 
 const isInSystem = (path: string, system: readonly SystemEntry[]): boolean =>
   system.some(part => part.kind === 'tree' && isWithin(path, part.path) && !isWithin(part.path, '/etc'))

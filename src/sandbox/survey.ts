@@ -2,7 +2,7 @@
  * What a plan needs to know of the host, asked with a bounded number of look-ups: nothing here walks the project, so
  * a project of 200,000 files starts as fast as an empty one.
  */
-import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
@@ -42,7 +42,7 @@ export function surveyHost(
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
-  const path = searchPath(env['PATH'] ?? '', policy, system)
+  const path = searchPath(env['PATH'] ?? '', policy, system, realDirectory)
   const { denied, links } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
@@ -71,6 +71,14 @@ export function surveyHost(
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
     tools: surveyHostTools(policy, system, path.ofSystem),
+  }
+}
+
+const realDirectory = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
   }
 }
 
