@@ -53,7 +53,12 @@ export async function collect(
   const timer = setTimeout(stop, timeoutMs, 'timeout')
   let linger: ReturnType<typeof setTimeout> | undefined
   try {
-    if (input !== undefined) void Promise.resolve(input).then(text => child.feed(text))
+    // One that never comes is an empty one: whoever was to give it hears of that himself.
+    if (input !== undefined)
+      void Promise.resolve(input).then(
+        text => child.feed(text),
+        () => child.feed(''),
+      )
     const { code, signal } = await child.exited
     const patience = new Promise(resolve => {
       linger = setTimeout(resolve, LINGER_MS)

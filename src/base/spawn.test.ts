@@ -70,6 +70,19 @@ console.log(code)`
     expect((await run(['/bin/true'], { input: 'x'.repeat(1_000_000) })).code).toBe(0)
   })
 
+  test('input that never comes is empty, and input that nobody reads holds nothing up', async () => {
+    const never = Promise.reject(new Error('it never came'))
+    expect((await run(['/bin/cat'], { input: never })).ended).toBe('exit')
+    const much = 'x'.repeat(4 << 20)
+    expect(await sh('exec <&-; echo done', { input: much })).toMatchObject({ code: 0, stdout: 'done\n' })
+    expect((await run(['/usr/bin/wc', '-c'], { input: much })).stdout.trim()).toBe(String(much.length))
+  })
+
+  test('a child that floods on when the program has gone is heard no more, and never beyond the bound', async () => {
+    const { code, stdout, ended } = await sh('yes & exit 4', { maxOutput: 100_000 })
+    expect([stdout.length <= 100_000, ended === 'output' ? code === null : code === 4]).toEqual([true, true])
+  })
+
   test('arguments arrive as they are, with no shell between', async () => {
     const words = ['$HOME', 'a b', '*', ';true', '-n', '']
     expect((await run(['/usr/bin/printf', '<%s>', ...words])).stdout).toBe(words.map(w => `<${w}>`).join(''))
