@@ -12,7 +12,6 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { PenError, showPlace } from '../base/error.ts'
-import { GROUPS, isGroupName } from '../policy/groups.ts'
 import { printRule } from '../policy/net-rule.ts'
 import { type GroupContext, resolveGroup } from './groups.ts'
 
@@ -66,34 +65,6 @@ async function refusalOf(name: string): Promise<PenError> {
   }
   throw new Error('the group was resolved')
 }
-
-describe('groups as data', () => {
-  test('every group has a version and a reason, and every host a rule that parses and a reason', async () => {
-    for (const [name, group] of Object.entries(GROUPS)) {
-      expect(group.version).toBeGreaterThan(0)
-      expect(group.reason).not.toBe('')
-      if (group.follows !== undefined || !isGroupName(name)) continue
-      const { rules, mirrors } = await resolveGroup(name, context)
-      expect(rules.map(({ rule }) => printRule(rule))).toEqual((group.hosts ?? []).map(({ rule }) => rule))
-      expect(rules.every(({ source }) => source.note !== undefined && source.note !== '')).toBe(true)
-      expect(mirrors).toEqual([])
-    }
-  })
-
-  test('a group for a package manager names no host', () => {
-    for (const name of ['npm', 'pypi', 'crates', 'go', 'debian', 'ubuntu'] as const)
-      expect(JSON.stringify(GROUPS[name])).not.toMatch(/[a-z]\.(?:org|com|io|net)\b/)
-  })
-
-  test('a name that objects inherit is no group', async () => {
-    expect(await refusalOf('constructor')).toMatchObject({
-      code: 'GROUP',
-      hint: expect.stringContaining('npm'),
-    })
-    for (const name of ['constructor', '__proto__', 'toString', '']) expect(isGroupName(name)).toBe(false)
-    expect(isGroupName('npm')).toBe(true)
-  })
-})
 
 describe('npm', () => {
   const answer = (globalconfig = '/nowhere') =>
