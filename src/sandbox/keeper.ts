@@ -13,11 +13,13 @@ import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
+import { RUN_LATER } from '../policy/protected-places.ts'
 import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { WayOut } from './network.ts'
 import { describeRepository, findRepositories, INDEX_UNREAD, searchBudget } from './planted.ts'
 import type { Prepared } from './prepare.ts'
+import { changedSince, describeRunLater } from './run-later.ts'
 import { passSignals, Stopping } from './stopping.ts'
 import { type PlaceWatch, watchPlaces } from './watch-places.ts'
 
@@ -109,7 +111,7 @@ export class Keeper {
       }
       this.#told.push(...refusals.lines())
       const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
-      this.#told.push(...this.#repositoriesFound())
+      this.#told.push(...this.#repositoriesFound(), ...this.#runLater())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
       return { exitCode, told: this.#told }
     } finally {
@@ -260,6 +262,10 @@ export class Keeper {
     }
     if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
     return 128 + 9
+  }
+
+  #runLater(): string[] {
+    return describeRunLater(changedSince(this.#kept.prepared.plan.workspace, RUN_LATER, this.#began))
   }
 
   #repositoriesFound(): string[] {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { changedSince } from './run-later.ts'
+import { changedSince, describeRunLater } from './run-later.ts'
 
 test('changed files are told and untouched ones are not, whatever their dates say', async () => {
   const ws = mkdtempSync(join(tmpdir(), 'pen-later-'))
@@ -21,4 +21,12 @@ test('changed files are told and untouched ones are not, whatever their dates sa
   } finally {
     rmSync(ws, { recursive: true, force: true })
   }
+})
+
+test('is told in one line, with hostile names escaped and many counted', () => {
+  expect(describeRunLater([])).toEqual([])
+  const [line = '', ...more] = describeRunLater(['package.json', '.mvn/\x1b]52;c;eA==\x07'])
+  expect(more).toEqual([])
+  expect(line).toContain('push: package.json, .mvn/\\u001b]52;c;eA==\\u0007; read')
+  expect(describeRunLater(Array.from({ length: 30 }, (_, i) => `f${i}`))[0]).toContain('f9 and 20 more;')
 })

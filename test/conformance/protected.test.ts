@@ -164,3 +164,21 @@ conformance(
     expect(stderr).not.toContain(`${box.project}/plain`)
   },
 )
+
+conformance(
+  'P3 what the host runs on a build, a test or a push stays the sandbox’s to write, and is told when it changed',
+  async box => {
+    for (const name of ['package.json', 'Makefile', '.github/workflows/old.yml']) box.file(name, 'old')
+    // Clocks of file systems tick more coarsely than ours: by the end of a run, what was made before it is older than the next.
+    await box.sh('true')
+    const quiet = await box.sh('echo x > notes; cat package.json')
+    expect([quiet.stdout, quiet.stderr.includes('changed during the run')]).toEqual(['old', false])
+    const { stderr } = await box.sh(
+      'echo new > package.json; touch -d 2001-01-01 package.json; echo new > .github/workflows/new.yml; echo x > conftest.py',
+    )
+    expect(stderr).toMatch(
+      /changed during the run, .*: package\.json, conftest\.py, \.github\/workflows\/new\.yml; read the difference/,
+    )
+    expect(readFileSync(join(box.project, 'package.json'), 'utf8')).toBe('new\n')
+  },
+)
