@@ -1,5 +1,5 @@
 /** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
-import { chmodSync, closeSync } from 'node:fs'
+import { chmodSync, closeSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { listenInTurns } from '../base/listen-in-turns.ts'
 import type { Broker } from './broker.ts'
@@ -28,9 +28,11 @@ export async function listen(
       .catch(fail)
       .finally(() => open.delete(socket))
   }
-  const fd = listenAtPath(path, broker.limits.maxConnections)
-  // Inside it may be another user who connects; outside, the directory above lets nobody pass.
-  chmodSync(path, 0o666)
+  // Under its name when whoever finds it there may connect: inside that may be another user. Outside, the directory above lets nobody pass.
+  const unnamed = `${path}.new`
+  const fd = listenAtPath(unnamed, broker.limits.maxConnections)
+  chmodSync(unnamed, 0o666)
+  renameSync(unnamed, path)
   const listener = listenInTurns(accepted => {
     const server = createServer(socket => {
       accepted()
