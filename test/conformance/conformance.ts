@@ -31,7 +31,7 @@ export function conformance(title: string, body: (box: Box) => Promise<void>, op
 export function onEachLauncher(
   title: string,
   body: (launcher: Launcher) => Promise<void>,
-  { timeout = 30_000, only = () => true, needs, once, alone = false, define = onLinux }: Options = {},
+  { timeout = 60_000, only = () => true, needs, once, alone = false, define = onLinux }: Options = {},
 ): void {
   const here = LAUNCHERS.filter(only).filter(({ name, traits, isolation }) => {
     const why =

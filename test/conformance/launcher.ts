@@ -115,7 +115,7 @@ export const LAUNCHERS: readonly Launcher[] = BACKENDS.map(backend => ({
   },
 }))
 
-function watch(child: ChildProcess, { stdin, timeoutMs = 30_000 }: RunOptions): Started {
+function watch(child: ChildProcess, { stdin, timeoutMs = 50_000 }: RunOptions): Started {
   const stopwatch = new Stopwatch()
   const out: Buffer[] = []
   const err: Buffer[] = []

@@ -118,30 +118,34 @@ conformance(
   },
 )
 
-conformance('P14 exit codes tell the truth', async box => {
-  box.file('plain', 'x')
-  box.file('broken', '#!/nowhere/sh\n', 0o755)
-  box.file('script', '#!/bin/sh\nexit 6\n', 0o755)
-  box.file('bare', 'exit 8\n', 0o755)
-  const cases: readonly (readonly [number, readonly string[]])[] = [
-    [0, ['true']],
-    [1, ['false']],
-    [3, ['/bin/sh', '-c', 'exit 3']],
-    [255, ['/bin/sh', '-c', 'exit 255']],
-    [6, ['./script']],
-    [8, ['./bare']],
-    [126, ['./plain']],
-    [126, ['.']],
-    [126, ['./broken']],
-    [127, ['no-such-program']],
-    [127, ['./absent']],
-    [127, ['/tmp/absent']],
-    [127, ['']],
-    ...[1, 2, 6, 9, 11, 15].map(n => [128 + n, ['/bin/sh', '-c', `ulimit -c 0; kill -${n} $$`]] as const),
-  ]
-  for (const [code, command] of cases)
-    expect([command, (await box.run(command)).code]).toEqual([command, code])
-})
+conformance(
+  'P14 exit codes tell the truth',
+  async box => {
+    box.file('plain', 'x')
+    box.file('broken', '#!/nowhere/sh\n', 0o755)
+    box.file('script', '#!/bin/sh\nexit 6\n', 0o755)
+    box.file('bare', 'exit 8\n', 0o755)
+    const cases: readonly (readonly [number, readonly string[]])[] = [
+      [0, ['true']],
+      [1, ['false']],
+      [3, ['/bin/sh', '-c', 'exit 3']],
+      [255, ['/bin/sh', '-c', 'exit 255']],
+      [6, ['./script']],
+      [8, ['./bare']],
+      [126, ['./plain']],
+      [126, ['.']],
+      [126, ['./broken']],
+      [127, ['no-such-program']],
+      [127, ['./absent']],
+      [127, ['/tmp/absent']],
+      [127, ['']],
+      ...[1, 2, 6, 9, 11, 15].map(n => [128 + n, ['/bin/sh', '-c', `ulimit -c 0; kill -${n} $$`]] as const),
+    ]
+    for (const [code, command] of cases)
+      expect([command, (await box.run(command)).code]).toEqual([command, code])
+  },
+  { timeout: 120_000 },
+)
 
 conformance('P14 a reader that has gone ends the writer at once, and tells nothing', async box => {
   const { stdout, stderr } = await box.run(['yes'], {

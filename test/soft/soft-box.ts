@@ -127,7 +127,7 @@ const ready = process.platform === 'linux' && existsSync(PEN) && (!isRoot || ord
 const onLinux = skipUnless(ready, 'a built pen or the test user is missing')
 
 /** One test for each kind of user. */
-export function forEverybody(title: string, body: (box: SoftBox) => Promise<void>, timeout = 30_000): void {
+export function forEverybody(title: string, body: (box: SoftBox) => Promise<void>, timeout = 60_000): void {
   for (const who of EVERYBODY)
     onLinux(
       `${title} (${who.name})`,
