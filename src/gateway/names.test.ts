@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Address } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
-import { LOOPBACK_POOL, NameBook } from './names.ts'
+import { NameBook } from './names.ts'
 
 const host = (i: number | string): Host => `h${i}.test` as Host
 const address = (text: string): Address => text as Address
@@ -58,12 +58,5 @@ describe('NameBook', () => {
     for (let i = 0; i < 100; i++) book.addressFor(`${'x'.repeat(200)}${i}.test` as Host)
     expect(book.size).toBe(4)
     expect(book.addressFor(host(1))).toBeDefined()
-  })
-
-  test('another pool serves where no route can be added', () => {
-    const book = new NameBook({ pool: LOOPBACK_POOL })
-    expect(book.addressFor(host(1))).toBe(address('127.64.0.1'))
-    expect(book.nameOf(address('127.64.0.1'))).toBe(host(1))
-    expect(book.nameOf(address('127.0.0.1'))).toBeUndefined()
   })
 })

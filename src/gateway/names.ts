@@ -1,21 +1,13 @@
 import { type Address, addressBytes, printAddress } from '../policy/address.ts'
 import type { Host } from '../policy/host.ts'
 
-/** A block of addresses that stand for names inside one sandbox and mean nothing outside it. */
-export interface AddressPool {
-  /** The network's own address and its prefix: the first and the last address of the block are never given out. */
-  readonly network: readonly [number, number, number, number]
-  readonly prefix: number
-}
-
-/** RFC 2544: for measurements between networks, routed nowhere. 131,070 names. */
-export const BENCHMARK_POOL: AddressPool = { network: [198, 18, 0, 0], prefix: 15 }
-
-/** Loopback, local without any route: for transports that may not add one. */
-export const LOOPBACK_POOL: AddressPool = { network: [127, 64, 0, 0], prefix: 10 }
+/**
+ * The block of addresses that stand for names inside a sandbox and mean nothing outside it. RFC 2544: for measurements between networks,
+ * routed nowhere. Its first and last address are never given out: 131,070 names.
+ */
+const POOL = { network: [198, 18, 0, 0], prefix: 15 } as const
 
 export interface NameBookOptions {
-  readonly pool?: AddressPool
   /** No more names than this, however large the pool. */
   readonly maxNames?: number
   /** Characters of all names together: what a sandbox can make pen remember. */
@@ -41,9 +33,9 @@ export class NameBook {
   #characters = 0
 
   constructor(options: NameBookOptions = {}) {
-    const { pool = BENCHMARK_POOL, maxNames = 131_070, maxCharacters = 8 * 1024 * 1024 } = options
-    this.#first = toNumber(pool.network) + 1
-    this.#size = Math.min(2 ** (32 - pool.prefix) - 2, maxNames)
+    const { maxNames = 131_070, maxCharacters = 8 * 1024 * 1024 } = options
+    this.#first = toNumber(POOL.network) + 1
+    this.#size = Math.min(2 ** (32 - POOL.prefix) - 2, maxNames)
     this.#maxCharacters = maxCharacters
     this.#reserve = Math.min(options.reserve ?? 4096, this.#size >> 1)
     this.#isAwaited = options.isAwaited

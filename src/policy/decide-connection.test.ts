@@ -4,7 +4,7 @@ import { type ConnectionVerdict, checkDial, type Dial, decideConnection } from '
 import type { Denied } from './denial.ts'
 import { parseAllowRule, parseDenyRule } from './endpoint.ts'
 import { type Host, parseHost } from './host.ts'
-import { compileNetwork, type NetworkIndex, type NetworkMode, nearestAllowed } from './network.ts'
+import { compileNetwork, type NetworkIndex, type NetworkMode } from './network.ts'
 import { type Port, parsePort } from './port.ts'
 import type { Parsed } from './source.ts'
 
@@ -370,10 +370,4 @@ describe('an address that a name resolved to', () => {
     const address = '198.51.100.10' as Address
     expect(checkDial(compiled({}), address, { kind: 'address', address, port: 443 as Port }).ok).toBe(false)
   })
-})
-
-test('a mistyped name is compared with the names that are allowed', () => {
-  const index = compiled({ allow: ['registry.example.com', '203.0.113.7:1'], deny: ['registrt.example.com'] })
-  expect(nearestAllowed(index, 'registyr.example.com' as Host)).toBe('registry.example.com')
-  expect(nearestAllowed(index, 'evil.test' as Host)).toBeUndefined()
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Stopwatch } from '../../test/stopwatch.ts'
-import { type Glob, globMatches, literalPrefix, nameMatches, parseGlob } from './glob.ts'
+import { type Glob, globMatches, nameMatches, parseGlob } from './glob.ts'
 
 function glob(text: string): Glob {
   const parsed = parseGlob(text)
@@ -88,12 +88,6 @@ describe('matching', () => {
   test('case counts unless the file system folds it', () => {
     expect(globMatches(glob('.env*'), '.ENV')).toBe(false)
     expect(globMatches(glob('.env*'), '.ENV', { foldCase: true })).toBe(true)
-  })
-
-  test('the literal prefix ends at the first wildcard', () => {
-    expect(literalPrefix(glob('a/b/c*/d'))).toEqual(['a', 'b'])
-    expect(literalPrefix(glob('a/b'))).toEqual(['a', 'b'])
-    expect(literalPrefix(glob('**/a'))).toEqual([])
   })
 })
 

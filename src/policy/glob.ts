@@ -89,13 +89,6 @@ export function nameMatches(pattern: string, name: string, foldCase = false): bo
   return i === p.length
 }
 
-/** The leading components without a wildcard: the directories that an expansion may name without listing any. */
-export function literalPrefix(glob: Glob): readonly string[] {
-  if (glob.anyDepth) return []
-  const first = glob.components.findIndex(isPattern)
-  return first < 0 ? glob.components : glob.components.slice(0, first)
-}
-
 export const isPattern = (component: string): boolean => /[*?]/.test(component)
 
 const refuse = (why: string): Parsed<Glob> => ({ ok: false, why })

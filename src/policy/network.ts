@@ -1,4 +1,3 @@
-import { nearest } from '../base/nearest.ts'
 import type { Address } from './address.ts'
 import type { Host } from './host.ts'
 import type { AllowRule, DenyRule, NetTarget } from './net-rule.ts'
@@ -78,14 +77,6 @@ export function compileNetwork(input: NetworkInput): NetworkIndex {
   }
   const { mode, offline } = input
   return { mode, offline, names, suffixes, addresses, hostService, mirrors: new Set(input.mirrors ?? []) }
-}
-
-/** "Did you mean" for a name that no rule allows. It compares with every rule: for people, not for the gateway. */
-export function nearestAllowed(index: NetworkIndex, host: Host): string | undefined {
-  const allowed = [...index.names].flatMap(([name, rules]) =>
-    rules.allow.size > 0 && name !== host ? [name] : [],
-  )
-  return nearest(host, allowed)
 }
 
 function entry<K>(map: Map<K, Gathered>, key: K): Gathered {
