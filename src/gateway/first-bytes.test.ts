@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { clientHello } from '../../test/gateway/hello.ts'
+import { readClientHello } from './client-hello.ts'
 import { classifyFirstBytes, MAX_UNDECIDED } from './first-bytes.ts'
 
 const kindOf = (text: string): string => {
@@ -12,7 +13,28 @@ describe('first bytes', () => {
     expect(classifyFirstBytes(clientHello()).kind).toBe('tls')
     expect(kindOf('\x16')).toBe('more, likely tls')
     expect(kindOf('\x16\x03')).toBe('tls')
-    expect(kindOf('\x16\x02')).toBe('opaque')
+  })
+
+  for (const [what, bytes] of Object.entries({
+    'an empty change of cipher': '\x14\x03\x01\0\0',
+    'a warning': '\x15\x03\x01\0\x02\x01\x5a',
+    'empty data': '\x17\x03\x03\0\0',
+    'a heartbeat': '\x18\x03\x01\0\x03\x01\0\0',
+  }))
+    test(`of TLS may be ${what}, and its reader refuses what follows`, () => {
+      const first = Buffer.concat([Buffer.from(bytes, 'latin1'), clientHello()])
+      expect(classifyFirstBytes(first).kind).toBe('tls')
+      expect(readClientHello(first, 65_536)).toMatchObject({ kind: 'bad', why: 'not a handshake record' })
+    })
+
+  test('of TLS under a version that some server does not look at are refused', () => {
+    for (const version of ['\0\0', '\x02\0', '\x04\0', '\x7f\x1c']) {
+      expect(kindOf(`\x16${version}\0\x2e\x01`)).toBe('refused')
+      expect(kindOf(`\x16${version}\0\0\x16`)).toBe('refused')
+      expect(kindOf(`\x15${version}\0\x02\x01\x5a`)).toBe('refused')
+      for (const type of ['\x15', '\x16'])
+        expect(kindOf(`${type}${version}\0\x02`)).toBe('more, likely opaque')
+    }
   })
 
   test('of SSL 2 are refused, and of other binary protocols are not', () => {
@@ -50,6 +72,10 @@ describe('first bytes', () => {
     AMQP: 'AMQP\0\0\x09\x01',
     XMPP: "<?xml version='1.0'?>",
     SMTP: 'EHLO allowed.test\r\n',
+    'a MySQL login of 277 bytes': '\x15\x01\0\x01\x85\xa2\x0f\0',
+    'a MySQL login of 278 bytes': '\x16\x01\0\x01\x85\xa2\x0f\0',
+    'a MongoDB message of 277 bytes': '\x15\x01\0\0\x02\0\0\0',
+    'a MongoDB message of 278 bytes': '\x16\x01\0\0\0\0\0\0',
     MQTT: '\x10\x0c\0\x04MQTT',
   }))
     test(`of ${protocol} are nobody’s business`, () => expect(kindOf(bytes)).toBe('opaque'))

@@ -25,11 +25,37 @@ export const MAX_UNDECIDED = 16_384
 export function classifyFirstBytes(bytes: Uint8Array): FirstBytes {
   const first = bytes[0]
   if (first === undefined) return MORE
-  if (first === 0x16) return bytes.length < 2 ? MORE_TLS : bytes[1] === 3 ? TLS : OPAQUE
+  if (isRecordType(first)) return classifyRecord(bytes)
   if (first >= 0x80) return classifyOldHello(bytes)
   if (startsLike(bytes, PROXY_V2)) return bytes.length < PROXY_V2.length ? MORE : FOREIGN
   if (startsLike(bytes, PROXY_V1) && bytes.length >= PROXY_V1.length) return FOREIGN
   return classifyText(bytes)
+}
+
+const HANDSHAKE = 22
+const CLIENT_HELLO = 1
+const WARNING = 1
+
+/** RFC 8446 and RFC 6520: a change of cipher, an alert, a handshake, data, a heartbeat. */
+const isRecordType = (byte: number | undefined): boolean => byte !== undefined && byte >= 20 && byte <= 24
+
+/**
+ * A ClientHello need not come first: OpenSSL passes over an empty change of cipher in front of it, BoringSSL and Java over a
+ * warning. Nor under a version: Java reads whatever stands there. Binary protocols that begin with a length may look alike.
+ */
+function classifyRecord(bytes: Uint8Array): FirstBytes {
+  const [type, major, , high = 0, low = 0, inside] = bytes
+  if (major === undefined) return type === HANDSHAKE ? MORE_TLS : MORE
+  if (major === 3) return TLS
+  if (inside === undefined) return MORE
+  const length = (high << 8) | low
+  const isRecord =
+    length === 0
+      ? isRecordType(inside)
+      : type === HANDSHAKE
+        ? inside === CLIENT_HELLO
+        : length === 2 && inside === WARNING
+  return isRecord ? { kind: 'refused', as: 'tls', why: 'a TLS record of an unknown version' } : OPAQUE
 }
 
 /** Some servers still read the ClientHello of SSL 2, which has no room for a name. */

@@ -41,8 +41,9 @@ const split = (bytes: Buffer, size: number): Buffer[] =>
 forEachKind('P9 a ClientHello that names another server, or none, never arrives', async (world, project) => {
   const to = (label: string, ...bytes: Uint8Array[]): Line => [label, 'allowed.test', 2222, ...bytes]
   const heard = world.listen()
+  const evil = clientHello({ names: ['evil.test'] })
   const refused: Line[] = [
-    to('other name', clientHello({ names: ['evil.test'] })),
+    to('other name', evil),
     to('no name', clientHello({ names: [] })),
     to('an address', clientHello({ names: ['198.51.100.66'] })),
     to('two names', clientHello({ names: ['allowed.test', 'evil.test'] })),
@@ -53,8 +54,13 @@ forEachKind('P9 a ClientHello that names another server, or none, never arrives'
       clientHello({ extensions: [extension(0, Buffer.from('000b00000865766c2e74657374', 'hex'))] }),
     ),
     to('one byte a record', clientHello({ names: ['evil.test'], perRecord: 1 })),
-    to('one byte at a time', ...split(clientHello({ names: ['evil.test'] }), 40)),
+    to('one byte at a time', ...split(evil, 40)),
     to('too long', clientHello({ names: ['allowed.test'], padding: 65_505 })),
+    to('behind an empty change of cipher', Buffer.from('1403010000', 'hex'), evil),
+    to('behind a warning', Buffer.concat([Buffer.from('1503010002015a', 'hex'), evil])),
+    to('behind a warning of no version', Buffer.concat([Buffer.from('1501010002015a', 'hex'), evil])),
+    to('of no version', Buffer.concat([Buffer.from('160400', 'hex'), evil.subarray(3)])),
+    to('behind an empty record of no version', Buffer.from('1602000000', 'hex'), evil),
   ]
   const answers = await speak(project, refused)
   for (const { label, heard: bytes } of answers.values())
@@ -62,14 +68,18 @@ forEachKind('P9 a ClientHello that names another server, or none, never arrives'
   expect(heard.requests.filter(line => line.startsWith('bytes'))).toEqual([])
 
   const good = clientHello({ names: ['Allowed.TEST'] })
+  // Of MySQL: a length of three bytes, the lowest first, and a number.
+  const login = Buffer.concat([Buffer.from('1501000185a20f00', 'hex'), Buffer.alloc(273, 'x')])
   const allowed = await speak(project, [
     to('in one piece', good),
     to('one byte a record', clientHello({ perRecord: 1 })),
     to('in pieces', ...split(good, 40)),
+    to('a login that looks like a warning', login),
   ])
+  expect(allowed.get('a login that looks like a warning')?.heard).toEndWith(login.toString('latin1'))
   expect(allowed.get('in one piece')?.heard).toEndWith(good.toString('latin1'))
   expect(allowed.get('in pieces')?.heard).toEndWith(good.toString('latin1'))
-  expect(heard.requests.filter(line => line.startsWith(`bytes ${UP} 2222`)).length).toBeGreaterThanOrEqual(3)
+  expect(heard.requests.filter(line => line.startsWith(`bytes ${UP} 2222`)).length).toBeGreaterThanOrEqual(4)
 })
 
 forEachKind(
