@@ -14,6 +14,11 @@ const PLACES = [
   '.pen/config.json',
   '.npmrc',
   '.githooks/x',
+  '.agents/plugins/x/plugin.json',
+  '.github/extensions/x/extension.mjs',
+  '.jj/workspace-config.toml',
+  'mise/config.toml',
+  '.pdbrc',
 ]
 
 conformance(
@@ -42,14 +47,15 @@ conformance(
     const config = readFileSync(join(box.project, '.git/config'), 'utf8')
     const { stderr } = await box.sh(`
     for p in ${PLACES.join(' ')}; do mkdir -p $(dirname $p); echo '#!/bin/sh' > $p; chmod +x $p; done
-    mkdir x; echo evil > x/f; mv x .idea; ln -s /bin/sh .gdbinit; ln -s x .cursor; echo ok > note; sleep 0.1`)
+    mkdir x; echo evil > x/f; mv x .idea; ln -s /bin/sh .gdbinit; ln -s x .cursor; echo ok > note; echo ok > .agents/note; echo ok > .github/note; echo ok > mise/note; sleep 0.1`)
     for (const place of [...PLACES.filter(place => place !== '.git/config'), '.idea', '.gdbinit', '.cursor'])
       expect([place, lstatSync(join(box.project, place), { throwIfNoEntry: false })]).toEqual([
         place,
         undefined,
       ])
     expect(readFileSync(join(box.project, '.git/config'), 'utf8')).toBe(config)
-    expect(readFileSync(join(box.project, 'note'), 'utf8')).toBe('ok\n')
+    for (const note of ['note', '.agents/note', '.github/note', 'mise/note'])
+      expect([note, readFileSync(join(box.project, note), 'utf8')]).toEqual([note, 'ok\n'])
     expect(stderr).toContain('.envrc')
   },
 )
