@@ -15,6 +15,7 @@ describe('printable', () => {
     ['a bidirectional override', 'txt.\u202eexe', 'txt.\\u202eexe'],
     ['a zero-width space', 'a\u200bb', 'a\\u200bb'],
     ['an invisible letter', 'a\u3164b', 'a\\u3164b'],
+    ['a variation selector', '.env\ufe0f', '.env\\ufe0f'],
     ['a tag character', 'a\u{e0041}b', 'a\\u{e0041}b'],
     ['a lone surrogate', 'a\ud800b', 'a\\ud800b'],
     ['a backslash', '\\u001b', '\\\\u001b'],

@@ -4,9 +4,8 @@
  */
 
 // Controls, invisible format characters and bidi overrides, line and paragraph separators, lone surrogates,
-// then what Unicode calls letters, marks or unassigned but no font draws: joiners, fillers, tags.
-const HOSTILE =
-  /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u115f\u1160\u2065\u2800\u3164\uffa0\ufff0-\ufff8\u{e0000}-\u{e0fff}]|\u034f|\u17b4|\u17b5|[\u180b-\u180f]/gu
+// then what Unicode calls letters, marks or unassigned but no font draws: joiners, fillers, tags, variation selectors.
+const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 const spell = (unit: number): string => `\\u${unit.toString(16).padStart(4, '0')}`
 
