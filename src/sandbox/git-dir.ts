@@ -33,12 +33,15 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** Of hooks, included files and programs that git runs. */
+const LEADS =
+  /hook|include|fsmonitor|filter|textconv|driver|external|command|helper|program|proxy|editor|pager|askpass/i
+
 /** The settings of the user's own file, if it may lead to other files at all: most do not, and need no parser. */
 export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {
   const path = realPath(file) ?? file
   const text = readText(path, MAX_GIT_CONFIG)
-  const words = text?.toLowerCase() ?? ''
-  const leads = text !== undefined && (words.includes('hookspath') || words.includes('include'))
+  const leads = text !== undefined && LEADS.test(text)
   return { path, settings: leads ? (parseGitConfig(text) ?? []) : [] }
 }
 

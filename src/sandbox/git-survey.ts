@@ -7,6 +7,7 @@ import { printable } from '../base/printable.ts'
 import { type GitSetting, riskySettings } from './git-config.ts'
 import { readGitConfig, readPointer, realPath } from './git-dir.ts'
 import { type GitTree, linksAtTop } from './git-links.ts'
+import { wordsRunByGit } from './git-programs.ts'
 import { type PlaceRule, Places } from './places.ts'
 import { findSubmodules, listDirectory } from './submodules.ts'
 
@@ -70,11 +71,12 @@ export class GitSurvey {
     this.obeyed(settings, file, root)
   }
 
-  /** What a configuration leads to: a directory of hooks, and other files of configuration, which lead further. */
+  /** What a configuration leads to: a directory of hooks, programs, and other files of configuration, which lead further. */
   obeyed(settings: readonly GitSetting[], file: string, root: string, depth = 0): void {
     if (settings.length === 0) return
     const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
     if (hooks !== undefined) this.#hooksPath(hooks)
+    for (const word of wordsRunByGit(settings)) this.#program(word, root)
     for (const { key, value } of settings.slice(0, 1000)) {
       if (key !== 'include.path' && key !== 'includeif.path') continue
       const path = this.#resolve(dirname(file), value)
@@ -95,6 +97,20 @@ export class GitSurvey {
         'move the hooks into a directory of their own',
       )
     else this.protectInside(dir, this.workspace)
+  }
+
+  /** Git runs it at the top of the workspace. What is not there is a word like any other. */
+  #program(word: string, root: string): void {
+    const path = this.#resolve(this.workspace, word)
+    const real = path === undefined ? undefined : realPath(path)
+    const stats = real === undefined ? undefined : this.places.look(real)
+    if (path === undefined || real === undefined || !stats?.isFile()) return
+    if (stats.nlink === 1n) this.protectInside(path, root)
+    else if (real.startsWith(`${this.workspace}/`))
+      this.warn(
+        `git runs ${real}, as your settings say, and it stays writable because it has a second name (a hard link)`,
+        'make it a file of its own: cp -p FILE FILE.new && mv FILE.new FILE',
+      )
   }
 
   /** As git reads a path in its configuration. Homes of other users are not in any workspace. */

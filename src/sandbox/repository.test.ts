@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
@@ -272,6 +281,37 @@ describe('other forms', () => {
       expect.arrayContaining(['dotfiles/githooks nothing', 'dotfiles/more nothing']),
     )
   })
+  test('what settings make git run by itself is held where it lies in the workspace; what they only mention is not', () => {
+    git(base, 'init', '-q', 'driven')
+    const dir = `${base}/driven`
+    mkdirSync(`${dir}/tools`)
+    for (const name of [
+      'tools/monitor',
+      'tools/merge.js',
+      'tools/asked',
+      'tools/linked',
+      'clean.py',
+      'asked',
+    ])
+      writeFileSync(`${dir}/${name}`, '')
+    git(dir, 'config', 'core.fsmonitor', 'tools/monitor')
+    git(dir, 'config', 'merge.lock.driver', 'node "./tools/merge.js" %A %O')
+    git(dir, 'config', 'diff.x.textconv', 'tools/absent')
+    git(dir, 'config', 'diff.y.textconv', 'tools/linked')
+    git(dir, 'config', 'alias.ask', '!tools/asked')
+    linkSync(`${dir}/tools/linked`, `${dir}/other`)
+    writeFileSync(`${base}/filters`, '[filter "f"]\nclean = python3 clean.py asked\nsmudge = cat\n')
+    const facts = survey('driven', { userConfigs: [`${base}/filters`] })
+    const { protect, watch } = shown(facts)
+    expect(protect.filter(path => !path.includes('/.git'))).toEqual([
+      'driven/clean.py',
+      'driven/tools/merge.js',
+      'driven/tools/monitor',
+    ])
+    expect(watch.filter(place => place.includes('/tools'))).toEqual([])
+    expect(facts.warnings.join()).toContain('driven/tools/linked')
+  })
+
   test('hooks at the top of the workspace cannot be held, and that is said', () => {
     git(base, 'init', '-q', 'top')
     git(`${base}/top`, 'config', 'core.hooksPath', '.')

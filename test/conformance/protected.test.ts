@@ -80,6 +80,21 @@ conformance(
 )
 
 conformance(
+  'P3 a script of the project that the user’s settings make git run by itself cannot be changed; one that they do not name can',
+  async box => {
+    box.host(`git init -q .; mkdir tools; for f in monitor show free; do printf '#!/bin/sh\ncat $1\n' > tools/$f; chmod +x tools/$f; done
+    git config core.fsmonitor tools/monitor; git config diff.x.textconv 'sh tools/show'`)
+    const { stdout } = await box.sh(
+      'for f in monitor show free; do echo evil > tools/$f && echo wrote $f; rm -f tools/$f; done; mv tools t; mkdir tools',
+    )
+    expect(stdout).toBe('wrote free\n')
+    for (const name of ['monitor', 'show'])
+      expect(readFileSync(join(box.project, 'tools', name), 'utf8')).toBe('#!/bin/sh\ncat $1\n')
+    expect(existsSync(join(box.project, 'tools/free'))).toBe(false)
+  },
+)
+
+conformance(
   'P3 no link in the git directory leads the host’s git to another file; what git keeps there stays',
   async box => {
     const rc = box.file(join(box.home, 'rc'), 'mine\n')
