@@ -54,6 +54,12 @@ describe('first bytes', () => {
     'GET /x\0 HTTP/1.1\r\n',
     'CONNECT a:1 HTTP/1.1\r\n',
     'X y\x01z HTTP/1.1\n',
+    'POST /\r\n',
+    'POST * RTSP/1.0\r\n',
+    'SOURCE / ICE/1.0\n',
+    'Foo / bar\r\n',
+    'PUT http://evil.test/\r\n',
+    'get http://evil.test/\r\n',
   ])
     test(`${JSON.stringify(request)} could be a request to some server`, () =>
       expect(kindOf(request)).toBe('http'))
@@ -61,8 +67,10 @@ describe('first bytes', () => {
   for (const [protocol, bytes] of Object.entries({
     SSH: 'SSH-2.0-OpenSSH_9.2\r\n',
     Redis: '*1\r\n$4\r\nPING\r\n',
+    'Redis by hand': 'KEYS *\r\n',
     PostgreSQL: '\0\0\0\x08\x04\xd2\x16\x2f',
     memcached: 'get key\r\n',
+    'memcached behind a web server': 'get /index.html\r\n',
     git: '0032git-upload-pack /project.git\0host=x\0',
     rsync: '@RSYNCD: 31.0\n',
     NATS: 'CONNECT {"verbose":false}\r\n',

@@ -96,7 +96,7 @@ function classifyText(bytes: Uint8Array): FirstBytes {
     if (bytes.length - start > MAX_UNDECIDED) return isKnown ? HTTP : OPAQUE_TOO_LONG
     return isKnown ? MORE_HTTP : MORE
   }
-  if (VERSION.test(line) || OLDEST_REQUEST.test(line)) return HTTP
+  if (VERSION.test(line) || UNVERSIONED.some(request => request.test(line))) return HTTP
   // Binary protocols have a NUL somewhere; a request has none, and its reader says so.
   return isKnown && bytes[end] === 0 ? HTTP : OPAQUE
 }
@@ -112,8 +112,16 @@ const OPAQUE_TOO_LONG: FirstBytes = { kind: 'refused', as: 'opaque', why: 'the f
 const KNOWN_METHOD = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|PRI)$/
 const KNOWN_REQUEST = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|PRI)[ \t]/
 const VERSION = /HTTP[ \t]*\/[ \t]*[0-9]/i
-/** HTTP/0.9: a line without a version. It names no host, and what follows is anybody's guess. */
-const OLDEST_REQUEST = /^GET[ \t]/
+/**
+ * A line without a version, as in HTTP/0.9, or with one of RTSP or anything else: Node and Java go on to read a Host behind it.
+ * Memcached has small letters alone; and `KEYS *` is what people type to Redis.
+ */
+const UNVERSIONED: readonly RegExp[] = [
+  /^GET[ \t]/,
+  /^(?=\S*[A-Z])\S+\s+[/\\]/,
+  /^(?!KEYS|PSUBSCRIBE)(?=\S*[A-Z])\S+\s+\*/,
+  /^\S+\s+[a-z][a-z0-9+.-]*:\/\//i,
+]
 
 const PROXY_V1 = Buffer.from('PROXY ')
 const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')

@@ -140,6 +140,24 @@ forEachKind(
 )
 
 forEachKind(
+  'P9 a request of no version of HTTP never arrives, and what is none does',
+  async (world, project) => {
+    const to = (line: string): Line => [line, 'allowed.test', 2222, `${line}\r\nHost: evil.test\r\n\r\n`]
+    const heard = world.listen()
+    const refused = ['POST /', 'PUT /bad RTSP/1.0', 'SOURCE / ICE/1.0', 'OPTIONS *', 'get http://evil.test/']
+    const answers = await speak(project, refused.map(to))
+    for (const { label, heard: bytes } of answers.values())
+      expect([label, bytes]).toEqual([label, expect.not.stringContaining('evil.test')])
+    expect(heard.requests.filter(line => line.startsWith('bytes'))).toEqual([])
+
+    const others = ['get /index.html', 'KEYS *', 'EHLO allowed.test', 'OPTIONS sip:a@allowed.test SIP/2.0']
+    const allowed = await speak(project, others.map(to))
+    for (const { label, heard: bytes } of allowed.values())
+      expect([label, bytes]).toEqual([label, expect.stringContaining(`${label}\r\nHost: evil.test`)])
+  },
+)
+
+forEachKind(
   'P9 a connection goes to the name that was allowed, not to where it was pointed',
   async (world, project) => {
     const heard = world.listen()
