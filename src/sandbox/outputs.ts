@@ -1,15 +1,16 @@
 /** Our stdout and stderr for a command without a terminal of its own. What it writes is hostile where one of ours is a terminal. */
 import { fstatSync, writeSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import type { Stream } from '../wire/exec-messages.ts'
 import { writerTo } from './patient-writer.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 import { isTerminal } from './terminal-modes.ts'
 
 export class Outputs {
-  /** The reader of one of them has gone. */
+  /** The reader of one of them has gone, or it takes no more. */
   onClosed: () => void = () => undefined
   #isClosed: boolean = false
+  #failure: unknown
   readonly #ends: Record<Stream, End> = { stdout: endOf(1), stderr: endOf(2) }
 
   get isClosed(): boolean {
@@ -21,11 +22,13 @@ export class Outputs {
     return this.#write(end, end.filter === undefined ? bytes : end.filter.push(bytes))
   }
 
+  /** Throws where something was lost that a reader waits for: a command whose file is cut off has not succeeded. */
   async flush(): Promise<void> {
     for (const end of Object.values(this.#ends)) {
       if (end.filter !== undefined) void this.#write(end, end.filter.end())
       await end.finish?.()
     }
+    if (this.#failure !== undefined) throw notWritten(this.#failure)
   }
 
   #write(end: End, bytes: Uint8Array): undefined | Promise<void> {
@@ -40,10 +43,18 @@ export class Outputs {
 
   #failed(error: unknown): void {
     if (this.#isClosed) return
-    this.#isClosed = errnoOf(error) === 'EPIPE'
-    if (this.#isClosed) this.onClosed()
+    this.#isClosed = true
+    if (errnoOf(error) !== 'EPIPE') this.#failure = error
+    this.onClosed()
   }
 }
+
+const notWritten = (cause: unknown): PenError =>
+  new PenError('STATE', {
+    what: `what the command wrote cannot be written (${errnoOf(cause) ?? 'unknown error'})`,
+    hint: 'look where its output goes, as at a disk that is full, and run it again',
+    cause,
+  })
 
 interface End {
   readonly filter?: TerminalFilter

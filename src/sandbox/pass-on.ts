@@ -1,5 +1,5 @@
-/** Signals that reach us and are meant for a command elsewhere. */
-const PASSED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const
+/** Signals that reach us and are meant for a command elsewhere. One that is stopped hears of none before SIGCONT. */
+const PASSED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const
 
 /** For as long as the command runs; returns what undoes it. */
 export function passOn(send: (signal: NodeJS.Signals) => void): () => void {

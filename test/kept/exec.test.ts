@@ -115,14 +115,31 @@ kept('P15 only what was given crosses: variables by name, input and three descri
   expect(await here.pen('exec', '--env', 'NOT_SET_ANYWHERE', '--', 'true')).toMatchObject({ code: 2 })
 })
 
-kept('P14 a pipeline whose reader has gone ends the command, as it ends others', async here => {
-  await here.pen(...START)
-  const script = '"$0" exec -- yes | head -1; echo $PIPESTATUS'
+/** What a shell of the host's prints that runs pen as `$0`. */
+function inShell(here: Kept, script: string): string {
   const [program = '', ...rest] = [...here.box.launcher.who.become, '/bin/bash', '-c', script, PEN]
   const options = { cwd: here.box.project, env: here.box.env(), stdio: ['ignore', 'pipe', 'pipe'] as const }
   const ran = Bun.spawnSync([program, ...rest], { ...options, timeout: 10_000 } as object)
-  expect(`${ran.stdout}${ran.stderr}`).toBe('y\n141\n')
+  return `${ran.stdout}${ran.stderr}`
+}
+
+kept('P14 a pipeline whose reader has gone ends the command, as it ends others', async here => {
+  await here.pen(...START)
+  expect(inShell(here, '"$0" exec -- yes | head -1; echo $PIPESTATUS')).toBe('y\n141\n')
   await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
+})
+
+kept('P14 output that the disk does not take is a failure, and ends the command', async here => {
+  await here.pen(...START)
+  const wrote = '"$0" exec -- head -c 100000 /dev/zero'
+  expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
+  const lost = inShell(here, `${wrote} > /dev/full; echo $?`)
+  expect(lost).toStartWith('125\n')
+  expect(lost).toContain('STATE: what the command wrote cannot be written (ENOSPC)')
+  expect(inShell(here, '"$0" exec -- yes > /dev/full; echo $?')).toStartWith('125\n')
+  const ends = () => here.audit().filter(({ kind }) => kind === 'exec-end')
+  await until(() => ends().length === 3)
+  expect(ends().at(-1)).toMatchObject({ reason: 'SIGPIPE' })
 })
 
 kept('P14 signals that pen exec gets are the command’s', async here => {
@@ -134,6 +151,17 @@ kept('P14 signals that pen exec gets are the command’s', async here => {
   await command.printed('usr1')
   command.child.kill('SIGTERM')
   expect(await command.ended).toMatchObject({ code: 9, stdout: 'up\nusr1\nterm\n' })
+})
+
+kept('P14 a command that is stopped goes on when pen exec is told to', async here => {
+  await here.pen(...START)
+  const word = unique(here)
+  const script = `echo up; kill -STOP $$; echo on; exit 6 # ${word}`
+  const command = here.start(['exec', '--', '/bin/sh', '-c', script])
+  const isStopped = (pid: number) => /^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  await until(() => inside(word).some(isStopped))
+  command.child.kill('SIGCONT')
+  expect(await command.ended).toMatchObject({ code: 6, stdout: 'up\non\n' })
 })
 
 kept('P14 stop asks commands first, and ends what does not listen within two seconds', async here => {
