@@ -19,6 +19,10 @@ kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothi
   const again = await here.pen(...START)
   expect(again).toMatchObject({ code: 0 })
   expect(again.stdout).toContain('already running')
+  expect(again.stderr).not.toContain('not by these flags')
+  const other = await here.pen(...START, '--limit', 'pids=99')
+  expect(other.stdout).toContain('already running')
+  expect(other.stderr).toContain('not by these flags: pen restart takes them')
   expect(here.keeper()).toBe(status.pid)
 
   expect(await here.sh('echo kept > /tmp/kept; echo out; echo err >&2; exit 5')).toMatchObject({
