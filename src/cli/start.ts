@@ -1,5 +1,4 @@
 import { EXIT } from '../base/error.ts'
-import type { KeepOrder } from '../sandbox/keep-order.ts'
 import { agentFlag } from './agent-flag.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
@@ -49,7 +48,8 @@ export const verb = defineVerb({
       flags.offline ||
       flags['allow-user-expansion'] ||
       flags.agent !== undefined
-    if (came === 'already' && given && !(await runsBy(order, project.stateDir)))
+    const { runsBy } = await import('../sandbox/control-client.ts')
+    if (came === 'already' && given && !(await runsBy(project.stateDir, order)))
       terminal.note('pen: it runs already, and not by these flags: pen restart takes them')
     if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came === 'started' })
     else if (!flags.detach && isTerminal(0) && isTerminal(1)) {
@@ -59,9 +59,3 @@ export const verb = defineVerb({
     return EXIT.ok
   },
 })
-
-/** Whether it was started by the very same flags. */
-async function runsBy(order: KeepOrder, stateDir: string): Promise<boolean> {
-  const { askForOrder } = await import('../sandbox/control-client.ts')
-  return Bun.deepEquals(await askForOrder(stateDir), order)
-}

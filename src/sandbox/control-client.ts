@@ -83,6 +83,10 @@ export async function askForOrder(stateDir: string): Promise<KeepOrder | undefin
   return asked === undefined ? undefined : asKeepOrder(asked.value)
 }
 
+/** Whether it was started with the very same. */
+export const runsBy = async (stateDir: string, order: KeepOrder): Promise<boolean> =>
+  Bun.deepEquals(await askForOrder(stateDir), order)
+
 /** What it refused, in lines for a person; undefined where no keeper heard it. */
 export async function askToStop(stateDir: string): Promise<readonly string[] | undefined> {
   const asked = await ask(stateDir, { want: 'stop' })
