@@ -26,15 +26,15 @@ export const verb = defineVerb({
     try {
       const bytes = await withBroker(env, path, client =>
         client.read(path, facts => {
-          const file = openHere(draft)
+          const file = here(draft, () => openSync(draft, 'wx', 0o644))
           fd = file
           if (facts.executable) fchmodSync(file, 0o755)
           return piece => {
-            for (let done = 0; done < piece.length; ) done += writeSync(file, piece, done)
+            for (let done = 0; done < piece.length; ) done += here(to, () => writeSync(file, piece, done))
           }
         }),
       )
-      renameSync(draft, to)
+      here(to, () => renameSync(draft, to))
       if (flags.json) terminal.printJson({ path, to, bytes })
       else terminal.print(`${printable(to)}: ${bytes} bytes`)
       return EXIT.ok
@@ -50,14 +50,15 @@ function targetOf(path: string, to: string): string {
   return resolve(isDirectory ? join(to, basename(path)) : to)
 }
 
-function openHere(path: string): number {
+/** Of this side, not of pen's state on the host: a full disk is the sandbox's own. */
+function here<T>(path: string, act: () => T): T {
   try {
-    return openSync(path, 'wx', 0o644)
+    return act()
   } catch (error) {
     throw new PenError('STATE', {
       what: `the copy could not be made (${errnoOf(error) ?? 'unknown error'})`,
       at: path,
-      hint: 'name a place that the sandbox may write',
+      hint: 'name a place that the sandbox may write, and that has room for it',
       cause: error,
     })
   }

@@ -77,6 +77,25 @@ conformance('P1 no link, no ".." and no other name leads out of a granted direct
   ).toEqual(['link', 'link', 'link', 'not-granted'])
 })
 
+conformance(
+  'P3 a copy of a granted file stands where the sandbox may write; elsewhere it is refused with the place named, and nothing is left',
+  async box => {
+    const { file } = notes(box)
+    box.host('echo mine > .npmrc')
+    expect((await pen(box, 'grant', file)).code).toBe(0)
+    const run = startLoop(box)
+    const refused = await run.inside(files('get', file, '.npmrc'))
+    expect(refused.code).toBe(125)
+    expect(refused.said).toContain('the copy could not be made')
+    expect(refused.said).toContain(`${box.project}/.npmrc`)
+    expect((await run.inside(files('get', file, 'copy'))).code).toBe(0)
+    await run.end()
+    expect(readFileSync(join(box.project, '.npmrc'), 'utf8')).toBe('mine\n')
+    expect(readFileSync(join(box.project, 'copy'), 'utf8')).toBe('buy milk\n')
+    expect(readdirSync(box.project).filter(name => name.endsWith('.tmp'))).toEqual([])
+  },
+)
+
 conformance('P1 what one project was granted, no other project’s sandbox gets', async box => {
   const { file } = notes(box)
   expect((await pen(box, 'grant', file)).code).toBe(0)
