@@ -33,6 +33,17 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** Where the user's git looks for settings that hold in every repository. The environment is the user's own, too. */
+export function userConfigFiles(
+  home: string,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  const { XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL, GIT_CONFIG_SYSTEM } = env
+  const moved = [XDG_CONFIG_HOME && `${XDG_CONFIG_HOME}/git/config`, GIT_CONFIG_GLOBAL, GIT_CONFIG_SYSTEM]
+  const files = [`${home}/.gitconfig`, `${home}/.config/git/config`, '/etc/gitconfig', ...moved]
+  return [...new Set(files)].filter((file): file is string => file?.startsWith('/') === true)
+}
+
 /** Of hooks, included files and programs that git runs. */
 const LEADS =
   /hook|include|fsmonitor|filter|textconv|driver|external|command|helper|program|proxy|editor|pager|askpass/i

@@ -23,6 +23,7 @@ import { showSource } from '../policy/source.ts'
 import { deniedLinks } from './denied-links.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
+import { userConfigFiles } from './git-dir.ts'
 import { hostServices } from './host-services.ts'
 import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
@@ -46,7 +47,7 @@ export function surveyHost(
   const { denied, links } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
-    userConfigs: [`${world.home}/.gitconfig`, `${world.home}/.config/git/config`, '/etc/gitconfig'],
+    userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),
   })
   return {
