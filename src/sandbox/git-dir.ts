@@ -44,9 +44,9 @@ export function userConfigFiles(
   return [...new Set(files)].filter((file): file is string => file?.startsWith('/') === true)
 }
 
-/** Of hooks, included files and programs that git runs. */
+/** To hooks, to templates of new repositories, to included files and to programs that git runs. */
 const LEADS =
-  /hook|include|fsmonitor|filter|textconv|driver|external|command|helper|program|proxy|editor|pager|askpass/i
+  /hook|template|include|fsmonitor|filter|textconv|driver|external|command|cmd|helper|program|proxy|pack|update|editor|pager|askpass/i
 
 /** The settings of the user's own file, if it may lead to other files at all: most do not, and need no parser. */
 export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {

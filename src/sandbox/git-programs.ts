@@ -15,7 +15,10 @@ const RUN_BY_GIT = new Set([
   'sequence.editor',
   'interactive.difffilter',
   'credential.helper',
-  'gpg.program',
+  ...['program', 'defaultkeycommand'].map(name => `gpg.${name}`),
+  ...['command', 'cmd'].map(name => `trailer.${name}`),
+  ...['uploadpack', 'receivepack'].map(name => `remote.${name}`),
+  'submodule.update',
   'hook.command',
 ])
 
@@ -23,7 +26,7 @@ const MAX_WORDS = 100
 
 /** Every word of their commands that can be a file's name: in `node tools/merge.js %A` the second is what counts. */
 export function wordsRunByGit(settings: readonly GitSetting[]): readonly string[] {
-  const commands = settings.filter(({ key }) => RUN_BY_GIT.has(key))
+  const commands = settings.filter(({ key }) => RUN_BY_GIT.has(key) || key.startsWith('pager.'))
   const words = commands.flatMap(({ value }) => value.split(/[\s!'"`;|&()<>=$]+/))
   // A bare word is looked for in PATH, or is an argument.
   return [...new Set(words)].filter(word => /[./]/.test(word) && !word.startsWith('-')).slice(0, MAX_WORDS)

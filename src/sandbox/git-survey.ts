@@ -76,6 +76,8 @@ export class GitSurvey {
     if (settings.length === 0) return
     const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
     if (hooks !== undefined) this.#hooksPath(hooks)
+    const template = settings.findLast(s => s.key === 'init.templatedir')?.value
+    if (template !== undefined) this.#template(template, root)
     for (const word of wordsRunByGit(settings)) this.#program(word, root)
     for (const { key, value } of settings.slice(0, 1000)) {
       if (key !== 'include.path' && key !== 'includeif.path') continue
@@ -97,6 +99,12 @@ export class GitSurvey {
         'move the hooks into a directory of their own',
       )
     else this.protectInside(dir, this.workspace)
+  }
+
+  /** Every repository that the user makes from now on has the hooks that stand there. */
+  #template(value: string, root: string): void {
+    const dir = this.#resolve(this.workspace, value)
+    if (dir !== undefined) this.protectInside(`${dir}/hooks`, root)
   }
 
   /** Git runs it at the top of the workspace. What is not there is a word like any other. */

@@ -312,6 +312,15 @@ describe('other forms', () => {
     expect(facts.warnings.join()).toContain('driven/tools/linked')
   })
 
+  test('hooks of a template for new repositories are held, what else is in it is not', () => {
+    const dir = fresh('template')
+    mkdirSync(`${dir}/git/hooks`, { recursive: true })
+    writeFileSync(`${dir}/git/description`, '')
+    writeFileSync(`${base}/templates`, '[init]\ntemplateDir = ~/template/git\n')
+    const facts = shown(survey('template', { home: base, userConfigs: [`${base}/templates`] }))
+    expect(facts.protect).toEqual(['template/git/hooks'])
+  })
+
   test('hooks at the top of the workspace cannot be held, and that is said', () => {
     git(base, 'init', '-q', 'top')
     git(`${base}/top`, 'config', 'core.hooksPath', '.')
