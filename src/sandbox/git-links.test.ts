@@ -41,6 +41,21 @@ test('while the sandbox runs the top and the logs are seen to; at the end everyt
   expect(readdirSync(`${ws}/.git/objects/ab`)).toEqual(['c'])
 })
 
+test('a link among the refs is removed, also where directories are many; one to another ref, or one from before, is left', () => {
+  mkdirSync(`${ws}/.git/refs/remotes/origin`, { recursive: true })
+  for (let i = 0; i < 600; i++) mkdirSync(`${ws}/.git/refs/d${i}`)
+  mkdirSync(`${ws}/.git/logs/refs`, { recursive: true })
+  symlinkSync('/elsewhere', `${ws}/.git/refs/notes`)
+  symlinkSync('main', `${ws}/.git/refs/remotes/origin/HEAD`)
+  const before = linksAtTop(`${ws}/.git`)
+  symlinkSync('../../../../other/.git/refs/heads', `${ws}/.git/refs/remotes/upstream`)
+  symlinkSync('/etc/x', `${ws}/.git/logs/HEAD`)
+  expect(remove('busy', `${ws}/.git`, before)).toEqual(['.git/logs/HEAD /etc/x'])
+  expect(remove('all', `${ws}/.git`, before)).toEqual([
+    '.git/refs/remotes/upstream ../../../../other/.git/refs/heads',
+  ])
+})
+
 test('a link within the directory, and one that stood at the top before, are left', () => {
   mkdirSync(`${ws}/.git/logs`, { recursive: true })
   symlinkSync('refs/heads/main', `${ws}/.git/HEAD`)

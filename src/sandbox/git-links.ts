@@ -1,6 +1,7 @@
 /**
  * Links in a git directory. git makes none, and writes through those that it finds: the host's next `git merge` would put its message,
- * with the name of the sandbox's branch in it, into whatever file of the user's such a link leads to. So they are taken away.
+ * with the name of the sandbox's branch in it, into whatever file of the user's such a link leads to, and its next `git fetch --prune`
+ * would take another repository's branches for its own. So they are taken away.
  */
 import { closeSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
@@ -12,7 +13,7 @@ export interface GitTree {
   readonly path: string
   /** A directory whose own path the sandbox cannot change; the walk to `path` begins here. */
   readonly root: string
-  /** Links that stood at its top or in `logs` at the start, by name: some tools build a repository from parts of another. */
+  /** Links that stood at its top, in `logs` or in `refs` at the start, by name: some tools build a repository from parts of another. */
   readonly links: readonly string[]
 }
 
@@ -23,19 +24,19 @@ export interface RemovedLink {
 }
 
 /** Where links are the user's own business (hooks that lead into the project, a shared list of excludes), or nothing is written by name. */
-const SKIPPED = new Set(['objects', 'refs', 'hooks', 'info', 'lfs', 'annex'])
-/** What git writes by name, in every git directory; all of what is in `logs`, and in the directories of an unfinished rebase. */
-const WRITTEN = /^(?:[A-Z][A-Z_]+|index|packed-refs|shallow|gc\.log|logs|rebase-\w+|sequencer)$/
+const SKIPPED = new Set(['objects', 'hooks', 'info', 'lfs', 'annex'])
+/** What git writes by name, in every git directory; all of what is in `logs` and `refs`, and in the directories of an unfinished rebase. */
+const WRITTEN = /^(?:[A-Z][A-Z_]+|index|packed-refs|shallow|gc\.log|logs|refs|rebase-\w+|sequencer)$/
 /** Where other git directories are. */
 const NESTED = new Set(['modules', 'worktrees'])
-const WRITTEN_WHOLE = /^(?:logs|rebase-\w+|sequencer)$/
+const WRITTEN_WHOLE = /^(?:logs|refs|rebase-\w+|sequencer)$/
 /** Four times a second must cost nothing that is felt, however many branches there are; at the end it may. */
 const MAX_ENTRIES = { busy: 500, all: 20_000 }
 const MAX_DEPTH = { busy: 1, all: 24 }
 
 export const linksAtTop = (gitDir: string): readonly string[] => [
   ...linksIn(gitDir),
-  ...linksIn(`${gitDir}/logs`).map(name => `logs/${name}`),
+  ...['logs', 'refs'].flatMap(inner => linksIn(`${gitDir}/${inner}`).map(name => `${inner}/${name}`)),
 ]
 
 function linksIn(dir: string): readonly string[] {
@@ -85,10 +86,10 @@ export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all')
   return removed
 }
 
-/** What is in them is the least likely to be written, and may be made many to hide the rest. */
+/** What is in them may be made many to hide the rest: the least likely to be written comes last, before it all that is in `refs`. */
 const nestedLast = (names: readonly Buffer[]): readonly Buffer[] => {
-  const isNested = (name: Buffer) => NESTED.has(name.toString())
-  return [...names.filter(name => !isNested(name)), ...names.filter(isNested)]
+  const turn = (name: Buffer) => (NESTED.has(name.toString()) ? 2 : name.toString() === 'refs' ? 1 : 0)
+  return [0, 1, 2].flatMap(now => names.filter(name => turn(name) === now))
 }
 
 function enter(path: string | Buffer, act: (dir: number) => void): void {

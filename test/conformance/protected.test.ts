@@ -108,6 +108,25 @@ conformance(
 )
 
 conformance(
+  'P3 no link among the refs lets the host’s git change another repository; refs of its own are updated',
+  async box => {
+    const git = 'git -c user.name=A -c user.email=a@example.com'
+    box.host(`for r in . ../other; do git init -q -b main $r; ${git} -C $r commit -q --allow-empty -m i; done
+    git -C ../other branch keep; git clone -q --bare . ../up.git; git remote add origin ../up.git; git fetch -q`)
+    const { stderr } = await box.sh(
+      'rm -rf .git/refs/remotes/origin; ln -s ../../../../other/.git/refs/heads .git/refs/remotes/origin; git branch topic',
+    )
+    expect(stderr).toContain('.git/refs/remotes/origin')
+    const before = box.host('git -C ../other for-each-ref')
+    box.host('git fetch -q --prune')
+    expect(box.host('git -C ../other for-each-ref')).toBe(before)
+    expect(box.host('git for-each-ref --format="%(refname)"')).toBe(
+      'refs/heads/main\nrefs/heads/topic\nrefs/remotes/origin/main\n',
+    )
+  },
+)
+
+conformance(
   'P3 no link in the git directory leads the host’s git to another file; what git keeps there stays',
   async box => {
     const rc = box.file(join(box.home, 'rc'), 'mine\n')
