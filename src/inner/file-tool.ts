@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  constants,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -24,6 +25,7 @@ import { searchGiven, searchTree } from './search-tree.ts'
 type OnDisk = PlainFileOrder | SearchOrder
 
 const CHUNK = 64 * 1024
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants
 
 export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || words.length !== 1)
@@ -75,9 +77,9 @@ function act(order: OnDisk): void {
   }
 }
 
-/** Files only: a pipe or a device would never end. */
-function openFile(path: string): number {
-  const fd = openSync(path, 'r')
+/** Files only: a pipe or a device would never end, and a pipe without another end not even open. */
+function openFile(path: string, flags: number, mode?: number): number {
+  const fd = openSync(path, flags | O_NONBLOCK, mode)
   if (fstatSync(fd).isFile()) return fd
   const errno = fstatSync(fd).isDirectory() ? 'EISDIR' : 'EINVAL'
   closeSync(fd)
@@ -85,7 +87,7 @@ function openFile(path: string): number {
 }
 
 function copy(path: string, from: number, length: number): void {
-  const fd = openFile(path)
+  const fd = openFile(path, O_RDONLY)
   const chunk = Buffer.allocUnsafe(CHUNK)
   try {
     for (let at = from, left = length; left > 0; ) {
@@ -102,7 +104,7 @@ function copy(path: string, from: number, length: number): void {
 
 function take(path: string, executable: boolean): void {
   mkdirSync(dirname(path), { recursive: true })
-  const fd = openSync(path, 'w', executable ? 0o755 : 0o644)
+  const fd = openFile(path, O_WRONLY | O_CREAT | O_TRUNC, executable ? 0o755 : 0o644)
   const chunk = Buffer.allocUnsafe(CHUNK)
   try {
     for (let n = readSync(0, chunk); n > 0; n = readSync(0, chunk)) writeAll(fd, chunk.subarray(0, n))

@@ -20,6 +20,9 @@ describe('a command', () => {
     [[], {}],
     [[''], {}],
     [['a\0b'], {}],
+    // As programs without types, and models, say it.
+    [['a', 1 as unknown as string], {}],
+    [['a'], { env: { A: 1 as unknown as string } }],
     [['a'], { env: { 'A=B': '1' } }],
     [['a'], { env: { A: 'x\0y' } }],
     [['a'], { cwd: 'x\0y' }],

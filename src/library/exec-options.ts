@@ -49,15 +49,20 @@ const LONGEST = 2 ** 20
 const LONGEST_PATH = 4095
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
+/** Whatever its type says: programs in plain JavaScript, and models, give numbers too. */
+const isText = (value: unknown): boolean => typeof value === 'string'
+
 /** @internal */
 export function orderOf(command: CommandLine, options: SpawnOptions, workspace: string): ExecOrder {
   const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...command]
   if (argv.length === 0 || argv[0] === '')
     throw usage('there is no command', 'exec(["ls", "-l"]) or exec("ls -l")')
+  if (!argv.every(isText)) throw usage('a command is a text, or texts')
   if (argv.some(word => word.includes('\0'))) throw usage('a command has a NUL byte in it')
   const env = Object.entries(options.env ?? {}).flatMap(([name, value]) => {
     if (value === undefined) return []
-    if (!VARIABLE.test(name) || value.includes('\0')) throw usage(`"${name}" is not a variable`)
+    if (!VARIABLE.test(name) || !isText(value) || value.includes('\0'))
+      throw usage(`"${name}" is not a variable`)
     return [{ name, value }]
   })
   const length = Buffer.byteLength(JSON.stringify([argv, env]))

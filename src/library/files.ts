@@ -216,6 +216,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
   ENOTDIR: 'is no directory',
   EINVAL: 'is no file, or the pattern is no regular expression',
+  ENXIO: 'is no file',
   ENOSPC: 'does not fit: the disk, or its limit, is full',
   EACCES: 'may not be opened',
   EROFS: 'may only be read',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { PieceQueue } from './running-command.ts'
+import type { Command } from './command.ts'
+import { PieceQueue, RunningCommand } from './running-command.ts'
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
@@ -34,4 +35,14 @@ describe('output that is read as it comes', () => {
     await second
     expect(stopped.put('stdout', Buffer.from('c'))).toBeUndefined()
   })
+})
+
+test('a signal that no keeper passes on is refused, and does not cost the command', () => {
+  const sent: string[] = []
+  const command = { ended: () => new Promise(() => undefined), sendSignal: (name: string) => sent.push(name) }
+  const running = new RunningCommand(command as unknown as Command, new PieceQueue())
+  for (const name of ['SIGFOO', 'SIGSEGV', 'toString', ''])
+    expect(() => running.signal(name as NodeJS.Signals)).toThrow('is no signal that a command is sent')
+  running.signal('SIGTERM')
+  expect(sent).toEqual(['SIGTERM'])
 })

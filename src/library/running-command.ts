@@ -1,6 +1,7 @@
 /** A command whose output is read as it comes. */
+import { isPassed } from '../sandbox/signal-number.ts'
 import type { Command } from './command.ts'
-import type { CommandEnd } from './exec-options.ts'
+import { type CommandEnd, usage } from './exec-options.ts'
 
 export interface OutputPiece {
   readonly stream: 'stdout' | 'stderr'
@@ -36,6 +37,8 @@ export class RunningCommand implements AsyncIterable<OutputPiece> {
 
   /** To its process group. */
   signal(name: NodeJS.Signals): void {
+    if (!isPassed(name))
+      throw usage(`"${name}" is no signal that a command is sent`, 'SIGTERM, SIGINT or SIGHUP')
     this.#command.sendSignal(name)
   }
 

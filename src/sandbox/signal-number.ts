@@ -24,3 +24,6 @@ export const signalNumber = (name: NodeJS.Signals): number => NUMBERS[name] ?? 1
 
 /** Undefined for those that nobody sends to a command on purpose. */
 export const signalName = (number: number): NodeJS.Signals | undefined => NAMES.get(number)
+
+/** Those that a keeper passes on. */
+export const isPassed = (name: string): name is NodeJS.Signals => Object.hasOwn(NUMBERS, name)

@@ -1,6 +1,6 @@
 /** The library, as a program has it: on Node and on Bun, in a process of its own, as root and as an ordinary user. */
 import { expect } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
 import { type Ground, onGrounds, type Place, PROCESS, until } from './place.ts'
@@ -190,6 +190,15 @@ claim('files are read, written, listed and searched as the sandbox has them', as
     retry: false,
   })
   expect(await program.failure('read', { path: 'src' })).toMatchObject({ code: 'FILE_REFUSED' })
+  // A pipe would keep whoever opens it waiting for another end.
+  const pipe = join(place.project, 'pipe')
+  Bun.spawnSync(['mkfifo', '-m', '666', pipe])
+  const noFile = { code: 'FILE_REFUSED', what: expect.stringContaining('is no file') }
+  expect(await program.failure('read', { path: 'pipe' })).toMatchObject(noFile)
+  expect(await program.failure('write', { path: 'pipe', content: 'x' })).toMatchObject(noFile)
+  rmSync(pipe)
+  await program.ask('write', { path: 'pipe', content: 'x' })
+  expect(readFileSync(pipe, 'utf8')).toBe('x')
   // Also where nothing is yet that mounts could guard.
   expect(await program.failure('write', { path: '.git/hooks/pre-commit', content: 'x' })).toMatchObject({
     code: 'DENIED',
