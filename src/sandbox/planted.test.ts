@@ -35,6 +35,17 @@ const search = (since = 0, path = ''): readonly FoundRepository[] =>
   findRepositories(`${ws}${path}`, { deadlineMs: 5000, since }).found
 
 describe('repositories below the root', () => {
+  test('many plain repositories are told up to a number, and hide none that could run something', () => {
+    for (let i = 0; i < 120; i++) gitDir(`crowd/a${i}/.git`)
+    gitDir('crowd/zz/deep/.git', '[core]\nfsmonitor = evil\n')
+    const found = search(0, '/crowd')
+    expect(found.filter(({ risks }) => risks.length === 0).length).toBe(100)
+    expect(found.filter(({ risks }) => risks.length > 0).map(({ path }) => path)).toEqual([
+      `${ws}/crowd/zz/deep`,
+    ])
+    rmSync(`${ws}/crowd`, { recursive: true })
+  })
+
   test('a tree too deep for a path leaves the search incomplete and goes on', () => {
     gitDir('hidden/seen/.git')
     // Deeper than a path can be, put together from two halves, as a sandbox would.

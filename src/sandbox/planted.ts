@@ -43,6 +43,7 @@ export interface SearchLimits {
   readonly now?: () => number
 }
 
+/** Of those that could run something, and of the others: however many plain ones are made, they hide none. */
 const MAX_FOUND = 100
 /** Clocks of file systems tick more coarsely than ours. */
 const SLACK_MS = 20
@@ -72,16 +73,20 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
   const nameless = new NamelessDirectories()
+  const count = { risky: 0, plain: 0 }
   let complete = true
   try {
     for (let i = 0; i < queue.length; i++) {
       const dir: string | undefined = queue[i]
       if (dir === undefined) break
-      if (i >= maxDirs || found.length >= MAX_FOUND || now() >= end || processorTime() >= worked)
+      if (i >= maxDirs || count.risky >= MAX_FOUND || now() >= end || processorTime() >= worked)
         return { found, complete: false, indexRead: links.indexRead }
       const isRoot = dir === workspace
       const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
-      if (here !== undefined && !entered.has(dir)) found.push({ ...here, path: nameless.shown(dir) })
+      if (here !== undefined && !entered.has(dir)) {
+        const kind = here.risks.length > 0 ? 'risky' : 'plain'
+        if (count[kind]++ < MAX_FOUND) found.push({ ...here, path: nameless.shown(dir) })
+      }
       if (here?.form === 'bare') continue
       const below = subdirectories(dir, counted)
       complete &&= below !== undefined
