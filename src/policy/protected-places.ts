@@ -197,6 +197,8 @@ export const DENIED_GLOBS: readonly string[] = ['.env*']
  * The agent's to edit, yet run by the host once someone builds, tests or pushes: told at the end of a run when they changed.
  */
 export const RUN_LATER: readonly string[] = [
+  // First: of many only the first are shown.
+  ...['.git/rebase-merge/git-rebase-todo', '.gitattributes', '.gitmodules'],
   ...['package.json', 'pnpm-workspace.yaml', 'binding.gyp', 'bunfig.toml', 'deno.json', 'deno.jsonc'],
   ...['Makefile', 'makefile', 'GNUmakefile', 'CMakeLists.txt', 'meson.build'],
   ...['justfile', 'Justfile', '.justfile', 'Taskfile.yml', 'Taskfile.yaml', 'Tiltfile', 'Procfile', '.run'],
@@ -210,7 +212,6 @@ export const RUN_LATER: readonly string[] = [
   ...['nuget.config', 'NuGet.Config', 'Directory.Build.props', 'Directory.Build.targets'],
   ...['.bazelrc', '.bazelversion', '.bazeliskrc', 'MODULE.bazel', 'tools/bazel'],
   ...['flake.nix', 'devenv.nix', 'devbox.json', '.tool-versions', '.ripgreprc'],
-  ...['.gitattributes', '.gitmodules', '.git/rebase-merge/git-rebase-todo'],
   ...['.github/workflows', '.github/actions', '.gitlab-ci.yml', '.circleci', 'Jenkinsfile'],
   ...[
     'Dockerfile',

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { RUN_LATER } from '../policy/protected-places.ts'
 import { changedSince, describeRunLater } from './run-later.ts'
 
 test('changed files are told and untouched ones are not, whatever their dates say', async () => {
@@ -29,4 +30,10 @@ test('is told in one line, with hostile names escaped and many counted', () => {
   expect(more).toEqual([])
   expect(line).toContain('push: package.json, .mvn/\\u001b]52;c;eA==\\u0007; read')
   expect(describeRunLater(Array.from({ length: 30 }, (_, i) => `f${i}`))[0]).toContain('f9 and 20 more;')
+})
+
+test('however many changed, what git itself would run is shown by name', () => {
+  const [line = ''] = describeRunLater(RUN_LATER)
+  for (const name of ['git-rebase-todo', '.gitattributes', '.gitmodules']) expect(line).toContain(name)
+  expect(line).not.toContain('Dockerfile')
 })
