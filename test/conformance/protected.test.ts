@@ -98,9 +98,9 @@ conformance(
   'P3 hooks that the user’s settings name are held also where the environment says that those settings are; other directories are not',
   async box => {
     box.host('git init -q .')
-    const config = box.directory(join(box.home, 'settings'))
-    box.file(join(config, 'git/config'), '[core]\n\thooksPath = team\n')
-    const env = { XDG_CONFIG_HOME: config }
+    const config = join(box.home, 'settings')
+    box.file(config, '[core]\n\thooksPath = team\n')
+    const env = { GIT_CONFIG_GLOBAL: config }
     await box.sh('mkdir team other; echo evil > team/pre-commit; echo ok > other/x; sleep 0.1', { env })
     expect(existsSync(join(box.project, 'team'))).toBe(false)
     expect(readFileSync(join(box.project, 'other/x'), 'utf8')).toBe('ok\n')
