@@ -5,7 +5,7 @@
 import { type BigIntStats, chmodSync, closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 
-const O_PATH = 0x20_0000
+export const O_PATH = 0x20_0000
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 
 /** A name in an open directory, as a path that only the kernel's own link leads through. */

@@ -2,7 +2,7 @@
  * Where the command will be found inside, asked before anything starts: "not found" and "not executable" get a shell's
  * exit codes and an explanation, instead of an engine's error.
  */
-import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { basename, dirname } from '../base/posix-path.ts'
 import { readProgramHead } from '../base/program-head.ts'
@@ -10,6 +10,7 @@ import { shellWord } from '../base/shell-word.ts'
 import type { Plan } from '../plan/plan.ts'
 import { HOME_TOOLCHAINS } from '../plan/system-view.ts'
 import { isWithin, normalize } from '../policy/path.ts'
+import { realPath } from './git-dir.ts'
 import { inWords, type Taken } from './tool-words.ts'
 
 export type Found =
@@ -44,14 +45,14 @@ export function findCommand(plan: Plan, hostPath: string): Found {
   if (refused !== undefined) return notExecutable(name, refused)
   const what = `${name} is not found in the sandbox`
   if (lost !== undefined)
-    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realOf(lost) ?? lost, plan))
+    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realPath(lost) ?? lost, plan))
   const elsewhere = (name.includes('/') ? candidates : hostPath.split(':').map(dir => `${dir}/${name}`)).find(
     path => path.startsWith('/') && look(path) === 'runs',
   )
   if (elsewhere === undefined)
     return notFound(what, 'check the spelling; `pen plan` shows what the sandbox sees')
   // A grant of a link shows the place that it leads to, by its own name.
-  const real = `${realOf(dirname(elsewhere)) ?? dirname(elsewhere)}/${basename(elsewhere)}`
+  const real = `${realPath(dirname(elsewhere)) ?? dirname(elsewhere)}/${basename(elsewhere)}`
   if (lookInside(real, plan) === 'runs')
     return notFound(what, `it is at ${real}, which PATH does not name: call it by that, or correct PATH`)
   return notFound(what, hostHas(real, plan))
@@ -117,7 +118,7 @@ function lookInside(path: string, plan: Plan): Look | 'unknown' | 'lost' {
 /** A link is followed by the sandbox, in what it sees; here it leads through the host's own files. */
 function lookThroughLinks({ path, root }: OnHost, plan: Plan): Look | 'lost' {
   const state = look(path)
-  const real = state === 'absent' ? undefined : realOf(path)
+  const real = state === 'absent' ? undefined : realPath(path)
   if (real === undefined || isWithin(real, root)) return state
   const there = toHost(real, plan)
   return there === undefined ? 'lost' : look(there.path) === 'absent' ? 'lost' : state
@@ -130,21 +131,13 @@ function takenAway(path: string, plan: Plan): Taken | undefined {
   )
   const directories = plan.steps.flatMap(step => (step.op === 'seal' ? [step.at] : []))
   if (shells.length === 0 && directories.length <= 2) return undefined
-  const real = realOf(path)
+  // Programs of the system stand at the same place on the host.
+  const real = realPath(path)
   if (real === undefined || look(real) !== 'runs') return undefined
   if (shells.some(shell => shell === real)) return 'no shell'
   const shown = plan.steps.some(step => (step.op === 'bind' || step.op === 'link') && step.at === real)
   const listing = directories.some(at => at !== '/' && at !== '/dev' && isWithin(real, at))
   return listing && !shown ? 'not listed' : undefined
-}
-
-/** Programs of the system stand at the same place on the host. */
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync(path)
-  } catch {
-    return undefined
-  }
 }
 
 function look(path: string): Look {

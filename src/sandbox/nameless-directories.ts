@@ -4,13 +4,13 @@
  */
 import { closeSync, constants, openSync, readdirSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { O_PATH } from './beneath.ts'
 
 /** Stands in a listing for bytes that are no text. */
 export const NO_TEXT = '\ufffd'
 
 export const isText = (bytes: Buffer): boolean => Buffer.from(bytes.toString()).equals(bytes)
 
-const O_PATH = 0x20_0000
 /** Nobody has so many in good faith, and each takes a descriptor. */
 const MOST = 64
 

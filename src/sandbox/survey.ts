@@ -2,7 +2,7 @@
  * What a plan needs to know of the host, asked with a bounded number of look-ups: nothing here walks the project, so
  * a project of 200,000 files starts as fast as an empty one.
  */
-import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
@@ -23,7 +23,7 @@ import { showSource } from '../policy/source.ts'
 import { deniedLinks } from './denied-links.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
-import { userConfigFiles } from './git-dir.ts'
+import { realPath, userConfigFiles } from './git-dir.ts'
 import { hostServices } from './host-services.ts'
 import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
@@ -43,7 +43,7 @@ export function surveyHost(
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
-  const path = searchPath(env['PATH'] ?? '', policy, system, realDirectory)
+  const path = searchPath(env['PATH'] ?? '', policy, system, entry => realPath(entry) ?? entry)
   const { denied, links } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
@@ -72,14 +72,6 @@ export function surveyHost(
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
     tools: surveyHostTools(policy, system, path.ofSystem),
-  }
-}
-
-const realDirectory = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
   }
 }
 
