@@ -102,27 +102,29 @@ system_packages() {
 # Install scripts of npm packages never run here. Bun's would only put its binary in place: place_bun does that.
 # node_modules/.pen-lock is the lock file that was installed; without it, a plain npm ci by hand counts by its time.
 npm_installed() {
-  if [ -f node_modules/.pen-lock ]; then
-    cmp -s package-lock.json node_modules/.pen-lock
+  if [ -f "$1/node_modules/.pen-lock" ]; then
+    cmp -s "$1/package-lock.json" "$1/node_modules/.pen-lock"
   else
-    [ -n "$(find node_modules/.package-lock.json -newer package-lock.json 2>/dev/null)" ]
+    [ -n "$(find "$1/node_modules/.package-lock.json" -newer "$1/package-lock.json" 2>/dev/null)" ]
   fi
 }
 
+# Installs the npm packages of one directory; $2 says what they are.
 npm_packages() {
-  if ! npm_installed; then
-    if [ "${PEN_NO_INSTALL-}" = 1 ]; then
-      fail "npm packages are missing. PEN_NO_INSTALL=1 forbids installing; in $root run: npm ci --ignore-scripts"
-    fi
-    has node && has npm || fail 'node and npm are missing: install Node.js 20 or newer (packages nodejs and npm; with brew: node)'
-    node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
-      fail "Node.js is too old ($(node --version)): install version 20 or newer"
-    say 'installing npm packages…'
-    npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error </dev/null >&2 ||
-      fail "npm ci failed in $root"
+  npm_installed "$1" || npm_install "$1" "$2"
+  cmp -s "$1/package-lock.json" "$1/node_modules/.pen-lock" || cp "$1/package-lock.json" "$1/node_modules/.pen-lock"
+}
+
+npm_install() {
+  if [ "${PEN_NO_INSTALL-}" = 1 ]; then
+    fail "$2 are missing. PEN_NO_INSTALL=1 forbids installing; in $root/$1 run: npm ci --ignore-scripts"
   fi
-  place_bun
-  cmp -s package-lock.json node_modules/.pen-lock || cp package-lock.json node_modules/.pen-lock
+  has node && has npm || fail 'node and npm are missing: install Node.js 20 or newer (packages nodejs and npm; with brew: node)'
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' ||
+    fail "Node.js is too old ($(node --version)): install version 20 or newer"
+  say "installing $2…"
+  (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error </dev/null >&2) ||
+    fail "npm ci failed in $root/$1"
 }
 
 # More than one variant may be there (glibc and musl): the one that runs is the right one.
@@ -187,6 +189,8 @@ case $what in
 esac
 [ "$what" = run ] && ! stale && exit 0
 lock
-npm_packages
+npm_packages . 'npm packages'
+place_bun
+[ "$what" = test ] && npm_packages test/agents 'the agents that tests drive'
 [ "$what" = run ] && build
 exit 0
