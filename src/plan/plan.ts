@@ -22,6 +22,8 @@ export type Step =
       readonly op: 'cover'
       readonly at: GuestPath
       readonly kind: 'file' | 'directory'
+      /** True for a directory with grants below it: it can be passed through, not listed, and a `seal` follows those grants. */
+      readonly passable?: true
       readonly why: string
     }
   | { readonly op: 'file'; readonly at: GuestPath; readonly text: string }

@@ -14,7 +14,7 @@ export function showStep(step: Step): string {
     case 'tmpfs':
       return `tmpfs ${step.at}  (private, ${showBytes(step.size)})`
     case 'cover':
-      return `cover ${step.at}  (denied by ${step.why})`
+      return `cover ${step.at}  (denied by ${step.why}${step.passable ? '; grants below it are shown' : ''})`
     case 'file':
       return `file ${step.at}  (pen's own)`
     case 'link':

@@ -59,6 +59,24 @@ describe('the file tree', () => {
     expect(accessOf(steps, `${WS}/a/b/x`)).toEqual({ read: true, write: false })
   })
 
+  test('a denied directory with a grant below it is open until that is in place, also when it is made for it', () => {
+    const words = (value: object) =>
+      tree(value)
+        .steps.filter(step => step.at.startsWith(`${WS}/`))
+        .map(showStep)
+        .filter(step => !/\.(env|git)/.test(step))
+    expect(words({ files: { deny: ['a'], read: ['a/b'] } })).toEqual([
+      `cover ${WS}/a  (denied by a; grants below it are shown)`,
+      `bind ro ${WS}/a/b  (granted by live config)`,
+      `seal ${WS}/a  (read-only from here)`,
+    ])
+    expect(words({ files: { deny: ['n/'], write: ['n/m/o'] } })).toEqual([
+      `cover ${WS}/n  (denied by n/, live config; grants below it are shown)`,
+      `bind rw ${WS}/n/m/o  (granted by live config)`,
+      `seal ${WS}/n  (read-only from here)`,
+    ])
+  })
+
   test('holds what is protected and there, and pins the directories above it', () => {
     expect(at({}, `${WS}/.git/hooks`)).toEqual([`bind ro ${WS}/.git/hooks  (protected)`])
     expect(at({}, `${WS}/.git`)).toEqual([`bind rw ${WS}/.git  (holds a protected or denied place)`])

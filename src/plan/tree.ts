@@ -13,6 +13,7 @@ import { noteSteps } from './agent-note.ts'
 import { USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
+import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
@@ -117,7 +118,7 @@ export function buildTree(
 
   const held = facts.repository.protect
   for (const { path } of held) if (readable(policy, facts, path)) bind('protect', path, 'ro', 'protected')
-  for (const { path, kind, why } of facts.denied)
+  for (const { path, kind, why } of [...facts.denied, ...deniedAbove(policy, make)])
     if (reachable(policy, facts, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
 
   // A directory above a held path could be renamed away, and a new one put in its place: a mount point cannot.
@@ -141,7 +142,7 @@ export function buildTree(
       ...accountSteps(facts, identity),
       ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),
       ...tools.steps,
-      ...inOrder(placed),
+      ...openCovers(inOrder(placed)),
       // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.
       ...(image ? [] : [{ op: 'seal', at: '/dev' as GuestPath } as const]),
       { op: 'seal', at: '/' as GuestPath },

@@ -236,7 +236,9 @@ function makeDirectories(plan: Plan, undo: UndoStack): void {
       }
       // What root makes in somebody's project is theirs, as all that the sandbox will put there.
       const giveTo = plan.runAs !== 'self' && owner.uid !== 0 ? owner : undefined
-      if (makeBeneath(plan.workspace, path, giveTo)) undo.push('empty directory', () => removeIfEmpty(path))
+      // The last one first: they are unwound newest first.
+      for (const made of makeBeneath(plan.workspace, path, giveTo))
+        undo.push('empty directory', () => removeIfEmpty(made))
     } catch (error) {
       throw new PenError('STATE', {
         what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,

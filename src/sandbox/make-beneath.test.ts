@@ -13,9 +13,9 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
 test('a directory is made with those above it, and again is nothing to make', () => {
-  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toBe(true)
+  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toEqual([`${base}/ws/a`, `${base}/ws/a/b`])
   expect(lstatSync(`${base}/ws/a/b`).isDirectory()).toBe(true)
-  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toBe(false)
+  expect(makeBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toEqual([])
 })
 
 test('no link is followed, on the way or at the end', () => {

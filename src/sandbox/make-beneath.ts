@@ -11,8 +11,8 @@ export interface Owner {
   readonly gid: number
 }
 
-/** True when there was something to make. `owner` is who gets it, when that is not us. */
-export function makeBeneath(root: string, path: string, owner: Owner | undefined): boolean {
+/** The directories that were made, parents first. `owner` is who gets them, when that is not us. */
+export function makeBeneath(root: string, path: string, owner: Owner | undefined): readonly string[] {
   const open: number[] = []
   const enter = (name: string | Buffer): number => {
     const fd = openDirectory(name)
@@ -20,11 +20,13 @@ export function makeBeneath(root: string, path: string, owner: Owner | undefined
     open.push(fd)
     return fd
   }
-  let made = false
+  const made: string[] = []
+  let here = root
   try {
     let dir = enter(root)
     for (const name of path.slice(root.length).split('/').slice(1)) {
-      if (makeOne(at(dir, name), owner)) made = true
+      here = `${here}/${name}`
+      if (makeOne(at(dir, name), owner)) made.push(here)
       dir = enter(at(dir, name))
     }
     return made

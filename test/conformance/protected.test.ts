@@ -204,6 +204,24 @@ conformance(
   },
 )
 
+conformance('P3 a grant below a denied directory is shown, and nothing else of that directory', async box => {
+  const drafts = 'private/my dräfts'
+  for (const name of ['private/key', `${drafts}/old`, `${drafts}/secret/key`, 'private/notes/n'])
+    box.file(name, name.endsWith('key') ? 'SECRET' : 'shown\n')
+  const before = box.listing(box.project)
+  const flags = ['--deny', 'private/', '--write', drafts, '--read', 'private/notes']
+  const more = ['--deny', `${drafts}/secret`, '--write', 'shut/in/new', '--deny', 'shut/']
+  const { stdout } = await box.sh(
+    `cat '${drafts}/old' private/notes/n private/key '${drafts}/secret/key'; ls private; ls shut; ls '${drafts}'
+      echo x > private/notes/n; echo x > private/x; rm -r private shut; mv private p; chmod 777 private; mv '${drafts}' private/d
+      echo new > '${drafts}/new'; cat '${drafts}/new'; rm '${drafts}/new'; touch shut/in/new/file && rm shut/in/new/file && echo made
+      cd '${drafts}' && pwd`,
+    { flags: [...flags, ...more] },
+  )
+  expect(stdout).toBe(`shown\nshown\nold\nsecret\nnew\nmade\n${join(box.project, drafts)}\n`)
+  expect(box.listing(box.project)).toEqual(before)
+})
+
 conformance(
   'P3 nested and planted repositories are told at the end, ordinary directories are not',
   async box => {

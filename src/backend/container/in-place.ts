@@ -10,11 +10,12 @@ import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/path.ts'
 import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { type MountOrder, WHATEVER_IS_THERE } from '../mounts/mount-orders.ts'
+import { WHATEVER_IS_THERE } from '../mounts/meant.ts'
+import type { MountOrder } from '../mounts/mount-orders.ts'
 import { onHost } from '../mounts/mount-points.ts'
 import type { Bind } from './arguments.ts'
 import type { OwnedTrees } from './owned-trees.ts'
-import type { PlanMounts } from './plan-mounts.ts'
+import type { PlacedHold, PlanMounts } from './plan-mounts.ts'
 
 export interface InPlace {
   readonly init: number
@@ -33,7 +34,7 @@ export async function putInPlace({ init, mounts, plan, own, user, trees }: InPla
     const orders: MountOrder[] = [
       { ...there(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
       ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
-      ...plan.holds.map((hold): MountOrder => ({ ...there(host, hold.from), how: hold.how, path: hold.at })),
+      ...plan.holds.map((hold): MountOrder => holdOrder(host, hold)),
       ...plan.given.map((path): MountOrder => ({ ...WHATEVER_IS_THERE, how: 'give', path, ...user })),
     ]
     const results = await mounts.furnish(orders, trees?.descriptors ?? [])
@@ -75,6 +76,20 @@ const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
       path: at,
     }),
   )
+
+function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): MountOrder {
+  const order = { ...there(host, from), path: at }
+  if (how !== 'cover' || shows.length === 0) return { ...order, how }
+  return {
+    ...order,
+    how: 'cover-around',
+    shows: shows.map(shown => ({
+      ...there(host, shown.from),
+      path: shown.at,
+      mode: shown.byEngine ? undefined : shown.mode,
+    })),
+  }
+}
 
 /** Without following a link. */
 function there(host: number, path: string): { dev: string; ino: string } {

@@ -46,6 +46,29 @@ describe('what the engine mounts and what pen holds', () => {
     expect(holds).toEqual([{ how: 'cover', at: '/data/.env', from: '/p/.env' }])
   })
 
+  test('what is granted below a covered directory is shown by the cover, and what is held in it comes after', () => {
+    const { binds, holds } = mounts(
+      bind('/p', 'rw'),
+      { op: 'cover', at: '/p/a', kind: 'directory', passable: true, why: '' },
+      bind('/p/a/b', 'ro'),
+      bind('/p/a/v', 'rw', '/volume'),
+      { op: 'cover', at: '/p/a/b/.env', kind: 'file', why: '' },
+    )
+    expect(binds.map(({ at }) => at)).toEqual(['/p', '/p/a/v'])
+    expect(holds).toEqual([
+      {
+        how: 'cover',
+        at: '/p/a',
+        from: '/p/a',
+        shows: [
+          { from: '/p/a/b', at: '/p/a/b', mode: 'ro', byEngine: false },
+          { from: '/volume', at: '/p/a/v', mode: 'rw', byEngine: true },
+        ],
+      },
+      { how: 'cover', at: '/p/a/b/.env', from: '/p/a/b/.env' },
+    ])
+  })
+
   test('directories on the way to a mount in the home are the user’s', () => {
     const home = { op: 'tmpfs', at: '/home/agent', size: 1, mode: 0o700 }
     const { given } = mounts(

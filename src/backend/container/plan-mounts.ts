@@ -11,6 +11,13 @@ export interface PlacedHold {
   readonly at: string
   /** The same file by its name on the host. */
   readonly from: string
+  /** Of a covered directory: what is granted below it, and stays in sight. */
+  readonly shows?: readonly Shown[]
+}
+
+export interface Shown extends Bind {
+  /** The engine mounted it, and it is writable or not by that. */
+  readonly byEngine: boolean
 }
 
 export interface PlanMounts {
@@ -29,6 +36,7 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
   const holds: PlacedHold[] = []
   const files: { at: string; text: string }[] = []
   const placed: Bind[] = []
+  const covers: { readonly at: string; readonly shows: Shown[] }[] = []
   for (const step of steps) {
     switch (step.op) {
       case 'tmpfs':
@@ -39,16 +47,23 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
         break
       case 'bind': {
         const around = innermost(placed, step.at)
+        const cover = innermost(covers, step.at)
         placed.push(step)
-        if (around !== undefined && throughBind(around, step.at) === step.from)
-          holds.push(holdOf(step, around))
-        else binds.push({ from: step.from, at: step.at, mode: step.mode })
+        const byEngine = around === undefined || throughBind(around, step.at) !== step.from
+        const { from, at, mode } = step
+        if (byEngine) binds.push({ from, at, mode })
+        if (cover !== undefined && (around === undefined || cover.at.length > around.at.length))
+          cover.shows.push({ from, at, mode, byEngine })
+        else if (!byEngine) holds.push(holdOf(step, around))
         break
       }
       case 'cover': {
         const around = innermost(placed, step.at)
-        if (around !== undefined)
-          holds.push({ how: 'cover', at: step.at, from: throughBind(around, step.at) })
+        if (around === undefined) break
+        const from = throughBind(around, step.at)
+        const shows: Shown[] = []
+        if (step.passable) covers.push({ at: step.at, shows })
+        holds.push({ how: 'cover', at: step.at, from, ...(step.passable && { shows }) })
         break
       }
       // An image brings its links, the engine /dev and /proc, and a read-only root.
@@ -72,8 +87,8 @@ const holdOf = (step: Bind, around: Bind): PlacedHold => ({
 })
 
 /** Steps come parents first, so that the last one around a path is the nearest. */
-const innermost = (placed: readonly Bind[], at: string): Bind | undefined =>
-  placed.findLast(bind => bind.at !== at && isWithin(at, bind.at))
+const innermost = <T extends { readonly at: string }>(placed: readonly T[], at: string): T | undefined =>
+  placed.findLast(one => one.at !== at && isWithin(at, one.at))
 
 const throughBind = (bind: Bind, at: string): string => `${bind.from}${at.slice(bind.at.length)}`
 

@@ -6,20 +6,16 @@ import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { SystemCallError } from '../process/libc.ts'
 import { type Found, findBeneath, O_PATH } from './beneath-root.ts'
+import { coverAround, type ShownBelow } from './cover-around.ts'
+import { isMeant, type Meant } from './meant.ts'
 import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'
 
-export type MountOrder = What & {
-  readonly path: string
-  /** In decimal. The file that the host has there: nothing else is ever mounted on. */
-  readonly dev: string
-  readonly ino: string
-}
-
-/** For places that are pen's own, in a sandbox in which nothing runs yet. */
-export const WHATEVER_IS_THERE = { dev: 'any', ino: 'any' } as const
+export type MountOrder = What & Meant & { readonly path: string }
 
 type What =
   | { readonly how: HoldRequest['how'] }
+  /** Covers a directory, and leaves what is granted below it in sight. */
+  | { readonly how: 'cover-around'; readonly shows: readonly ShownBelow[] }
   /** A mount of its own, as it is: a directory that can be neither renamed nor replaced. */
   | { readonly how: 'pin' }
   /** Writable, in a mount that is not. */
@@ -62,15 +58,13 @@ export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
   }
 }
 
-const isMeant = ({ dev, ino }: MountOrder, found: Found): boolean =>
-  found.kind !== 'link' &&
-  (dev === WHATEVER_IS_THERE.dev || (String(found.dev) === dev && String(found.ino) === ino))
-
 function act(order: MountOrder, found: Found, sandbox: Sandbox): HoldResult {
   switch (order.how) {
     case 'cover':
       cover(found, sandbox)
       break
+    case 'cover-around':
+      return coverAround(order.path, order.shows, found, sandbox.root)
     case 'protect':
       if (!found.mountPoint) bind(found.fd, found.fd, READ_ONLY)
       break

@@ -108,7 +108,9 @@ function stepArguments(step: Exclude<Step, EtcStep> | Step, wiring: Wiring): str
     case 'cover':
       return step.kind === 'file'
         ? ['--ro-bind', wiring.nothing, step.at]
-        : ['--perms', '0000', '--size', '4096', '--tmpfs', step.at, '--remount-ro', step.at]
+        : step.passable
+          ? ['--perms', '0111', '--size', '4096', '--tmpfs', step.at]
+          : ['--perms', '0000', '--size', '4096', '--tmpfs', step.at, '--remount-ro', step.at]
     case 'link':
       return ['--symlink', step.to, step.at]
     case 'devices':

@@ -1,0 +1,49 @@
+/**
+ * Grants below a denied directory. The directory is covered by an empty one, so that nothing else in it is shown, and
+ * the grants are mounted into that. The cover can be passed through but not listed; it is sealed when all are in place.
+ */
+import { decideFile } from '../policy/decide-file.ts'
+import { type HostPath, isWithin } from '../policy/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { showSource } from '../policy/source.ts'
+import type { HostFacts } from './facts.ts'
+import type { Step } from './plan.ts'
+
+/** `steps` come parents first. */
+export function openCovers(steps: readonly Step[]): Step[] {
+  const seals: Step[] = []
+  const opened = steps.map((step, i): Step => {
+    if (step.op !== 'cover' || step.kind !== 'directory') return step
+    const isOpen = steps
+      .slice(i + 1)
+      .some(below => below.op === 'bind' && below.at !== step.at && isWithin(below.at, step.at))
+    if (!isOpen) return step
+    seals.push({ op: 'seal', at: step.at })
+    return { ...step, passable: true }
+  })
+  return [...opened, ...seals]
+}
+
+/**
+ * Denied directories that are absent now, and come to be with a grant that pen makes below them. Nothing found them
+ * on the host, and they are denied from their first moment on.
+ */
+export function deniedAbove(policy: Policy, made: readonly HostPath[]): HostFacts['denied'] {
+  const out = new Map<string, HostFacts['denied'][number]>()
+  for (const path of made)
+    for (let at = parent(path); isWithin(at, policy.workspace) && at !== policy.workspace; at = parent(at)) {
+      const denial = denialAt(policy, at)
+      // The topmost one hides the others.
+      if (denial === undefined || denialAt(policy, parent(at)) !== undefined) continue
+      out.set(at, { path: at as HostPath, kind: 'directory', why: denial })
+    }
+  return [...out.values()]
+}
+
+function denialAt(policy: Policy, path: string): string | undefined {
+  const verdict = decideFile(policy, path as HostPath, 'read')
+  if (verdict.ok || verdict.reason !== 'denied-by-rule') return undefined
+  return `${verdict.rule}${verdict.source === undefined ? '' : `, ${showSource(verdict.source)}`}`
+}
+
+const parent = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
