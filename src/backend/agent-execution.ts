@@ -11,7 +11,7 @@ export interface OrderVoice {
   room(): Promise<void> | undefined
 }
 
-export type ReportOnOne = Exclude<Report, { kind: 'ready' }>
+export type ReportOnOne = Exclude<Report, { kind: 'ready' | 'full' }>
 
 export class AgentExecution implements Execution {
   readonly ended: Promise<ExecEnding>

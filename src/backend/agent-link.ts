@@ -18,6 +18,8 @@ export class AgentLink {
   /** When the agent is confined; rejects when it ended before. */
   readonly ready: Promise<void>
   readonly closed: Promise<void>
+  /** When commands have as many processes as they may, where the agent bounds them. */
+  readonly full: Promise<void>
   readonly #socket: AgentSocket
   readonly #outbox: Outbox
   readonly #reports = new ReportReader()
@@ -25,6 +27,7 @@ export class AgentLink {
   readonly #voice: OrderVoice = { order: order => this.#order(order), room: () => this.#outbox.room() }
   readonly #readiness = Promise.withResolvers<void>()
   readonly #closure = Promise.withResolvers<void>()
+  readonly #fullness = Promise.withResolvers<void>()
   #state: 'asked' | 'ready' | 'closed' = 'asked'
   #channels = 0
 
@@ -34,6 +37,7 @@ export class AgentLink {
     this.ready = this.#readiness.promise
     this.ready.catch(() => undefined)
     this.closed = this.#closure.promise
+    this.full = this.#fullness.promise
     socket.listen({
       data: bytes => this.#hear(bytes),
       drain: () => this.#outbox.drain(),
@@ -80,6 +84,11 @@ export class AgentLink {
       if (this.#state !== 'asked') throw wireError('"ready" out of its turn')
       this.#state = 'ready'
       this.#readiness.resolve()
+      return
+    }
+    if (report.kind === 'full') {
+      if (this.#state !== 'ready') throw wireError('"full" out of its turn')
+      this.#fullness.resolve()
       return
     }
     const execution = this.#executions.get(report.channel)

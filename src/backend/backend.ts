@@ -131,6 +131,8 @@ export interface Running {
   initPid(): number | undefined
   /** Its network, where pen may not enter it by that process. */
   readonly network?: Extract<MadeNamespace, { readonly kind: 'by-hand' }> | undefined
+  /** Kept when its own kernel refuses more processes, where the host's kernel cannot count them. */
+  readonly full?: Promise<void>
   /** Where pen may neither look into that process nor end it, as itself. */
   readonly reach?: Reach | undefined
   /** Every process at once, by SIGKILL: nothing inside can catch or outlive it. */

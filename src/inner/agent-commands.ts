@@ -7,11 +7,13 @@ import type { Outbox } from '../wire/outbox.ts'
 import { Command, type Voice } from './agent-command.ts'
 import { killAll } from './agent-kill.ts'
 import { NotStarted, start } from './agent-start.ts'
+import { isFull } from './bound-processes.ts'
 import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
 
 /** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
 const MAX_COMMANDS = 256
+const LOOK_MS = 50
 
 export type CommandOrder = Exclude<Order, { kind: 'configure' }>
 
@@ -26,6 +28,7 @@ export class Commands {
     room: () => this.#outbox.room(),
   }
   #lastChannel = 0
+  #fullTimer: NodeJS.Timeout | undefined
 
   constructor(outbox: Outbox, setup: AgentSetup, init: number) {
     this.#outbox = outbox
@@ -33,6 +36,15 @@ export class Commands {
     this.#init = init
     if (process.pid === init)
       reapOrphans(pid => [...this.#running.values()].some(command => command.pid === pid))
+    if (setup.processes !== undefined)
+      this.#fullTimer = setInterval(() => {
+        if (this.#running.size > 0 && isFull()) this.#tellFull()
+      }, LOOK_MS)
+  }
+
+  #tellFull(): void {
+    clearInterval(this.#fullTimer)
+    this.#say({ kind: 'full' })
   }
 
   obey(order: CommandOrder): void {

@@ -5,6 +5,7 @@
 import { ptr } from 'bun:ffi'
 import { PenError } from '../base/error.ts'
 import type { AgentSetup } from '../wire/exec-order.ts'
+import { boundProcesses } from './bound-processes.ts'
 import { call, cString, readSmallFile } from './kernel.ts'
 import { restrictExecution } from './landlock.ts'
 
@@ -35,6 +36,8 @@ const AT_SYMLINK_NOFOLLOW = 0x100
 const KEPT = (1 << 2) | (1 << 5) | (1 << 6) | (1 << 7) // DAC_READ_SEARCH, KILL, SETGID, SETUID
 
 export function confine(setup: AgentSetup): void {
+  // Before anything is given away: the directory that this needs may be among it.
+  if (setup.processes !== undefined) boundProcesses(setup.processes)
   if (setup.user !== undefined) {
     check('setgroups', call(CALL.setgroups, 0, 0))
     for (const directory of setup.given) give(directory, setup.user)

@@ -121,6 +121,12 @@ export class LimitHandle {
     this.#listeners.push(listener)
   }
 
+  /** As the sandbox's own kernel says, where the host's cannot count its processes. */
+  noRoomForProcesses(): void {
+    const { pids } = this.#limits
+    this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: 1 })
+  }
+
   usage(): Usage {
     const cgroup = this.#cgroup?.usage()
     const watched = this.#watchdog?.usage

@@ -17,7 +17,8 @@ export function executeOver({ socket, rest }: Opened, order: ExecOrder, output: 
   const say = (said: Order): void => socket.send(encodeOrder(said))
   const execution = new AgentExecution(CHANNEL, output, { order: say, room: () => socket.room() })
   const take = (report: Report): void => {
-    if (report.kind === 'ready' || report.channel !== CHANNEL) throw wireError('a report on something else')
+    if (report.kind === 'ready' || report.kind === 'full' || report.channel !== CHANNEL)
+      throw wireError('a report on something else')
     if (execution.hear(report)) socket.end()
   }
   const hear = (bytes: Uint8Array): void => {

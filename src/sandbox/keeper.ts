@@ -89,6 +89,10 @@ export class Keeper {
         const { nproc } = limits.bounds
         if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
         limits.attach(init, running.reach)
+        running.full?.then(
+          () => limits.noRoomForProcesses(),
+          () => undefined,
+        )
       }
       await this.#forwardPorts()
       const network = this.#openNetwork(error => stopping.failed(error))

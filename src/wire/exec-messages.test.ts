@@ -36,6 +36,7 @@ const order: fc.Arbitrary<Order> = fc.oneof(
       seccomp: optional(fc.uint8Array({ minLength: 8, maxLength: 8 }).map(b => Buffer.from(b))),
       emptyBounding: fc.boolean(),
       executable: optional(fc.array(path, { maxLength: 3 })),
+      processes: optional(fc.integer({ min: 1, max: 4096 })),
     }),
   }) as fc.Arbitrary<Order>,
   record({
@@ -109,6 +110,7 @@ describe('an order', () => {
     seccomp: null,
     emptyBounding: true,
     executable: null,
+    processes: null,
   }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
 
@@ -149,6 +151,9 @@ describe('an order', () => {
     expect(read(text(1, 0, { ...configure, executable: ['/usr/bin/git'] }))).toBe(false)
     for (const executable of ['/usr/bin/git', ['git'], [0]])
       expect(read(text(1, 0, { ...configure, executable }))).toBe(true)
+    expect(read(text(1, 0, { ...configure, processes: 512 }))).toBe(false)
+    for (const processes of [0, -1, 1.5, '512'])
+      expect(read(text(1, 0, { ...configure, processes }))).toBe(true)
   })
 
   test('of another kind, length or channel is refused', () => {

@@ -28,6 +28,8 @@ export type Order =
 export type Report =
   /** The agent is confined, and takes orders. */
   | { readonly kind: 'ready' }
+  /** Commands have as many processes as they may: told once. */
+  | { readonly kind: 'full' }
   | { readonly kind: 'started'; readonly channel: number }
   | { readonly kind: Stream; readonly channel: number; readonly bytes: Uint8Array }
   | { readonly kind: 'window'; readonly channel: number; readonly bytes: number }
@@ -58,6 +60,7 @@ const KIND = {
   stderr: 19,
   exit: 20,
   failed: 21,
+  full: 22,
 } as const
 
 const LONG = new Set([KIND.configure, KIND.exec])
@@ -90,6 +93,7 @@ export function encodeReport(report: Report): Uint8Array {
   const kind = KIND[report.kind]
   switch (report.kind) {
     case 'ready':
+    case 'full':
       return encodeFrame(kind, 0)
     case 'started':
       return encodeFrame(kind, report.channel)
@@ -162,11 +166,15 @@ function readOrderFrame({ kind, channel, payload }: Frame): Order {
 }
 
 function readReportFrame({ kind, channel, payload }: Frame): Report {
-  if ((channel === 0) !== (kind === KIND.ready)) throw wireError('a report without its channel')
+  if ((channel === 0) !== (kind === KIND.ready || kind === KIND.full))
+    throw wireError('a report without its channel')
   switch (kind) {
     case KIND.ready:
       unpack(payload, 0)
       return { kind: 'ready' }
+    case KIND.full:
+      unpack(payload, 0)
+      return { kind: 'full' }
     case KIND.started:
       unpack(payload, 0)
       return { kind: 'started', channel }

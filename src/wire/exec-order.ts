@@ -32,6 +32,8 @@ export interface AgentSetup {
   readonly emptyBounding: boolean
   /** All that the agent and what it starts may execute, directories with all beneath; undefined where that is anything. */
   readonly executable?: readonly string[] | undefined
+  /** How many processes commands may have, where the agent is to bound them; undefined where the host does. */
+  readonly processes?: number | undefined
 }
 
 const MAX_WORDS = 131_072
@@ -67,10 +69,11 @@ export const writeSetup = (setup: AgentSetup): Uint8Array =>
     seccomp: setup.seccomp === undefined ? null : Buffer.from(setup.seccomp).toString('base64'),
     emptyBounding: setup.emptyBounding,
     executable: setup.executable ?? null,
+    processes: setup.processes ?? null,
   })
 
 export function readSetup(bytes: Uint8Array): AgentSetup {
-  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding', 'executable'])
+  const setup = record(bytes, ['user', 'given', 'env', 'seccomp', 'emptyBounding', 'executable', 'processes'])
   if (typeof setup['emptyBounding'] !== 'boolean') throw wireError('a setup without emptyBounding')
   return {
     user: setup['user'] === null ? undefined : user(setup['user']),
@@ -79,6 +82,7 @@ export function readSetup(bytes: Uint8Array): AgentSetup {
     seccomp: setup['seccomp'] === null ? undefined : program(setup['seccomp']),
     emptyBounding: setup['emptyBounding'],
     executable: setup['executable'] === null ? undefined : list(setup['executable'], path),
+    processes: setup['processes'] === null ? undefined : whole(setup['processes'], 1, MAX_ID),
   }
 }
 

@@ -37,7 +37,7 @@ export function podmanOf(who: Who): TestEngine {
   const root = who.uid === 0
   const store = join(CACHE, `podman-${who.uid}`)
   const run = join(RUN, `podman-${who.uid}`)
-  mkdirSync(RUN, { recursive: true, mode: 0o755 })
+  for (const dir of [CACHE, RUN]) mkdirSync(dir, { recursive: true, mode: 0o755 })
   for (const dir of [store, run]) own(dir, who)
   const files = { storage: join(store, 'storage.conf'), settings: join(store, 'containers.conf') }
   const places = `driver = "overlay"\ngraphroot = "${store}/storage"\nrunroot = "${run}/storage"\n`

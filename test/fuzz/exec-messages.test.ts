@@ -50,6 +50,7 @@ fuzz('reports of an agent that was taken over are read alike however they are cu
     ]),
     encodeReport({ kind: 'failed', channel: 2, errno: 'ENOENT', reason: 'no such file' }),
     encodeReport({ kind: 'window', channel: 2, bytes: 4096 }),
+    encodeReport({ kind: 'full' }),
   ],
   dictionary: ['\0\0\0\0', '\0\x01\0\0', '\0\x01\0\x01', '\xff\xff\xff\xff', 'EACCES '],
   maxBytes: 512,

@@ -64,6 +64,8 @@ export function runningContainer(waiting: WaitingContainer): Running {
     return come.ready
   })
   coming.catch(() => undefined)
+  const full = waiting.link.then(come => come.full)
+  full.catch(() => undefined)
   return {
     begin: () =>
       void coming.then(waiting.onReady).then(readiness.resolve, (error: unknown) => {
@@ -80,6 +82,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
       void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)
       return execution
     },
+    full,
     inside: waiting.inside,
     notes: waiting.notes,
     ended,

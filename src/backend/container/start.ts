@@ -74,6 +74,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
         exec: plan.listedExec ? 'listed' : 'any',
       }),
       emptyBounding: true,
+      ...(gvisor && { processes: plan.limits.pids }),
     }
     options.meanwhile?.()
     const container = await coming
