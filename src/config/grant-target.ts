@@ -1,7 +1,7 @@
 /** From what a person typed to the place that is granted: canonical, allowed to be granted, and of a known identity. */
 import { lstatSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
-import { ownProgram } from '../base/own-program.ts'
+import { penPlaces } from '../base/pen-places.ts'
 import { checkGrantable, type FileGrant, type GrantedPolicy, rootOf } from '../policy/decide-grant.ts'
 import { absolute, canonicalize, isWithin, type PathWorld } from '../policy/path.ts'
 
@@ -28,7 +28,8 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
   const refused = checkGrantable(policy, world, { path, write })
   if (refused !== undefined) return refuse(refused.why, refused.cure)
   // Whoever could replace it would be started by the user's next command.
-  if (write && ownProgram().some(part => isWithin(part, path)))
+  const { run } = penPlaces(world.workspace)
+  if (write && run.some(part => isWithin(part, path) || isWithin(path, part)))
     return refuse('pen itself is installed there', 'grant it for reading only, or install pen elsewhere')
   const { kind } = world.locate(path)
   if (kind === 'absent') return refuse('nothing stands there', 'make it first, or grant the directory above')

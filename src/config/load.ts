@@ -10,6 +10,7 @@ import type { GrantView } from './grant-layer.ts'
 import type { ResolvedGroup } from './groups.ts'
 import { readLayers } from './layers.ts'
 import type { Project } from './project.ts'
+import { protectPen } from './protect-pen.ts'
 
 export interface LoadOptions {
   /** What the command line says, in the shape of a config document. */
@@ -61,7 +62,7 @@ const compileFor = async (
   settings: Settings,
   ceilings: readonly NetCeiling[] = [],
 ): Promise<Policy> =>
-  compile(settings, project.world.workspace, await groupRules(settings, project), ceilings)
+  protectPen(compile(settings, project.world.workspace, await groupRules(settings, project), ceilings))
 
 const ceilingsOf = (untrusted: readonly Layer[]): NetCeiling[] =>
   untrusted.flatMap(({ settings }) =>

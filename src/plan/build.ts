@@ -1,6 +1,8 @@
 /** A policy, the host's facts and a backend's capabilities become a plan. Pure: the same input gives the same plan. */
+import { PenError } from '../base/error.ts'
 import type { GuestPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
+import { PEN_ITSELF } from '../policy/source.ts'
 import { buildEnvironment } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import { type Capabilities, findGaps, findWeaker, type Weaker } from './gaps.ts'
@@ -17,6 +19,7 @@ export interface Command {
 const INSIDE_ROOT = { uid: 1000, gid: 1000 }
 
 export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, command: Command): Plan {
+  checkPenIsHeld(policy, facts, caps)
   const { user, runAs } = whoItIs(policy, facts, caps)
   const tree = buildTree(policy, caps.images ? withoutSystem(facts) : facts, user, caps.images)
   const network = planNetwork(policy, caps)
@@ -43,6 +46,24 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     notes: tree.notes,
     ...(caps.kernelFiles ? {} : withoutMounts(policy, facts)),
   }
+}
+
+/** No gap can be accepted here: with it, a sandbox runs what it likes on the host. */
+function checkPenIsHeld(
+  { files }: Policy,
+  { foldsNames }: HostFacts,
+  { kernelFiles, backend }: Capabilities,
+): void {
+  const own = files.protect.find(({ source }) => source.layer === PEN_ITSELF)
+  if (own === undefined || (kernelFiles && !foldsNames)) return
+  const why = kernelFiles
+    ? 'its file system ignores case, so by another spelling it stays writable'
+    : `the ${backend} backend cannot keep it read-only`
+  throw new PenError('PATH_REFUSED', {
+    what: `pen itself is installed in what the sandbox may write, and ${why}: the sandbox could replace the program that your next command runs`,
+    at: own.rule.path,
+    hint: 'install pen outside of the project and of what you grant: npm install --global',
+  })
 }
 
 /** Nobody maps root's files to the user that its command is. */

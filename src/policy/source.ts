@@ -33,11 +33,14 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly why: string; readonly cure?: string }
 
+/** The layer of what holds pen's own files: see config/protect-pen.ts. */
+export const PEN_ITSELF = 'pen itself'
+
 /** Neither built in nor the project's own: somebody who may grant has said it. */
 export const isUsersOwn = (source: Source | undefined): boolean =>
   source !== undefined &&
   !source.layer.startsWith('profile ') &&
-  !['default', 'agent-permissions.json'].includes(source.layer)
+  !['default', PEN_ITSELF, 'agent-permissions.json'].includes(source.layer)
 
 export function showSource(source: Source): string {
   const where = source.place === undefined ? '' : ` (${source.place.file}:${source.place.line})`

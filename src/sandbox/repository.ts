@@ -28,8 +28,10 @@ export interface SurveyOptions {
   readonly home: string
   /** The user's own git configuration files: a `core.hooksPath` there may point into every project. Trusted. */
   readonly userConfigs?: readonly string[]
-  /** Other protected places, absolute and inside the workspace. */
+  /** Other protected places, absolute, in the workspace or in one of `roots`. */
   readonly protect?: readonly string[]
+  /** Other directories that the sandbox may write. */
+  readonly roots?: readonly string[]
 }
 
 /** `workspace` is canonical: absolute, no link in it. */
@@ -47,11 +49,14 @@ class Survey {
     this.#git = new GitSurvey(workspace, home)
   }
 
-  run({ home, userConfigs = [], protect = [] }: SurveyOptions): RepositoryFacts {
+  run({ home, userConfigs = [], protect = [], roots = [] }: SurveyOptions): RepositoryFacts {
     this.#git.places.list(this.workspace)
     const kind = this.#repository(home)
     for (const file of userConfigs) this.#userConfig(file)
-    for (const path of protect) this.#git.places.add(path, this.workspace)
+    for (const path of protect) {
+      const root = [this.workspace, ...roots].find(one => path.startsWith(`${one}/`))
+      if (root !== undefined) this.#git.places.add(path, root)
+    }
     const mounts = this.#mounts.map(path => ({ path, mode: 'rw' as const }))
     const { warnings, trees, places } = this.#git
     return { kind, mounts, ...places.found(), warnings, trees }

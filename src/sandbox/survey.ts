@@ -7,7 +7,6 @@ import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
-import { ownProgram } from '../base/own-program.ts'
 import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
@@ -30,7 +29,6 @@ import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
-import { warnOfWritableProgram } from './writable-program.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts
@@ -49,19 +47,13 @@ export function surveyHost(
     home: world.home,
     userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),
+    roots: policy.files.write.map(({ rule }) => rule.path),
   })
   return {
     system,
     located: locateGrants(policy, project),
     denied,
-    repository: {
-      ...repository,
-      watch: [...repository.watch, ...links],
-      warnings: [
-        ...repository.warnings,
-        ...ownProgram().flatMap(part => warnOfWritableProgram(policy, part)),
-      ],
-    },
+    repository: { ...repository, watch: [...repository.watch, ...links] },
     foldsNames: foldsNames(policy.workspace),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
