@@ -40,6 +40,15 @@ test('what was refused is told once, with how often and the command that would a
   ])
 })
 
+test('a limit that was reached is told to the command that reached it, and again when a later one does', () => {
+  const tally = new RefusalTally({ record: () => undefined })
+  const line = 'limit: limits.pids (20) was reached'
+  tally.note(line)
+  expect([tally.all, tally.since(0), tally.since(1), tally.lines()]).toEqual([1, [line], [], []])
+  tally.note(line)
+  expect([tally.since(1), tally.since(2)]).toEqual([[line], []])
+})
+
 test('a path that reads like a sentence or a command is not told at the end, and is recorded', () => {
   const seen: AuditEventInput[] = []
   const tally = new RefusalTally({ record: event => void seen.push(event) })

@@ -7,6 +7,8 @@ const MAX_SHOWN = 5
 export class RefusalTally implements AuditSink {
   readonly #sink: AuditSink
   readonly #targets = new Map<string, { count: number; cure: string | undefined; last: number }>()
+  /** Lines about something else than a target, with the moment of each. */
+  readonly #notes = new Map<string, number>()
   #others = 0
   #all = 0
 
@@ -36,12 +38,18 @@ export class RefusalTally implements AuditSink {
     return this.#all
   }
 
+  /** A line for `since` alone: the end of a run tells it by itself. */
+  note(line: string): void {
+    if (this.#notes.size < MAX_TARGETS || this.#notes.has(line)) this.#notes.set(line, ++this.#all)
+  }
+
   /** What was refused after that moment, each target once. */
   since(all: number): string[] {
-    return [...this.#targets]
-      .filter(([, { last }]) => last > all)
-      .slice(0, MAX_SHOWN)
-      .map(([target, { cure }]) => lineOf(target, '', cure))
+    const refused = [...this.#targets].filter(([, { last }]) => last > all)
+    return [
+      ...[...this.#notes].flatMap(([line, last]) => (last > all ? [line] : [])),
+      ...refused.slice(0, MAX_SHOWN).map(([target, { cure }]) => lineOf(target, '', cure)),
+    ]
   }
 
   /** Names here are canonical, and paths plain words: nothing that a sandbox spelled says more than what it names. */

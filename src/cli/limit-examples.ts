@@ -5,7 +5,7 @@ import { type Offer, words } from './candidate.ts'
 const EXAMPLES: Readonly<Record<keyof Limits, readonly string[]>> = {
   cpus: ['1', '2', '4'],
   memory: ['1GiB', '2GiB', '4GiB', '8GiB'],
-  pids: ['128', '512', '2048'],
+  pids: ['512', '4096', '16384'],
   disk: ['1GiB', '10GiB', '50GiB'],
   output: ['100MiB', '1GiB'],
   files: ['1024', '4096'],

@@ -1,4 +1,5 @@
 /** A bound that a sandbox reached: one typed event, the same whether the kernel or pen held the bound. */
+import { type Bytes, MAX_MILLIS, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Limits } from '../policy/policy.ts'
 
 export type LimitName = keyof Limits
@@ -35,6 +36,18 @@ const SLOWED_MS = 300
 
 export const isWorthTelling = (hit: LimitHit): boolean => hit.limit !== 'cpus' || hit.amount >= SLOWED_MS
 
+/** What the user can do about it: the same limit, doubled. */
+export function raiseLimit({ limit, bound }: LimitHit): string {
+  const twice = bound * 2
+  const value =
+    limit === 'memory' || limit === 'disk' || limit === 'output'
+      ? showBytes(twice as Bytes)
+      : limit === 'wall'
+        ? showMillis(Math.min(twice, MAX_MILLIS) as Millis)
+        : twice
+  return `--limit ${limit}=${value} at the next start, or pen config set limits.${limit} ${value}`
+}
+
 /** One line for a person. It holds no text from the sandbox. */
 export function describeHit(hit: LimitHit): string {
   const note = hit.note === undefined ? '' : ` (${hit.note})`
@@ -48,8 +61,8 @@ export function describeHit(hit: LimitHit): string {
       return `the sandbox was stopped: it wrote ${size(hit.used)}, limits.${hit.limit} is ${size(hit.bound)}${note}`
     case 'pids':
       return hit.what === 'killed'
-        ? `the sandbox was stopped: it had ${hit.used} processes, limits.pids is ${hit.bound}${note}`
-        : `limits.pids (${hit.bound}) was reached: new processes were refused${note}`
+        ? `the sandbox was stopped: it had ${hit.used} processes and threads, limits.pids is ${hit.bound}${note}`
+        : `limits.pids (${hit.bound}) was reached: new processes and threads were refused${note}`
     case 'cpus':
       return `limits.cpus (${hit.bound}) slowed the sandbox down for ${seconds(hit.amount)}${note}`
     case 'wall':

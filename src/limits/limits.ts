@@ -116,7 +116,7 @@ export class LimitHandle {
     if (this.#found.held.size > 0 && !this.#finished) this.#lookAtCounters()
   }
 
-  /** Heard once for each limit that is reached, while the sandbox runs. One that is `killed` has been ended already. */
+  /** Called for each limit that is reached while the sandbox runs, and again when more is refused. One that is `killed` has been ended already. */
   onHit(listener: (hit: LimitHit) => void): void {
     this.#listeners.push(listener)
   }
@@ -254,7 +254,7 @@ export class LimitHandle {
     if (before?.what === 'killed' && hit.what !== 'killed') return
     this.#note(hit)
     if (hit.what === 'killed') this.#init?.reach.kill()
-    if (before?.what === hit.what || this.#finished) return
+    if ((before?.what === hit.what && before.amount >= hit.amount) || this.#finished) return
     for (const listener of this.#listeners) listener(hit)
   }
 }

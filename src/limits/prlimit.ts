@@ -19,12 +19,16 @@ const libc = cLibrary({
  * count, from Linux 5.14 on. It does not bind when the sandbox's uid is 0 on the host.
  */
 export async function setProcessLimit(pid: number, limits: { readonly nproc: number }): Promise<void> {
-  const pair = new BigUint64Array([BigInt(limits.nproc), BigInt(limits.nproc)])
+  const now = new BigUint64Array(2)
+  const isKnown = libc().prlimit64(pid, RLIMIT_NPROC, null, ptr(now)) === 0
+  // A user whose hard limit (ulimit -Hu) is lower than the policy's keeps that one: it cannot be raised, and is tighter.
+  const nproc = Math.min(limits.nproc, isKnown ? Number(now[1]) : Number.POSITIVE_INFINITY)
+  const pair = new BigUint64Array([BigInt(nproc), BigInt(nproc)])
   if (libc().prlimit64(pid, RLIMIT_NPROC, ptr(pair), null) === 0) return
-  if (await asItsOwner(pid, `--nproc=${limits.nproc}:${limits.nproc}`)) return
+  if (await asItsOwner(pid, `--nproc=${nproc}:${nproc}`)) return
   throw new PenError('LIMIT', {
-    what: `the number of processes could not be limited to ${limits.nproc}`,
-    hint: 'it may not be more than the hard limit that pen itself runs under (ulimit -Hu)',
+    what: `the number of processes could not be limited to ${nproc}`,
+    hint: 'check that prlimit and setpriv (util-linux) are installed',
   })
 }
 

@@ -27,7 +27,7 @@ export interface WatchdogOptions {
   readonly cores: number
   /** Processes inside that are pen's own; the init counts as such anyway. */
   readonly own: ReadonlySet<number>
-  /** Called once for each limit; `killed` means that the caller is to end the sandbox now. */
+  /** `killed` means that the caller is to end the sandbox now. */
   readonly tell: (hit: LimitHit) => void
 }
 
@@ -41,6 +41,8 @@ export class Watchdog {
   /** The sum at which the slow, exact look found that all was well. */
   #cleared = 0
   #cpu = { at: performance.now(), used: 0, debt: 0, paused: 0 }
+  /** Threads of the init, which is pen's own program in a sandbox that stays. */
+  #ofInit = 1
   #usage = { cpuMs: 0, memoryBytes: 0, pids: 0 }
 
   constructor(options: WatchdogOptions) {
@@ -76,8 +78,8 @@ export class Watchdog {
     const members = listTree(this.#options.init)
     const { watch } = this.#options
     const tasks = this.#sum(members)
-    if (watch.has('pids')) this.#lookAtPids(tasks)
-    const near = watch.has('memory') && this.#lookAtMemory(members)
+    const isCrowded = watch.has('pids') && this.#lookAtPids(tasks)
+    const near = (watch.has('memory') && this.#lookAtMemory(members)) || isCrowded
     this.#looks++
     const busy = watch.has('cpus') && this.#options.limits.cpus < this.#options.cores
     const pause = busy ? this.#lookAtCpu(members) : 0
@@ -100,23 +102,29 @@ export class Watchdog {
     const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unseen)
     const { own } = this.#options
     const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
+    this.#ofInit = each[members.findIndex(({ pid }) => pid === this.#options.init)]?.threads ?? 1
     this.#usage = { ...this.#usage, memoryBytes, pids }
     return pids
   }
 
-  /** The kernel refuses by RLIMIT_NPROC; that nobody counts, so what is seen is that no room is left. */
-  #lookAtPids(tasks: number): void {
+  /**
+   * The kernel refuses by RLIMIT_NPROC and counts no refusal, so a full sandbox is the only sign. A peak lies between two looks: what
+   * was nearly full when it was looked at is taken for full. The kernel counts every thread of the init; the bound leaves room for one.
+   * Returns whether the bound is near.
+   */
+  #lookAtPids(tasks: number): boolean {
     const bound = this.#options.limits.pids
     if (tasks > bound * 1.25 + 8) this.#tell({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
-    else if (tasks >= bound - Math.max(1, bound / 50))
+    else if (tasks + this.#ofInit - 1 >= bound - Math.max(1, bound / 10))
       this.#tell({
         limit: 'pids',
         what: 'refused',
         used: tasks,
         bound,
-        amount: 1,
+        amount: (this.#told.get('pids')?.amount ?? 0) + 1,
         note: `${tasks} were seen`,
       })
+    return tasks > bound / 2
   }
 
   #lookAtMemory(members: readonly Member[]): boolean {
@@ -164,7 +172,7 @@ export class Watchdog {
 
   #tell(hit: LimitHit): void {
     const before = this.#told.get(hit.limit)
-    if (before !== undefined && (before.what === hit.what || before.what === 'killed')) return
+    if (before?.what === 'killed' || (before?.what === hit.what && before.amount >= hit.amount)) return
     this.#told.set(hit.limit, hit)
     this.#options.tell(hit)
   }

@@ -66,7 +66,7 @@ describe('the profiles', () => {
   })
 
   test('limit what a sandbox uses up', () => {
-    expect(on('coding').limits).toMatchObject({ cpus: 2, memory: 4 * 1024 ** 3, pids: 512 } as never)
+    expect(on('coding').limits).toMatchObject({ cpus: 2, memory: 4 * 1024 ** 3, pids: 4096 } as never)
     expect(on('strict').limits.memory).toBeLessThan(on('coding').limits.memory)
   })
 })

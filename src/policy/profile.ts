@@ -33,7 +33,7 @@ const TIGHT: ProfileLimits = {
 const ROOMY: ProfileLimits = {
   cpus: 2,
   memory: 4 * GiB,
-  pids: 512,
+  pids: 4096,
   wall: 8 * HOUR,
   disk: 10 * GiB,
   output: GiB,

@@ -237,6 +237,7 @@ export class ControlServer {
           return { ok: true, value: await askForHost(this.#served.serving, request, isGone) }
         }
         case 'refused':
+          this.#served.serving.limits.look()
           return { ok: true, value: this.#served.serving.refusals.since(request.since) }
         case 'stop':
           // The connection ends when everything is gone: that is what the client waits for.

@@ -9,7 +9,7 @@ import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { printable } from '../base/printable.ts'
-import { describeHit, isWorthTelling, type LimitHit } from '../limits/limit-hit.ts'
+import { describeHit, isWorthTelling, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
@@ -80,6 +80,8 @@ export class Keeper {
       limits.onHit(hit => {
         try {
           this.#recordHit(hit)
+          // For a command in a sandbox that stays: its end is the first moment to tell this.
+          if (isWorthTelling(hit)) refusals.note(tellHit(hit))
         } catch (error) {
           stopping.failed(error)
         }
@@ -111,7 +113,7 @@ export class Keeper {
       const hits = (await limits.finish()).filter(isWorthTelling)
       for (const hit of hits) {
         this.#recordHit(hit)
-        this.#told.push(`limit: ${describeHit(hit)}`)
+        this.#told.push(tellHit(hit))
       }
       this.#told.push(...refusals.lines())
       const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
@@ -261,7 +263,7 @@ export class Keeper {
       const { wall } = this.#kept.prepared.plan.limits
       const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
       this.#recordHit(hit)
-      this.#told.push(`limit: ${describeHit(hit)}`)
+      this.#told.push(tellHit(hit))
       return EXIT.timeout
     }
     if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
@@ -283,9 +285,11 @@ export class Keeper {
   }
 }
 
+const tellHit = (hit: LimitHit): string => `limit: ${describeHit(hit)}; to raise it: ${raiseLimit(hit)}`
+
 const recordOf = (hit: LimitHit) => ({
   limit: hit.limit,
   value: `${hit.used} of ${hit.bound}`,
   reason: hit.what,
-  cure: `--limit ${hit.limit}=… at the next start`,
+  cure: raiseLimit(hit),
 })

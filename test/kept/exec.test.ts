@@ -205,3 +205,18 @@ kept('P5 files that a command makes are the user’s own', async here => {
   expect(readFileSync(join(here.box.project, 'made.txt'), 'utf8')).toBe('made\n')
   expect(here.box.host('stat -c %u made.txt').trim()).toBe(String(here.box.launcher.who.uid))
 })
+
+kept(
+  'P13 a command that meets a limit of a sandbox that stays says which, and how to raise it',
+  async here => {
+    await here.pen(...START, '--limit', 'pids=20')
+    const forks = (count: number) =>
+      here.sh(`(for i in $(seq ${count}); do sleep 1 & done); sleep 1; test ${count} -lt 10`)
+    const over = await forks(60)
+    expect(over.code).not.toBe(0)
+    expect(over.stderr).toContain('limits.pids (20) was reached')
+    expect(over.stderr).toContain('--limit pids=40')
+    const under = await forks(5)
+    expect([under.code, under.stderr]).toEqual([0, ''])
+  },
+)

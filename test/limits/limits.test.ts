@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Bytes, Millis } from '../../src/base/quantity.ts'
 import { type BoundOptions, openBounds } from '../../src/limits/bounds.ts'
-import { describeHit, type LimitHit } from '../../src/limits/limit-hit.ts'
+import { describeHit, type LimitHit, raiseLimit } from '../../src/limits/limit-hit.ts'
 import { LimitHandle } from '../../src/limits/limits.ts'
 import { findOwnCgroups } from '../../src/limits/own-cgroup.ts'
+import { setProcessLimit } from '../../src/limits/prlimit.ts'
 import { type Found, findMeans, probeLimits } from '../../src/limits/probe.ts'
 import type { Limits } from '../../src/policy/policy.ts'
 import { onlyWhen } from '../skip.ts'
@@ -213,6 +214,29 @@ describe('by watchdog', () => {
     const { hits, code } = await run(open({}, { found: WATCHDOG }), ['true'])
     expect({ hits, code }).toEqual({ hits: [], code: 0 })
   })
+})
+
+test('a hard limit below the policy’s stays, and stops no start', async () => {
+  const sleeping = Bun.spawn(['prlimit', '--nproc=100:100', 'sleep', '10'])
+  const bound = () =>
+    /Max processes +(\d+ +\d+)/.exec(readFileSync(`/proc/${sleeping.pid}/limits`, 'utf8'))?.[1]
+  while (bound()?.startsWith('100 ') !== true) await Bun.sleep(5)
+  await setProcessLimit(sleeping.pid, { nproc: 4097 })
+  expect(bound()).toMatch(/^100 +100$/)
+  await setProcessLimit(sleeping.pid, { nproc: 50 })
+  expect(bound()).toMatch(/^50 +50$/)
+  sleeping.kill('SIGKILL')
+})
+
+test('a hit names the limit and the flag that doubles it', () => {
+  const of = (limit: keyof Limits, bound: number) =>
+    raiseLimit({ limit, what: 'refused', used: bound, bound, amount: 1 }).split(' at ')[0]
+  expect([of('pids', 4096), of('memory', 4 * 2 ** 30), of('wall', 3_600_000), of('cpus', 0.5)]).toEqual([
+    '--limit pids=8192',
+    '--limit memory=8GiB',
+    '--limit wall=2h',
+    '--limit cpus=1',
+  ])
 })
 
 test('a hit is told in one line', () => {
