@@ -1,5 +1,9 @@
-import { EXIT } from '../base/error.ts'
+import { realpathSync } from 'node:fs'
+import { EXIT, PenError } from '../base/error.ts'
 import { ownProgram } from '../base/own-program.ts'
+import { type Bound, chooseRoot } from '../config/choose-root.ts'
+import { findProject, type Project } from '../config/project.ts'
+import { type HostPath, isWithin } from '../policy/path.ts'
 import { defineFlags } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
 import { defineVerb } from './verb.ts'
@@ -23,18 +27,50 @@ export const verb = defineVerb({
     },
   ],
   async run({ flags }) {
-    const { findProject } = await import('../config/project.ts')
     const { serveMcp } = await import('../mcp/serve.ts')
     const { version } = await import('../../package.json')
-    const project = findProject(flags.project)
     const [pen] = ownProgram()
+    const bound = boundOf(flags.project)
     await serveMcp({
-      project: project.world.workspace,
-      policy: flagDocument({ ...flags, 'allow-user-expansion': false }, project),
-      offline: flags.offline,
-      pen,
       version,
+      start(roots) {
+        const project = projectWithin(bound, roots)
+        return {
+          project: project.world.workspace,
+          policy: flagDocument({ ...flags, 'allow-user-expansion': false }, project),
+          offline: flags.offline,
+          pen,
+        }
+      },
     })
     return EXIT.ok
   },
 })
+
+interface Started extends Bound {
+  /** What paths in flags are relative to. */
+  readonly cwd: HostPath
+}
+
+/** What the user started pen with. A project that was named must be one; a client may start pen anywhere, and have roots. */
+function boundOf(named: string | undefined): Started {
+  try {
+    const { world, cwd } = findProject(named)
+    return { directory: world.workspace, cwd, named: named !== undefined }
+  } catch (error) {
+    if (named !== undefined) throw error
+    const here = realpathSync('.') as HostPath
+    return { directory: here, cwd: here, named: false }
+  }
+}
+
+function projectWithin(bound: Started, roots: readonly string[]): Project {
+  const project = findProject(chooseRoot(bound, roots))
+  // A sandbox may have put a link there meanwhile.
+  if (!isWithin(project.world.workspace, bound.directory))
+    throw new PenError('STATE', {
+      what: `${project.world.workspace} is not in ${bound.directory}`,
+      hint: 'name the project in the settings of the client: pen mcp --project PATH',
+    })
+  return { ...project, cwd: bound.cwd }
+}

@@ -1,4 +1,6 @@
 /** One command in a sandbox that runs already: begun over a connection of its own, and told by what the keeper says of it. */
+
+import type { FoundRecord } from '../audit/read.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -96,6 +98,8 @@ export class Command {
 
   async #outcome(ending: ExecEnding): Promise<CommandEnd> {
     if (this.#signal?.aborted === true) throw this.#signal.reason
+    // The command did not end by itself: whoever stopped the sandbox ended it.
+    if (this.#record()?.['reason'] === 'stop') throw endedError('it was stopped')
     switch (ending.kind) {
       case 'exit':
         return this.#end(ending.code, this.#isTimeout(ending.code))
@@ -131,11 +135,16 @@ export class Command {
   /** A command may end with this very code by itself: the audit tells which. */
   #isTimeout(code: number): boolean {
     if (code !== EXIT.timeout) return false
-    const record = this.#inside.tail
-      .since(this.#mark)
-      .find(({ kind, execution }) => kind === 'exec-end' && execution === this.#number)
+    const record = this.#record()
     if (record === undefined) return performance.now() - this.#began >= this.#timeoutMs
     return record['reason'] === 'timeout'
+  }
+
+  /** What the keeper says of its end: written before the command's own side hears of it. */
+  #record(): FoundRecord | undefined {
+    return this.#inside.tail
+      .since(this.#mark)
+      .find(({ kind, execution }) => kind === 'exec-end' && execution === this.#number)
   }
 }
 

@@ -22,8 +22,14 @@ export const permissionTool: Tool = {
   },
   required: [],
   either: ['host', 'path'],
-  readOnly: true,
-  async run(box, given, signal) {
+  output: {
+    granted: { type: 'boolean' },
+    permission: { type: ['string', 'null'], description: 'what the user runs on the host to grant it' },
+    why: { type: ['string', 'null'], description: 'why it is not granted' },
+  },
+  effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+  async run(box, given, { signal, report }) {
+    report('waiting for the user')
     const answer = await box.requestPermission(
       { host: text(given, 'host'), path: text(given, 'path'), rw: given['write'] === true },
       { wait: (number(given, 'wait_seconds') ?? 0) * 1000, signal },

@@ -3,66 +3,105 @@
  * a client is ready at once, and one that cannot be started is told to the model as what it is. It ends with the client.
  */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
-import { printable } from '../base/printable.ts'
-import { Sandbox, type StartOptions } from '../library/sandbox.ts'
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  ListToolsRequestSchema,
+  RootsListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js'
+import type { StartOptions } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
+import { answerOf, describeTool, failureOf } from './answer.ts'
 import { fileTools } from './file-tools.ts'
+import { LazySandbox } from './lazy-sandbox.ts'
+import { LineTransport } from './line-transport.ts'
 import { permissionTool } from './permission-tool.ts'
+import { Progress } from './progress.ts'
 import { runTool } from './run-tool.ts'
-import { checkArguments, type Tool, type ToolResult } from './tool.ts'
+import { type Call, checkArguments, type Tool, type ToolResult } from './tool.ts'
 
 export const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
 
 const INSTRUCTIONS =
   'These tools work in a sandbox of one project, whose policy is decided on the host. A refusal is final until the user changes the policy: it names its reason and the command that would change it. Ask with request_permission, and do not try other ways to the same end.'
 
-export async function serveMcp(options: StartOptions & { readonly version: string }): Promise<void> {
-  const box = new LazySandbox(options)
+/** Within what clients wait for before they kill a server whose input they closed. */
+const LAST_ANSWERS_MS = 1000
+const ROOTS_MS = 5000
+
+export interface McpOptions {
+  readonly version: string
+  /** What to start for a client with these roots (`file:` URIs). */
+  start(roots: readonly string[]): StartOptions
+}
+
+export async function serveMcp({ version, start }: McpOptions): Promise<void> {
   const server = new Server(
-    { name: 'pen', version: options.version },
+    { name: 'pen', version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   )
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS.map(describe) }))
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
-    const { texts, facts, failed = false } = await use(box, params.name, params.arguments ?? {}, signal)
-    return {
-      content: texts.map(text => ({ type: 'text' as const, text })),
-      ...(facts !== undefined && { structuredContent: { ...facts } }),
-      isError: failed,
+  const box = new LazySandbox(async () => start(await rootsOf(server)))
+  const ending = new AbortController()
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS.map(describeTool) }))
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra): Promise<CallToolResult> => {
+    const progress = new Progress(params._meta?.progressToken, extra.sendNotification)
+    const signal = AbortSignal.any([extra.signal, ending.signal])
+    const report = (message: string): void => {
+      progress.message = message
+    }
+    try {
+      return answerOf(await use(box, params.name, params.arguments ?? {}, { signal, report }))
+    } finally {
+      progress.end()
     }
   })
+  server.setNotificationHandler(RootsListChangedNotificationSchema, () => box.reconsider())
+  const transport = new LineTransport()
   const over = new Promise<void>(resolve => {
-    server.onclose = resolve
     // The protocol's own end of a session: the client closes its side.
-    process.stdin.once('end', resolve)
+    transport.onend = resolve
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve())
   })
-  await server.connect(new StdioServerTransport())
+  await server.connect(transport)
   await over
+  await lastAnswers(transport, ending)
   await box.end()
 }
 
-const describe = ({ name, title, description, properties, required, readOnly }: Tool) => ({
-  name,
-  title,
-  description,
-  inputSchema: {
-    type: 'object' as const,
-    properties: { ...properties },
-    required: [...required],
-    additionalProperties: false,
-  },
-  annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly, openWorldHint: false },
-})
+/** What was asked before the input ended is answered: what takes longer, by that it was ended. */
+async function lastAnswers(transport: LineTransport, ending: AbortController): Promise<void> {
+  await within(LAST_ANSWERS_MS, transport.idle())
+  ending.abort(new SandboxError('ENDED', { what: 'the client closed the session before the call was over' }))
+  await within(LAST_ANSWERS_MS / 2, transport.idle())
+}
+
+function within(ms: number, done: Promise<void>): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    void done.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}
+
+/** None where the client has none to tell, or does not answer: then what the user started pen with counts alone. */
+async function rootsOf(server: Server): Promise<readonly string[]> {
+  if (server.getClientCapabilities()?.roots === undefined) return []
+  try {
+    const { roots } = await server.listRoots(undefined, { timeout: ROOTS_MS })
+    return roots.map(({ uri }) => uri)
+  } catch {
+    return []
+  }
+}
 
 /** What goes wrong is an answer: a model can act on it, a broken protocol helps nobody. */
 async function use(
   box: LazySandbox,
   name: string,
   given: Readonly<Record<string, unknown>>,
-  signal: AbortSignal,
+  call: Call,
 ): Promise<ToolResult> {
   try {
     const tool = TOOLS.find(one => one.name === name)
@@ -72,50 +111,24 @@ async function use(
         hint: TOOLS.map(one => one.name).join(', '),
       })
     const checked = checkArguments(tool, given)
-    return await tool.run(await box.get(), checked, signal)
-  } catch (error) {
-    if (!(error instanceof SandboxError)) throw error
-    const { code, what, hint, retry, permission } = error
+    call.report('starting the sandbox')
+    const started = await box.get()
+    call.report('running')
+    const result = await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
+    if (result.error?.code === 'ENDED') box.forget()
+    return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
+  } catch (thrown) {
+    const error = failureOf(thrown)
     // Whoever killed its keeper left no word: the next call starts another.
-    if (code === 'ENDED') box.forget()
-    return {
-      texts: [error.explain()],
-      facts: { error: { code, what, hint, retry, permission } },
-      failed: true,
-    }
+    if (error.code === 'ENDED') box.forget()
+    return { texts: [], facts: {}, error }
   }
 }
 
-class LazySandbox {
-  readonly #options: StartOptions
-  #starting: Promise<Sandbox> | undefined
-
-  constructor(options: StartOptions) {
-    this.#options = options
-  }
-
-  /** One that ended, by a limit or by its user, is started anew. */
-  get(): Promise<Sandbox> {
-    if (this.#starting !== undefined) return this.#starting
-    const starting = Sandbox.start(this.#options).then(box => {
-      // Clients keep what a server says on stderr: what is weaker here, and which gaps were accepted.
-      for (const note of box.notes) process.stderr.write(`pen: ${printable(note, 1024)}\n`)
-      return box
-    })
-    const forget = (): void => {
-      if (this.#starting === starting) this.#starting = undefined
-    }
-    starting.then(box => box.on('end', forget), forget)
-    this.#starting = starting
-    return starting
-  }
-
-  forget(): void {
-    this.#starting = undefined
-  }
-
-  async end(): Promise<void> {
-    const box = await this.#starting?.catch(() => undefined)
-    await box?.[Symbol.asyncDispose]()
-  }
-}
+/** A call that cannot be ended is answered all the same. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const fail = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('cancelled'))
+    if (signal.aborted) fail()
+    else signal.addEventListener('abort', fail, { once: true })
+  })

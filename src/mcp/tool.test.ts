@@ -36,7 +36,9 @@ test('every tool needs only what it takes, and those that only look say so', () 
     expect(
       [...tool.required, ...(tool.either ?? [])].filter(name => !Object.hasOwn(tool.properties, name)),
     ).toEqual([])
-  const looking = [runTool, ...fileTools, permissionTool].filter(tool => tool.readOnly).map(tool => tool.name)
+  const looking = [runTool, ...fileTools, permissionTool]
+    .filter(tool => tool.effect.readOnly)
+    .map(tool => tool.name)
   expect(looking).toEqual(['read_file', 'list_files', 'search_files', 'request_permission'])
 })
 

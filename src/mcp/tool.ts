@@ -15,12 +15,37 @@ type Value = string | number | boolean | readonly string[]
 
 export type Arguments = Readonly<Record<string, Value | undefined>>
 
+/** A result of a tool says everything twice: clients pass either the texts or the facts to the model, and leave out the other. */
 export interface ToolResult {
   /** In pen's own words first; what came out of the sandbox stands apart, so that it cannot speak for pen. */
   readonly texts: readonly string[]
-  /** For programs: the same facts, without the output. */
-  readonly facts?: Readonly<Record<string, unknown>>
+  /** The same as an object, by the tool's `output`: most clients show the model this alone. */
+  readonly facts: Readonly<Record<string, unknown>>
   readonly failed?: boolean
+  /** What went wrong, where `texts` and `facts` hold only what came before it. */
+  readonly error?: SandboxError
+}
+
+/** For clients that ask their user before a tool is used: see annotations in the protocol. */
+export interface Effect {
+  /** It changes nothing. */
+  readonly readOnly: boolean
+  /** It may overwrite or delete. */
+  readonly destructive: boolean
+  /** The same call a second time changes nothing more. */
+  readonly idempotent: boolean
+  /** It may reach others than the sandbox and the user: the policy decides whom. */
+  readonly openWorld: boolean
+}
+
+export const READS: Effect = { readOnly: true, destructive: false, idempotent: true, openWorld: false }
+export const WRITES: Effect = { readOnly: false, destructive: true, idempotent: true, openWorld: false }
+
+/** One use of a tool. */
+export interface Call {
+  readonly signal: AbortSignal
+  /** What is going on, for a client that asked for progress. */
+  report(message: string): void
 }
 
 export interface Tool {
@@ -31,9 +56,10 @@ export interface Tool {
   readonly required: readonly string[]
   /** Of which exactly one is needed. */
   readonly either?: readonly string[]
-  /** Whether it changes nothing: for clients that ask their user before a tool is used. */
-  readonly readOnly: boolean
-  run(box: Sandbox, given: Arguments, signal: AbortSignal): Promise<ToolResult>
+  /** JSON Schema of the facts, key by key. A call that fails has `error` and no other, or what came before. */
+  readonly output: Readonly<Record<string, object>>
+  readonly effect: Effect
+  run(box: Sandbox, given: Arguments, call: Call): Promise<ToolResult>
 }
 
 /** Strictly what the tool says it takes: a model that misspells a name hears of it. */

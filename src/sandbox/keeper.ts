@@ -73,7 +73,7 @@ export class Keeper {
     const { plan } = prepared
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
-    const wall = setTimeout(() => stopping.ask('wall'), plan.limits.wall)
+    const wall = setTimeout(() => this.#endByWall(stopping), plan.limits.wall)
     let compiling: NodeJS.Timeout | undefined
     try {
       this.#recordStart()
@@ -258,14 +258,22 @@ export class Keeper {
     this.#recorded.add(event)
   }
 
-  #exitCode(ending: Ending, stopping: Stopping, hits: readonly LimitHit[]): ExitCode {
-    if (stopping.reason === 'wall') {
-      const { wall } = this.#kept.prepared.plan.limits
-      const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
+  /** Recorded first: whoever waits for a command looks for the reason as soon as the command has ended. */
+  #endByWall(stopping: Stopping): void {
+    if (stopping.reason !== undefined) return
+    const { wall } = this.#kept.prepared.plan.limits
+    const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
+    try {
       this.#recordHit(hit)
       this.#told.push(tellHit(hit))
-      return EXIT.timeout
+      stopping.ask('wall')
+    } catch (error) {
+      stopping.failed(error)
     }
+  }
+
+  #exitCode(ending: Ending, stopping: Stopping, hits: readonly LimitHit[]): ExitCode {
+    if (stopping.reason === 'wall') return EXIT.timeout
     if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
     return 128 + 9
   }

@@ -1,6 +1,9 @@
 /** A real MCP client, the SDK's own, with `pen mcp` as its server. */
+import { pathToFileURL } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import type { ProgressCallback } from '@modelcontextprotocol/sdk/shared/protocol.js'
+import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { PEN } from '../conformance/launcher.ts'
 import type { Place } from './place.ts'
 
@@ -10,23 +13,40 @@ export interface Answer {
   readonly failed: boolean
 }
 
+export interface Opening {
+  /** Where the client starts its server. */
+  readonly cwd?: string
+  /** After `pen mcp`. */
+  readonly flags?: readonly string[]
+  /** The directories that the client says it works in; without them it has no roots. */
+  readonly roots?: () => readonly string[]
+}
+
 export class McpClient {
-  readonly client = new Client({ name: 'test', version: '1.0.0' })
+  readonly client: Client
   readonly #transport: StdioClientTransport
 
-  private constructor(place: Place, flags: readonly string[]) {
-    const [command, ...args] = place.argv(PEN, 'mcp', '--project', place.project, ...flags)
+  private constructor(place: Place, { cwd, flags, roots }: Opening) {
+    this.client = new Client(
+      { name: 'test', version: '1.0.0' },
+      { capabilities: roots === undefined ? {} : { roots: { listChanged: true } } },
+    )
+    if (roots !== undefined)
+      this.client.setRequestHandler(ListRootsRequestSchema, () => ({
+        roots: roots().map(path => ({ uri: pathToFileURL(path).href })),
+      }))
+    const [command, ...args] = place.argv(PEN, 'mcp', ...(flags ?? ['--project', place.project]))
     this.#transport = new StdioClientTransport({
       command,
       args,
       env: place.env,
-      cwd: place.root,
+      cwd: cwd ?? place.root,
       stderr: 'inherit',
     })
   }
 
-  static async open(place: Place, ...flags: string[]): Promise<McpClient> {
-    const opened = new McpClient(place, flags)
+  static async open(place: Place, opening: Opening): Promise<McpClient> {
+    const opened = new McpClient(place, opening)
     await opened.client.connect(opened.#transport)
     return opened
   }
@@ -35,10 +55,14 @@ export class McpClient {
     return this.#transport.pid ?? 0
   }
 
-  async call(name: string, given: Record<string, unknown> = {}, signal?: AbortSignal): Promise<Answer> {
+  async call(
+    name: string,
+    given: Record<string, unknown> = {},
+    options: { readonly signal?: AbortSignal; readonly onprogress?: ProgressCallback } = {},
+  ): Promise<Answer> {
     const result = await this.client.callTool({ name, arguments: given }, undefined, {
       timeout: 60_000,
-      ...(signal && { signal }),
+      ...options,
     })
     const content = result.content as { type: string; text: string }[]
     return {
@@ -55,10 +79,10 @@ export class McpClient {
 
 export async function withClient(
   place: Place,
-  flags: readonly string[],
+  opening: Opening,
   body: (client: McpClient) => Promise<void>,
 ): Promise<void> {
-  const client = await McpClient.open(place, ...flags)
+  const client = await McpClient.open(place, opening)
   try {
     await body(client)
   } finally {

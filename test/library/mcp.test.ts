@@ -13,7 +13,7 @@ onGrounds(
   'a client lists tools, runs a command, and sees it time out with what it said',
   async place => {
     place.configure(OFFLINE)
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       const { tools } = await client.client.listTools()
       expect(tools.map(({ name }) => name)).toEqual([
         'run',
@@ -30,14 +30,27 @@ onGrounds(
       expect(place.isRunning()).toBe(false)
       const ran = await client.call('run', { command: 'pwd; echo oops >&2; exit 3' })
       expect(ran.texts).toEqual(['exit code 3', `stdout:\n${place.project}\n`, 'stderr:\noops\n'])
-      expect(ran).toMatchObject({ failed: false, facts: { exitCode: 3, timedOut: false, denials: [] } })
+      const said = { stdout: `${place.project}\n`, stderr: 'oops\n' }
+      expect(ran.facts).toEqual({
+        ...{ exitCode: 3, timedOut: false, truncated: false, limit: null, denials: [] },
+        ...said,
+      })
+      expect(ran.failed).toBe(false)
       expect(place.isRunning()).toBe(true)
       const late = await client.call('run', { command: 'echo partly; sleep 60', timeout_seconds: 0.3 })
       expect(late.texts[1]).toBe('stdout:\npartly\n')
-      expect(late).toMatchObject({ facts: { exitCode: 124, timedOut: true } })
+      expect(late).toMatchObject({ facts: { exitCode: 124, timedOut: true, stdout: 'partly\n' } })
       const long = await client.call('run', { command: 'head -c 1000000 /dev/zero | tr "\\0" x', stdin: '' })
       expect(long.facts).toMatchObject({ truncated: true })
       expect(long.texts.join('').length).toBeLessThan(40_000)
+      expect(JSON.stringify(long.facts).length).toBeLessThan(40_000)
+      const odd = await client.call('run', { command: 'printf "a\\0b"; printf "\\377" >&2' })
+      expect(odd.facts).toMatchObject({
+        binary: ['stdout', 'stderr'],
+        stdout: 'a\ufffdb',
+        stderr: '\ufffd',
+      })
+      expect(odd.texts[0]).toContain('not text: stdout and stderr')
       const fed = await client.call('run', { command: 'cat', stdin: 'typed', cwd: '.' })
       expect(fed.texts[1]).toBe('stdout:\ntyped')
     })
@@ -50,21 +63,36 @@ onGrounds(PROCESS, 'a client reads, writes, lists and searches files, and is tol
   place.file('src/a.txt', 'one\nneedle\n')
   place.file('.env', 'SECRET=1\n')
   place.file('.git/hooks/sample', '')
-  await withClient(place, [], async client => {
-    expect((await client.call('read_file', { path: 'src/a.txt' })).texts).toEqual([
-      '11 bytes',
-      'one\nneedle\n',
-    ])
-    expect((await client.call('read_file', { path: 'src/a.txt', offset: 4, length: 3 })).texts).toEqual([
-      '3 bytes; it goes on at offset 7',
-      'nee',
-    ])
-    await client.call('write_file', { path: 'made/b.txt', content: 'new' })
+  await withClient(place, {}, async client => {
+    expect(await client.call('read_file', { path: 'src/a.txt' })).toEqual({
+      failed: false,
+      texts: ['11 bytes', 'one\nneedle\n'],
+      facts: { size: 11, more: false, encoding: 'utf-8', content: 'one\nneedle\n' },
+    })
+    expect(await client.call('read_file', { path: 'src/a.txt', offset: 4, length: 3 })).toMatchObject({
+      texts: ['3 bytes; it goes on at offset 7', 'nee'],
+      facts: { more: true, nextOffset: 7, content: 'nee' },
+    })
+    expect(await client.call('write_file', { path: 'made/b.txt', content: 'new' })).toMatchObject({
+      facts: { path: 'made/b.txt', size: 3 },
+    })
     expect(readFileSync(join(place.project, 'made/b.txt'), 'utf8')).toBe('new')
-    expect((await client.call('list_files', { path: 'src' })).texts[1]).toBe('a.txt  11')
-    expect((await client.call('search_files', { pattern: 'n.edle' })).texts[1]).toBe(
-      `${place.project}/src/a.txt:2: needle`,
-    )
+    expect(await client.call('list_files', { path: 'src' })).toMatchObject({
+      texts: ['1 names', 'a.txt  11'],
+      facts: { more: 0, entries: [{ name: 'a.txt', kind: 'file', size: 11 }] },
+    })
+    const path = `${place.project}/src/a.txt`
+    expect(await client.call('search_files', { pattern: 'n.edle' })).toMatchObject({
+      texts: ['1 found', `${path}:2: needle`],
+      facts: { more: false, matches: [{ path, line: 2, text: 'needle' }] },
+    })
+    place.file('image.bin', '\0\x01')
+    expect(await client.call('read_file', { path: 'image.bin' })).toMatchObject({
+      facts: { encoding: 'base64', content: 'AAE=' },
+    })
+    expect(await client.call('delete_file', { path: 'image.bin' })).toMatchObject({
+      facts: { path: 'image.bin', deleted: true },
+    })
     expect((await client.call('search_files', { name: '*.txt' })).texts[0]).toBe('2 found')
 
     const secret = await client.call('read_file', { path: '.env' })
@@ -81,7 +109,7 @@ onGrounds(PROCESS, 'a client reads, writes, lists and searches files, and is tol
 
 onGrounds(PROCESS, 'what a tool does not take is refused, and nothing is run for it', async place => {
   place.configure(OFFLINE)
-  await withClient(place, [], async client => {
+  await withClient(place, {}, async client => {
     for (const [name, given] of [
       ['run', {}],
       ['run', { command: 'touch ran', shell: 'bash' }],
@@ -105,10 +133,10 @@ onGrounds(PROCESS, 'what a tool does not take is refused, and nothing is run for
 
 onGrounds(PROCESS, 'a call that is cancelled ends its command', async place => {
   place.configure(OFFLINE)
-  await withClient(place, [], async client => {
+  await withClient(place, {}, async client => {
     const cancel = new AbortController()
     const call = client
-      .call('run', { command: 'touch begun; trap "" TERM; sleep 100' }, cancel.signal)
+      .call('run', { command: 'touch begun; trap "" TERM; sleep 100' }, { signal: cancel.signal })
       .catch(() => 'cancelled')
     await until(() => existsSync(join(place.project, 'begun')))
     cancel.abort()
@@ -123,7 +151,7 @@ onGrounds(PROCESS, 'a connection is refused, asked for, granted by the user, and
   place.configure()
   const recorder = await Recorder.open()
   try {
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       const fetch = (path: string) =>
         client.call('run', { command: `bash -c ${quote(fetchScript(recorder.target, path))}` })
       const refused = await fetch('/first')
@@ -156,7 +184,7 @@ onGrounds(
   'where connections may be held, a question stands in the audit for pen watch, and an answer ends it',
   async place => {
     place.configure({ network: { ask: 'hold' } })
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       const waiting = client.call('request_permission', { host: 'api.example.com:443', wait_seconds: 30 })
       await until(
         () =>
@@ -181,7 +209,7 @@ onGrounds(
   async place => {
     place.configure(OFFLINE)
     const notes = place.file(join(place.home, 'notes.txt'), 'buy milk')
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       expect(await client.call('read_file', { path: notes })).toMatchObject({
         facts: { error: { permission: `pen grant ${notes} --for 1h` } },
       })
@@ -201,11 +229,11 @@ onGrounds(
   async place => {
     place.configure(OFFLINE)
     expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       expect((await client.call('run', { command: 'echo joined' })).texts[1]).toBe('stdout:\njoined\n')
     })
     expect(place.isRunning()).toBe(true)
-    await withClient(place, [], async client => {
+    await withClient(place, {}, async client => {
       await client.call('run', { command: 'true' })
       const keeper = readFileSync(join(place.stateDir, 'keeper.lock'), 'utf8').split(' ')[0]
       process.kill(Number(keeper), 'SIGKILL')

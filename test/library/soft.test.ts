@@ -159,11 +159,12 @@ onGrounds(
   async place => {
     place.file('.env', 'SECRET')
     const flags = ['--isolation', 'soft', '--offline', ...accepting(GAPS)]
-    await withClient(place, flags.slice(0, -2), async client => {
+    const project = ['--project', place.project]
+    await withClient(place, { flags: [...project, ...flags.slice(0, -2)] }, async client => {
       const { failed, facts } = await client.call('list_files')
       expect({ failed, facts }).toMatchObject({ failed: true, facts: { error: { code: 'GAP' } } })
     })
-    await withClient(place, flags, async client => {
+    await withClient(place, { flags: [...project, ...flags] }, async client => {
       expect(await client.call('write_file', { path: 'a.txt', content: 'needle' })).toMatchObject({
         failed: false,
       })

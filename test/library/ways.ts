@@ -59,7 +59,7 @@ const byLibrary = (place: Place, ask: (way: Way) => Promise<void>): Promise<void
   })
 
 const byMcp = (place: Place, ask: (way: Way) => Promise<void>): Promise<void> =>
-  withClient(place, [], async client => {
+  withClient(place, {}, async client => {
     const call = async (tool: string, given: Record<string, unknown>): Promise<FileAnswer> => {
       const { failed, facts, texts } = await client.call(tool, given)
       const { error } = facts as { error?: { code: string } }

@@ -1,0 +1,153 @@
+/**
+ * MCP over stdin and stdout: one JSON message a line. The SDK's own transport ends the session on a long message and drops a
+ * malformed one without an answer; this one answers both, and knows which requests are still to be answered.
+ */
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { type Id, judgeMessage, type Refusal, refuse } from './judge-message.ts'
+import { TopLevelId } from './top-level-id.ts'
+
+/** Room for the longest write_file, with its escapes. */
+export const LONGEST_MESSAGE = 16 * 2 ** 20
+
+const NEWLINE = 0x0a
+
+export class LineTransport implements Transport {
+  onmessage?: NonNullable<Transport['onmessage']>
+  onclose?: () => void
+  /** Called when the client closed its input, or reads no more. */
+  onend: () => void = () => undefined
+  readonly #input: NodeJS.ReadableStream
+  readonly #output: NodeJS.WritableStream
+  readonly #longest: number
+  #line: Uint8Array[] = []
+  #size = 0
+  /** Set while the rest of a line that is too long is read and let go. */
+  #skipped: TopLevelId | undefined
+  readonly #unanswered = new Set<Id>()
+  #whenIdle: (() => void)[] = []
+
+  constructor(
+    input: NodeJS.ReadableStream = process.stdin,
+    output: NodeJS.WritableStream = process.stdout,
+    longest = LONGEST_MESSAGE,
+  ) {
+    this.#input = input
+    this.#output = output
+    this.#longest = longest
+  }
+
+  start(): Promise<void> {
+    this.#input.on('data', (chunk: Uint8Array) => this.#read(chunk))
+    this.#input.once('end', () => this.onend())
+    this.#output.once('error', () => this.onend())
+    return Promise.resolve()
+  }
+
+  send(message: JSONRPCMessage | Refusal): Promise<void> {
+    return new Promise(resolve => {
+      this.#output.write(`${JSON.stringify(message)}\n`, () => {
+        if ('id' in message && !('method' in message)) this.#settle(message.id)
+        resolve()
+      })
+    })
+  }
+
+  close(): Promise<void> {
+    this.#input.removeAllListeners('data')
+    this.#input.pause()
+    this.onclose?.()
+    return Promise.resolve()
+  }
+
+  /** When every request that was read is answered or cancelled. */
+  idle(): Promise<void> {
+    if (this.#unanswered.size === 0) return Promise.resolve()
+    return new Promise(resolve => this.#whenIdle.push(resolve))
+  }
+
+  #settle(id: Id | null | undefined): void {
+    if (id !== null && id !== undefined) this.#unanswered.delete(id)
+    if (this.#unanswered.size === 0) for (const done of this.#whenIdle.splice(0)) done()
+  }
+
+  #read(chunk: Uint8Array): void {
+    for (let rest = chunk; rest.length > 0; ) {
+      const end = rest.indexOf(NEWLINE)
+      this.#append(end < 0 ? rest : rest.subarray(0, end))
+      if (end < 0) return
+      rest = rest.subarray(end + 1)
+      this.#endLine()
+    }
+  }
+
+  #append(bytes: Uint8Array): void {
+    if (this.#skipped !== undefined) {
+      this.#skipped.push(bytes)
+      return
+    }
+    this.#line.push(bytes)
+    this.#size += bytes.length
+    if (this.#size <= this.#longest) return
+    this.#skipped = new TopLevelId()
+    for (const piece of this.#line) this.#skipped.push(piece)
+    this.#line = []
+  }
+
+  #endLine(): void {
+    const bytes = Buffer.concat(this.#line)
+    const skipped = this.#skipped
+    this.#line = []
+    this.#size = 0
+    this.#skipped = undefined
+    if (skipped !== undefined) {
+      const what = `the message is longer than ${this.#longest} bytes; write long files in parts, by run`
+      this.#answer(refuse(skipped.found ?? null, ErrorCode.InvalidRequest, what).answer)
+    } else if (bytes.some(byte => byte > 0x20)) this.#take(bytes)
+  }
+
+  #take(bytes: Uint8Array): void {
+    let value: unknown
+    try {
+      value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    } catch {
+      const id = new TopLevelId().push(bytes).found ?? null
+      this.#answer(refuse(id, ErrorCode.ParseError, 'the line is not JSON in UTF-8').answer)
+      return
+    }
+    // Revision 2025-03-26 of the protocol has batches. Each message is answered on a line of its own.
+    if (Array.isArray(value) && value.length > 0) for (const one of value) this.#judge(one)
+    else this.#judge(value)
+  }
+
+  #judge(value: unknown): void {
+    const verdict = judgeMessage(value)
+    if ('answer' in verdict) this.#answer(verdict.answer)
+    if (!('pass' in verdict)) return
+    const { pass, request } = verdict
+    if (request !== undefined) {
+      if (this.#unanswered.has(request)) {
+        // The first goes on. Two requests by one id could not be told apart, nor cancelled.
+        const what = 'a request with this id is not answered yet: give each request an id of its own'
+        this.#answer(refuse(request, ErrorCode.InvalidRequest, what).answer, false)
+        return
+      }
+      this.#unanswered.add(request)
+    }
+    const cancelled = cancelledBy(pass)
+    this.onmessage?.(pass)
+    // A cancelled request is never answered.
+    if (cancelled !== undefined) this.#settle(cancelled)
+  }
+
+  #answer(refusal: Refusal, settles = true): void {
+    if (settles) void this.send(refusal)
+    else this.#output.write(`${JSON.stringify(refusal)}\n`)
+  }
+}
+
+function cancelledBy(message: JSONRPCMessage): Id | undefined {
+  if (!('method' in message) || message.method !== 'notifications/cancelled') return undefined
+  const id = message.params?.['requestId']
+  return typeof id === 'string' || typeof id === 'number' ? id : undefined
+}
