@@ -81,6 +81,15 @@ export const SUITES: readonly (Check | Suite)[] = [
   },
   {
     kind: 'suite',
+    name: 'agents',
+    folder: './test/agents',
+    testTimeout: 60_000,
+    files: 2,
+    wall: 240,
+    lane: 'others',
+  },
+  {
+    kind: 'suite',
     name: 'containers',
     folder: './test/containers',
     testTimeout: 60_000,

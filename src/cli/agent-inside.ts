@@ -4,6 +4,7 @@ import { findProject } from '../config/project.ts'
 import { type AgentPreset, PRESETS, type PresetName } from '../policy/presets.ts'
 import { askFor, askForOrder } from '../sandbox/control-client.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
+import { addressWords } from '../sandbox/model-address.ts'
 import { execInside } from './exec-inside.ts'
 import { flagDocument, type PolicyFlags } from './policy-flags.ts'
 import type { Terminal } from './terminal.ts'
@@ -45,7 +46,7 @@ export async function runInKept({
   terminal.note(`pen: ${title} runs in the sandbox that stays (pen status)`)
   const code = await execInside({
     project,
-    command: [...command, ...words],
+    command: [...command, ...addressWords(PRESETS[preset], env), ...words],
     env,
     terminal,
     variables: flags.env,

@@ -46,10 +46,11 @@ export const verb = defineVerb({
       if (code !== undefined) return code
     }
     const { openFor, whatItOpens } = await import('../sandbox/agent-opening.ts')
+    const { addressWords } = await import('../sandbox/model-address.ts')
     const { prepare } = await import('../sandbox/prepare.ts')
     const opening = openFor(preset, env)
     const prepared = await prepare({
-      command: [...PRESETS[preset].command, ...command],
+      command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
       env,
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
@@ -58,7 +59,7 @@ export const verb = defineVerb({
       flags: project => flagDocument(flags, project),
     })
     if (!flags.json)
-      for (const line of whatItOpens(preset, opening, prepared))
+      for (const line of whatItOpens(preset, opening, prepared, env))
         terminal.note(printable(`pen: ${line}`, 1024))
     await requireInstalled(
       preset,
@@ -128,6 +129,7 @@ const asData = ([name, preset]: readonly [string, AgentPreset]) => ({
   volumes: preset.volumes.map(({ volume, at, holds }) => ({ volume, at, holds })),
   passes: preset.passes,
   sets: preset.sets,
+  ownSandboxOff: preset.ownSandboxOff ?? null,
   install: preset.install,
 })
 

@@ -40,6 +40,10 @@ Another port, mirror, proxy or address will be refused too, so do not look for a
     pen logs                # what was refused, and what would allow it
     pen grant PATH          # a file or directory of the host, for \`/run/pen/pen files cat PATH\` in here
 
+"No permissions to create a new namespace" (bubblewrap), or "the kernel does not allow non-privileged user namespaces": a program tried to start a sandbox
+of its own, and none can start in this one. The command itself is not refused. Switch that sandbox off and run it again: Codex \`--sandbox danger-full-access\`,
+Claude Code \`"sandbox": {"enabled": false}\` in its settings, Gemini CLI \`SANDBOX=pen\`, Chromium \`--no-sandbox\`.
+
 Of pen itself only \`pen files\` works in here. More can be opened at the next start, with \`--read PATH\`, \`--write PATH\` and \`--allow HOST:PORT\`.
 This text tells what was open at the start; it may be more, or less, by now.
 `

@@ -36,7 +36,18 @@ export interface AgentPreset {
   readonly passes: readonly string[]
   /** An address in one of these is passed on and not opened: a person must allow it. */
   readonly addresses: readonly string[]
+  /** Where the agent takes such an address from its command line instead: the setting, and the words for a quoted value. */
+  readonly addressFlag?: {
+    readonly variable: string
+    readonly setting: string
+    readonly words: (quoted: string) => readonly string[]
+  }
   readonly sets: Readonly<Record<string, string>>
+  /**
+   * What switches off the agent's own sandbox, which pen's filter would not let start: words of `command`, or a variable of `sets`. A flag
+   * that the user gives comes later and wins.
+   */
+  readonly ownSandboxOff?: string
   /** It reads instructions in the directories above the project too. */
   readonly readsAbove: boolean
   readonly install: string
@@ -53,9 +64,11 @@ const BY_KEY: readonly Provider[] = [
 
 export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   'claude-code': {
-    version: 1,
+    version: 2,
     title: 'Claude Code',
-    command: ['claude'],
+    // A project may ask for the sandbox in its settings: the command line counts more.
+    command: ['claude', '--settings', '{"sandbox":{"enabled":false}}'],
+    ownSandboxOff: '--settings with sandbox.enabled false',
     providers: [
       {
         group: 'anthropic',
@@ -80,14 +93,18 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
       // Reports and updates go to hosts that are not open: it need not try.
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
+      // Otherwise it refuses --dangerously-skip-permissions where the user inside is root.
+      IS_SANDBOX: '1',
     },
     readsAbove: true,
     install: 'npm install --global @anthropic-ai/claude-code',
   },
   codex: {
-    version: 1,
+    version: 2,
     title: 'Codex CLI',
-    command: ['codex'],
+    // Before the subcommand it holds for all of them: interactive, exec, resume and review.
+    command: ['codex', '-c', 'sandbox_mode="danger-full-access"'],
+    ownSandboxOff: '-c sandbox_mode="danger-full-access"',
     providers: [{ group: 'openai', keys: ['OPENAI_API_KEY', 'CODEX_API_KEY'], always: true }],
     hosts: [],
     volumes: [
@@ -100,12 +117,18 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     ],
     passes: [],
     addresses: ['OPENAI_BASE_URL'],
+    // It does not read the variable any more.
+    addressFlag: {
+      variable: 'OPENAI_BASE_URL',
+      setting: 'openai_base_url',
+      words: quoted => ['-c', `openai_base_url=${quoted}`],
+    },
     sets: { CODEX_HOME: `${SANDBOX_HOME}/.codex` },
     readsAbove: false,
     install: 'npm install --global @openai/codex',
   },
   gemini: {
-    version: 1,
+    version: 2,
     title: 'Gemini CLI',
     command: ['gemini'],
     providers: [{ group: 'google-ai', keys: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], always: true }],
@@ -120,13 +143,18 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     ],
     passes: ['GEMINI_MODEL', 'GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION'],
     addresses: ['GOOGLE_GEMINI_BASE_URL'],
-    // There is no browser inside: it prints the address to open.
-    sets: { NO_BROWSER: 'true' },
+    sets: {
+      // There is no browser inside: it prints the address to open.
+      NO_BROWSER: 'true',
+      // It then starts no container of its own, shows in its footer that it is in a sandbox, and tells its model.
+      SANDBOX: 'pen',
+    },
+    ownSandboxOff: 'SANDBOX=pen',
     readsAbove: false,
     install: 'npm install --global @google/gemini-cli',
   },
   opencode: {
-    version: 1,
+    version: 2,
     title: 'opencode',
     command: ['opencode'],
     providers: BY_KEY,
@@ -145,7 +173,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
       },
     ],
     passes: [],
-    addresses: [],
+    addresses: ['ANTHROPIC_BASE_URL', 'OPENAI_BASE_URL'],
     sets: { OPENCODE_DISABLE_AUTOUPDATE: 'true' },
     readsAbove: false,
     install: 'npm install --global opencode-ai',

@@ -4,6 +4,7 @@ import { printable } from '../base/printable.ts'
 import { type Opening, openPreset } from '../policy/preset-layer.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
 import { leaveInstructions } from './instructions.ts'
+import { whyNotReached } from './model-address.ts'
 import type { Prepared } from './prepare.ts'
 
 export const openFor = (name: PresetName, env: Readonly<Record<string, string | undefined>>): Opening =>
@@ -17,15 +18,21 @@ export function openAgent(name: string, env: Readonly<Record<string, string | un
   return {
     opening,
     begin(prepared: Prepared, say: (line: string) => void): void {
-      for (const line of whatItOpens(name, opening, prepared)) say(printable(line, 1024))
+      for (const line of whatItOpens(name, opening, prepared, env)) say(printable(line, 1024))
       leaveInstructions(PRESETS[name], prepared)
     },
   }
 }
 
-/** What the policy made of it. Names only: of a variable that is passed on, the value is never shown. */
-export function whatItOpens(name: PresetName, opening: Opening, { plan, loaded }: Prepared): string[] {
-  const { title, version, volumes, providers } = PRESETS[name]
+/** What the policy made of it. Of a variable that is passed on, the value is not shown, but for the host in an address. */
+export function whatItOpens(
+  name: PresetName,
+  opening: Opening,
+  { plan, loaded }: Prepared,
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  const preset = PRESETS[name]
+  const { title, version, volumes, providers, ownSandboxOff } = preset
   const { hosts, keys, passed, addresses } = opening
   const groups = opening.groups.filter(group => loaded.policy.network.groups.includes(group))
   const gone = opening.groups.filter(group => !groups.includes(group))
@@ -39,7 +46,12 @@ export function whatItOpens(name: PresetName, opening: Opening, { plan, loaded }
     ),
     ...(passed.length === 0 ? [] : [`passes on ${passed.join(', ')}`]),
     ...(keys.length > 0 ? [] : [noKey(providers)]),
-    ...addresses.map(variable => `does not open the address in ${variable}: add --allow HOST:PORT for it`),
+    ...(ownSandboxOff === undefined
+      ? []
+      : [`switches off the agent's own sandbox, which cannot start inside pen's: ${ownSandboxOff}`]),
+    ...addresses.flatMap(
+      variable => whyNotReached(variable, env[variable], preset, loaded.policy.network.index) ?? [],
+    ),
   ]
 }
 

@@ -16,6 +16,9 @@ export const OPENAI: Protocol = {
 
   other(request) {
     if (isResponses(request)) return response(request, { say: 'a title' }, 0)
+    // Codex tries a WebSocket first. This answer makes it use HTTP at once.
+    if (request.method === 'GET' && request.path.endsWith('/responses'))
+      return new Response(null, { status: 426 })
     return request.path.endsWith('/models')
       ? Response.json({ object: 'list', data: [], models: [] })
       : undefined

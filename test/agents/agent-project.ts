@@ -1,0 +1,107 @@
+/** A real agent in a project of its user's, with a scripted model server and one more server, both on the host's loopback. */
+import { realpathSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PRESETS } from '../../src/policy/presets.ts'
+import { Box } from '../conformance/box.ts'
+import { LAUNCHERS, type Launcher } from '../conformance/launcher.ts'
+import { answer, Recorder, serveHttp } from '../gateway/recorder.ts'
+import { type Command, Kept } from '../kept/kept.ts'
+import { skipUnless } from '../skip.ts'
+import { type ListenAt, MockModel, type Protocol, type Turn } from './mock-model.ts'
+import { missingAgents, PROGRAMS } from './programs.ts'
+
+export type AgentName = keyof typeof PROGRAMS
+
+/** What the second server says; the model sees it once a person has allowed that server. */
+export const SECRET_WORD = 'granted-meanwhile'
+
+export class AgentProject {
+  readonly kept: Kept
+  readonly model: MockModel
+  readonly other: Recorder
+  readonly #agent: AgentName
+  readonly #bin: string
+
+  private constructor(agent: AgentName, box: Box, model: MockModel, other: Recorder) {
+    this.#agent = agent
+    this.kept = new Kept(box)
+    this.model = model
+    this.other = other
+    // As if it were installed for all users: its name in a directory of PATH.
+    this.#bin = box.directory(join(box.root, 'bin'))
+    const [program] = PRESETS[agent].command
+    symlinkSync(realpathSync(PROGRAMS[agent]), join(this.#bin, program))
+  }
+
+  static async open(
+    agent: AgentName,
+    launcher: Launcher,
+    protocol: Protocol,
+    turns: (otherPort: number, directory: string) => readonly Turn[],
+    at: ListenAt = {},
+  ): Promise<AgentProject> {
+    const box = new Box(launcher)
+    box.host('git init -q .')
+    const other = await Recorder.start()
+    other.behave = serveHttp(answer(SECRET_WORD))
+    return new AgentProject(agent, box, MockModel.open(protocol, turns(other.port, box.project), at), other)
+  }
+
+  get port(): number {
+    return Number(new URL(this.model.url).port)
+  }
+  /** The model server, as it is called inside. */
+  get address(): string {
+    const { protocol } = new URL(this.model.url)
+    return `${protocol}//host.pen.internal:${this.port}`
+  }
+
+  /** A file of the agent's volume, as an earlier session would have left it. */
+  remember(path: string, text: string): void {
+    const [volume] = PRESETS[this.#agent].volumes
+    const { box, stateDir } = this.kept
+    box.directory(join(box.home, '.pen/sandboxes'), 0o700)
+    box.directory(stateDir, 0o700)
+    box.file(join(stateDir, 'volumes', volume?.volume ?? '', path), text, 0o600)
+  }
+
+  /** `pen agent NAME -- WORDS`, with the model server open. */
+  argv(flags: readonly string[], words: readonly string[]): readonly string[] {
+    const program = realpathSync(PROGRAMS[this.#agent])
+    const shown = [this.#bin, this.#agent === 'gemini' ? dirname(dirname(program)) : dirname(program)]
+    return [
+      'agent',
+      this.#agent,
+      ...['--backend', 'process', '--allow', `host.pen.internal:${this.port}`],
+      ...shown.flatMap(path => ['--read', path]),
+      ...flags,
+      '--',
+      ...words,
+    ]
+  }
+
+  env(variables: Readonly<Record<string, string>>): Record<string, string> {
+    return { PATH: `${this.#bin}:/usr/local/bin:/usr/bin:/bin`, ...variables }
+  }
+
+  start(
+    flags: readonly string[],
+    words: readonly string[],
+    variables: Readonly<Record<string, string>>,
+  ): Command {
+    return this.kept.start(this.argv(flags, words), { env: this.env(variables), timeoutMs: 50_000 })
+  }
+
+  async close(): Promise<void> {
+    await this.model.close()
+    this.other.close()
+    this.kept.box.remove()
+  }
+}
+
+const define = skipUnless(missingAgents().length === 0, 'the agents of test/agents are not installed')
+
+/** One test for each kind of user. */
+export function onEachUser(title: string, body: (launcher: Launcher) => Promise<void>): void {
+  for (const launcher of LAUNCHERS) define(`${title} (${launcher.name})`, () => body(launcher), 60_000)
+}

@@ -1,0 +1,24 @@
+import { join } from 'node:path'
+import { selfSigned } from '../gateway/self-signed.ts'
+import { GEMINI } from './mock-gemini.ts'
+import { claimPreset } from './preset-claim.ts'
+
+/** It takes no plain HTTP but from its own loopback. */
+const { key, cert } = selfSigned('host.pen.internal')
+
+claimPreset({
+  agent: 'gemini',
+  protocol: GEMINI,
+  listen: () => ({ tls: { key, cert } }),
+  shell: command => ({ name: 'run_shell_command', input: { command, description: 'a test' } }),
+  write: (path, content) => ({ name: 'write_file', input: { file_path: path, content } }),
+  words: ['--yolo', '--skip-trust', '--prompt', 'do it'],
+  prepare: project => {
+    project.kept.box.file('ca.pem', cert)
+    // With an address in the variable it signs in by key only when its settings say so.
+    project.remember('settings.json', '{"security":{"auth":{"selectedType":"gemini-api-key"}}}')
+  },
+  variables: ({ address }) => ({ GEMINI_API_KEY: 'test', GOOGLE_GEMINI_BASE_URL: address }),
+  flags: project => ['--env', `NODE_EXTRA_CA_CERTS=${join(project.kept.box.project, 'ca.pem')}`],
+  says: 'SANDBOX=pen',
+})

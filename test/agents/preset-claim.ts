@@ -1,0 +1,80 @@
+/** What every preset must give: the agent starts, writes in the project, is refused, and is allowed while it runs. */
+import { expect } from 'bun:test'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Launcher } from '../conformance/launcher.ts'
+import { until } from '../kept/kept.ts'
+import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
+import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
+
+/** Until a person has allowed it, and no longer than twenty seconds. */
+const RETRY = 'curl -sSf --retry 100 --retry-all-errors --retry-delay 1 --retry-max-time 20'
+
+export interface PresetClaim {
+  readonly agent: AgentName
+  readonly protocol: Protocol
+  readonly listen?: () => ListenAt
+  /** A call of its shell. */
+  readonly shell: (command: string) => ToolCall
+  /** A call of its own tool for files. */
+  readonly write: (path: string, text: string) => ToolCall
+  /** Words after `--`, for one task without questions. */
+  readonly words: readonly string[]
+  readonly variables: (project: AgentProject) => Readonly<Record<string, string>>
+  readonly flags?: (project: AgentProject) => readonly string[]
+  readonly prepare?: (project: AgentProject) => void
+  /** What pen says of the agent's own sandbox. */
+  readonly says?: string
+}
+
+export function claimPreset(claim: PresetClaim): void {
+  onEachUser(`pen agent ${claim.agent}: a tool call writes, is refused, and is allowed meanwhile`, launcher =>
+    tryPreset(claim, launcher),
+  )
+}
+
+async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> {
+  const project = await AgentProject.open(
+    claim.agent,
+    launcher,
+    claim.protocol,
+    (port, directory) => [
+      { call: [claim.write(join(directory, 'made.txt'), 'by the agent\n')] },
+      { call: [claim.shell('id -un >> made.txt && cat made.txt')] },
+      { call: [claim.shell(`curl -sS http://host.pen.internal:${port}/refused`)] },
+      { call: [claim.shell(`${RETRY} http://host.pen.internal:${port}/allowed`)] },
+      { say: 'all done' },
+    ],
+    claim.listen?.(),
+  )
+  try {
+    claim.prepare?.(project)
+    const running = project.start(claim.flags?.(project) ?? [], claim.words, claim.variables(project))
+    let isOver = false
+    void running.ended.finally(() => {
+      isOver = true
+    })
+    // The model has seen the refusal: a person allows the host in another terminal.
+    await until(() => isOver || project.model.outcomes.length >= 3)
+    const allowed = isOver
+      ? undefined
+      : await project.kept.pen('allow', `host.pen.internal:${project.other.port}`)
+    const { code, stdout, stderr } = await running.ended
+    const seen = project.model.outcomes.map(({ text }) => text)
+    expect([code, allowed?.code, project.model.unplayed, stderr]).toEqual([0, 0, 0, expect.anything()])
+    expect(stdout).toContain('all done')
+    expect(seen[1]).toContain('by the agent')
+    expect(seen[2]).toContain(`pen allow host.pen.internal:${project.other.port}`)
+    expect(seen[3]).toContain(SECRET_WORD)
+    expect(project.other.requests).toEqual(['GET /allowed HTTP/1.1'])
+    const made = join(project.kept.box.project, 'made.txt')
+    expect(readFileSync(made, 'utf8')).toBe('by the agent\nagent\n')
+    expect(statSync(made).uid).toBe(launcher.who.uid)
+    // Its model knows where it is.
+    expect(JSON.stringify(project.model.requests.map(({ body }) => body))).toContain('You are in a sandbox')
+    if (claim.says !== undefined) expect(stderr).toContain(claim.says)
+    expect(stderr).not.toContain('is not open')
+  } finally {
+    await project.close()
+  }
+}
