@@ -26,7 +26,7 @@ const NOTHING_HELD: Capabilities = {
 }
 
 /** Not of a plan: found when an image is built, and when the kernel is given its rules. */
-const FOUND_LATER = ['build-network', 'refusals-unrecorded']
+const FOUND_LATER = ['refusals-unrecorded']
 
 export function gapNames(): string[] {
   const nothing = denyAll('/' as Policy['workspace'])

@@ -19,6 +19,8 @@ import { noteUse, ownerLabel } from '../image/in-use.ts'
 import { findImage, localName } from '../image/inspect.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from '../image/recipe.ts'
 import { rememberImage } from '../image/remembered.ts'
+import { CORES } from '../limits/bounds.ts'
+import { describeHit, type LimitHit } from '../limits/limit-hit.ts'
 import { policyData } from '../plan/data.ts'
 import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
@@ -86,6 +88,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       if (denied.length > 0)
         tell(`left out of the build, because the policy denies them: ${denied.join(', ')}`)
     }
+    const cacheDir = `${project.world.state}/cache`
+    const facts = await engineFacts(engine, cacheDir)
     const run = newRunId()
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run })
     undo.push('audit', () => audit.close())
@@ -108,6 +112,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       audit: refusals,
       hosts: places.hosts,
       base,
+      sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
+      cacheDir,
     })
     undo.push('network', close)
     const argv = buildArguments(engine.name, {
@@ -122,26 +128,31 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       network,
       pull: options.pull,
       cache: options.cache,
-      memory: (await holdsMemory(engine, project)) ? policy.limits.memory : undefined,
+      memory: facts.held.includes('memory') ? policy.limits.memory : undefined,
+      cpus: facts.held.includes('cpus') ? Math.min(policy.limits.cpus, CORES) : undefined,
       ulimits: ulimits(policy),
     })
     const runtime =
       policy.runtime === 'default' || engine.name !== 'podman' ? [] : ['--runtime', policy.runtime]
-    const { code, stopped } = await runBuild({
+    const { code, stopped, hit } = await runBuild({
       argv: [engine.program, ...engine.flags, ...runtime, ...argv],
       env: { ...engine.env, ...BUILD_ENVIRONMENT },
       log: `${project.stateDir}/${BUILD_LOG}`,
       show: options.show,
       endPrograms,
       endsByItself: network.kind === 'namespace',
+      bounds: { limits: policy.limits, held: facts.held, engine, storage: facts.storage, network },
     })
+    if (hit !== undefined)
+      audit.record({ kind: 'limit-hit', limit: hit.limit, value: String(hit.used), reason: stoppedBy(hit) })
     audit.record({ kind: 'run-end', exitCode: stopped ?? code, ms: Date.now() - began })
     if (stopped !== undefined) throw new BuildStopped(stopped)
+    if (hit !== undefined) throw beyond(hit)
     for (const line of refusals.lines()) tell(line)
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
     forgetLast(project.stateDir)
-    rememberImage(engine, recipe.name, id, `${project.world.state}/cache`)
+    rememberImage(engine, recipe.name, id, cacheDir)
     noteUse(project.stateDir, recipe.name)
     return { id, name: recipe.name }
   } finally {
@@ -212,10 +223,6 @@ async function requireBase(recipe: Recipe, { engine, pull }: BuildOptions): Prom
   })
 }
 
-/** Docker's daemon is root. Podman of an ordinary user has only the controllers that were handed to it. */
-const holdsMemory = async (engine: Engine, { world }: Project): Promise<boolean> =>
-  engine.name === 'docker' || (await engineFacts(engine, `${world.state}/cache`)).held.includes('memory')
-
 /** More than any build needs. */
 const MAX_PROCESSES = 4096
 
@@ -229,6 +236,14 @@ function ulimits({ limits }: Policy): { nofile: number; nproc: number } {
     nproc: within('Max processes', MAX_PROCESSES),
   }
 }
+
+const stoppedBy = (hit: LimitHit): string => describeHit(hit).replace('the sandbox', 'the build')
+
+const beyond = (hit: LimitHit): PenError =>
+  new PenError('BACKEND', {
+    what: stoppedBy(hit),
+    hint: `allow more: pen build --limit ${hit.limit}=…, or pen config set limits.${hit.limit}`,
+  })
 
 const failed = (exitCode: number, { stateDir }: Project): PenError =>
   new PenError('BACKEND', {

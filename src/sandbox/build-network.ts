@@ -1,16 +1,17 @@
 /**
- * The network of a build: a namespace with pen's door in it, as a sandbox has, or with nothing. It belongs to the engine's user
- * namespace, so that the engine may enter it. The process that holds it also ends what a build has started: podman itself, when
- * it is asked to end, leaves that behind.
+ * The network of a build: a namespace with pen's door in it, as a sandbox has, or with nothing. podman enters one of its own user namespace,
+ * held by a process that also ends what a build has started: podman itself, when it is asked to end, leaves that behind. Docker's builder
+ * joins that of a container which pen has started.
  */
 import type { AuditSink } from '../audit/event.ts'
+import type { MadeNamespace, StartOptions } from '../backend/backend.ts'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
+import { startBuildContainer } from '../backend/container/build-container.ts'
 import type { Engine } from '../backend/container/engine.ts'
-import { PenError } from '../base/error.ts'
 import { openDoor } from '../gateway/door.ts'
 import { compileNetwork } from '../policy/network.ts'
 import type { NetworkPolicy, Policy } from '../policy/policy.ts'
-import { type HeldNamespace, holdNamespace } from './hold-namespace.ts'
+import { holdNamespace } from './hold-namespace.ts'
 import { connectGateway, type WayOut } from './network.ts'
 
 export interface NetworkRequest {
@@ -21,6 +22,8 @@ export interface NetworkRequest {
   readonly hosts: string
   /** For pen's own Dockerfile: the image that it begins with. Undefined for a project's. */
   readonly base: string | undefined
+  readonly sandbox: StartOptions['sandbox']
+  readonly cacheDir: string
 }
 
 export interface PlannedNetwork {
@@ -30,34 +33,28 @@ export interface PlannedNetwork {
   close(): Promise<void>
 }
 
-const GAP = 'build-network'
-
-const fixed = (kind: 'none' | 'open'): PlannedNetwork => ({
-  network: { kind },
-  endPrograms: () => false,
-  close: async () => undefined,
-})
+/** A namespace for a build, and how the engine gets into it. */
+interface Held extends Pick<PlannedNetwork, 'network' | 'endPrograms'> {
+  readonly place: MadeNamespace
+  release(): Promise<void>
+}
 
 /** A project's Dockerfile has the project's network. pen's own asks for packages, wherever its base gets them from. */
 export async function planBuildNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
   const { engine, policy, base } = request
   const { network, acceptGaps } = policy
-  if (engine.name !== 'podman') return fixed(network.offline ? 'none' : withoutDoor(request))
   if (network.offline) return await openBuildNetwork(request, undefined)
   if (base !== undefined) return await openBuildNetwork(request, await forPackages(engine, base, network))
-  if (network.mode === 'bridge' && acceptGaps.includes('open-network')) return fixed('open')
+  if (network.mode === 'bridge' && acceptGaps.includes('open-network')) return await openToAll(request)
   return await openBuildNetwork(request, network.mode === 'gateway' ? network : undefined)
 }
 
-/** An engine whose builds cannot enter a namespace of pen's. */
-function withoutDoor({ engine, policy, base }: NetworkRequest): 'none' | 'open' {
-  const accepted = policy.acceptGaps.includes(GAP)
-  if (base !== undefined) return accepted ? 'open' : 'none'
-  if (accepted || policy.network.allow.length === 0) return 'none'
-  throw new PenError('GAP', {
-    what: `this machine cannot keep all of the policy: ${GAP} (builds of ${engine.name} have no network: the hosts that are allowed are not reached)`,
-    hint: `accept by name with --accept-gap ${GAP}, or build with --backend podman`,
-  })
+/** The engine's own network, which the user has accepted. */
+async function openToAll(request: NetworkRequest): Promise<PlannedNetwork> {
+  if (request.engine.name === 'podman')
+    return { network: { kind: 'open' }, endPrograms: () => false, close: async () => undefined }
+  const { release, ...planned } = await holdByContainer(request, true)
+  return { ...planned, close: release }
 }
 
 async function forPackages(engine: Engine, base: string, network: NetworkPolicy): Promise<NetworkPolicy> {
@@ -68,14 +65,16 @@ async function forPackages(engine: Engine, base: string, network: NetworkPolicy)
 }
 
 async function openBuildNetwork(
-  { engine, audit, hosts }: NetworkRequest,
+  request: NetworkRequest,
   policy: NetworkPolicy | undefined,
 ): Promise<PlannedNetwork> {
-  const held = await holdNamespace(engine)
+  const held = await (request.engine.name === 'podman'
+    ? holdByProcess(request)
+    : holdByContainer(request, false))
   try {
-    const wayOut = policy === undefined ? undefined : await openWayOut(held, policy, audit)
+    const wayOut = policy === undefined ? undefined : await openWayOut(held.place, policy, request.audit)
     return {
-      network: { kind: 'namespace', pid: held.pid, hosts },
+      network: held.network,
       endPrograms: held.endPrograms,
       close: async () => {
         await wayOut?.finish()
@@ -90,11 +89,24 @@ async function openBuildNetwork(
   }
 }
 
-async function openWayOut(held: HeldNamespace, policy: NetworkPolicy, audit: AuditSink): Promise<WayOut> {
+async function holdByProcess({ engine, hosts }: NetworkRequest): Promise<Held> {
+  const { pid, userNamespace, endPrograms, release } = await holdNamespace(engine)
+  return {
+    network: { kind: 'namespace', pid, hosts },
+    place: { kind: 'of-process', pid, userNamespace },
+    endPrograms,
+    release,
+  }
+}
+
+async function holdByContainer({ engine, sandbox, cacheDir }: NetworkRequest, open: boolean): Promise<Held> {
+  const { id, namespace, release } = await startBuildContainer({ engine, sandbox, cacheDir, open })
+  return { network: { kind: 'container', id }, place: namespace, endPrograms: () => false, release }
+}
+
+async function openWayOut(place: MadeNamespace, policy: NetworkPolicy, audit: AuditSink): Promise<WayOut> {
   const ports = policy.allow.map(({ rule }) => rule.port)
-  const { pid, userNamespace } = held
-  const door = await openDoor({ ports, place: { kind: 'of-process', pid, userNamespace } })
-  const wayOut = connectGateway(door, policy, audit)
+  const wayOut = connectGateway(await openDoor({ ports, place }), policy, audit)
   await wayOut.serve()
   return wayOut
 }

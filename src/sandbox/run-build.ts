@@ -3,6 +3,8 @@ import { closeSync, constants, createReadStream, openSync, writeSync } from 'nod
 import { pipe } from '../backend/process/libc.ts'
 import { findTool } from '../base/find-tool.ts'
 import { printable } from '../base/printable.ts'
+import type { LimitHit } from '../limits/limit-hit.ts'
+import { type BuildLimits, onProcessors, watchBuild } from './build-limits.ts'
 
 export interface BuildRun {
   readonly argv: readonly string[]
@@ -13,6 +15,7 @@ export interface BuildRun {
   readonly endsByItself: boolean
   /** Ends the programs of the build, so that the engine ends by itself and tidies up. */
   readonly endPrograms: () => boolean
+  readonly bounds: BuildLimits
 }
 
 const MAX_LOG = 8 * 2 ** 20
@@ -26,6 +29,8 @@ const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 export interface Ended {
   readonly code: number
   readonly stopped: number | undefined
+  /** The limit that ended it. */
+  readonly hit: LimitHit | undefined
 }
 
 /** What the engine may still have to say after its end. */
@@ -34,11 +39,13 @@ const LINGER_MS = 500
 export async function runBuild(run: BuildRun): Promise<Ended> {
   const { argv, env, log, show, endPrograms } = run
   const setpriv = run.endsByItself ? undefined : findTool('setpriv')
+  const { limits, held } = run.bounds
+  const narrowed = held.includes('cpus') ? [] : onProcessors(limits.cpus)
   const tied = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'TERM', '--']
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
   const file = openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
   const [said, saying] = pipe()
-  const child = Bun.spawn([...tied, ...argv], {
+  const child = Bun.spawn([...tied, ...narrowed, ...argv], {
     // It has both ends of what it says, so that it can go on without us: when pen is killed, the programs of the build are
     // ended, and the engine sees a step fail. It takes its container away only if telling so does not end it.
     stdio: ['ignore', saying, saying, said],
@@ -49,11 +56,15 @@ export async function runBuild(run: BuildRun): Promise<Ended> {
   })
   closeSync(saying)
   let ended: keyof typeof SIGNALS | undefined
-  const stop = (signal: NodeJS.Signals): void => {
-    ended ??= signal as keyof typeof SIGNALS
+  const end = (): void => {
     setTimeout(() => child.kill('SIGTERM'), endPrograms() ? GRACE_MS : 0).unref()
     setTimeout(() => child.kill('SIGKILL'), 2 * GRACE_MS).unref()
   }
+  const stop = (signal: NodeJS.Signals): void => {
+    ended ??= signal as keyof typeof SIGNALS
+    end()
+  }
+  const watch = watchBuild(run.bounds, child.pid, end)
   for (const signal of Object.keys(SIGNALS)) process.on(signal, stop)
   try {
     let room = MAX_LOG
@@ -66,8 +77,9 @@ export async function runBuild(run: BuildRun): Promise<Ended> {
     })
     const code = await child.exited
     await Promise.race([reading, Bun.sleep(LINGER_MS)])
-    return { code, stopped: ended === undefined ? undefined : 128 + SIGNALS[ended] }
+    return { code, stopped: ended === undefined ? undefined : 128 + SIGNALS[ended], hit: watch.hit() }
   } finally {
+    watch.stop()
     for (const signal of Object.keys(SIGNALS)) process.off(signal, stop)
     closeSync(file)
   }

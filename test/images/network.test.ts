@@ -4,8 +4,7 @@ import { inWorld, World } from '../conformance/network/world.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from './workshop.ts'
 
-const onPodman = everyEngine(['podman'])
-const onDocker = everyEngine(['docker'])
+const onEachEngine = everyEngine()
 
 /** Each build is another: an engine must not answer from what it has kept. */
 const dockerfile = (...commands: string[]): string =>
@@ -37,7 +36,7 @@ inWorld('there is a world to build in', async () => {
   expect((await World.get()).pen).toEndWith('/pen')
 })
 
-onPodman('P6 P7 a build reaches an allowed host; another is refused, told, and never looked up', engine =>
+onEachEngine('P6 P7 a build reaches an allowed host; another is refused, told, and never looked up', engine =>
   inTheWorld(
     world => new Workshop(engine, world.on('host'), world.pen),
     (world, shop) => {
@@ -51,8 +50,8 @@ onPodman('P6 P7 a build reaches an allowed host; another is refused, told, and n
       expect(said('denied')).toStartWith('HTTP/1.1 403 ')
       expect(said('denied')).toContain('x-pen-denied: not-allowed')
       // The host's own names and addresses are not a build's business.
-      expect(said('files')).toBe(
-        'nameserver 127.0.0.1\noptions ndots:1\n127.0.0.1 localhost\n::1 localhost\n',
+      expect(said('files')).toMatch(
+        /^nameserver 127\.0\.0\.1\noptions ndots:1\n127\.0\.0\.1\s+localhost\n::1\s+localhost( ip6-localhost ip6-loopback\n(f[ef]\d\d::\d\s+ip6-\w+\n)+|\n)$/,
       )
       // What the outside saw, and what the name server was asked.
       expect(heard.left).toEqual(['tcp 198.51.100.10 80'])
@@ -66,13 +65,13 @@ onPodman('P6 P7 a build reaches an allowed host; another is refused, told, and n
         { address: '198.51.100.66', port: 80 },
       ])
       expect(audit.filter(({ kind }) => kind === 'run-start')).toContainEqual(
-        expect.objectContaining({ backend: 'podman build' }),
+        expect.objectContaining({ backend: `${engine.backend} build` }),
       )
     },
   ),
 )
 
-onPodman('P7 a build has no network when the sandbox has none', engine =>
+onEachEngine('P7 a build has no network when the sandbox has none', engine =>
   inTheWorld(
     world => new Workshop(engine, world.on('host'), world.pen),
     (world, shop) => {
@@ -94,7 +93,7 @@ onPodman('P7 a build has no network when the sandbox has none', engine =>
   ),
 )
 
-onPodman('pen’s own image asks the mirrors of its base for packages, and nobody else', engine =>
+onEachEngine('pen’s own image asks the mirrors of its base for packages, and nobody else', engine =>
   inTheWorld(
     world => new Workshop(engine, world.on('host'), world.pen),
     (world, shop) => {
@@ -109,24 +108,4 @@ onPodman('pen’s own image asks the mirrors of its base for packages, and nobod
       expect(new Set(heard.names.map(name => name.split(' ')[0])).size).toBeLessThanOrEqual(2)
     },
   ),
-)
-
-onDocker(
-  'a build of Docker has no network, and that is a gap to be accepted where hosts are allowed',
-  engine =>
-    inTheWorld(
-      world => new Workshop(engine, world.on('host'), world.pen),
-      (world, shop) => {
-        shop.configure({ network: { http: ['allowed.test:80'] } })
-        shop.dockerfile(dockerfile('curl -sS -o /tmp/allowed http://allowed.test/ || touch /tmp/refused'))
-        const refused = shop.agreeAndBuild()
-        expect([refused.code, refused.out]).toEqual([125, ''])
-        expect(refused.err).toContain('--accept-gap build-network')
-        const heard = world.listen()
-        const built = shop.build('--accept-gap', 'build-network')
-        expect(built.code).toBe(0)
-        expect(shop.inside(built, 'ls /tmp/refused')).toBe('/tmp/refused\n')
-        expect([heard.left, heard.names]).toEqual([[], []])
-      },
-    ),
 )

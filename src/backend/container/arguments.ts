@@ -34,6 +34,8 @@ export interface ContainerOrder {
   /** The user that commands run as. */
   readonly user: { readonly uid: number; readonly gid: number }
   readonly network: 'none' | 'bridge'
+  /** Names are asked of the door, by whatever else joins this network. */
+  readonly doorNames?: boolean
   /** Those that the engine can hold on this machine. */
   readonly limits: { readonly memory?: number; readonly pids?: number; readonly cpus?: number }
   readonly ulimits: { readonly nofile: number; readonly nproc: number; readonly core: number }
@@ -65,6 +67,9 @@ export const HAND_CAPABILITIES = [
   'SYS_CHROOT',
 ] as const
 
+/** The door's name server, and nothing of the host's own settings. */
+export const DOOR_NAMES = ['--dns=127.0.0.1', '--dns-search=.', '--dns-option=ndots:1'] as const
+
 export function runArguments(order: ContainerOrder): string[] {
   const [program, ...rest] = order.argv
   const podman = order.engine === 'podman'
@@ -84,6 +89,7 @@ export function runArguments(order: ContainerOrder): string[] {
     '--security-opt=no-new-privileges',
     ...(order.selinux ? ['--security-opt=label=disable'] : []),
     ...networkArguments(order),
+    ...(order.doorNames === true ? DOOR_NAMES : []),
     '--ipc=none',
     ...(order.hand ? HAND_ARGUMENTS : ['--cgroupns=private']),
     ...limitArguments(order),

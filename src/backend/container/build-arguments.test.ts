@@ -7,27 +7,29 @@ const order: BuildOrder = {
   name: 'pen/p-1:2',
   labels: ['pen=1'],
   args: new Map([['A', '--network=host']]),
-  network: { kind: 'none' },
+  network: { kind: 'namespace', pid: 7, hosts: '/h' },
   pull: false,
   cache: true,
   memory: 1024,
+  cpus: 1.5,
   ulimits: { nofile: 64, nproc: 32 },
 }
 const podman = (change: Partial<BuildOrder> = {}) => buildArguments('podman', { ...order, ...change })
 const docker = (change: Partial<BuildOrder> = {}) => buildArguments('docker', { ...order, ...change })
 
 describe('the arguments of a build', () => {
-  test('fetch nothing and have no network, unless that was said', () => {
+  test('fetch nothing and have no network but pen’s own, unless that was said', () => {
     expect(podman()).toContain('--pull=never')
-    expect(podman()).toContain('--network=none')
     expect(podman({ pull: true })).toContain('--pull=true')
     expect(docker()).toContain('--network=none')
     expect(docker()).not.toContain('--pull')
-    expect(docker({ network: { kind: 'namespace', pid: 7, hosts: '/h' } })).toContain('--network=none')
+    expect(docker({ network: { kind: 'open' } })).toContain('--network=none')
+    expect(docker({ network: { kind: 'container', id: 'c1' } })).toContain('--network=container:c1')
+    expect(podman({ network: { kind: 'open' } }).some(word => word.startsWith('--network'))).toBe(false)
   })
 
   test('lead into the namespace of a process, where the names are asked for too', () => {
-    const words = podman({ network: { kind: 'namespace', pid: 7, hosts: '/h' } })
+    const words = podman()
     for (const word of [
       '--network=ns:/proc/7/ns/net',
       '--dns=127.0.0.1',
@@ -48,11 +50,13 @@ describe('the arguments of a build', () => {
     expect([podman().at(-1), docker().at(-1)]).toEqual([order.context, order.context])
   })
 
-  test('bound memory, files and processes', () => {
+  test('bound memory, processors, files and processes', () => {
     for (const words of [podman(), docker()])
       for (const word of [
         '--memory=1024',
         '--memory-swap=1024',
+        '--cpu-period=100000',
+        '--cpu-quota=150000',
         '--ulimit=nofile=64:64',
         '--ulimit=nproc=32:32',
       ])

@@ -1,9 +1,10 @@
 /** What an engine is told to build an image. The Dockerfile and its context are hostile; nothing of them chooses a flag. */
+import { DOOR_NAMES } from './arguments.ts'
 import type { EngineName } from './engine.ts'
 
 export type BuildNetwork =
-  /** For an engine that makes its own empty one. */
-  | { readonly kind: 'none' }
+  /** That of a container, for an engine that can join no other. */
+  | { readonly kind: 'container'; readonly id: string }
   /** That of a process: empty, or with a door in it, where every name is asked for. */
   | { readonly kind: 'namespace'; readonly pid: number; readonly hosts: string }
   /** The engine's own, open one. */
@@ -21,6 +22,8 @@ export interface BuildOrder {
   readonly cache: boolean
   /** In bytes; undefined where the engine cannot hold it. */
   readonly memory: number | undefined
+  /** The same. */
+  readonly cpus: number | undefined
   readonly ulimits: { readonly nofile: number; readonly nproc: number }
 }
 
@@ -37,30 +40,38 @@ const PARTICULAR: Readonly<Record<EngineName, (order: BuildOrder) => readonly st
     '--format=docker',
     `--layers=${cache}`,
     ...DROPPED.map(name => `--cap-drop=${name}`),
-    ...PODMAN_NETWORK[network.kind](network as never),
+    ...podmanNetwork(network),
   ],
   docker: ({ network, pull }) => [
     ...(pull ? ['--pull'] : []),
     ...PROXIES.flatMap(name => [name, name.toLowerCase()]).map(name => `--build-arg=${name}=`),
-    ...(network.kind === 'open' ? [] : ['--network=none']),
+    network.kind === 'container' ? `--network=container:${network.id}` : '--network=none',
   ],
 }
 
-const PODMAN_NETWORK: {
-  readonly [K in BuildNetwork['kind']]: (network: Extract<BuildNetwork, { kind: K }>) => readonly string[]
-} = {
-  none: () => ['--network=none'],
-  open: () => [],
-  namespace: ({ pid, hosts }) => [
-    `--network=ns:/proc/${pid}/ns/net`,
-    '--dns=127.0.0.1',
-    '--dns-search=.',
-    '--dns-option=ndots:1',
-    // Without these the names and addresses of the host are copied in.
-    '--no-hosts',
-    `--volume=${hosts}:/etc/hosts:ro`,
-  ],
+function podmanNetwork(network: BuildNetwork): readonly string[] {
+  switch (network.kind) {
+    case 'open':
+      return []
+    case 'container':
+      return [`--network=container:${network.id}`]
+    case 'namespace':
+      return [
+        `--network=ns:/proc/${network.pid}/ns/net`,
+        ...DOOR_NAMES,
+        // Without these the names and addresses of the host are copied in.
+        '--no-hosts',
+        `--volume=${network.hosts}:/etc/hosts:ro`,
+      ]
+  }
 }
+
+const CPU_PERIOD = 100_000
+
+const cpuArguments = (cpus: number): string[] => [
+  `--cpu-period=${CPU_PERIOD}`,
+  `--cpu-quota=${Math.ceil(cpus * CPU_PERIOD)}`,
+]
 
 /** Docker is asked for the builder that takes limits and a network by flag; podman does not know the variable. */
 export const BUILD_ENVIRONMENT = { DOCKER_BUILDKIT: '0' } as const
@@ -75,6 +86,7 @@ export function buildArguments(engine: EngineName, order: BuildOrder): string[] 
     ...order.labels.map(label => `--label=${label}`),
     ...[...order.args].map(([name, value]) => `--build-arg=${name}=${value}`),
     ...(order.cache ? [] : ['--no-cache']),
+    ...(order.cpus === undefined ? [] : cpuArguments(order.cpus)),
     ...(order.memory === undefined ? [] : [`--memory=${order.memory}`, `--memory-swap=${order.memory}`]),
     `--ulimit=nofile=${nofile}:${nofile}`,
     `--ulimit=nproc=${nproc}:${nproc}`,

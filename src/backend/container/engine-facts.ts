@@ -16,6 +16,10 @@ export interface EngineFacts {
   /** The OCI runtime that it takes by itself. */
   readonly runtime: string
   readonly held: readonly CgroupLimit[]
+  /** Where it keeps images and containers. */
+  readonly storage: string
+  /** How it lays their files over each other: `overlay`, `vfs`, … */
+  readonly driver: string
 }
 
 /** An engine that others keep busy, as by removing large images, answers late. The doctor, who remembers nothing, does not wait so long. */
@@ -27,10 +31,21 @@ export async function engineFacts(engine: Engine, cacheDir: string | undefined):
   return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), answer)
 }
 
+/** Changes with what is asked for. */
+const FORMAT = 2
+
 /** Another program, another configuration or another boot: asked anew. */
 function keyOf({ program, env }: Engine): string {
   const { mtimeMs, size } = statSync(program)
-  return JSON.stringify([program, mtimeMs, size, kernelRelease(), process.getuid?.(), Object.entries(env)])
+  return JSON.stringify([
+    FORMAT,
+    program,
+    mtimeMs,
+    size,
+    kernelRelease(),
+    process.getuid?.(),
+    Object.entries(env),
+  ])
 }
 
 async function ask(engine: Engine, timeoutMs: number): Promise<EngineFacts> {
@@ -57,6 +72,7 @@ const LIMITS: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
 export function ofPodman(info: Info): EngineFacts {
   const host = record(info['host'])
   const given = list(host['cgroupControllers'])
+  const store = record(info['store'])
   return {
     version: text(record(info['version'])['Version']),
     rootless: record(host['security'])['rootless'] === true,
@@ -64,6 +80,8 @@ export function ofPodman(info: Info): EngineFacts {
     here: true,
     runtime: text(record(host['ociRuntime'])['name']),
     held: LIMITS.filter(limit => given.includes(CONTROLLER[limit])),
+    storage: text(store['graphRoot']),
+    driver: text(store['graphDriverName']),
   }
 }
 
@@ -86,6 +104,8 @@ export function ofDocker(info: Info): EngineFacts {
     here: info['KernelVersion'] === kernelRelease(),
     runtime: text(info['DefaultRuntime']),
     held: LIMITS.filter(limit => info[DOCKER_FLAG[limit]] === true),
+    storage: text(info['DockerRootDir']),
+    driver: text(info['Driver']),
   }
 }
 

@@ -66,8 +66,18 @@ describe('what an engine says of itself', () => {
     const info = {
       version: { Version: '4.3.1' },
       host: { cgroupControllers: [], security: { rootless: true }, ociRuntime: { name: 'crun' } },
+      store: { graphRoot: '/home/u/storage', graphDriverName: 'vfs' },
     }
-    const facts = { version: '4.3.1', rootless: true, mapped: false, here: true, runtime: 'crun', held: [] }
+    const facts = {
+      version: '4.3.1',
+      rootless: true,
+      mapped: false,
+      here: true,
+      runtime: 'crun',
+      held: [],
+      storage: '/home/u/storage',
+      driver: 'vfs',
+    }
     expect(ofPodman(info)).toEqual(facts)
   })
 
@@ -79,6 +89,7 @@ describe('what an engine says of itself', () => {
         security: { rootless: false },
         ociRuntime: { name: 'runc' },
       },
+      store: {},
     }
     expect(ofPodman(info).held).toEqual(['memory', 'pids', 'cpus'])
   })

@@ -1,0 +1,107 @@
+/**
+ * A container whose network the steps of a Docker build join: a daemon's builder can enter no namespace but that of a container. Its only
+ * program is pen's agent, which waits and ends with pen; its image is empty. pen opens the door in it as in that of a sandbox.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { isHostRoot } from '../../base/host-root.ts'
+import type { MadeNamespace, StartOptions } from '../backend.ts'
+import { begin, type Ready } from './begin.ts'
+import type { Engine } from './engine.ts'
+import { engineFacts } from './engine-facts.ts'
+import { startHand } from './hand.ts'
+import { withHandImage } from './hand-image.ts'
+import type { HandLink } from './hand-link.ts'
+import { hardLimits } from './hard-limits.ts'
+import { agentProgram } from './loader.ts'
+import { chooseRuntime } from './runtimes.ts'
+import type { Shape } from './shape.ts'
+import { awaitNamespaces, type ShownNamespaces } from './shown-namespaces.ts'
+
+export interface BuildContainer {
+  readonly id: string
+  readonly namespace: MadeNamespace
+  release(): Promise<void>
+}
+
+export interface BuildContainerOptions {
+  readonly engine: Engine
+  readonly sandbox: StartOptions['sandbox']
+  readonly cacheDir: string
+  /** The daemon's own open network instead of an empty one. */
+  readonly open: boolean
+}
+
+export async function startBuildContainer({
+  engine,
+  sandbox,
+  cacheDir,
+  open,
+}: BuildContainerOptions): Promise<BuildContainer> {
+  const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), agentProgram(cacheDir)])
+  const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
+  const byHand = !isHostRoot()
+  return await withHandImage(engine, cacheDir, async image => {
+    const other: { hand?: Promise<HandLink>; shown?: () => Promise<ShownNamespaces> } = {}
+    const besides = (ready: Ready): void => {
+      other.shown = awaitNamespaces(ready.inside.shownSocket, ready.agent, ready.undo)
+      other.hand = startHand({ engine, program, runtimes, cacheDir, ...ready })
+      other.hand.catch(() => undefined)
+    }
+    const shape = shapeOf(engine, image, { byHand, open })
+    const begun = await begin({ shape, program, sandbox, runtimes, ...(byHand && { before: besides }) })
+    const { coming, undo, inside, agent } = begun
+    try {
+      const container = await coming
+      const hand = other.hand && (await container.whileAlive(other.hand))
+      if (hand !== undefined) container.killer = process => hand.kill(process)
+      const shown = other.shown && (await container.whileAlive(other.shown()))
+      await container.whileAlive(agent.connected)
+      return {
+        id: readFileSync(inside.idFile, 'utf8').trim(),
+        namespace:
+          hand === undefined || shown === undefined
+            ? { kind: 'of-process', pid: container.init, userNamespace: false }
+            : { kind: 'by-hand', network: shown.network, hand },
+        release: async () => {
+          await undo.unwind()
+        },
+      }
+    } catch (error) {
+      await undo.unwind()
+      throw error
+    }
+  })
+}
+
+function shapeOf(
+  engine: Engine,
+  image: string,
+  { byHand, open }: { readonly byHand: boolean; readonly open: boolean },
+): Shape {
+  const hard = hardLimits()
+  return {
+    engine,
+    files: [],
+    shows: byHand,
+    order: {
+      engine: engine.name,
+      rootless: false,
+      runtimeFlags: [],
+      capabilities: [],
+      hand: false,
+      verb: 'run',
+      image,
+      hostname: 'pen-build',
+      user: { uid: 0, gid: 0 },
+      network: open ? 'bridge' : 'none',
+      // What joins its network has its name server, too.
+      doorNames: !open,
+      limits: {},
+      ulimits: { nofile: Math.min(1024, hard.nofile), nproc: Math.min(1024, hard.nproc), core: 0 },
+      scratch: [],
+      binds: [],
+      env: { AGENT_IN_SANDBOX: '1' },
+      selinux: existsSync('/sys/fs/selinux/enforce'),
+    },
+  }
+}
