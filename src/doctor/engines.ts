@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs'
 import { refuseForeign } from '../backend/container/backends.ts'
 import { findEngine } from '../backend/container/engine.ts'
-import { engineFacts } from '../backend/container/engine-facts.ts'
+import { type EngineFacts, engineFacts } from '../backend/container/engine-facts.ts'
 import { tryPodman } from '../backend/container/trial.ts'
 import { findTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/host-root.ts'
+import { kernelRelease } from '../base/kernel-release.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
@@ -49,11 +50,13 @@ export async function checkEngines({
     ...told.map(({ name, path, version, package: from, use }) =>
       judgeEngine(name, path, version, installLine(distribution, from), use),
     ),
-    ...(answers('podman') && scratch !== undefined && isInUse(env, home) ? await checkPodman(scratch) : []),
+    ...(answers('podman') && scratch !== undefined && isInUse(env, home)
+      ? await checkPodman(scratch, distribution)
+      : []),
     ...(answers('podman') && answers('runsc') && scratch !== undefined && isHostRoot()
       ? await checkGvisor(scratch)
       : []),
-    ...(answers('docker') ? await checkDocker() : []),
+    ...(answers('docker') ? await checkDocker(distribution) : []),
   ]
 }
 
@@ -95,7 +98,10 @@ const and = (first: string, second: string | undefined): string =>
   second === undefined ? first : `${first}; ${second}`
 
 /** Not needed for `pen run`: what does not work is a weakness, not a failure. */
-async function checkPodman(scratch: string): Promise<readonly Finding[]> {
+async function checkPodman(
+  scratch: string,
+  distribution: Machine['distribution'],
+): Promise<readonly Finding[]> {
   const id = 'container-podman'
   try {
     const engine = findEngine('podman')
@@ -105,10 +111,42 @@ async function checkPodman(scratch: string): Promise<readonly Finding[]> {
     const how = facts.rootless ? 'without root' : 'as root'
     const limits =
       facts.held.length === 0 ? 'limits are watched by pen' : `limits held: ${facts.held.join(', ')}`
-    return [ok(id, `podman starts a container ${how}, by ${runtime ?? facts.runtime}`, limits)]
+    return [
+      ok(id, `podman starts a container ${how}, by ${runtime ?? facts.runtime}`, limits),
+      ...judgeStorage('podman', facts, distribution),
+    ]
   } catch (error) {
     return [weak(id, 'podman starts no container', messageOf(error), hintOf(error))]
   }
+}
+
+/** Since then an ordinary user may mount one, without fuse-overlayfs. */
+const OWN_OVERLAY = [5, 11] as const
+
+/** `vfs` copies the whole image for each layer and each container: a start takes seconds instead of a fraction of one. */
+export function judgeStorage(
+  name: 'podman' | 'docker',
+  { driver, rootless, storage }: Pick<EngineFacts, 'driver' | 'rootless' | 'storage'>,
+  distribution: Machine['distribution'],
+  kernel = kernelRelease(),
+): readonly Finding[] {
+  if (driver !== 'vfs') return []
+  const [major = 0, minor = 0] = kernel.split('.').map(Number)
+  const isOld = major < OWN_OVERLAY[0] || (major === OWN_OVERLAY[0] && minor < OWN_OVERLAY[1])
+  const install = rootless && isOld ? `${installLine(distribution, 'fuse-overlayfs')}; then ` : ''
+  const file = rootless ? '~/.config/containers/storage.conf' : '/etc/containers/storage.conf'
+  const cure =
+    name === 'docker'
+      ? 'write {"storage-driver": "overlay2"} into /etc/docker/daemon.json and restart the daemon'
+      : `${install}write [storage] and driver = "overlay" into ${file}, then run podman system reset, which removes all its images and containers`
+  return [
+    weak(
+      `storage-${name}`,
+      `${name} copies whole images (storage driver vfs, ${storage})`,
+      'each container takes seconds to start and as much disk as its image',
+      cure,
+    ),
+  ]
 }
 
 /** Without root there is nothing to try: pen refuses it. */
@@ -131,7 +169,7 @@ async function checkGvisor(scratch: string): Promise<readonly Finding[]> {
   }
 }
 
-async function checkDocker(): Promise<readonly Finding[]> {
+async function checkDocker(distribution: Machine['distribution']): Promise<readonly Finding[]> {
   const id = 'container-docker'
   try {
     const engine = findEngine('docker')
@@ -140,7 +178,10 @@ async function checkDocker(): Promise<readonly Finding[]> {
     refuseForeign(facts)
     const answers = `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`
     // Whoever may ask it for containers has as much power as root.
-    return [ok(id, answers, isHostRoot() ? undefined : 'pen acts in its containers by another one beside')]
+    return [
+      ok(id, answers, isHostRoot() ? undefined : 'pen acts in its containers by another one beside'),
+      ...judgeStorage('docker', facts, distribution),
+    ]
   } catch (error) {
     // An ordinary user need not be one of Docker's.
     if (!isHostRoot()) return [ok(id, 'Docker is left alone', messageOf(error))]

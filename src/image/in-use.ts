@@ -8,12 +8,13 @@ import { enginesInUse } from '../backend/container/left-containers.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
-import { localName } from './inspect.ts'
+import { IMAGE_ID, localName } from './inspect.ts'
 
 const NAME = /^pen\/[a-z0-9][a-z0-9-]*:[0-9a-f]{16}$/
 const ANSWER_MS = 10_000
+const OWN = 'pen/default:'
 
-/** On images of projects. Others may build by the same engine: theirs are not ours to remove. */
+/** On every image that pen builds. Others may build by the same engine: theirs are not ours to remove. */
 export const ownerLabel = (stateOfUser: string): string => `pen.owner=${sha256(stateOfUser).slice(0, 16)}`
 
 export function noteUse(stateDir: string, name: string): void {
@@ -43,19 +44,39 @@ export async function unusedImages(
 ): Promise<string[]> {
   const wanted = new Set(stateDirs.flatMap(stateDir => usedBy(stateDir) ?? []))
   const unused: string[] = []
-  for (const engine of enginesInUse(`${stateOfUser}/cache`))
+  for (const engine of enginesInUse(`${stateOfUser}/cache`)) {
     for (const image of await ownImages(engine, ownerLabel(stateOfUser), newest)) {
-      if (wanted.has(image) || (remove && !(await isRemoved(engine, image)))) continue
+      if (wanted.has(image) || (remove && !(await isRemoved(engine, localName(engine, image))))) continue
       unused.push(image)
     }
+    unused.push(...(await replacedImages(engine, stateOfUser, { remove })))
+  }
   return unused
+}
+
+/**
+ * Ids of images that lost their name to a later build. One that a container still has stays, and is found the next time. Only this user's,
+ * by the label: a daemon has images without a name of others, too.
+ */
+export async function replacedImages(
+  engine: Engine,
+  stateOfUser: string,
+  { remove }: Pick<Removal, 'remove'>,
+): Promise<string[]> {
+  const filters = ['dangling=true', `label=${ownerLabel(stateOfUser)}`].flatMap(one => ['--filter', one])
+  const argv = ['images', '--quiet', '--no-trunc', ...filters]
+  const { code, stdout } = await tryEngine(engine, argv, { timeoutMs: ANSWER_MS })
+  const ids = new Set(code === 0 ? stdout.split('\n').filter(id => IMAGE_ID.test(id)) : [])
+  const removed: string[] = []
+  for (const id of ids) if (!remove || (await isRemoved(engine, id))) removed.push(id)
+  return removed
 }
 
 /** But for the newest of pen's own; and of a daemon, which others may use too, none of those. */
 async function ownImages(engine: Engine, label: string, newest: boolean): Promise<string[]> {
-  const ofProjects = await listImages(engine, label)
+  const ofProjects = (await listImages(engine, label)).filter(name => !name.startsWith(OWN))
   if (engine.name === 'docker') return ofProjects
-  const own = (await listImages(engine, 'pen=1')).filter(name => name.startsWith('pen/default:'))
+  const own = (await listImages(engine, 'pen=1')).filter(name => name.startsWith(OWN))
   return [...ofProjects, ...own.slice(newest ? 0 : 1)]
 }
 
@@ -69,4 +90,4 @@ async function listImages(engine: Engine, label: string): Promise<string[]> {
 
 /** One that a container still has stays. */
 const isRemoved = async (engine: Engine, image: string): Promise<boolean> =>
-  (await tryEngine(engine, ['rmi', localName(engine, image)], { timeoutMs: ANSWER_MS })).code === 0
+  (await tryEngine(engine, ['rmi', image], { timeoutMs: ANSWER_MS })).code === 0

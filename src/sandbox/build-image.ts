@@ -15,7 +15,7 @@ import { UndoStack } from '../base/undo.ts'
 import { takeLock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
 import { imagesNamed } from '../image/check-dockerfile.ts'
-import { noteUse, ownerLabel } from '../image/in-use.ts'
+import { noteUse, ownerLabel, replacedImages } from '../image/in-use.ts'
 import { findImage, localName } from '../image/inspect.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from '../image/recipe.ts'
 import { rememberImage } from '../image/remembered.ts'
@@ -122,7 +122,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       name: localName(engine, recipe.name),
       labels: [
         'pen=1',
-        ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`, ownerLabel(project.world.state)] : []),
+        ownerLabel(project.world.state),
+        ...(recipe.from === 'project' ? [`pen.sandbox=${project.id}`] : []),
       ],
       args: recipe.args,
       network,
@@ -154,6 +155,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     forgetLast(project.stateDir)
     rememberImage(engine, recipe.name, id, cacheDir)
     noteUse(project.stateDir, recipe.name)
+    await replacedImages(engine, project.world.state, { remove: true })
     return { id, name: recipe.name }
   } finally {
     await undo.unwind()

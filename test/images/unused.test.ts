@@ -1,10 +1,47 @@
 /** Images take half a gigabyte each: `pen gc` takes away those that no sandbox uses any more. */
 import { expect } from 'bun:test'
+import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import { BASE_NAME } from '../engines/test-engine.ts'
 import { Workshop } from './workshop.ts'
 
-everyEngine()(
+const onEachEngine = everyEngine()
+
+onEachEngine(
+  'P4 a rebuild leaves no image without a name, and pen gc none that was in use; others’ stay',
+  async engine => {
+    using shop = new Workshop(engine)
+    const nameless = () =>
+      shop.ask('images', '--quiet', '--no-trunc', '--filter', 'dangling=true').out.split('\n').filter(Boolean)
+    const mark = crypto.randomUUID()
+    shop.dockerfile(`FROM ${BASE_NAME}\nRUN date +%N >/when; true ${mark}\n`)
+    // Somebody else's, without pen's label.
+    shop.box.file('theirs/Dockerfile', `FROM ${BASE_NAME}\nLABEL theirs=${mark}\n`)
+    expect(shop.ask('build', '--quiet', join(shop.box.project, 'theirs')).code).toBe(0)
+    const theirs = shop.ask('images', '--quiet', '--no-trunc', '--filter', `label=theirs=${mark}`).out.trim()
+    const before = nameless()
+    expect(before).toContain(theirs)
+    const first = shop.agreeAndBuild('--quiet')
+    const image = /^built: (\S+)$/m.exec(first.out)?.[1] ?? ''
+    const full = engine.backend === 'podman' ? `localhost/${image}` : image
+    const id = (name: string) => shop.ask('image', 'inspect', '--format', '{{.Id}}', name).out.trim()
+    const old = id(full)
+    expect(shop.build('--quiet', '--no-cache')).toMatchObject({ code: 0 })
+    expect([id(full) === old, shop.ask('image', 'inspect', old).code === 0]).toEqual([false, false])
+    expect(nameless()).toEqual(before)
+    // One that a container has stays until that is gone.
+    const used = id(full)
+    const container = shop.ask('create', '--network=none', used, 'true').out.trim()
+    expect(shop.build('--quiet', '--no-cache')).toMatchObject({ code: 0 })
+    expect(shop.ask('image', 'inspect', used).code).toBe(0)
+    shop.ask('rm', container)
+    expect(shop.pen('gc', '--json').out).toContain(used.replace('sha256:', ''))
+    expect(nameless()).toEqual(before)
+    shop.ask('rmi', theirs)
+  },
+)
+
+onEachEngine(
   'P4 pen gc removes a project’s older images, and after pen rm its last; those in use stay',
   async engine => {
     using shop = new Workshop(engine)
@@ -22,7 +59,7 @@ everyEngine()(
     }
     const ofProject = (said: string): string[] =>
       (JSON.parse(said) as { leftovers: { kind: string; name: string }[] }).leftovers.flatMap(
-        ({ kind, name }) => (kind === 'image' && !name.startsWith('pen/default:') ? [name] : []),
+        ({ kind, name }) => (kind === 'image' && /^pen\/(?!default:)/.test(name) ? [name] : []),
       )
     const first = built(shop, 'first')
     const second = built(shop, 'second')
