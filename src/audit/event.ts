@@ -104,6 +104,8 @@ export interface LimitHit {
   readonly limit: string
   readonly value?: string | undefined
   readonly reason?: string | undefined
+  /** The same in a sentence. */
+  readonly why?: string | undefined
   readonly cure?: string | undefined
 }
 

@@ -32,18 +32,22 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   vm: [],
 }
 
-/** For one command, or for a sandbox that stays. */
-export type Purpose = 'run' | 'keep'
+export interface Choice {
+  /** What was found out of this machine before. */
+  readonly cacheDir?: string
+  /** Where the policy leaves the isolation open: what to try, in this order. */
+  readonly open?: readonly BackendName[]
+  /** The backend that the sandbox had before, where it may have no other now. */
+  readonly before?: string | null
+}
 
-/** A sandbox that stays is a container where an engine works: its start is paid once, and its agent has a user of its own. */
-const STAYING: readonly BackendName[] = ['podman', 'docker', 'process']
-
-const anyFor = ({ isolation }: Policy, purpose: Purpose): readonly BackendName[] =>
-  isolation === 'auto' && purpose === 'keep' ? STAYING : WANTED[isolation]
-
-/** `cacheDir`: what was found out of this machine before. */
-export async function chooseBackend(policy: Policy, purpose: Purpose, cacheDir?: string): Promise<Backend> {
-  const names = policy.backend === 'any' ? anyFor(policy, purpose) : [policy.backend]
+export async function chooseBackend(
+  policy: Policy,
+  { cacheDir, open = WANTED.auto, before = null }: Choice = {},
+): Promise<Backend> {
+  const wanted = policy.isolation === 'auto' ? open : WANTED[policy.isolation]
+  const same = wanted.filter(name => name === before)
+  const names = policy.backend !== 'any' ? [policy.backend] : same.length > 0 ? same : wanted
   const loads = names.flatMap(name => BACKENDS[name] ?? [])
   if (loads.length === 0) throw notAvailable(policy)
   if (

@@ -2,9 +2,10 @@
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { findProject } from '../config/project.ts'
 import { type AgentPreset, PRESETS, type PresetName } from '../policy/presets.ts'
-import { askFor, askForOrder } from '../sandbox/control-client.ts'
+import { askFor } from '../sandbox/control-client.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import { addressWords } from '../sandbox/model-address.ts'
+import { heldOrder } from '../sandbox/running-order.ts'
 import { execInside } from './exec-inside.ts'
 import { flagDocument, type PolicyFlags } from './policy-flags.ts'
 import type { Terminal } from './terminal.ts'
@@ -18,7 +19,7 @@ export interface InKept {
   readonly terminal: Terminal
 }
 
-/** Undefined where no sandbox of the project stays. */
+/** Undefined where no sandbox of the project was started. One that ended without `pen stop` comes back. */
 export async function runInKept({
   preset,
   flags,
@@ -27,18 +28,18 @@ export async function runInKept({
   terminal,
 }: InKept): Promise<ExitCode | undefined> {
   const project = findProject()
-  const order = await askForOrder(project.stateDir)
+  const order = await heldOrder(project.stateDir)
   if (order === undefined) return undefined
   const { command, title } = PRESETS[preset]
   if (order.agent !== preset)
     throw new PenError('STATE', {
-      what: `the sandbox of this project runs, without the volumes, hosts and variables of ${title}`,
+      what: `the sandbox of this project was started without the volumes, hosts and variables of ${title}`,
       hint: `pen restart --agent ${preset} brings them; after pen stop, pen agent runs it in a sandbox of its own`,
     })
   const { env: _, ...others } = flagDocument(flags, project) as Record<string, unknown>
   if (Object.keys(others).length > 0 || flags.offline || flags['allow-user-expansion'])
     throw new PenError('USAGE', {
-      what: 'the sandbox of this project runs, and not by these flags',
+      what: 'the sandbox of this project was started, and not with these flags',
       at: 'pen agent',
       hint: `pen restart --agent ${preset} takes them; --env can be given here`,
     })

@@ -8,6 +8,7 @@ import type { Project } from '../config/project.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../sandbox/attach.ts'
 import { executeOver } from '../sandbox/client-execution.ts'
 import { type Asked, ask, askForRefused, takeValue } from '../sandbox/control-client.ts'
+import type { EndedRun } from '../sandbox/ended-by-limit.ts'
 import { isTerminal } from '../sandbox/terminal-modes.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -29,6 +30,7 @@ interface Granted {
   readonly timeoutMs: number | null
   /** The run, where connections may wait for a person. */
   readonly asking?: string
+  readonly run?: string
   /** How many refusals there were by then. */
   readonly refused?: number
 }
@@ -41,10 +43,11 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     env: [...terminalName(inside), ...(inside.variables ?? []).map(text => variable(text, inside.env))],
   }
   const asked = await reach(project, timeout ?? null, terminal)
-  const { timeoutMs, asking, refused } = takeValue(asked.answer) as Granted
+  const { timeoutMs, asking, run, refused } = takeValue(asked.answer) as Granted
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
   const began = performance.now()
+  const since = new Date().toISOString()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
   const endTelling = asking === undefined ? undefined : await tellWhatWaits(inside, asking, wantsTerminal)
   const ending = await attach((whole, output) => executeOver(asked, whole, output), order, {
@@ -55,13 +58,21 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   // A command that ends by itself with this very code has done so before.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
     terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
-  explain(ending, order, terminal)
   const code = exitCodeOf(ending)
+  const lost = ending.kind === 'lost' && run !== undefined
+  const limits = lost ? await limitsOf({ stateDir: project.stateDir, run, since }) : []
+  if (limits.length === 0) explain(ending, order, terminal)
   // One that went well needed nothing else, and a keeper of another version says nothing of it.
-  if (code !== EXIT.ok && refused !== undefined)
-    for (const line of await askForRefused(project.stateDir, refused))
-      terminal.note(`pen: ${printable(line, 1024)}`)
+  const told = code !== EXIT.ok && refused !== undefined && !lost
+  const lines = told ? await askForRefused(project.stateDir, refused) : limits
+  for (const line of lines) terminal.note(`pen: ${printable(line, 1024)}`)
   return code
+}
+
+/** The keeper that could be asked is gone, and has left it in the audit. */
+async function limitsOf(ended: EndedRun): Promise<readonly string[]> {
+  const { endedByLimit } = await import('../sandbox/ended-by-limit.ts')
+  return await endedByLimit(ended)
 }
 
 /** On a terminal that is raw meanwhile a line has to go back to its beginning by itself. */
@@ -85,7 +96,11 @@ async function reach(project: Project, timeoutMs: number | null, terminal: Termi
     const { startSandbox } = await import('../sandbox/start-keeper.ts')
     const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
     await whileTelling('starting the sandbox', terminal, () =>
-      startSandbox(project, order, line => terminal.note(`pen: ${line}`)),
+      startSandbox(project, {
+        asked: order,
+        say: line => terminal.note(`pen: ${line}`),
+        isAnnounced: true,
+      }),
     )
   }
   throw new PenError('STATE', {

@@ -1,14 +1,21 @@
 import { EXIT } from '../base/error.ts'
+import type { Started } from '../sandbox/start-keeper.ts'
 import { agentFlag } from './agent-flag.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { flagDocument, policyFlags } from './policy-flags.ts'
 import { defineVerb } from './verb.ts'
 
+const SAID: Readonly<Record<Started, string>> = {
+  started: 'started',
+  again: 'started again',
+  already: 'already running',
+}
+
 export const verb = defineVerb({
   name: 'start',
   summary: 'Start the sandbox of this project and leave it running; on a terminal, open a shell in it',
   details:
-    'It stays until pen stop, its wall time or the end of the machine, and is entered by pen exec and pen shell as often as you like. One that runs already is joined. Changes of the allowed hosts take effect at once; all else takes pen restart.',
+    'It stays until pen stop, a limit or the end of the machine, and is entered by pen exec and pen shell as often as you like. One that runs already is joined. Its flags hold until pen stop: one that ended in another way comes back with them, and new flags come on top. Changes of the allowed hosts take effect at once; all else takes pen restart.',
   flags: defineFlags({
     ...policyFlags,
     ...agentFlag,
@@ -40,22 +47,19 @@ export const verb = defineVerb({
       allowUserExpansion: flags['allow-user-expansion'],
       ...(flags.agent !== undefined && { agent: flags.agent }),
     }
+    const say = (line: string): void => terminal.note(`pen: ${line}`)
     const came = await whileTelling('starting the sandbox', terminal, () =>
-      startSandbox(project, order, line => terminal.note(`pen: ${line}`), spare),
+      startSandbox(project, { asked: order, say, spare }),
     )
-    const given =
-      Object.keys(document).length > 0 ||
-      flags.offline ||
-      flags['allow-user-expansion'] ||
-      flags.agent !== undefined
     const { runsBy } = await import('../sandbox/control-client.ts')
-    if (came === 'already' && given && !(await runsBy(project.stateDir, order)))
+    const { isPlain } = await import('../sandbox/keep-order.ts')
+    if (came === 'already' && !isPlain(order) && !(await runsBy(project.stateDir, order)))
       terminal.note('pen: it runs already, and not by these flags: pen restart takes them')
-    if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came === 'started' })
+    if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came !== 'already' })
     else if (!flags.detach && isTerminal(0) && isTerminal(1)) {
       const { execInside } = await import('./exec-inside.ts')
       return await execInside({ project, command: [], env, terminal })
-    } else terminal.print(`${project.id}: ${came === 'started' ? 'started' : 'already running'}`)
+    } else terminal.print(`${project.id}: ${SAID[came]}`)
     return EXIT.ok
   },
 })

@@ -8,6 +8,10 @@ import { findHome, locate } from './locate.ts'
 
 /** Stands in the state of a sandbox for as long as one is kept. */
 export const KEEPER_RECORD = 'keeper.json'
+/** Stands there from `pen start` until `pen stop`, whether the sandbox runs or not. */
+export const STARTED = 'started.json'
+/** Each of them makes a directory a project of pen's. */
+const MARKS = ['config.json', KEEPER_RECORD, STARTED] as const
 
 export interface Project {
   readonly id: string
@@ -30,8 +34,8 @@ const plain = (name: string): string =>
   /[^a-z0-9]/.test(name) ? name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '') : name
 
 /**
- * The nearest directory at or above the current one that pen knows from its own state, by a config or by a sandbox that is
- * kept; else the current one. Nothing in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
+ * The nearest directory at or above the current one that pen knows from its own state, by a config or by a sandbox that was
+ * started; else the current one. Nothing in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
  */
 export function findProject(directory?: string): Project {
   const home = findHome()
@@ -41,7 +45,7 @@ export function findProject(directory?: string): Project {
   let workspace = cwd
   for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
     const known = `${state}/sandboxes/${sandboxId(at)}`
-    if (existsSync(`${known}/config.json`) || existsSync(`${known}/${KEEPER_RECORD}`)) {
+    if (MARKS.some(mark => existsSync(`${known}/${mark}`))) {
       workspace = at as HostPath
       break
     }

@@ -10,18 +10,33 @@ import { sha256 } from '../base/sha256.ts'
 import { IMAGE_ID } from './inspect.ts'
 
 export function recallImage(engine: Engine, name: string, cacheDir: string): string | undefined {
-  try {
-    const bytes = readRegularFile(placeOf(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
-    const id = bytes?.toString('utf8')
-    return id !== undefined && IMAGE_ID.test(id) ? id : undefined
-  } catch {
-    return undefined // asked anew
-  }
+  const id = read(engine, name, cacheDir)
+  return id !== undefined && IMAGE_ID.test(id) ? id : undefined
 }
 
 export function rememberImage(engine: Engine, name: string, id: string, cacheDir: string): void {
   mkdirSync(directoryOf(cacheDir), { recursive: true, mode: 0o700 })
   writeFileAtomically(placeOf(engine, name, cacheDir), id)
+}
+
+/** That the engine had none of that name: until one is built. */
+export function rememberAbsent(engine: Engine, name: string, cacheDir: string): void {
+  rememberImage(engine, name, ABSENT, cacheDir)
+}
+
+export function isRememberedAbsent(engine: Engine, name: string, cacheDir: string): boolean {
+  return read(engine, name, cacheDir) === ABSENT
+}
+
+const ABSENT = 'absent'
+
+function read(engine: Engine, name: string, cacheDir: string): string | undefined {
+  try {
+    const bytes = readRegularFile(placeOf(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
+    return bytes?.toString('utf8')
+  } catch {
+    return undefined // asked anew
+  }
 }
 
 const directoryOf = (cacheDir: string): string => `${cacheDir}/images/by-name`

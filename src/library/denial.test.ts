@@ -65,6 +65,7 @@ describe('a record of the audit', () => {
       limit: 'pids',
       value: '9 of 8',
       reason: 'refused',
+      why: 'pids: 9 of 8',
       hint: null,
     })
   })

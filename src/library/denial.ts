@@ -29,6 +29,9 @@ export interface LimitHit {
   readonly value: string
   /** What it came to: `killed`, `refused`, `throttled`. */
   readonly reason: string
+  /** The same in a sentence. */
+  readonly why: string
+  /** How the user raises it, on the host. */
   readonly hint: string | null
 }
 
@@ -79,6 +82,7 @@ export function limitOf(record: FoundRecord): LimitHit | undefined {
     limit: field('limit') ?? '',
     value: field('value') ?? '',
     reason: field('reason') ?? '',
+    why: field('why') ?? `${field('limit') ?? ''}: ${field('value') ?? ''}`,
     hint: field('cure') ?? null,
   }
 }

@@ -33,7 +33,7 @@ export async function ask(
   const socket = await connect(stateDir)
   if (socket === undefined) return undefined
   const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>()
-  const patience = request.want === 'stop' ? STOP_MS : PATIENCE_MS
+  const patience = request.want === 'stop' || request.want === 'pause' ? STOP_MS : PATIENCE_MS
   const late = setTimeout(() => reject(silent(stateDir)), patience)
   const reader = new AnswerReader()
   socket.attach({
@@ -62,7 +62,7 @@ export async function ask(
 /** The value of a plain request; undefined where there is no keeper. */
 export async function askFor(
   stateDir: string,
-  want: Exclude<Plain, 'stop'>,
+  want: Exclude<Plain, Ending>,
 ): Promise<{ readonly value: unknown } | undefined> {
   const asked = await ask(stateDir, { want })
   asked?.socket.end()
@@ -87,9 +87,12 @@ export async function askForOrder(stateDir: string): Promise<KeepOrder | undefin
 export const runsBy = async (stateDir: string, order: KeepOrder): Promise<boolean> =>
   Bun.deepEquals(await askForOrder(stateDir), order)
 
+/** For good, or to be started again. */
+export type Ending = 'stop' | 'pause'
+
 /** What it refused, in lines for a person; undefined where no keeper heard it. */
-export async function askToStop(stateDir: string): Promise<readonly string[] | undefined> {
-  const asked = await ask(stateDir, { want: 'stop' })
+export async function askToStop(stateDir: string, want: Ending): Promise<readonly string[] | undefined> {
+  const asked = await ask(stateDir, { want })
   if (asked === undefined) return undefined
   return linesOf(takeValue(asked.answer))
 }

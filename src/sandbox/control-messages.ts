@@ -12,9 +12,10 @@ import { encodeFrame, type Frame, FrameDecoder, wireError } from '../wire/frame.
 
 /**
  * `order`: what it was started with, for whoever starts it anew. `own`: the connection stays open, and when it ends, so does the
- * sandbox: it is for a program that started one, and may be killed.
+ * sandbox: it is for a program that started one, and may be killed. `stop` ends it, and its flags hold no longer; `pause` ends it
+ * for whoever starts it again.
  */
-export type Plain = 'ping' | 'status' | 'stats' | 'order' | 'own' | 'stop'
+export type Plain = 'ping' | 'status' | 'stats' | 'order' | 'own' | 'stop' | 'pause'
 
 export type JudgedAccess = 'read' | 'write' | 'list' | 'exec'
 
@@ -69,7 +70,7 @@ export type Answer =
 export const CHANNEL = 1
 
 const KIND = { request: 32, answer: 33 } as const
-const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'own', 'stop']
+const PLAIN: readonly Plain[] = ['ping', 'status', 'stats', 'order', 'own', 'stop', 'pause']
 const ACCESSES: readonly JudgedAccess[] = ['read', 'write', 'list', 'exec']
 const HEADER = 9
 const MAX_PATH = 4096

@@ -341,12 +341,12 @@ describe('a command over the control socket', () => {
   test('that takes too long is told, ended and killed; the ceiling of the policy bounds what may be asked', async () => {
     const { stateDir, begun, recorded } = setting()
     const { execution, granted } = await exec(stateDir, 'sleep 20', 100)
-    expect(granted).toEqual({ timeoutMs: 100, execution: 1, refused: 3 })
+    expect(granted).toEqual({ timeoutMs: 100, execution: 1, run: 'run-1', refused: 3 })
     expect(await execution.ended).toEqual({ kind: 'exit', code: 124 })
     expect(begun[0]?.signals).toEqual(['SIGTERM', 'kill'])
     expect(recorded.at(-1)).toMatchObject({ kind: 'exec-end', exitCode: null, reason: 'timeout' })
     const long = await exec(stateDir, 'true', 3_600_000)
-    expect(long.granted).toEqual({ timeoutMs: 2000, execution: 2, refused: 3 })
+    expect(long.granted).toEqual({ timeoutMs: 2000, execution: 2, run: 'run-1', refused: 3 })
     await long.execution.ended
   })
 

@@ -36,6 +36,9 @@ const LAST_WORDS_MS = 1000
 /** Whoever connects knows already what it wants. */
 const REQUEST_MS = 5000
 
+/** Their connection ends when the sandbox has. */
+const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'own']
+
 export interface Served {
   readonly project: Project
   readonly serving: Serving
@@ -70,6 +73,7 @@ export class ControlServer {
   readonly #ours: number | undefined
   #executions = 0
   #stopping: ReturnType<typeof setTimeout> | undefined
+  #isStoppedForGood: boolean = false
 
   constructor(served: Served) {
     this.#served = served
@@ -100,6 +104,11 @@ export class ControlServer {
 
   answer(): void {
     this.#answering.resolve()
+  }
+
+  /** Whether its user, or the program whose sandbox it is, has ended it: then its flags hold no longer. */
+  get isStoppedForGood(): boolean {
+    return this.#isStoppedForGood
   }
 
   /** Commands are asked to end, then everything is ended. */
@@ -174,7 +183,10 @@ export class ControlServer {
         this.#clients.delete(client)
         client.relay?.clientGone()
         client.forwards?.close()
-        if (client.isOwner) this.stop()
+        if (client.isOwner) {
+          this.#isStoppedForGood = true
+          this.stop()
+        }
       },
     })
     if (this.#clients.size > MOST_CLIENTS) this.#turnAway(client)
@@ -212,7 +224,7 @@ export class ControlServer {
     }
     client.isOwner = request.want === 'own'
     client.socket.send(encodeAnswer(await this.#answerTo(request, client)))
-    if (request.want !== 'stop' && request.want !== 'own') client.socket.end()
+    if (!STAYING_OPEN.includes(request.want)) client.socket.end()
   }
 
   async #answerTo(request: ShortRequest, client: Client): Promise<Answer> {
@@ -240,6 +252,8 @@ export class ControlServer {
           this.#served.serving.limits.look()
           return { ok: true, value: this.#served.serving.refusals.since(request.since) }
         case 'stop':
+        case 'pause':
+          this.#isStoppedForGood ||= request.want === 'stop'
           // The connection ends when everything is gone: that is what the client waits for.
           this.stop()
           return { ok: true, value: this.#served.serving.refusals.lines() }
@@ -295,9 +309,9 @@ export class ControlServer {
     client.relay = relay
     client.take = bytes => relay.push(bytes)
     // Whoever runs a command that may have to wait for a person is told where to look for that.
-    const asking = network.ask === 'hold' ? { asking: serving.audit.run } : {}
-    socket.send(
-      encodeAnswer({ ok: true, value: { timeoutMs, execution, refused: serving.refusals.all, ...asking } }),
-    )
+    const { run } = serving.audit
+    const asking = network.ask === 'hold' ? { asking: run } : {}
+    const value = { timeoutMs, execution, run, refused: serving.refusals.all, ...asking }
+    socket.send(encodeAnswer({ ok: true, value }))
   }
 }

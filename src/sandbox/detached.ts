@@ -17,6 +17,7 @@ import type { ControlServer, Served } from './control-server.ts'
 import { type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
 import { liveState } from './live-files.ts'
 import { becomeKeeper, clear, placesOf, writeRecord } from './store.ts'
+import { dropOrder, storeOrder } from './stored-order.ts'
 
 /** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
 const MOST_LOGGED = 256 * 1024
@@ -67,6 +68,7 @@ async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitC
       offline: order.offline,
       toRun: true,
       toKeep: true,
+      backend: placed.backend,
       ...(agent !== undefined && { preset: agent.opening }),
       flags: () => order.flags,
     })
@@ -76,11 +78,13 @@ async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitC
       headStart,
       tell: line => starter.say(line),
       serve: async (serving, image) => {
-        const server = await serve({ project, serving, order, image }, starter)
+        const server = await serve({ project, serving, order, image }, placed.owner, starter)
         const watching = setInterval(() => isForgotten(lock) && server.stop(), LOOK_MS)
         return () => {
           clearInterval(watching)
-          return server.close()
+          const code = server.close()
+          if (server.isStoppedForGood && !isForgotten(lock)) dropOrder(stateDir)
+          return code
         }
       },
     })
@@ -114,7 +118,11 @@ function logTo(path: string): void {
   closeSync(fd)
 }
 
-async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<ControlServer> {
+async function serve(
+  sandbox: Omit<Served, 'since'>,
+  owner: PlacedOrder['owner'],
+  starter: Starter,
+): Promise<ControlServer> {
   const { project, serving, image } = sandbox
   const { ControlServer } = await import('./control-server.ts')
   const { plan } = serving.prepared
@@ -132,9 +140,14 @@ async function serve(sandbox: Omit<Served, 'since'>, starter: Starter): Promise<
     image,
     since,
   })
-  // A starter that is gone wanted no sandbox that nobody knows of. Until now nobody else was answered.
+  // Before anybody can rely on it: whatever ends this sandbox now, the next start finds its flags.
+  const restoreOrder = storeOrder(project.stateDir, { order: sandbox.order, backend: plan.backend, owner })
+  // If the starter died, stop the sandbox that it asked for. Until now nobody else was answered.
   if (starter.ready()) server.answer()
-  else server.stop()
+  else {
+    restoreOrder()
+    server.stop()
+  }
   return server
 }
 

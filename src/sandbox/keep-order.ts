@@ -1,6 +1,7 @@
 /** What `pen start` and the keeper that it leaves tell each other: an order down, lines of a report up. Both are this user's pen. */
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import type { Owner } from '../limits/cgroup-name.ts'
 import { readError, type ToldError } from './control-messages.ts'
 import { KEEP_MODE } from './spare-keeper.ts'
 
@@ -18,12 +19,45 @@ export interface KeepOrder {
   readonly agent?: string
 }
 
+/** Whether it asks for nothing of its own. */
+export const isPlain = ({ flags, offline, allowUserExpansion, agent }: KeepOrder): boolean =>
+  Object.keys(flags).length === 0 && !offline && !allowUserExpansion && agent === undefined
+
+/** What was asked for first still holds; a value that is given again is replaced, and a list grows. */
+export function onTop(before: KeepOrder, added: KeepOrder): KeepOrder {
+  const agent = added.agent ?? before.agent
+  return {
+    id: added.id,
+    flags: merged(before.flags, added.flags) as object,
+    offline: before.offline || added.offline,
+    allowUserExpansion: before.allowUserExpansion || added.allowUserExpansion,
+    ...(agent !== undefined && { agent }),
+  }
+}
+
+function merged(before: unknown, added: unknown): unknown {
+  if (Array.isArray(before) && Array.isArray(added)) return [...new Set([...before, ...added])]
+  if (!isRecord(before) || !isRecord(added)) return added
+  const entries = Object.entries(added).map(([key, value]) => [
+    key,
+    Object.hasOwn(before, key) ? merged(before[key], value) : value,
+  ])
+  return { ...before, ...Object.fromEntries(entries) }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** As a keeper gets it, which was started before anybody looked where. It looks again, but not before it has asked an engine. */
 export interface PlacedOrder {
   readonly order: KeepOrder
   readonly workspace: string
   readonly stateDir: string
   readonly cacheDir: string
+  /** The backend that the sandbox had before. */
+  readonly backend: string | null
+  /** The program whose sandbox it will be. */
+  readonly owner: Owner | null
 }
 
 export type KeepReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
@@ -34,15 +68,12 @@ const MAX_LINE = 65_536
 export function readKeepOrder(): PlacedOrder | undefined {
   const text = readOrder()
   if (text === '') return undefined
-  const { order: told, workspace, stateDir, cacheDir } = (parse(text) ?? {}) as Record<string, unknown>
-  const order = asKeepOrder(told)
-  if (
-    order !== undefined &&
-    typeof workspace === 'string' &&
-    typeof stateDir === 'string' &&
-    typeof cacheDir === 'string'
-  )
-    return { order, workspace, stateDir, cacheDir }
+  const told = (parse(text) ?? {}) as Record<string, unknown>
+  const order = asKeepOrder(told['order'])
+  const isWhole =
+    ['workspace', 'stateDir', 'cacheDir'].every(key => typeof told[key] === 'string') &&
+    ['backend', 'owner'].every(key => told[key] !== undefined)
+  if (order !== undefined && isWhole) return { ...(told as unknown as PlacedOrder), order }
   throw new PenError('USAGE', { what: `${KEEP_MODE} is not a verb: pen start starts it by itself` })
 }
 

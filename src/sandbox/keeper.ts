@@ -266,6 +266,7 @@ export class Keeper {
     try {
       this.#recordHit(hit)
       this.#told.push(tellHit(hit))
+      this.#kept.refusals.note(tellHit(hit))
       stopping.ask('wall')
     } catch (error) {
       stopping.failed(error)
@@ -299,5 +300,6 @@ const recordOf = (hit: LimitHit) => ({
   limit: hit.limit,
   value: `${hit.used} of ${hit.bound}`,
   reason: hit.what,
+  why: describeHit(hit),
   cure: raiseLimit(hit),
 })

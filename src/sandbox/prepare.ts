@@ -12,6 +12,7 @@ import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
+import { chooseKeptBackend } from './choose-kept-backend.ts'
 import { leaveNote } from './instructions.ts'
 import { liveState } from './live-files.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
@@ -25,6 +26,8 @@ export interface PrepareOptions {
   readonly toRun: boolean
   /** For a sandbox that stays, and is entered many times. */
   readonly toKeep?: boolean
+  /** The backend that such a sandbox had before; null for a new one. */
+  readonly backend?: string | null
   /** What the person chose by its name. */
   readonly preset?: NamedDocument
   /** What the command line says, once the project is known. */
@@ -57,7 +60,10 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
   const cacheDir = `${project.world.state}/cache`
-  const backend = await chooseBackend(loaded.policy, options.toKeep === true ? 'keep' : 'run', cacheDir)
+  const { backend, note } =
+    options.toKeep === true
+      ? await chooseKeptBackend(loaded.policy, project, options.backend ?? null)
+      : { backend: await chooseBackend(loaded.policy, { cacheDir }), note: undefined }
   const opensFirst = options.toRun && backend.container !== true
   const wantsDoor = backend.loopback === true || (network.mode === 'gateway' && !network.offline)
   const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
@@ -67,7 +73,8 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
-  const plan = buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd })
+  const built = buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd })
+  const plan = note === undefined ? built : { ...built, notes: [...built.notes, note] }
   const hasAgent = options.toKeep === true && backend.container !== true
   return {
     load,

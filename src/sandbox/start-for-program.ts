@@ -5,11 +5,12 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { findProject, type Project } from '../config/project.ts'
+import { startTimeOf } from '../limits/cgroup-name.ts'
 import { askFor, askForOrder, takeValue } from './control-client.ts'
 import { type ToldError, tellError } from './control-messages.ts'
-import type { KeepOrder } from './keep-order.ts'
+import { isPlain, type KeepOrder } from './keep-order.ts'
 import type { KeptStatus } from './kept-status.ts'
-import { startSandbox } from './start-keeper.ts'
+import { otherPolicy, startSandbox } from './start-keeper.ts'
 
 export interface StartOrder {
   /** In the shape of a config document, as flags of `pen start` would be. */
@@ -56,7 +57,8 @@ async function start(order: StartOrder): Promise<StartAnswer> {
     allowUserExpansion: order.allowUserExpansion,
   }
   const notes: string[] = []
-  const came = await startSandbox(project, keep, line => void notes.push(line))
+  const owner = { pid: process.ppid, startTime: startTimeOf(process.ppid) ?? '' }
+  const came = await startSandbox(project, { asked: keep, say: line => void notes.push(line), owner })
   if (came === 'already') checkSame(await askForOrder(stateDir), keep)
   const status = await askFor(stateDir, 'status')
   if (status === undefined)
@@ -103,10 +105,5 @@ function checkWhole({ cwd, world }: Project): void {
 
 /** Whoever asks for no policy of its own takes the sandbox as it is. */
 function checkSame(running: KeepOrder | undefined, wanted: KeepOrder): void {
-  const asks = Object.keys(wanted.flags).length > 0 || wanted.offline || wanted.allowUserExpansion
-  if (!asks || Bun.deepEquals(running, wanted, true)) return
-  throw new PenError('STATE', {
-    what: 'the sandbox of this project runs already, by another policy',
-    hint: 'pen stop ends it; or start without a policy, to join it as it is',
-  })
+  if (!isPlain(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('runs already,')
 }

@@ -2,36 +2,43 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
+import type { Owner } from '../limits/cgroup-name.ts'
 import { answers } from './control-client.ts'
 import { asPenError } from './control-messages.ts'
-import { type KeepOrder, ReportLines } from './keep-order.ts'
+import { isPlain, type KeepOrder, onTop, type PlacedOrder, ReportLines } from './keep-order.ts'
+import { orderWords } from './order-words.ts'
 import { SpareKeeper } from './spare-keeper.ts'
 import { placesOf, presenceOf, whileChanging } from './store.ts'
+import { readStoredOrder } from './stored-order.ts'
 
 /** A keeper that neither answers nor ends: longer than the slowest engine takes to be ready. */
 const PATIENCE_MS = 60_000
 const LOOK_MS = 20
 
-export type Started = 'started' | 'already'
+/** `again`: with the flags of a former start, so it belongs to whoever made that one. */
+export type Started = 'started' | 'again' | 'already'
+
+export interface Start {
+  /** What is asked for now. The flags of a former start hold as well, until `pen stop`. */
+  readonly asked: KeepOrder
+  readonly say: (line: string) => void
+  /** For a verb that is not about starting: its user hears that there is a sandbox now. */
+  readonly isAnnounced?: boolean
+  /** Whoever could start one before it knew more. */
+  readonly spare?: SpareKeeper
+  /** The program whose sandbox it will be. It gets what it asks for, or nothing. */
+  readonly owner?: Owner | null
+}
 
 /** Whoever comes second, of however many, finds it running. */
-export const startSandbox = (
-  project: Project,
-  order: KeepOrder,
-  say: (line: string) => void,
-  spare?: SpareKeeper,
-): Promise<Started> => whileChanging(project.stateDir, () => startUnlessKept(project, order, say, spare))
+export const startSandbox = (project: Project, start: Start): Promise<Started> =>
+  whileChanging(project.stateDir, () => startUnlessKept(project, start))
 
 /** For whoever holds the lock of changes. */
-export async function startUnlessKept(
-  project: Project,
-  order: KeepOrder,
-  say: (line: string) => void,
-  /** Whoever could start one before it knew more. */
-  spare = new SpareKeeper(),
-): Promise<Started> {
+export async function startUnlessKept(project: Project, start: Start): Promise<Started> {
+  const spare = start.spare ?? new SpareKeeper()
   try {
-    return await employUnlessKept(project, order, say, spare)
+    return await employUnlessKept(project, start, spare)
   } finally {
     spare.dismiss()
   }
@@ -39,8 +46,7 @@ export async function startUnlessKept(
 
 async function employUnlessKept(
   { stateDir, world }: Project,
-  order: KeepOrder,
-  say: (line: string) => void,
+  { asked, say, owner = null, isAnnounced = false }: Start,
   spare: SpareKeeper,
 ): Promise<Started> {
   // One may be on its way whose starter was killed: it gives up when it sees that, or it is ready.
@@ -50,12 +56,45 @@ async function employUnlessKept(
     if (presence.is === 'absent') break
     if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
   }
+  const { came, held, ...followed } = orderFor(stateDir, asked, owner)
   const { log } = placesOf(stateDir)
   rmSync(log, { force: true })
-  spare.employ({ order, workspace: world.workspace, stateDir, cacheDir: `${world.state}/cache` })
+  const { workspace, state } = world
+  spare.employ({ ...followed, workspace, stateDir, cacheDir: `${state}/cache` })
   await untilReady(spare.report, log, say)
-  return 'started'
+  if (held !== undefined) say(`started again with the flags of its last start: ${held}; pen stop drops them`)
+  else if (isAnnounced)
+    say(`started the sandbox of this project${came === 'again' ? ' again' : ''}; pen stop ends it`)
+  return came
 }
+
+interface Followed extends Pick<PlacedOrder, 'order' | 'backend' | 'owner'> {
+  readonly came: 'started' | 'again'
+  /** The flags that hold though nobody gave them now. */
+  readonly held?: string
+}
+
+/** The one place that decides what a start follows: never less than the start which nobody has stopped. */
+function orderFor(stateDir: string, asked: KeepOrder, owner: Owner | null): Followed {
+  const stored = readStoredOrder(stateDir)
+  if (stored === undefined) return { came: 'started', order: asked, backend: null, owner }
+  const { order: before, backend } = stored
+  const isSame = Bun.deepEquals(before, asked)
+  // A program may change its own mind.
+  if (owner !== null && Bun.deepEquals(stored.owner, owner))
+    return { came: 'started', order: asked, backend: isSame ? backend : null, owner }
+  const order = onTop(before, asked)
+  if (isPlain(before) && !isPlain(asked)) return { came: 'started', order, backend, owner }
+  if (owner !== null && !isPlain(asked) && !isSame) throw otherPolicy('was started, and not stopped since,')
+  const followed = { came: 'again', order, backend, owner: stored.owner } as const
+  return isPlain(before) || isSame ? followed : { ...followed, held: orderWords(before) }
+}
+
+export const otherPolicy = (state: string): PenError =>
+  new PenError('STATE', {
+    what: `the sandbox of this project ${state} by another policy`,
+    hint: 'pen stop ends it; or start without a policy, to join it as it is',
+  })
 
 const hung = (at: string, pid: number | undefined): PenError =>
   new PenError('STATE', {

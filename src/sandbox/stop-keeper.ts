@@ -1,7 +1,8 @@
 /** Ends a sandbox that stays: asked first, then, whatever its keeper does, ended. */
 import { PenError } from '../base/error.ts'
-import { askToStop } from './control-client.ts'
+import { askToStop, type Ending } from './control-client.ts'
 import { type Presence, placesOf, presenceOf, signalKeeper } from './store.ts'
+import { dropOrder } from './stored-order.ts'
 
 /** The keeper's own grace, and what a container takes to be gone. */
 const ASKED_MS = 10_000
@@ -17,9 +18,20 @@ export async function stopSandbox(
   stateDir: string,
   say: (line: string) => void = () => undefined,
 ): Promise<Stopped> {
+  const came = await endSandbox(stateDir, 'stop', say)
+  // Its keeper may have been killed, now or long ago.
+  dropOrder(stateDir)
+  return came
+}
+
+/** The flags hold, for whoever starts it again. */
+export const pauseSandbox = (stateDir: string, say: (line: string) => void): Promise<Stopped> =>
+  endSandbox(stateDir, 'pause', say)
+
+async function endSandbox(stateDir: string, want: Ending, say: (line: string) => void): Promise<Stopped> {
   const before = await presenceOf(stateDir)
   if (before.is === 'absent') return 'absent'
-  const refused = await askToStop(stateDir).catch(() => undefined)
+  const refused = await askToStop(stateDir, want).catch(() => undefined)
   for (const line of refused ?? []) say(line)
   if (refused !== undefined && (await isGone(stateDir, ASKED_MS))) return 'stopped'
   for (const [signal, patience] of [

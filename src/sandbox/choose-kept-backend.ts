@@ -1,0 +1,87 @@
+/**
+ * What a sandbox that stays is made of, where the policy leaves that open. It is a container where one is asked for, or where pen's own
+ * image is built already; otherwise a process sandbox, which works at once on every machine.
+ */
+import type { Backend } from '../backend/backend.ts'
+import { type EngineName, findEngine } from '../backend/container/engine.ts'
+import { chooseBackend } from '../backend/probe.ts'
+import { PenError } from '../base/error.ts'
+import type { Project } from '../config/project.ts'
+import { hasOwnImage } from '../image/own-image.ts'
+import { findCandidate } from '../image/recipe.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { BackendName } from '../policy/settings.ts'
+
+export interface KeptBackend {
+  readonly backend: Backend
+  /** For the user: that a container could be had, and how. */
+  readonly note: string | undefined
+}
+
+/** Without root first: what it runs has no power over the host. */
+const ENGINES: readonly EngineName[] = ['podman', 'docker']
+const NOTE = 'a process sandbox, with the programs of this machine; pen build makes the image for a container'
+
+/** `before`: the backend that the sandbox had when it was started; null for a new one. */
+export async function chooseKeptBackend(
+  policy: Policy,
+  project: Project,
+  before: string | null,
+): Promise<KeptBackend> {
+  const cacheDir = `${project.world.state}/cache`
+  // What had a container gets the same engine again, or none. A process sandbox may become a container.
+  if (before !== null && isEngine(before)) {
+    const backend = await chooseBackend(policy, { cacheDir, open: [before], before })
+    await backend.probe(cacheDir).catch((error: unknown) => {
+      throw withWay(error, `the sandbox was started with ${before}: pen stop, then pen start, uses another`)
+    })
+    return { backend, note: undefined }
+  }
+  if (policy.backend !== 'any' || policy.isolation !== 'auto')
+    return { backend: await chooseBackend(policy, { cacheDir }), note: undefined }
+  const open = await candidates(policy, project, cacheDir)
+  const backend = await chooseBackend(policy, { cacheDir, open })
+  if (backend.container === true) return { backend, note: undefined }
+  const engine = ENGINES.find(name => isInstalled(name))
+  if (engine === undefined) return { backend, note: undefined }
+  await backend.probe(cacheDir).catch((error: unknown) => {
+    throw withWay(error, `or use a container of ${engine}: pen start --isolation container`)
+  })
+  return { backend, note: NOTE }
+}
+
+async function candidates(
+  policy: Policy,
+  project: Project,
+  cacheDir: string,
+): Promise<readonly BackendName[]> {
+  // A runtime is named for its isolation: without an engine there is none.
+  if (policy.runtime !== 'default') return ENGINES
+  if (policy.image !== 'default' || findCandidate(policy, project) !== undefined)
+    return [...ENGINES, 'process']
+  for (const name of ENGINES) if (await hasOwnImage(name, policy, cacheDir)) return [name, 'process']
+  return ['process']
+}
+
+const isEngine = (name: string): name is EngineName => ENGINES.some(engine => engine === name)
+
+function isInstalled(name: EngineName): boolean {
+  try {
+    return findEngine(name) !== undefined
+  } catch {
+    // A Docker daemon elsewhere, which pen does not use.
+    return false
+  }
+}
+
+/** The backend's own reason, with one way out more. */
+function withWay(error: unknown, way: string): unknown {
+  if (!(error instanceof PenError)) return error
+  const { code, message: what, at, hint } = error
+  return new PenError(code, {
+    what,
+    hint: hint === undefined ? way : `${hint}; ${way}`,
+    ...(at !== undefined && { at }),
+    cause: error,
+  })
+}

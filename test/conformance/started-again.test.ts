@@ -1,0 +1,173 @@
+/** Whatever ends a sandbox but its user, the next command has the same one again, or none. */
+import { expect } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Kept, lives, until } from '../kept/kept.ts'
+import { conformance } from './conformance.ts'
+
+const STORED = 'started.json'
+
+/** A sandbox that reads no `secret.txt`, has no network and little room: none of it is what pen takes by itself. */
+class Narrow extends Kept {
+  readonly flags = [...this.box.launcher.flags, '--deny', 'secret.txt', '--limit', 'disk=20MiB']
+
+  async begin(...more: string[]): Promise<void> {
+    this.box.file('secret.txt', 'secret')
+    expect(await this.pen('start', '--detach', ...this.flags, ...more)).toMatchObject({ code: 0 })
+  }
+
+  /** What the running sandbox is, and whether a command in it can read the file. */
+  async seen() {
+    const status = JSON.parse((await this.pen('status', '--json')).stdout)
+    const { running, backend, network, limits } = status
+    const read = running ? await this.sh('cat secret.txt') : undefined
+    return { running, backend, network, disk: limits?.disk, text: read?.stdout }
+  }
+
+  /** What the host has of it: the keeper's end, and nothing that pen did about it. */
+  async end(signal: NodeJS.Signals): Promise<void> {
+    const pid = this.keeper() ?? 0
+    process.kill(pid, signal)
+    await until(() => !lives(pid))
+  }
+
+  get narrow() {
+    const [, backend] = this.box.launcher.flags
+    return { running: true, backend, network: 'none (offline)', disk: 20 * 2 ** 20, text: '' }
+  }
+}
+
+const claim = (title: string, body: (here: Narrow) => Promise<void>, options?: { readonly once: string }) =>
+  conformance(
+    title,
+    async box => {
+      const here = new Narrow(box)
+      try {
+        await body(here)
+      } finally {
+        await here.pen('stop')
+      }
+    },
+    { timeout: 120_000, ...options },
+  )
+
+claim('P25 P13 a limit that ends a sandbox is told to its command, and the next has the same', async here => {
+  await here.begin()
+  const pid = here.keeper() ?? 0
+  const died = await here.sh('dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 30')
+  expect(died.code).toBe(137)
+  expect(died.stderr).toContain('limits.disk is 20 MiB')
+  expect(died.stderr).toContain('--limit disk=40MiB')
+  await until(() => !lives(pid))
+  rmSync(join(here.box.project, 'big'), { force: true })
+  const next = await here.sh('cat secret.txt')
+  expect(next.stdout).toBe('')
+  expect(next.stderr).toMatch(
+    /^pen: started again with the flags .*--offline.*--deny secret\.txt --limit disk=20MiB; pen stop/m,
+  )
+  expect(await here.seen()).toEqual(here.narrow)
+  // Said once, by the command that started it.
+  expect((await here.sh('true')).stderr).toBe('')
+  // The allowed twin: what the user has stopped is started without.
+  expect(await here.pen('stop')).toMatchObject({ code: 0 })
+  await here.pen('start', '--detach', ...here.box.launcher.flags)
+  expect(await here.seen()).toMatchObject({ text: 'secret' })
+})
+
+claim('P25 a sandbox that was killed comes back with its flags, whichever command starts it', async here => {
+  await here.begin()
+  const starters: readonly (readonly [NodeJS.Signals, readonly string[]])[] = [
+    ['SIGKILL', ['shell']],
+    ['SIGKILL', ['restart']],
+    // As at the end of the machine, which asks every process to end.
+    ['SIGTERM', ['start', '--detach']],
+    ['SIGKILL', ['start', '--detach', '--env', 'MORE=1']],
+  ]
+  for (const [signal, words] of starters) {
+    await here.end(signal)
+    await here.pen('gc')
+    expect(await here.seen()).toEqual({ ...NONE, running: false })
+    expect([words, await here.pen(...words)]).toMatchObject([words, { code: 0 }])
+    expect([words, await here.seen()]).toEqual([words, here.narrow])
+  }
+  expect(await here.sh('echo $MORE')).toMatchObject({ stdout: '1\n' })
+})
+
+const NONE = { backend: undefined, network: undefined, disk: undefined, text: undefined }
+const ONCE = 'it is the host that reads what was started'
+
+claim(
+  'P25 an agent runs in no weaker sandbox of its own while the flags of a start hold',
+  async here => {
+    await here.begin()
+    await here.end('SIGKILL')
+    const refused = await here.pen('agent', 'codex')
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('was started without')])
+    expect(await here.seen()).toMatchObject({ running: false })
+    // The allowed twin: not refused for this reason.
+    await here.pen('stop')
+    expect((await here.pen('agent', 'codex', '--', '--version')).stderr).not.toContain('was started without')
+  },
+  { once: ONCE },
+)
+
+claim(
+  'P25 the flags of a start hold below its directory, and until pen stop alone',
+  async here => {
+    await here.begin()
+    const cwd = here.box.directory(join(here.box.project, 'src/deep'))
+    await here.end('SIGKILL')
+    // Nobody configured this project: only that it was started makes it one.
+    expect(await here.start(['exec', 'cat', '../../secret.txt'], { cwd }).ended).toMatchObject({ stdout: '' })
+    expect(await here.seen()).toEqual(here.narrow)
+    // On top of what was asked for first.
+    await here.pen('restart', '--limit', 'pids=77')
+    expect(await here.seen()).toEqual(here.narrow)
+    expect(JSON.parse((await here.pen('status', '--json')).stdout).limits.pids).toBe(77)
+    await here.end('SIGKILL')
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    await here.pen('start', '--detach', ...here.box.launcher.flags)
+    expect(await here.seen()).toMatchObject({ disk: 10 * 2 ** 30, text: 'secret' })
+  },
+  { once: ONCE },
+)
+
+claim(
+  'P25 flags that cannot be read, and an engine that is gone, stop the start until pen stop',
+  async here => {
+    await here.begin()
+    await here.end('SIGKILL')
+    const file = join(here.stateDir, STORED)
+    const stored = JSON.parse(await Bun.file(file).text())
+    const order = { ...stored.order, flags: { files: { deny: ['secret.txt'] } } }
+    // What another version of pen wrote, half a file, and a container of an engine that does not answer.
+    const written = ['', '{"version":2}', JSON.stringify({ ...stored, order, backend: 'docker' })]
+    for (const text of written) {
+      here.box.file(file, text, 0o600)
+      const env = { DOCKER_HOST: `unix://${here.box.home}/no-daemon` }
+      for (const words of [['exec', 'cat', 'secret.txt'], ['restart'], ['start', '--detach']]) {
+        const refused = await here.start(words, { env }).ended
+        expect([words, refused]).toMatchObject([
+          words,
+          { code: 125, stderr: expect.stringContaining('pen stop') },
+        ])
+      }
+      expect(await here.seen()).toMatchObject({ running: false })
+    }
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    await here.begin()
+    expect(await here.seen()).toEqual(here.narrow)
+  },
+  { once: ONCE },
+)
+
+claim(
+  'P25 the flags of a start that failed do not hold',
+  async here => {
+    const flags = [...here.box.launcher.flags, '--deny', 'secret.txt']
+    here.box.file('secret.txt', 'secret')
+    expect((await here.pen('start', '--detach', ...flags, '--allow', 'a..b:1')).code).toBe(2)
+    expect(await here.pen('exec', '--', 'cat', 'secret.txt')).toMatchObject({ stdout: 'secret' })
+  },
+  { once: ONCE },
+)
