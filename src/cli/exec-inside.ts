@@ -59,17 +59,17 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
     terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
   const code = exitCodeOf(ending)
-  const lost = ending.kind === 'lost' && run !== undefined
-  const limits = lost ? await limitsOf({ stateDir: project.stateDir, run, since }) : []
-  if (limits.length === 0) explain(ending, order, terminal)
   // One that went well needed nothing else, and a keeper of another version says nothing of it.
-  const told = code !== EXIT.ok && refused !== undefined && !lost
-  const lines = told ? await askForRefused(project.stateDir, refused) : limits
+  const asks = code !== EXIT.ok && refused !== undefined && ending.kind !== 'lost'
+  const told = asks ? await askForRefused(project.stateDir, refused) : undefined
+  // A keeper that is gone has left in the audit what ended it.
+  const ended = code !== EXIT.ok && told === undefined && run !== undefined
+  const lines = ended ? await limitsOf({ stateDir: project.stateDir, run, since }) : (told ?? [])
+  if (told !== undefined || lines.length === 0) explain(ending, order, terminal)
   for (const line of lines) terminal.note(`pen: ${printable(line, 1024)}`)
   return code
 }
 
-/** The keeper that could be asked is gone, and has left it in the audit. */
 async function limitsOf(ended: EndedRun): Promise<readonly string[]> {
   const { endedByLimit } = await import('../sandbox/ended-by-limit.ts')
   return await endedByLimit(ended)

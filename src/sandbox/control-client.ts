@@ -97,11 +97,11 @@ export async function askToStop(stateDir: string, want: Ending): Promise<readonl
   return linesOf(takeValue(asked.answer))
 }
 
-/** What was refused since then; nothing where the keeper is gone. */
-export async function askForRefused(stateDir: string, since: number): Promise<readonly string[]> {
+/** What was refused since then; undefined where the keeper is gone. */
+export async function askForRefused(stateDir: string, since: number): Promise<readonly string[] | undefined> {
   const asked = await ask(stateDir, { want: 'refused', since }).catch(() => undefined)
   asked?.socket.end()
-  return asked?.answer.ok === true ? linesOf(asked.answer.value) : []
+  return asked?.answer.ok === true ? linesOf(asked.answer.value) : undefined
 }
 
 const linesOf = (value: unknown): readonly string[] =>

@@ -111,6 +111,7 @@ kept('P13 the wall time of a sandbox that stays ends it, and is told', async her
   const command = here.start(['exec', '--', 'sleep', '60'])
   const ended = await command.ended
   expect(ended.code).toBeGreaterThan(128)
+  expect(ended.stderr).toContain('limits.wall is 1 s; to raise it: --limit wall=2s')
   await until(() => !lives(pid))
   expect(here.leftovers()).toEqual([])
   expect(here.audit()).toContainEqual(expect.objectContaining({ kind: 'limit-hit', limit: 'wall' }))
