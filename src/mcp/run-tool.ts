@@ -26,6 +26,7 @@ const LIMIT = {
     limit: { type: 'string' },
     value: { type: 'string' },
     reason: { type: 'string', description: 'killed or refused' },
+    why: { type: 'string' },
     hint: { type: ['string', 'null'] },
   },
 }
@@ -136,8 +137,8 @@ function distinctDenials(denials: readonly Denial[]): readonly Omit<Denial, 'tim
   return [...byText.values()]
 }
 
-const describeLimit = ({ limit, value, reason, hint }: NonNullable<ExecResult['limit']>): string =>
-  `limit reached: ${limit} (${value}, ${reason})${hint === null ? '' : `; ${hint}`}`
+const describeLimit = ({ limit, why, reason, hint }: NonNullable<ExecResult['limit']>): string =>
+  `limit reached: ${limit} (${reason}): ${why}${hint === null ? '' : `; to raise it, the user does this on the host: ${hint}`}`
 
 /** These are pen's words, and a model believes them: what the sandbox chose stands in quotes where it is more than a word. */
 export const describeDenial = ({ kind, target, reason, why, permission }: Omit<Denial, 'time'>): string =>
