@@ -1,14 +1,17 @@
 /** config files ─▶ policy: one function reads like the pipeline. */
 
 import { compile, type GroupRules } from '../policy/compile.ts'
-import { type Merged, mergeLayers } from '../policy/merge.ts'
+import { protectLinked } from '../policy/linked-place.ts'
+import { type Merged, type MergeInput, mergeLayers } from '../policy/merge.ts'
+import type { PathWorld } from '../policy/path.ts'
 import type { NetCeiling, Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
 import type { GrantView } from './grant-layer.ts'
 import type { ResolvedGroup } from './groups.ts'
-import { readLayers } from './layers.ts'
+import { findHomeLinks } from './home-links.ts'
+import { type Layers, readLayers } from './layers.ts'
 import type { Project } from './project.ts'
 import { protectPen } from './protect-pen.ts'
 
@@ -32,13 +35,16 @@ export interface Loaded {
   readonly merged: Merged
   /** What `agent-permissions.json` said when it was read. */
   readonly untrusted: readonly Layer[]
+  /** What could not be told of the user's home, in words. */
+  readonly doubts: readonly string[]
 }
 
 export async function loadPolicy(project: Project, options: LoadOptions): Promise<Loaded> {
   const layers = await readLayers(project, options)
+  const { base, doubts } = baseLayers(project.world, layers)
   const merged = mergeLayers({
     ...layers,
-    base: profile => profileLayer(profile, project.world),
+    base,
     workspace: project.world.workspace,
     allowUserExpansion: options.allowUserExpansion,
   })
@@ -51,7 +57,19 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
     ),
     merged,
     untrusted: layers.untrusted,
+    doubts,
   }
+}
+
+/** What every profile says, and what the user's home leads to of what a sandbox may write. */
+export function baseLayers(
+  world: PathWorld,
+  { trusted, untrusted }: Layers,
+): Pick<MergeInput, 'base'> & Pick<Loaded, 'doubts'> {
+  const writable = [...trusted, ...untrusted].flatMap(({ settings }) => writableIn(settings))
+  const { linked, doubts } = findHomeLinks(world, writable, process.env)
+  const protect = protectLinked(linked, trusted, world.workspace)
+  return { base: profile => profileLayer(profile, world, protect), doubts }
 }
 
 /** What the user's own layers alone would allow: to tell what a project's document took away. */

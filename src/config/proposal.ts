@@ -5,7 +5,6 @@ import { compile } from '../policy/compile.ts'
 import { comparePolicies, type Difference } from '../policy/difference.ts'
 import { mergeLayers } from '../policy/merge.ts'
 import type { Policy } from '../policy/policy.ts'
-import { profileLayer } from '../policy/profile.ts'
 import type { Layer, ProfileName } from '../policy/settings.ts'
 import { PROFILE_NAMES } from '../policy/vocabulary.ts'
 import { readAllowlist } from './allowlist.ts'
@@ -13,7 +12,7 @@ import { understand } from './documents.ts'
 import { foldLists, isSame, liveConfig, rewriteLiveConfig } from './edit.ts'
 import { type JsonObject, printJson, readJson } from './json.ts'
 import { type Found, findLive } from './layers.ts'
-import { groupRules } from './load.ts'
+import { baseLayers, groupRules } from './load.ts'
 import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
 
@@ -109,9 +108,10 @@ interface Policies {
 async function policiesOf(documents: Documents, project: Project): Promise<Policies> {
   const { world } = project
   const { trusted } = await understand({ ...documents, ...NOBODY }, world)
+  const { base } = baseLayers(world, { trusted, untrusted: [] })
   const merge = (more: readonly Layer[]) =>
     mergeLayers({
-      base: profile => profileLayer(profile, world),
+      base,
       trusted: [...trusted, ...more],
       untrusted: [],
       workspace: world.workspace,

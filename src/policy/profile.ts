@@ -3,8 +3,8 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 import { parseGlob } from './glob.ts'
 import { depth, type HostPath, type PathWorld } from './path.ts'
 import { DENIED_GLOBS, PROTECTED_PLACES } from './protected-places.ts'
-import type { FileDenyRule, Layer, List, PathGrant, ProfileName, Settings } from './settings.ts'
-import type { Setting, Source } from './source.ts'
+import type { FileDenyRule, Layer, List, PathGrant, ProfileName, ProtectRule, Settings } from './settings.ts'
+import type { Setting, Source, Sourced } from './source.ts'
 
 const GiB = 1024 ** 3
 const MiB = 1024 ** 2
@@ -46,7 +46,12 @@ export const SANDBOX_HOME = '/home/agent'
 /** Where what pen tells agents stands: see `plan/agent-note.ts`. */
 export const NOTE_PLACE = `${SANDBOX_HOME}/AGENTS.md`
 
-export function profileLayer(name: ProfileName, world: PathWorld): Layer {
+export function profileLayer(
+  name: ProfileName,
+  world: PathWorld,
+  /** What the user's home leads to. */
+  linked: readonly Sourced<ProtectRule>[] = [],
+): Layer {
   const source: Source = { layer: `profile ${name}`, place: undefined }
   const set = <T>(value: T): Setting<T> => ({ value, source })
   const list = <T>(...rules: readonly T[]): List<T> => ({
@@ -64,7 +69,13 @@ export function profileLayer(name: ProfileName, world: PathWorld): Layer {
     'files.write': list(grant(strict ? `${world.workspace}/output` : world.workspace)),
     'files.deny': list(...DENIED_GLOBS.map(deniedGlob)),
     // In `strict` too, where nothing of the workspace is writable by itself: a user's own grant must not open them.
-    'files.protect': list(...PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))),
+    'files.protect': {
+      clear: false,
+      items: [
+        ...list(...PROTECTED_PLACES.map(place => ({ path: `${world.workspace}/${place.path}` }))).items,
+        ...linked,
+      ],
+    },
     'network.ask': set('never'),
     'network.hold': set(60_000 as Millis),
     'network.mode': set(strict ? 'none' : 'gateway'),

@@ -69,7 +69,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
   if (options.toRun) backend.warm?.(cacheDir)
   const capabilities = await backend.probe(cacheDir)
-  const facts = surveyHost(loaded.policy, project, options.env)
+  const facts = surveyHost(loaded.policy, project, options.env, loaded.doubts)
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath

@@ -8,6 +8,7 @@ import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
 import { agentNote } from '../plan/agent-note.ts'
@@ -29,6 +30,7 @@ import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
+import { tellLinked } from './tell-linked.ts'
 
 export interface Surveyed extends HostFacts {
   readonly repository: RepositoryFacts
@@ -38,6 +40,8 @@ export function surveyHost(
   policy: Policy,
   project: Project,
   env: Readonly<Record<string, string | undefined>>,
+  /** What is to be told besides. */
+  doubts: readonly string[] = [],
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
@@ -47,13 +51,24 @@ export function surveyHost(
     home: world.home,
     userConfigs: userConfigFiles(world.home, env),
     protect: policy.files.protect.map(({ rule }) => rule.path),
-    roots: policy.files.write.map(({ rule }) => rule.path),
+    roots: [
+      ...policy.files.write.map(({ rule }) => rule.path),
+      ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && rule.mode === 'rw' ? [rule.host] : [])),
+    ],
   })
   return {
     system,
     located: locateGrants(policy, project),
     denied,
-    repository: { ...repository, watch: [...repository.watch, ...links] },
+    repository: {
+      ...repository,
+      watch: [...repository.watch, ...links],
+      warnings: [
+        ...repository.warnings,
+        ...tellLinked(policy),
+        ...doubts.map(doubt => printable(doubt, 1024)),
+      ],
+    },
     foldsNames: foldsNames(policy.workspace),
     env: passedOn(policy, env),
     identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
