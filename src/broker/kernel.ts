@@ -59,12 +59,6 @@ export function nameFile(fd: number, dir: number, name: string): void {
   call('linkat', LINKAT, AT_FDCWD, cString(`/proc/self/fd/${fd}`), dir, cString(name), AT_SYMLINK_FOLLOW)
 }
 
-const GETDENTS64 = process.arch === 'arm64' ? 61 : 217
-
-/** How many bytes of the buffer hold the next entries of an open directory; 0 at its end. */
-export const getdents = (fd: number, buffer: Uint8Array): number =>
-  call('getdents64', GETDENTS64, fd, buffer, buffer.length)
-
 const [SOCKET, BIND, LISTEN, FCNTL] = process.arch === 'arm64' ? [198, 200, 201, 25] : [41, 49, 50, 72]
 const AF_UNIX = 1
 const SOCK_STREAM_NONBLOCK_CLOEXEC = 0o2004001

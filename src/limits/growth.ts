@@ -14,6 +14,7 @@ import {
   type Stats,
   statSync,
 } from 'node:fs'
+import { directoryEntries } from '../base/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import type { Member } from './process-tree.ts'
 
@@ -21,7 +22,6 @@ import type { Member } from './process-tree.ts'
 export const LEAST_PER_FILE = 4096
 
 const SLICE_MS = 8
-const HUGE_DIRECTORY = 16 * 2 ** 20
 const MOST_LINKS = 100_000
 const MOST_DESCRIPTORS = 20_000
 
@@ -51,11 +51,13 @@ export async function measureGrowth(options: GrowthOptions): Promise<Growth> {
     const device = deviceOf(tree)
     const stack = device === undefined ? [] : [tree]
     for (let dir = stack.pop(); dir !== undefined; dir = stack.pop()) {
-      stack.push(...visit(dir, device as number, sum, options.everything))
-      if (sum.made >= options.enough) return sum
-      if (performance.now() < sliceEnds) continue
-      await new Promise(resolve => setImmediate(resolve))
-      sliceEnds = performance.now() + SLICE_MS
+      for (const below of visit(dir, device as number, sum, options.everything)) {
+        if (below !== undefined) stack.push(below)
+        if (sum.made >= options.enough) return sum
+        if (performance.now() < sliceEnds) continue
+        await new Promise(resolve => setImmediate(resolve))
+        sliceEnds = performance.now() + SLICE_MS
+      }
     }
   }
   return sum
@@ -71,7 +73,10 @@ export function measureNameless(
   let left = MOST_DESCRIPTORS
   for (const { pid } of members)
     for (const name of quietly(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
-      if (left-- <= 0) return sum
+      if (left-- <= 0) {
+        sum.blind = true
+        return sum
+      }
       const stat = quietly(() => statSync(`/proc/${pid}/fd/${name}`))
       if (stat?.isFile() && stat.nlink === 0 && devices.has(stat.dev)) sum.add(stat, true)
     }
@@ -107,52 +112,51 @@ class Sum implements Growth {
   }
 }
 
-function visit(dir: string, device: number, sum: Sum, everything: boolean): string[] {
+/** Directories below it, and nothing for every other entry: a sandbox decides how many there are. */
+function* visit(dir: string, device: number, sum: Sum, everything: boolean): Visit {
   let fd: number
   try {
     fd = openSync(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     // Gone, or no directory any more: nothing to count. Closed against us, or too deep: something may be hidden there.
     if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) sum.blind = true
-    return []
+    return
   }
   try {
     const stat = fstatSync(fd)
     // A directory above may have been swapped for a link since it was listed.
-    if (readlinkSync(`/proc/self/fd/${fd}`) !== dir) return []
-    if (stat.dev !== device && isMounted(stat.dev)) return []
+    if (readlinkSync(`/proc/self/fd/${fd}`) !== dir) return
+    if (stat.dev !== device && isMounted(stat.dev)) return
     sum.add(stat)
+    yield undefined
     const recent = sum.isRecent(stat)
     // Two links: no subdirectories. Unchanged since: no new file.
-    if (!recent && !everything && stat.nlink === 2) return []
-    if (stat.size > HUGE_DIRECTORY) {
-      sum.blind ||= recent
-      return []
-    }
-    return entries(fd, dir, sum, recent || everything)
+    if (!recent && !everything && stat.nlink === 2) return
+    yield* entries(fd, dir, sum, recent || everything)
   } catch {
     sum.blind = true
-    return []
   } finally {
     closeSync(fd)
   }
 }
 
-function entries(fd: number, dir: string, sum: Sum, files: boolean): string[] {
-  const below: string[] = []
-  for (const entry of readdirSync(`/proc/self/fd/${fd}`, { withFileTypes: true })) {
-    const path = `${dir}/${entry.name}`
+function* entries(fd: number, dir: string, sum: Sum, files: boolean): Visit {
+  for (const { name, type } of directoryEntries(fd)) {
+    const text = name.toString()
+    const path = `${dir}/${text}`
     // A name that is no text cannot be opened by it.
-    if (entry.name.includes('\ufffd')) sum.blind = true
-    if (entry.isDirectory()) below.push(path)
-    else if (files) {
+    if (text.includes('\ufffd')) sum.blind = true
+    if (type === 'directory') yield path
+    else if (files || type === 'unknown') {
       const stat = quietly(() => lstatSync(path))
-      if (stat?.isDirectory()) below.push(path)
-      else if (stat !== undefined) sum.add(stat)
+      if (stat?.isDirectory()) yield path
+      else if (stat !== undefined && files) sum.add(stat)
     }
+    yield undefined
   }
-  return below
 }
+
+type Visit = Generator<string | undefined, void, void>
 
 /** Snapshots and subvolumes have device numbers of their own and are made without a mount: those are entered. */
 function isMounted(device: number): boolean {

@@ -2,8 +2,9 @@
  * Walking below a directory that a hostile process changes at the same time (Linux). Each step opens one component
  * without following links and asks the next question of that descriptor, so no answer can be about another directory.
  */
-import { type BigIntStats, chmodSync, closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs'
+import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { absent, lookAt } from './look-at.ts'
 
 export const O_PATH = 0x20_0000
 const { O_DIRECTORY, O_NOFOLLOW } = constants
@@ -16,27 +17,66 @@ export const at = (fd: number, name: string | Buffer): string | Buffer =>
 
 export const itself = (fd: number): string => `/proc/self/fd/${fd}`
 
-/** Undefined when it is not, or no longer, a directory. Makes it passable for its owner: a sandbox may have locked it. */
+/** Undefined when it is not, or no longer, a directory. Nothing is changed by it, and nothing may be allowed in it: see `withAccess`. */
 export function openDirectory(path: string | Buffer): number | undefined {
-  let fd: number | undefined
   try {
-    fd = openSync(path, O_PATH | O_DIRECTORY | O_NOFOLLOW)
-    const mode = fstatSync(fd).mode & 0o7777
-    if ((mode & 0o700) !== 0o700) chmodSync(itself(fd), (mode & 0o777) | 0o700)
-    return fd
+    return openSync(path, O_PATH | O_DIRECTORY | O_NOFOLLOW)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    if (fd !== undefined) return fd
-    return undefined
+    return absent(error, path)
   }
 }
 
-export function look(path: string | Buffer): BigIntStats | undefined {
+/** For what pen removes or keeps from the user's tools. Makes it passable and writable for its owner: a sandbox may have locked it. */
+export function openForRemoval(path: string | Buffer): number | undefined {
+  const fd = openDirectory(path)
+  if (fd !== undefined) setMode(fd, (fstatSync(fd).mode & 0o777) | 0o700)
+  return fd
+}
+
+/** Bits of a directory's mode that its owner needs. */
+export const ENTER = 0o100
+export const LIST = 0o500
+export const CHANGE = 0o300
+
+/**
+ * A sandbox may lock a directory (`chmod 000`) against pen, which is the same user. It is unlocked until the returned function is
+ * called, and has its mode back then: modes in the project are the user's.
+ */
+export function unlock(dir: number, need: number): () => void {
+  if (mayDo(dir, need)) return () => undefined
+  const mode = fstatSync(dir).mode & 0o7777
+  if (!setMode(dir, mode | need)) return () => undefined
+  return () => void setMode(dir, mode)
+}
+
+export function withAccess<T>(dir: number, need: number, act: () => T): T {
+  const lock = unlock(dir, need)
   try {
-    return lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return act()
+  } finally {
+    lock()
+  }
+}
+
+/** As the kernel judges, also for root and by access lists. */
+function mayDo(dir: number, need: number): boolean {
+  try {
+    accessSync(itself(dir), need >> 6)
+    return true
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
-    return undefined
+    return false
+  }
+}
+
+/** False when it is not ours to change: whoever acts then hears of it from the kernel. */
+function setMode(dir: number, mode: number): boolean {
+  try {
+    if ((fstatSync(dir).mode & 0o7777) !== mode) chmodSync(itself(dir), mode)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
   }
 }
 
@@ -49,21 +89,29 @@ export interface Spot {
   readonly depth: number
 }
 
-/** Calls `act` with what stands at the end of the path, or with the first link on the way; not at all when there is neither. */
-export function withSpot<T>(root: number, names: readonly string[], act: (spot: Spot) => T): T | undefined {
-  let parent = root
-  try {
-    for (const [i, name] of names.entries()) {
-      const stats = look(at(parent, name))
-      if (stats === undefined) return undefined
-      if (stats.isSymbolicLink() || i === names.length - 1) return act({ parent, name, stats, depth: i + 1 })
-      const next = stats.isDirectory() ? openDirectory(at(parent, name)) : undefined
-      if (next === undefined) return undefined
-      if (parent !== root) closeSync(parent)
-      parent = next
+/**
+ * Calls `act` with what stands at the end of the path, or with the first link on the way; not at all when there is neither.
+ * Throws `Unseen` when that cannot be told.
+ */
+export function withSpot<T>(
+  root: number,
+  names: readonly string[],
+  act: (spot: Spot) => T,
+  depth = 0,
+): T | undefined {
+  const name = names[depth]
+  if (name === undefined) return undefined
+  return withAccess(root, ENTER, () => {
+    const stats = lookAt(at(root, name))
+    if (stats === undefined) return undefined
+    if (stats.isSymbolicLink() || depth === names.length - 1)
+      return act({ parent: root, name, stats, depth: depth + 1 })
+    const next = stats.isDirectory() ? openDirectory(at(root, name)) : undefined
+    if (next === undefined) return undefined
+    try {
+      return withSpot(next, names, act, depth + 1)
+    } finally {
+      closeSync(next)
     }
-    return undefined
-  } finally {
-    if (parent !== root) closeSync(parent)
-  }
+  })
 }

@@ -3,11 +3,12 @@
  * it, the next run would not know that the file is denied. So links are watched, and put back.
  */
 import { readlinkSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
-import { lstatOrUndefined, type Watched } from './places.ts'
+import { absent, lookAt } from './look-at.ts'
+import type { Watched } from './places.ts'
 
-const MAX_LINKS = 8
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
 
 /** `paths` are the names that the rules deny, before any link is resolved. */
 export function deniedLinks(paths: readonly string[], workspace: string): readonly Watched[] {
@@ -22,7 +23,7 @@ function follow(path: string, root: string, found: Map<string, Watched>, links: 
     const slash = path.indexOf('/', end + 1)
     end = slash < 0 ? path.length : slash
     const prefix = path.slice(0, end)
-    if (!lstatOrUndefined(prefix)?.isSymbolicLink()) continue
+    if (!lookAt(prefix)?.isSymbolicLink()) continue
     const text = textOf(prefix)
     if (text === undefined || found.has(prefix)) return
     found.set(prefix, { path: prefix, root, rule: { kind: 'link', text } })
@@ -35,7 +36,6 @@ function textOf(link: string): string | undefined {
   try {
     return readlinkSync(link)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
+    return absent(error, link)
   }
 }

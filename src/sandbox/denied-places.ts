@@ -3,13 +3,14 @@
  * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
  */
 import { PenError } from '../base/error.ts'
+import { isHostRoot } from '../base/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
 import { locate } from '../config/locate.ts'
 import { isPattern, nameMatches } from '../policy/glob.ts'
 import { isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isNameless, matchingNames } from './expand.ts'
-import { lstatOrUndefined } from './places.ts'
+import { lookAt, Unseen } from './look-at.ts'
 
 /** One denial as the names that lead to what it denies. */
 interface Trail {
@@ -23,10 +24,11 @@ interface Step {
   readonly level: number
 }
 
+/** Each is looked at four times a second. What goes beyond ends the run: see `overflows`. */
 const MAX_PLACES = 10_000
-const MAX_DIRECTORIES = 1000
+const MAX_DIRECTORIES = 10_000
 /** As many as are told of. */
-const MAX_NAMELESS = 20
+const MAX_TOLD = 20
 
 export class DeniedPlaces {
   readonly #roots: readonly string[]
@@ -34,7 +36,8 @@ export class DeniedPlaces {
   readonly #list: typeof matchingNames
   #directories = new Map<string, Step[]>()
   #places = new Set<string>()
-  #nameless = new Set<string>()
+  #uncovered = new Map<string, string>()
+  #overflows: boolean = false
   /** Where links lead that lead nowhere yet. */
   #dangling = new Set<string>()
 
@@ -54,9 +57,17 @@ export class DeniedPlaces {
     return this.#directories
   }
 
-  /** Denied places, as well as they can be written, whose names are no text: nothing can be mounted on them. As of the last survey. */
-  get nameless(): ReadonlySet<string> {
-    return this.#nameless
+  /**
+   * Denied places that cannot be covered, and why, as of the last survey: their names are no text, or pen could not look. What the mode of a
+   * directory keeps from pen it also keeps from the sandbox, which is the same user: that is no news, and the next survey looks again.
+   */
+  get uncovered(): ReadonlyMap<string, string> {
+    return this.#uncovered
+  }
+
+  /** True when there is more than can be watched. */
+  get overflows(): boolean {
+    return this.#overflows
   }
 
   /** The directories, as far as they are known without listing one: quick, however large they are. */
@@ -68,7 +79,8 @@ export class DeniedPlaces {
   survey(): ReadonlySet<string> {
     this.#directories = new Map()
     this.#places = new Set()
-    this.#nameless = new Set()
+    this.#uncovered = new Map()
+    this.#overflows = false
     this.#dangling = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
     // Last, so that a sandbox that makes many keeps nothing else from being watched. They count, as what is there does.
@@ -93,7 +105,7 @@ export class DeniedPlaces {
         !trail.directoryOnly &&
         nameMatches(trail.names[level] ?? '', name),
     )
-    return plain && lstatOrUndefined(path)?.isFile() ? { place: path } : 'survey'
+    return plain && this.#look(path)?.isFile() ? { place: path } : 'survey'
   }
 
   #trailTo(path: string): Trail[] {
@@ -106,14 +118,17 @@ export class DeniedPlaces {
 
   #descend(trail: Trail, dir: string, level: number, list: typeof matchingNames): void {
     const component = trail.names[level]
-    if (component === undefined || this.#directories.size >= MAX_DIRECTORIES) return
+    if (component === undefined) return
     const steps = this.#directories.get(dir) ?? []
     this.#directories.set(dir, [...steps, { trail, level }])
-    for (const name of isPattern(component) ? list(dir, component) : [component]) {
+    this.#overflows ||= this.#directories.size > MAX_DIRECTORIES
+    if (this.#overflows) return
+    const names = isPattern(component) ? this.#seen(dir, () => list(dir, component)) : [component]
+    for (const name of names ?? []) {
       const path = `${dir}/${name}`
-      const stats = lstatOrUndefined(path)
-      if (stats === undefined && isNameless(dir, name) && this.#nameless.size < MAX_NAMELESS)
-        this.#nameless.add(path)
+      const stats = this.#look(path)
+      if (stats === undefined && this.#seen(path, () => isNameless(dir, name)))
+        this.#report(path, 'its name is no text')
       if (stats === undefined) continue
       if (level < trail.names.length - 1) {
         if (stats.isDirectory()) this.#descend(trail, path, level + 1, list)
@@ -129,6 +144,7 @@ export class DeniedPlaces {
       if (kind === 'absent') {
         // What will be there is denied from its first moment on, so the way to it is watched.
         if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
+        else this.#overflows = true
         return
       }
       const root = dirname(real)
@@ -137,7 +153,7 @@ export class DeniedPlaces {
       const steps = this.#directories.get(root) ?? []
       const names = [real.slice(root.length + 1)]
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
-      if (!trail.directoryOnly || lstatOrUndefined(real)?.isDirectory()) this.#add(real)
+      if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
     } catch (error) {
       // Links that lead in a circle show nothing.
       if (!(error instanceof PenError)) throw error
@@ -146,5 +162,23 @@ export class DeniedPlaces {
 
   #add(path: string): void {
     if (this.#places.size < MAX_PLACES) this.#places.add(path)
+    else this.#overflows = true
+  }
+
+  #look = (path: string) => this.#seen(path, () => lookAt(path))
+
+  #seen<T>(path: string, look: () => T): T | undefined {
+    try {
+      return look()
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      if (error.errno !== 'EACCES' || isHostRoot())
+        this.#report(path, `pen could not look at it: ${error.errno}`)
+      return undefined
+    }
+  }
+
+  #report(path: string, why: string): void {
+    if (this.#uncovered.size < MAX_TOLD) this.#uncovered.set(path, why)
   }
 }

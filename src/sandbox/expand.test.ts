@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseGlob } from '../policy/glob.ts'
-import { type Expansion, expandGlob } from './expand.ts'
+import { type Covered, expandGlob } from './expand.ts'
 import { ListingCache } from './listing-cache.ts'
 
 let base = ''
@@ -42,7 +42,7 @@ function file(path: string): void {
   writeFileSync(join(ws, path), 'x')
 }
 
-function expand(text: string, cache?: ListingCache): Expansion {
+function expand(text: string, cache?: ListingCache): readonly Covered[] {
   const glob = parseGlob(text)
   if (!glob.ok) throw new Error(glob.why)
   return expandGlob(glob.value, ws, cache)
@@ -50,7 +50,7 @@ function expand(text: string, cache?: ListingCache): Expansion {
 
 const shown = (text: string): readonly string[] =>
   expand(text)
-    .covered.map(c => `${c.path.slice(ws.length + 1)} ${c.type}`)
+    .map(c => `${c.path.slice(ws.length + 1)} ${c.type}`)
     .sort()
 
 describe('a glob covers', () => {
@@ -62,7 +62,6 @@ describe('a glob covers', () => {
       '.envloop link',
       'real/hidden file',
     ])
-    expect(expand('.env*').complete).toBe(true)
   })
 
   test.each([
@@ -78,13 +77,20 @@ describe('a glob covers', () => {
     ['plain/x', []],
   ])('%s: %j', (text, wanted) => expect(shown(text)).toEqual(wanted))
 
-  test('only the top when it floats, and says so', () => {
+  test('only the top when it floats', () => {
     expect(shown('**/.env')).toEqual(['.env file'])
-    expect(expand('**/.env').complete).toBe(false)
   })
 })
 
 describe('a very large directory', () => {
+  test('hides no match behind its size, at any level of the glob', () => {
+    for (let i = 0; i < 2100; i++) file(`many/.env.${i}`)
+    for (let i = 0; i < 2100; i++) mkdirSync(`${ws}/many/d${i}`)
+    file('many/d2099/key')
+    expect(expand('many/.env*')).toHaveLength(2100)
+    expect(shown('many/*/key')).toEqual(['many/d2099/key file'])
+  })
+
   test('is listed once, and again when it changed', async () => {
     for (let i = 0; i < 1200; i++) file(`large/.env-${'x'.repeat(100)}-${i}`)
     const saved: string[] = []
@@ -95,7 +101,7 @@ describe('a very large directory', () => {
     }
     const later = (): number => Date.now() + 5000
     const ask = (now = later): number =>
-      expand('large/.env*', new ListingCache({ file: store, save, now })).covered.length
+      expand('large/.env*', new ListingCache({ file: store, save, now })).length
     expect(ask(Date.now)).toBe(1200)
     expect(saved).toHaveLength(0)
     expect(ask()).toBe(1200)

@@ -1,15 +1,16 @@
 /**
  * Which existing paths a deny glob covers. Lists only the directories that the glob's own components name; the tree
- * is never walked, so a glob that begins with `**` is kept at the top and reported as incomplete.
+ * is never walked, so a glob that begins with `**` is kept at the top, and is a gap (see plan/gaps.ts). Whatever else
+ * cannot be looked at in full stops the run.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Glob, isPattern, nameMatches } from '../policy/glob.ts'
 import type { ListingCache } from './listing-cache.ts'
+import { absent, lookAt } from './look-at.ts'
 import { NO_TEXT } from './nameless-directories.ts'
-import { lstatOrUndefined } from './places.ts'
 
 export interface Covered {
   readonly path: string
@@ -17,33 +18,23 @@ export interface Covered {
   readonly type: 'file' | 'dir' | 'link'
 }
 
-export interface Expansion {
-  readonly covered: readonly Covered[]
-  /** False when the glob may cover more than was looked for: a gap to be named. */
-  readonly complete: boolean
-}
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
 
-const MAX_CANDIDATES = 2000
-const MAX_LINKS = 8
-
-export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): Expansion {
-  let complete = !glob.anyDepth
+export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): readonly Covered[] {
   let paths = [workspace]
   for (let i = 0; i < glob.components.length; i++) {
     const component = glob.components[i] ?? ''
     const next: string[] = []
     for (const dir of paths) {
-      if (i > 0 && !lstatOrUndefined(dir)?.isDirectory()) continue
-      next.push(...namesIn(dir, component, cache).map(name => `${dir}/${name}`))
-      if (next.length <= MAX_CANDIDATES) continue
-      complete = false
-      break
+      if (i > 0 && !lookAt(dir)?.isDirectory()) continue
+      for (const name of namesIn(dir, component, cache)) next.push(`${dir}/${name}`)
     }
-    paths = next.slice(0, MAX_CANDIDATES)
+    paths = next
   }
   const covered = new Map<string, Covered>()
   for (const path of paths) cover(path, workspace, glob.directoryOnly, covered, 0)
-  return { covered: [...covered.values()], complete }
+  return [...covered.values()]
 }
 
 function namesIn(dir: string, component: string, cache: ListingCache | undefined): readonly string[] {
@@ -60,15 +51,14 @@ function namesIn(dir: string, component: string, cache: ListingCache | undefined
 
 /** What is left of such a name in a listing leads nowhere. */
 export const isNameless = (dir: string, name: string): boolean =>
-  name.includes(NO_TEXT) && lstatOrUndefined(`${dir}/${name}`) === undefined
+  name.includes(NO_TEXT) && lookAt(`${dir}/${name}`) === undefined
 
 export function matchingNames(dir: string, component: string): readonly string[] {
   let names: readonly string[]
   try {
     names = readdirSync(dir)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
+    return absent(error, dir) ?? []
   }
   const exact = names.filter(name => nameMatches(component, name))
   const folded = names.filter(name => nameMatches(component, name, true))
@@ -81,7 +71,7 @@ function foldsCase(dir: string, names: readonly string[]): boolean {
   const name = names.find(n => n.toLowerCase() !== n.toUpperCase())
   if (name === undefined) return false
   const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase()
-  const [a, b] = [lstatOrUndefined(`${dir}/${name}`), lstatOrUndefined(`${dir}/${other}`)]
+  const [a, b] = [lookAt(`${dir}/${name}`), lookAt(`${dir}/${other}`)]
   return a !== undefined && a.ino === b?.ino && a.dev === b.dev && !names.includes(other)
 }
 
@@ -92,7 +82,7 @@ function cover(
   covered: Map<string, Covered>,
   links: number,
 ): void {
-  const stats = lstatOrUndefined(path)
+  const stats = lookAt(path)
   if (stats === undefined || covered.has(path)) return
   if (stats.isSymbolicLink()) {
     covered.set(path, { path, type: 'link' })
@@ -109,7 +99,6 @@ function linkTarget(path: string): string | undefined {
   try {
     return resolve(dirname(path), readlinkSync(path))
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
+    return absent(error, path)
   }
 }

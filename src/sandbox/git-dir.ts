@@ -2,11 +2,12 @@
  * The directory behind a `.git` file. The file lies in the workspace, so a sandbox may have rewritten it to name another
  * repository of the user: a directory outside is believed only when it names this workspace in return.
  */
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
 import { basename, dirname, resolve } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { type GitSetting, MAX_GIT_CONFIG, parseGitConfig } from './git-config.ts'
-import { lstatOrUndefined } from './places.ts'
+import { lookAt } from './look-at.ts'
 
 const MAX_POINTER = 8192
 
@@ -33,6 +34,13 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
+/** For settings that a run is to respect: a file that is there and cannot be read in full stops it. Undefined: not in git's form. */
+export function requireGitConfig(file: string): readonly GitSetting[] | undefined {
+  if (!lookAt(file)?.isFile()) return []
+  const bytes = readRegularFile(file, { maxBytes: MAX_GIT_CONFIG })
+  return bytes === undefined ? [] : parseGitConfig(bytes.toString('utf8'))
+}
+
 /** Where the user's git looks for settings that hold in every repository. The environment is the user's own, too. */
 export function userConfigFiles(
   home: string,
@@ -51,6 +59,13 @@ const LEADS =
 /** The settings of the user's own file, if it may lead to other files at all: most do not, and need no parser. */
 export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {
   const path = realPath(file) ?? file
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  if (size > MAX_GIT_CONFIG)
+    throw new PenError('CONFIG_FILE', {
+      what: `git's settings have more than ${MAX_GIT_CONFIG} bytes, and pen cannot see what they lead to`,
+      at: path,
+      hint: 'move a part of them into a file that they include',
+    })
   const text = readText(path, MAX_GIT_CONFIG)
   const leads = text !== undefined && LEADS.test(text)
   return { path, settings: leads ? (parseGitConfig(text) ?? []) : [] }
@@ -58,12 +73,12 @@ export function readUserConfig(file: string): { path: string; settings: readonly
 
 /** HEAD, objects and refs are what git itself looks for. */
 export function looksLikeGitDir(dir: string): boolean {
-  const head = lstatOrUndefined(`${dir}/HEAD`)
+  const head = lookAt(`${dir}/HEAD`)
   return (
     head !== undefined &&
     !head.isDirectory() &&
-    lstatOrUndefined(`${dir}/objects`)?.isDirectory() === true &&
-    lstatOrUndefined(`${dir}/refs`)?.isDirectory() === true
+    lookAt(`${dir}/objects`)?.isDirectory() === true &&
+    lookAt(`${dir}/refs`)?.isDirectory() === true
   )
 }
 
@@ -96,10 +111,10 @@ export function resolveGitFile(workspace: string, home: string): GitDir {
 function oddDirectory(dir: string, workspace: string, home: string): string | undefined {
   if ([workspace, home].some(place => place === dir || place.startsWith(dir === '/' ? '/' : `${dir}/`)))
     return 'it names a directory above the workspace or the home directory'
-  const stats = lstatOrUndefined(dir)
+  const stats = lookAt(dir)
   if (stats === undefined) return 'it names a directory that does not exist'
   if (!stats.isDirectory()) return 'it does not name a directory'
-  if (stats.uid !== lstatOrUndefined(workspace)?.uid) return 'that directory belongs to another user'
+  if (stats.uid !== lookAt(workspace)?.uid) return 'that directory belongs to another user'
   return realPath(dir) === dir ? undefined : 'its path leads through a symbolic link'
 }
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { linksAtTop, removeLinks } from './git-links.ts'
+import { linksAtTop, type RemovedLink, removeLinks } from './git-links.ts'
 
 let ws = ''
 beforeEach(() => {
@@ -23,9 +23,12 @@ afterEach(() => rmSync(ws, { recursive: true, force: true }))
 function remove(extent: 'busy' | 'all', path = `${ws}/.git`, links: readonly string[] = []): string[] {
   const root = openSync(path.startsWith(`${ws}/`) ? ws : path, 'r')
   try {
-    return removeLinks(root, { path, root: path.startsWith(`${ws}/`) ? ws : path, links }, extent)
+    const removed: RemovedLink[] = []
+    const tree = { path, root: path.startsWith(`${ws}/`) ? ws : path, links }
+    for (const _ of removeLinks(root, tree, extent, removed));
+    return removed
       .map(link => `${link.path.slice(ws.length + 1)} ${link.to}`)
-      .sort()
+      .sort((a, b) => (a < b ? -1 : 1))
   } finally {
     closeSync(root)
   }
@@ -54,6 +57,13 @@ test('a link among the refs is removed, also where directories are many; one to 
   expect(remove('all', `${ws}/.git`, before)).toEqual([
     '.git/refs/remotes/upstream ../../../../other/.git/refs/heads',
   ])
+})
+
+test('no number of directories hides a link from the last look', () => {
+  for (let i = 0; i < 20_100; i++) mkdirSync(`${ws}/.git/refs/a/d${i}`, { recursive: true })
+  mkdirSync(`${ws}/.git/refs/z`)
+  symlinkSync('/etc/x', `${ws}/.git/refs/z/main`)
+  expect(remove('all')).toEqual(['.git/refs/z/main /etc/x'])
 })
 
 test('a link within the directory, and one that stood at the top before, are left', () => {

@@ -4,10 +4,12 @@
  * would take another repository's branches for its own. So they are taken away.
  */
 import { closeSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
+import { directoryEntries } from '../base/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
 import { isWithin } from '../policy/path.ts'
-import { at, itself, look, openDirectory } from './beneath.ts'
+import { at, CHANGE, LIST, openDirectory, unlock, withAccess } from './beneath.ts'
+import { absent, lookAt, Unseen } from './look-at.ts'
 
 export interface GitTree {
   readonly path: string
@@ -30,9 +32,10 @@ const WRITTEN = /^(?:[A-Z][A-Z_]+|index|packed-refs|shallow|gc\.log|logs|refs|re
 /** Where other git directories are. */
 const NESTED = new Set(['modules', 'worktrees'])
 const WRITTEN_WHOLE = /^(?:logs|refs|rebase-\w+|sequencer)$/
-/** Four times a second must cost nothing that is felt, however many branches there are; at the end it may. */
-const MAX_ENTRIES = { busy: 500, all: 20_000 }
-const MAX_DEPTH = { busy: 1, all: 24 }
+/** Four times a second must cost nothing that is felt, however many branches there are; at the end all of it is looked through. */
+const MAX_ENTRIES = { busy: 2000, all: Number.POSITIVE_INFINITY }
+/** Each level takes a descriptor. */
+const MAX_DEPTH = { busy: 1, all: 256 }
 
 export const linksAtTop = (gitDir: string): readonly string[] => [
   ...linksIn(gitDir),
@@ -45,83 +48,96 @@ function linksIn(dir: string): readonly string[] {
       .filter(entry => entry.isSymbolicLink())
       .map(entry => entry.name)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
+    return absent(error, dir) ?? []
   }
 }
 
-/** `root` is open. Every step is asked of a descriptor: a sandbox may be swapping things meanwhile. */
-export function removeLinks(root: number, tree: GitTree, extent: 'busy' | 'all'): readonly RemovedLink[] {
-  const removed: RemovedLink[] = []
+/**
+ * `root` is open. Every step is asked of a descriptor: a sandbox may be swapping things meanwhile. Returns whether all was looked
+ * through; what was removed is in `removed`.
+ */
+export function* removeLinks(
+  root: number,
+  tree: GitTree,
+  extent: 'busy' | 'all',
+  removed: RemovedLink[],
+): Generator<void, boolean, void> {
   // Where the workspace is the git directory, it holds other things besides.
   const isWorkspace = tree.path === tree.root
   const isTop = (below: readonly string[]) => below.length === 0 && !isWorkspace
   let left = MAX_ENTRIES[extent]
-  const walk = (dir: number, below: readonly string[], whole: boolean): void => {
+  let all = true
+  function* visit(dir: number, name: Buffer, below: readonly string[], whole: boolean): Walk {
     const path = [tree.path, ...below].join('/')
-    for (const name of nestedLast(namesIn(dir))) {
-      if (left-- <= 0) return
-      const text = name.toString()
-      const stats = look(at(dir, name))
-      const known = below.length < 2 && tree.links.includes([...below, text].join('/'))
-      if (stats?.isSymbolicLink() && !known && (whole || WRITTEN.test(text) || isTop(below))) {
-        const to = removeOutward(dir, name, path, tree.path)
-        if (to !== undefined) removed.push({ path: `${path}/${text}`, to })
+    const text = name.toString()
+    const stats = lookAt(at(dir, name))
+    const known = below.length < 2 && tree.links.includes([...below, text].join('/'))
+    if (stats?.isSymbolicLink() && !known && (whole || WRITTEN.test(text) || isTop(below))) {
+      const to = removeOutward(dir, name, path, tree.path)
+      if (to !== undefined) removed.push({ path: `${path}/${text}`, to })
+    }
+    if (!stats?.isDirectory()) return
+    if (!whole && SKIPPED.has(text) && below.at(-1) !== 'modules') return
+    const written = WRITTEN_WHOLE.test(text)
+    if (!whole && !written && (extent === 'busy' || (isWorkspace && !NESTED.has(below[0] ?? text)))) return
+    if (below.length >= MAX_DEPTH[extent]) all = false
+    else yield* enter(at(dir, name), inner => walk(inner, [...below, text], whole || written))
+  }
+  function* walk(dir: number, below: readonly string[], whole: boolean): Walk {
+    // What is in them may be made many to hide the rest: the least likely to be written comes last, before it all that is in `refs`.
+    const later = new Set<string>()
+    for (const { name, type } of directoryEntries(dir)) {
+      yield
+      if (left-- <= 0) {
+        all = false
+        return
       }
-      if (!stats?.isDirectory() || below.length >= MAX_DEPTH[extent]) continue
-      if (!whole && SKIPPED.has(text) && below.at(-1) !== 'modules') continue
-      const written = WRITTEN_WHOLE.test(text)
-      if (!whole && !written && (extent === 'busy' || (isWorkspace && !NESTED.has(below[0] ?? text))))
-        continue
-      enter(at(dir, name), inner => walk(inner, [...below, text], whole || written))
+      if (type === 'file') continue
+      if (LATER.includes(name.toString())) later.add(name.toString())
+      else yield* visit(dir, name, below, whole)
+    }
+    for (const name of LATER) if (later.has(name)) yield* visit(dir, Buffer.from(name), below, whole)
+  }
+  function* inside(dir: number, act: () => Walk): Walk {
+    const lock = unlock(dir, LIST)
+    try {
+      yield* act()
+    } catch (error) {
+      // Locked, and not ours to unlock.
+      if (errnoOf(error) === undefined && !(error instanceof Unseen)) throw error
+      all = false
+    } finally {
+      lock()
     }
   }
-  const names = tree.path.slice(tree.root.length).split('/').slice(1)
-  const descend = (dir: number, rest: readonly string[]): void => {
+  function* enter(path: string | Buffer, act: (dir: number) => Walk): Walk {
+    const dir = openDirectory(path)
+    if (dir === undefined) return
+    try {
+      yield* inside(dir, () => act(dir))
+    } finally {
+      closeSync(dir)
+    }
+  }
+  function* descend(dir: number, rest: readonly string[]): Walk {
     const [first, ...more] = rest
-    if (first === undefined) walk(dir, [], false)
-    else enter(at(dir, first), inner => descend(inner, more))
+    if (first === undefined) yield* walk(dir, [], false)
+    else yield* enter(at(dir, first), inner => descend(inner, more))
   }
-  descend(root, names)
-  return removed
+  yield* inside(root, () => descend(root, tree.path.slice(tree.root.length).split('/').slice(1)))
+  return all
 }
 
-/** What is in them may be made many to hide the rest: the least likely to be written comes last, before it all that is in `refs`. */
-const nestedLast = (names: readonly Buffer[]): readonly Buffer[] => {
-  const turn = (name: Buffer) => (NESTED.has(name.toString()) ? 2 : name.toString() === 'refs' ? 1 : 0)
-  return [0, 1, 2].flatMap(now => names.filter(name => turn(name) === now))
-}
+type Walk = Generator<void, void, void>
 
-function enter(path: string | Buffer, act: (dir: number) => void): void {
-  const dir = openDirectory(path)
-  if (dir === undefined) return
-  try {
-    act(dir)
-  } finally {
-    closeSync(dir)
-  }
-}
-
-/** All but plain files, which are most: the listing itself tells them, and they need no question each. */
-function namesIn(dir: number): readonly Buffer[] {
-  try {
-    const entries = readdirSync(itself(dir), { withFileTypes: true })
-    // A name that is no text would not be found again by what is left of it.
-    if (entries.some(({ name }) => name.includes('\ufffd')))
-      return readdirSync(itself(dir), { encoding: 'buffer' })
-    return entries.filter(entry => !entry.isFile()).map(({ name }) => Buffer.from(name))
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
-  }
-}
+const LATER = ['refs', ...NESTED]
 
 /** One that stays within the git directory is left: what it leads to is judged by itself. */
 function removeOutward(dir: number, name: Buffer, path: string, gitDir: string): string | undefined {
   try {
     const to = readlinkSync(at(dir, name))
     if (isWithin(resolve(path, to), gitDir)) return undefined
-    unlinkSync(at(dir, name))
+    withAccess(dir, CHANGE, () => unlinkSync(at(dir, name)))
     return to
   } catch (error) {
     if (errnoOf(error) === undefined) throw error

@@ -22,12 +22,10 @@ const RUN_BY_GIT = new Set([
   'hook.command',
 ])
 
-const MAX_WORDS = 100
-
 /** Every word of their commands that can be a file's name: in `node tools/merge.js %A` the second is what counts. */
 export function wordsRunByGit(settings: readonly GitSetting[]): readonly string[] {
   const commands = settings.filter(({ key }) => RUN_BY_GIT.has(key) || key.startsWith('pager.'))
   const words = commands.flatMap(({ value }) => value.split(/[\s!'"`;|&()<>=$]+/))
   // A bare word is looked for in PATH, or is an argument.
-  return [...new Set(words)].filter(word => /[./]/.test(word) && !word.startsWith('-')).slice(0, MAX_WORDS)
+  return [...new Set(words)].filter(word => /[./]/.test(word) && !word.startsWith('-'))
 }

@@ -2,10 +2,11 @@
  * The places inside one git directory that the host's git would obey, and what they lead to: hooks, settings, included
  * files, submodules and other worktrees.
  */
+import { PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type GitSetting, riskySettings } from './git-config.ts'
-import { readGitConfig, readPointer, realPath } from './git-dir.ts'
+import { readPointer, realPath, requireGitConfig } from './git-dir.ts'
 import { type GitTree, linksAtTop } from './git-links.ts'
 import { wordsRunByGit } from './git-programs.ts'
 import { type PlaceRule, Places } from './places.ts'
@@ -66,7 +67,7 @@ export class GitSurvey {
   }
 
   config(file: string, root: string, known?: readonly GitSetting[]): void {
-    const settings = known ?? (this.places.look(file)?.isFile() ? (readGitConfig(file) ?? []) : [])
+    const settings = known ?? (this.places.look(file)?.isFile() ? this.#read(file) : [])
     this.places.add(file, root, { kind: 'git-config', known: riskySettings(settings) })
     this.obeyed(settings, file, root)
   }
@@ -79,15 +80,30 @@ export class GitSurvey {
     const template = settings.findLast(s => s.key === 'init.templatedir')?.value
     if (template !== undefined) this.#template(template, root)
     for (const word of wordsRunByGit(settings)) this.#program(word, root)
-    for (const { key, value } of settings.slice(0, 1000)) {
+    for (const { key, value } of settings) {
       if (key !== 'include.path' && key !== 'includeif.path') continue
       const path = this.#resolve(dirname(file), value)
-      if (path === undefined || this.#included.has(path) || this.#included.size >= MAX_INCLUDED) continue
+      if (path === undefined || this.#included.has(path)) continue
+      if (this.#included.size >= MAX_INCLUDED)
+        throw new PenError('CONFIG_FILE', {
+          what: `git's settings include more than ${MAX_INCLUDED} files, and pen would have to protect each`,
+          at: file,
+          hint: 'let them include fewer',
+        })
       this.#included.add(path)
       this.protectInside(path, root)
-      if (depth < MAX_INCLUDE_DEPTH)
-        this.obeyed(readGitConfig(realPath(path) ?? path) ?? [], path, root, depth + 1)
+      if (depth < MAX_INCLUDE_DEPTH) this.obeyed(this.#read(realPath(path) ?? path), path, root, depth + 1)
     }
+  }
+
+  #read(file: string): readonly GitSetting[] {
+    const settings = requireGitConfig(file)
+    if (settings === undefined)
+      this.warn(
+        `${file} is not in the form of git's settings: what it leads to is not protected`,
+        'repair it: git config --file FILE --list says where',
+      )
+    return settings ?? []
   }
 
   #hooksPath(value: string): void {

@@ -4,10 +4,10 @@
  * believed in nothing but names to look at.
  */
 import { readdirSync } from 'node:fs'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { absent, lookAt } from './look-at.ts'
 import { isText } from './nameless-directories.ts'
-import { lstatOrUndefined } from './places.ts'
 
 export interface Gitlinks {
   /** Relative to the top of the working tree. Hostile text. */
@@ -17,7 +17,6 @@ export interface Gitlinks {
 }
 
 const MAX_INDEX = 256 * 1024 * 1024
-const MAX_SHARED = 8
 const MAX_LINKS = 1000
 /** The mode 160000 as it stands in an entry. */
 const GITLINK = Buffer.from([0, 0, 0xe0, 0])
@@ -28,26 +27,24 @@ const EXTENDED = 0x4000
 export function changedGitlinks(gitDir: string, since: number): Gitlinks {
   const files = ['index', ...sharedIndexes(gitDir)].map(name => `${gitDir}/${name}`)
   const found = files.filter(file => isNew(file, since)).map(readLinks)
+  const paths = [...new Set(found.flatMap(links => links.paths))]
   return {
-    paths: [...new Set(found.flatMap(({ paths }) => paths))].slice(0, MAX_LINKS),
-    complete: found.every(({ complete }) => complete),
+    paths: paths.slice(0, MAX_LINKS),
+    complete: paths.length <= MAX_LINKS && found.every(({ complete }) => complete),
   }
 }
 
 /** `git update-index --split-index` keeps most entries in files of these names. */
 function sharedIndexes(gitDir: string): readonly string[] {
   try {
-    return readdirSync(gitDir)
-      .filter(name => name.startsWith('sharedindex.'))
-      .slice(0, MAX_SHARED)
+    return readdirSync(gitDir).filter(name => name.startsWith('sharedindex.'))
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
+    return absent(error, gitDir) ?? []
   }
 }
 
 function isNew(file: string, since: number): boolean {
-  const stats = lstatOrUndefined(file)
+  const stats = lookAt(file)
   return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since
 }
 
@@ -98,7 +95,7 @@ function parseEntries(bytes: Buffer, hash: number): Gitlinks {
     const length = flags & NAME_LENGTH
     if (length !== NAME_LENGTH && length !== name.length) return stop(false)
     if (isLink && !isText(name)) areText = false
-    else if (isLink && paths.length < MAX_LINKS) paths.push(name.toString('utf8'))
+    else if (isLink) paths.push(name.toString('utf8'))
     // Padded with 1 to 8 NULs to a multiple of eight, but in version 4.
     at = version === 4 ? nul + 1 : start + ((nul - start + 8) & ~7)
   }

@@ -6,7 +6,7 @@
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
 import type { DeniedPlaces } from './denied-places.ts'
 import { DirectoryWatch } from './directory-watch.ts'
-import { lstatOrUndefined } from './places.ts'
+import { lookAt, Unseen } from './look-at.ts'
 
 interface Exposed extends HoldRequest {
   readonly how: 'cover' | 'protect'
@@ -51,6 +51,8 @@ export class HoldAgain {
   readonly #watch: DirectoryWatch
   readonly #heldIn = new Map<string, Set<string>>()
   readonly #failures = new Map<string, number>()
+  /** Told once that they cannot be covered. */
+  readonly #told = new Set<string>()
   #places = new Set<string>()
   /** Those that may have changed since they were looked at. */
   #doubtful = new Set<string>()
@@ -122,7 +124,8 @@ export class HoldAgain {
   /** The directories' change times. One that changed a moment ago may change again under the same time stamp. */
   #stateOfAll(settledBefore = Number.POSITIVE_INFINITY): string {
     const state = (dir: string): string => {
-      const stats = lstatOrUndefined(dir)
+      const stats = lookOrUnseen(dir)
+      if (stats === 'unseen') return 'unsettled'
       if (stats === undefined) return '-'
       if (Number(stats.ctimeNs / 1_000_000n) >= settledBefore) return 'unsettled'
       return `${stats.ino}:${stats.ctimeNs}:${stats.mtimeNs}`
@@ -138,10 +141,11 @@ export class HoldAgain {
     this.#doubtful = new Set([...this.#places, ...this.#services])
     this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
     this.#states = this.#stateOfAll(settledBefore)
-    for (const path of denied.nameless) {
-      if (this.#failures.has(path)) continue
-      this.#failures.set(path, MAX_TRIES)
-      this.#options.onEvent({ how: 'cover', path, result: { failed: 'its name is no text' } })
+    if (denied.overflows) this.#options.onFlood()
+    for (const [path, failed] of denied.uncovered) {
+      if (this.#told.has(path)) continue
+      this.#told.add(path)
+      this.#options.onEvent({ how: 'cover', path, result: { failed } })
     }
   }
 
@@ -197,19 +201,30 @@ export class HoldAgain {
 
   /** What the sandbox meets at a denied place is what the host has there, or a protected one is no mount. */
   #exposed(): Exposed[] {
-    const denied = [...this.#doubtful].flatMap(path => this.#look('cover', path))
-    this.#doubtful = new Set(denied.map(({ path }) => path))
-    return [...denied, ...this.#options.held.flatMap(path => this.#look('protect', path))]
+    const out: Exposed[] = []
+    const doubtful = new Set<string>()
+    for (const path of this.#doubtful) {
+      const found = this.#look('cover', path)
+      if (found !== undefined) doubtful.add(path)
+      if (found !== undefined && found !== 'unseen') out.push(found)
+    }
+    this.#doubtful = doubtful
+    for (const path of this.#options.held) {
+      const found = this.#look('protect', path)
+      if (found !== undefined && found !== 'unseen') out.push(found)
+    }
+    return out
   }
 
-  #look(how: Exposed['how'], path: string): Exposed[] {
-    const host = lstatOrUndefined(path)
-    if (host === undefined || host.isSymbolicLink()) return []
+  #look(how: Exposed['how'], path: string): Exposed | 'unseen' | undefined {
+    const host = lookOrUnseen(path)
+    if (host === 'unseen') return 'unseen'
+    if (host === undefined || host.isSymbolicLink()) return undefined
     const inside = this.#options.mounts.look(path)
-    if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return []
+    if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return undefined
     const isHeld = how === 'protect' && inside.mountPoint
     const isHopeless = (this.#failures.get(path) ?? 0) >= MAX_TRIES
-    return isHeld || isHopeless ? [] : [{ how, path, dev: host.dev, ino: host.ino }]
+    return isHeld || isHopeless ? undefined : { how, path, dev: host.dev, ino: host.ino }
   }
 
   #settle({ how, path }: Exposed, result: HoldResult): void {
@@ -217,6 +232,15 @@ export class HoldAgain {
     if (result !== 'held') this.#failures.set(path, (this.#failures.get(path) ?? 0) + 1)
     else if (how === 'cover') this.#covers++
     this.#options.onEvent({ how, path, result })
+  }
+}
+
+function lookOrUnseen(path: string): ReturnType<typeof lookAt> | 'unseen' {
+  try {
+    return lookAt(path)
+  } catch (error) {
+    if (error instanceof Unseen) return 'unseen'
+    throw error
   }
 }
 

@@ -6,9 +6,9 @@
 import { lstatSync, realpathSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel-file.ts'
 import { isWithin } from '../policy/path.ts'
+import { absent } from './look-at.ts'
 import { relativeServices } from './relative-services.ts'
 
-const MAX_SERVICES = 64
 const TABLE = '/proc/net/unix'
 
 /** Paths of sockets below the roots, but those that a grant names itself. */
@@ -19,7 +19,6 @@ export function hostServices(roots: readonly string[], granted: readonly string[
     const real = socketAt(path)
     if (real === undefined || granted.includes(real)) continue
     if (roots.some(root => real !== root && isWithin(real, root))) found.add(real)
-    if (found.size >= MAX_SERVICES) break
   }
   return [...found]
 }
@@ -40,8 +39,8 @@ function boundPaths(roots: readonly string[]): readonly string[] {
     if (sockets !== lately.sockets)
       lately = { sockets, paths: relative.length === 0 ? [] : relativeServices(roots) }
     return [...lines.map(line => line.slice(line.indexOf(' /') + 1)), ...lately.paths]
-  } catch {
-    return []
+  } catch (error) {
+    return absent(error, TABLE) ?? []
   }
 }
 
@@ -50,6 +49,7 @@ function socketAt(path: string): string | undefined {
     const real = realpathSync(path)
     return lstatSync(real).isSocket() ? real : undefined
   } catch {
+    // Gone, or where pen cannot go: then neither can a sandbox of the same user.
     return undefined
   }
 }

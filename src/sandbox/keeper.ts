@@ -2,6 +2,7 @@
  * The host-side owner of one running sandbox: its limits, its wall clock, its protected places and its audit. Nothing
  * inside can reach it; when it dies, the guard ends the sandbox.
  */
+import { closeSync, fstatSync } from 'node:fs'
 import { version } from '../../package.json'
 import type { Audit } from '../audit/append.ts'
 import type { RefusalTally } from '../audit/refusals.ts'
@@ -9,15 +10,23 @@ import type { Ending, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel-release.ts'
 import { printable } from '../base/printable.ts'
+import { shellWord } from '../base/shell-word.ts'
 import { describeHit, isWorthTelling, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
 import { RUN_LATER } from '../policy/protected-places.ts'
+import { LIST, openDirectory, withAccess } from './beneath.ts'
 import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
 import type { WayOut } from './network.ts'
-import { describeRepository, findRepositories, INDEX_UNREAD, searchBudget } from './planted.ts'
+import {
+  describeRepository,
+  findRepositories,
+  INDEX_UNREAD,
+  searchBudget,
+  searchUnfinished,
+} from './planted.ts'
 import type { Prepared } from './prepare.ts'
 import { changedSince, describeRunLater } from './run-later.ts'
 import { passSignals, Stopping } from './stopping.ts'
@@ -117,7 +126,7 @@ export class Keeper {
       }
       this.#told.push(...refusals.lines())
       const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
-      this.#told.push(...this.#repositoriesFound(), ...this.#runLater())
+      this.#told.push(...this.#lastLook())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
       return { exitCode, told: this.#told }
     } finally {
@@ -279,17 +288,36 @@ export class Keeper {
     return 128 + 9
   }
 
+  /** Also where the sandbox locked the top of the project: the lines would be about nothing else. */
+  #lastLook(): string[] {
+    const { workspace } = this.#kept.prepared.plan
+    const top = openDirectory(workspace)
+    if (top === undefined) return []
+    try {
+      const mode = fstatSync(top).mode & 0o777
+      const lines = withAccess(top, LIST, () => [...this.#repositoriesFound(), ...this.#runLater()])
+      const isLocked = (mode & 0o700) === 0
+      return isLocked
+        ? [...lines, `the top of the project is locked: chmod u+rwx ${shellWord(workspace) ?? '.'}`]
+        : lines
+    } finally {
+      closeSync(top)
+    }
+  }
+
   #runLater(): string[] {
     return describeRunLater(changedSince(this.#kept.prepared.plan.workspace, RUN_LATER, this.#began))
   }
 
   #repositoriesFound(): string[] {
     const { workspace } = this.#kept.prepared.plan
-    const { found, indexRead } = findRepositories(workspace, {
-      ...searchBudget(Date.now() - this.#began),
+    const { found, complete, unlisted, indexRead } = findRepositories(workspace, {
+      ...searchBudget(Date.now() - this.#began, this.#kept.employ === undefined ? 'command' : 'kept'),
       since: this.#began,
     })
     const lines = found.flatMap(repository => describeRepository(repository) ?? [])
+    if (unlisted > 0) lines.push(`… and ${unlisted} more repositories were made during the run`)
+    if (!complete) lines.push(searchUnfinished(this.#began))
     return indexRead ? lines : [...lines, INDEX_UNREAD]
   }
 }

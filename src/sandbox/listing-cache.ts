@@ -5,7 +5,7 @@
 import { type BigIntStats, readFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { matchingNames } from './expand.ts'
-import { lstatOrUndefined } from './places.ts'
+import { lookAt } from './look-at.ts'
 
 interface Remembered {
   readonly state: string
@@ -35,7 +35,7 @@ export class ListingCache {
   }
 
   matching(dir: string, component: string): readonly string[] {
-    const stats = lstatOrUndefined(dir)
+    const stats = lookAt(dir)
     if (stats === undefined || stats.size < LARGE) return matchingNames(dir, component)
     const key = `${stats.dev}:${stats.ino}:${component}`
     const state = stateOf(stats)
@@ -46,7 +46,7 @@ export class ListingCache {
     const asked = now()
     const names = matchingNames(dir, component)
     const settled = asked - Number(stats.ctimeNs / 1_000_000n) >= SETTLED_MS
-    const after = lstatOrUndefined(dir)
+    const after = lookAt(dir)
     if (settled && after !== undefined && stateOf(after) === state) this.#remember(key, { state, names })
     return names
   }

@@ -2,22 +2,28 @@
  * Directories whose names are no text (UTF-8). To the kernel and to git such a name is as good as any; listed as text it leads
  * nowhere, so that whatever a sandbox hides behind it would not be found. They are held open, and reached by their descriptors.
  */
-import { closeSync, constants, openSync, readdirSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
-import { O_PATH } from './beneath.ts'
+import { closeSync, readdirSync } from 'node:fs'
+import { openDirectory } from './beneath.ts'
+import { absent } from './look-at.ts'
 
 /** Stands in a listing for bytes that are no text. */
 export const NO_TEXT = '\ufffd'
 
 export const isText = (bytes: Buffer): boolean => Buffer.from(bytes.toString()).equals(bytes)
 
-/** Nobody has so many in good faith, and each takes a descriptor. */
+/** Nobody has so many in good faith, and each takes a descriptor. Others are not entered: see `complete`. */
 const MOST = 64
 
 export class NamelessDirectories {
   readonly #shown = new Map<string, string>()
   readonly #open: number[] = []
   readonly #listed = new Set<string>()
+  #complete = true
+
+  /** False when there were more than can be held open, or one that could not be opened. */
+  get complete(): boolean {
+    return this.#complete
+  }
 
   /** Those directly in it, as paths that lead there for as long as this is open; once for each directory. */
   open(dir: string): string[] {
@@ -30,14 +36,18 @@ export class NamelessDirectories {
         if (name.includes(NO_TEXT)) out.push(`${dir}/${name}`)
         continue
       }
-      const fd =
-        this.#open.length < MOST ? openDirectory(Buffer.concat([Buffer.from(`${dir}/`), name])) : undefined
+      const path = Buffer.concat([Buffer.from(`${dir}/`), name])
+      if (this.#open.length >= MOST) {
+        this.#complete = false
+        break
+      }
+      const fd = openDirectory(path)
       if (fd === undefined) continue
       this.#open.push(fd)
       // The dot makes it a directory, and not the kernel's link to one.
-      const path = `/proc/self/fd/${fd}/.`
-      this.#shown.set(path, `${this.shown(dir)}/${name}`)
-      out.push(path)
+      const reached = `/proc/self/fd/${fd}/.`
+      this.#shown.set(reached, `${this.shown(dir)}/${name}`)
+      out.push(reached)
     }
     return out
   }
@@ -58,16 +68,6 @@ function listBytes(dir: string): Buffer[] {
   try {
     return readdirSync(dir, { encoding: 'buffer' })
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
-  }
-}
-
-function openDirectory(path: Buffer): number | undefined {
-  try {
-    return openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
+    return absent(error, dir) ?? []
   }
 }

@@ -1,13 +1,14 @@
 /** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
-import { closeSync, readdirSync, readlinkSync } from 'node:fs'
+import { closeSync, readlinkSync } from 'node:fs'
+import { directoryEntries } from '../base/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
-import { at, itself, openDirectory, type Spot } from './beneath.ts'
+import { at, LIST, openDirectory, type Spot, withAccess } from './beneath.ts'
 import { riskySettings } from './git-config.ts'
 import { readGitConfig, readGitFile } from './git-dir.ts'
 import type { PlaceRule } from './places.ts'
 
-/** git ships 14 samples; a directory with many more is not git's. */
+/** git ships 14 samples; a directory with many more is not git's, and is not listed to its end. */
 const MAX_SAMPLES = 64
 
 export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {
@@ -34,8 +35,12 @@ function onlySamples(path: string): boolean {
   const dir = openDirectory(path)
   if (dir === undefined) return false
   try {
-    const names = readdirSync(itself(dir))
-    return names.length <= MAX_SAMPLES && names.every(name => name.endsWith('.sample'))
+    return withAccess(dir, LIST, () => {
+      let count = 0
+      for (const { name } of directoryEntries(dir))
+        if (++count > MAX_SAMPLES || !name.toString().endsWith('.sample')) return false
+      return true
+    })
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return false

@@ -3,10 +3,10 @@
  * don't). Runs on the host before the sandbox starts; an earlier run may have planted links, so none is ever followed
  * by the kernel: each component is asked for with lstat, and a link's text is resolved here, inside the root only.
  */
-import { type BigIntStats, lstatSync, readlinkSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
+import { type BigIntStats, readlinkSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
+import { absent, lookAt } from './look-at.ts'
 import { refuseSecondName } from './second-name.ts'
 
 /** When may something stand at a watched place? */
@@ -35,6 +35,8 @@ export interface Held extends Watched {
   readonly type: 'file' | 'dir'
   readonly dev: bigint
   readonly ino: bigint
+  /** When the file was made: a file system gives the inode of a removed file to the next one. */
+  readonly born: bigint
 }
 
 export interface PlacesFound {
@@ -45,7 +47,8 @@ export interface PlacesFound {
 }
 
 export const NOTHING: PlaceRule = { kind: 'nothing' }
-const MAX_LINKS = 8
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
 
 export class Places {
   readonly #held = new Map<string, Held>()
@@ -101,7 +104,7 @@ export class Places {
       if (!this.#listed.names.mayHave(first)) return undefined
     }
     if (this.#seen.has(path)) return this.#seen.get(path)
-    const stats = lstatOrUndefined(path)
+    const stats = lookAt(path)
     this.#seen.set(path, stats)
     return stats
   }
@@ -128,7 +131,8 @@ export class Places {
   #hold(path: string, root: string, rule: PlaceRule, stats: BigIntStats): void {
     refuseSecondName(path, stats, 'protected')
     const type = stats.isDirectory() ? 'dir' : 'file'
-    this.#held.set(path, { path, root, rule, type, dev: stats.dev, ino: stats.ino })
+    const { dev, ino, birthtimeNs: born } = stats
+    this.#held.set(path, { path, root, rule, type, dev, ino, born })
     for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)
   }
 
@@ -146,20 +150,10 @@ const byPath = (a: { path: string }, b: { path: string }): number =>
 
 const above = (path: string): string => path.slice(0, path.lastIndexOf('/'))
 
-export function lstatOrUndefined(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true, throwIfNoEntry: false })
-  } catch (error) {
-    // ENOTDIR, ELOOP, ENAMETOOLONG, EACCES: nothing that a mount could be put on.
-    if (errnoOf(error) !== undefined) return undefined
-    throw error
-  }
-}
-
 function linkText(path: string): string | undefined {
   try {
     return readlinkSync(path)
-  } catch {
-    return undefined
+  } catch (error) {
+    return absent(error, path)
   }
 }

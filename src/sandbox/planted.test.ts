@@ -150,6 +150,7 @@ describe('the budget', () => {
     expect(findRepositories(wide, { deadlineMs: 5000, since: 0 })).toEqual({
       found: [],
       complete: true,
+      unlisted: 0,
       indexRead: true,
     })
   })
@@ -162,11 +163,21 @@ describe('the budget', () => {
   })
 
   test.each([
-    [0, 1, 1],
-    [5, 1, 5],
+    [0, 20, 20],
+    [50, 20, 50],
     [1000, 100, 1000],
     [3_600_000, 2000, 2000],
   ])('of a run of %d ms is %d ms of work, within %d', (run, processorMs, deadlineMs) =>
     expect(searchBudget(run)).toEqual({ processorMs, deadlineMs }),
   )
+
+  test('is shorter for a sandbox whose end somebody waits for', () =>
+    expect(searchBudget(3_600_000, 'kept')).toEqual({ processorMs: 500, deadlineMs: 500 }))
+
+  test('counts what is found and not listed; a directory that cannot be entered is said', () => {
+    for (let i = 0; i < 103; i++) gitDir(`many/r${i}/.git`)
+    const search = () => findRepositories(`${ws}/many`, { deadlineMs: 5000, since: 0 })
+    const { found, unlisted, complete } = search()
+    expect([found.length, unlisted, complete]).toEqual([100, 3, true])
+  })
 })

@@ -4,14 +4,13 @@
  * cannot be forbidden (`git clone` works inside), so they are told.
  */
 import { readdirSync, statfsSync } from 'node:fs'
-import { errnoOf } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { riskySettings } from './git-config.ts'
 import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from './git-dir.ts'
 import { changedGitlinks } from './gitlinks.ts'
+import { absent, lookAt, Unseen } from './look-at.ts'
 import { NamelessDirectories, NO_TEXT } from './nameless-directories.ts'
-import { lstatOrUndefined } from './places.ts'
 
 export interface FoundRepository {
   /** The directory that git would be called in. */
@@ -27,8 +26,10 @@ export interface FoundRepository {
 
 export interface Search {
   readonly found: readonly FoundRepository[]
-  /** False when time or count ran out before all directories were seen. */
+  /** False when time or count ran out before all directories were seen, or when pen could not look into one. */
   readonly complete: boolean
+  /** Plain ones made during the run that are not listed, because there are so many. */
+  readonly unlisted: number
   /** False when the index changed and cannot be read: it may list repositories that are not found. */
   readonly indexRead: boolean
 }
@@ -45,15 +46,25 @@ export interface SearchLimits {
 
 /** Of those that could run something, and of the others: however many plain ones are made, they hide none. */
 const MAX_FOUND = 100
+/** As many as are told of one repository. */
+const MAX_RISKS = 20
 /** Clocks of file systems tick more coarsely than ours. */
 const SLACK_MS = 20
+
+/** For a command that ended by itself, and for a sandbox whose end `pen stop` waits for. */
+const MOST_MS = { command: 2000, kept: 500 }
+/** Enough for some thousand directories. */
+const LEAST_MS = 20
 
 /**
  * A tenth of the run, so that it is never what a user waits for. That much work it is allowed: on a busy machine it takes longer, up to
  * as long as the run, because what a search misses is not told.
  */
-export function searchBudget(runMs: number): Required<Pick<SearchLimits, 'deadlineMs' | 'processorMs'>> {
-  const within = (ms: number): number => Math.min(2000, Math.max(1, ms))
+export function searchBudget(
+  runMs: number,
+  of: keyof typeof MOST_MS = 'command',
+): Required<Pick<SearchLimits, 'deadlineMs' | 'processorMs'>> {
+  const within = (ms: number): number => Math.min(MOST_MS[of], Math.max(LEAST_MS, ms))
   return { deadlineMs: within(runMs), processorMs: within(runMs / 10) }
 }
 
@@ -73,36 +84,68 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const queue = [workspace]
   const counted = deviceThatCounts(workspace)
   const nameless = new NamelessDirectories()
-  const count = { risky: 0, plain: 0 }
+  const count = { risky: 0, planted: 0, old: 0 }
   let complete = true
+  const seen = <T>(dir: string, look: () => T): T | undefined => {
+    try {
+      return look()
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      if (!wasLockedBefore(dir, error, since)) complete = false
+      return undefined
+    }
+  }
+  const result = (): Search => ({
+    found,
+    complete: complete && nameless.complete,
+    unlisted: Math.max(0, count.planted - MAX_FOUND),
+    indexRead: links.indexRead,
+  })
   try {
     for (let i = 0; i < queue.length; i++) {
       const dir: string | undefined = queue[i]
       if (dir === undefined) break
       if (i >= maxDirs || count.risky >= MAX_FOUND || now() >= end || processorTime() >= worked)
-        return { found, complete: false, indexRead: links.indexRead }
+        return { ...result(), complete: false }
       const isRoot = dir === workspace
-      const here = isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)
+      const here = seen(dir, () => (isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)))
       if (here !== undefined && !entered.has(dir)) {
-        const kind = here.risks.length > 0 ? 'risky' : 'plain'
+        const kind = here.risks.length > 0 ? 'risky' : here.planted ? 'planted' : 'old'
         if (count[kind]++ < MAX_FOUND) found.push({ ...here, path: nameless.shown(dir) })
       }
       if (here?.form === 'bare') continue
-      const below = subdirectories(dir, counted)
-      complete &&= below !== undefined
-      for (const child of below ?? [])
+      for (const child of seen(dir, () => subdirectories(dir, counted)) ?? [])
         if (child.includes(NO_TEXT)) queue.push(...nameless.open(dir))
         else queue.push(`${dir}/${child}`)
     }
-    return { found, complete, indexRead: links.indexRead }
+    return result()
   } finally {
     nameless.close()
   }
 }
 
-function enteredRepositories(workspace: string, since: number): Omit<Search, 'complete'> {
+/** A directory that is closed to the user, and was so before the run: nothing was made in it. To unlock one changes its time. */
+function wasLockedBefore(dir: string, { errno }: Unseen, since: number): boolean {
+  try {
+    return errno === 'EACCES' && !isNew(dir, since)
+  } catch (error) {
+    if (error instanceof Unseen) return false
+    throw error
+  }
+}
+
+function enteredRepositories(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
+  try {
+    return readEntered(workspace, since)
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error
+    return { found: [], indexRead: false }
+  }
+}
+
+function readEntered(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
   const dotGit = `${workspace}/.git`
-  const gitDir = lstatOrUndefined(dotGit)?.isFile() ? readGitFile(dotGit) : dotGit
+  const gitDir = lookAt(dotGit)?.isFile() ? readGitFile(dotGit) : dotGit
   if (gitDir === undefined) return { found: [], indexRead: true }
   const { paths, complete } = changedGitlinks(gitDir, since - SLACK_MS)
   const found = paths
@@ -117,7 +160,7 @@ function enteredRepositories(workspace: string, since: number): Omit<Search, 'co
 
 // The root's own `.git` is protected and watched; only a bare repository made in plain sight is news there.
 function rootRepository(dir: string, since: number): FoundRepository | undefined {
-  if (lstatOrUndefined(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
+  if (lookAt(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
   return {
     path: dir,
     form: 'bare',
@@ -129,6 +172,10 @@ function rootRepository(dir: string, since: number): FoundRepository | undefined
 
 export const INDEX_UNREAD =
   'WARNING: the git index was changed during the run and pen cannot read it: it may list repositories that "git status" would enter. Look for nested .git before you use git'
+
+/** For a search that did not come to its end, with a command that does. */
+export const searchUnfinished = (sinceMs: number): string =>
+  `not all directories were searched for repositories made during the run; to see them: find . -mindepth 2 -name .git -cmin -${Math.ceil((Date.now() - sinceMs) / 60_000) + 1}`
 
 /** One line for a person; undefined when there is nothing to look at. */
 export function describeRepository({ path, planted, entered, risks }: FoundRepository): string | undefined {
@@ -143,9 +190,9 @@ export function describeRepository({ path, planted, entered, risks }: FoundRepos
 
 function repositoryAt(dir: string, since: number): FoundRepository | undefined {
   const dotGit = `${dir}/.git`
-  const stats = lstatOrUndefined(dotGit)
+  const stats = lookAt(dotGit)
   if (stats === undefined) {
-    if (lstatOrUndefined(`${dir}/HEAD`) === undefined || !looksLikeGitDir(dir)) return undefined
+    if (lookAt(`${dir}/HEAD`) === undefined || !looksLikeGitDir(dir)) return undefined
     return {
       path: dir,
       form: 'bare',
@@ -179,21 +226,22 @@ const commonOf = (gitDir: string): string => readPointer(`${gitDir}/commondir`) 
 function risksOf(gitDir: string): readonly string[] {
   const risks: string[] = []
   for (const file of ['config', 'config.worktree']) {
-    if (lstatOrUndefined(`${gitDir}/${file}`) === undefined) continue
+    if (lookAt(`${gitDir}/${file}`) === undefined) continue
     const settings = readGitConfig(`${gitDir}/${file}`)
     if (settings === undefined) risks.push(`${file} is unreadable`)
     else risks.push(...riskySettings(settings).filter(s => !ORDINARY.test(s)))
   }
-  if (lstatOrUndefined(`${gitDir}/commondir`) !== undefined) risks.push('commondir')
+  if (lookAt(`${gitDir}/commondir`) !== undefined) risks.push('commondir')
   for (const name of list(`${gitDir}/hooks`)) if (!name.endsWith('.sample')) risks.push(`hooks/${name}`)
-  return risks.slice(0, 20)
+  const more = risks.length - MAX_RISKS
+  return more <= 0 ? risks : [...risks.slice(0, MAX_RISKS), `… and ${more} more`]
 }
 
 /** A submodule names its working tree, and a clone of a directory names that: neither runs anything by itself. */
 const ORDINARY = /^(?:core\.worktree|remote\..*\.(?:push)?url)=(?![^/]*::)/
 
 function isNew(path: string, since: number): boolean {
-  const stats = lstatOrUndefined(path)
+  const stats = lookAt(path)
   // The change time cannot be set from inside, unlike the modification time.
   return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since - SLACK_MS
 }
@@ -201,30 +249,29 @@ function isNew(path: string, since: number): boolean {
 /** The device, when its file system counts one link per subdirectory: ext4, xfs, tmpfs. Others (btrfs, FUSE) tell nothing. */
 function deviceThatCounts(workspace: string): bigint | undefined {
   const counts = [0xef53, 0x58465342, 0x01021994].includes(statfsSync(workspace).type)
-  return counts ? lstatOrUndefined(workspace)?.dev : undefined
+  return counts ? lookAt(workspace)?.dev : undefined
 }
 
-/** Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. */
-function subdirectories(dir: string, counted: bigint | undefined): readonly string[] | undefined {
-  const stats = lstatOrUndefined(dir)
-  // Too deep for a path, or gone behind a directory that was closed: git at the top does not get there either, but `cd` does.
-  if (stats === undefined) return undefined
-  if (!stats.isDirectory() || (stats.nlink === 2n && stats.dev === counted)) return []
+/**
+ * Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. One too deep for a path,
+ * or behind a directory that was closed, is unseen: git at the top does not get there either, but `cd` does.
+ */
+function subdirectories(dir: string, counted: bigint | undefined): readonly string[] {
+  const stats = lookAt(dir)
+  if (stats === undefined || !stats.isDirectory() || (stats.nlink === 2n && stats.dev === counted)) return []
   try {
     return readdirSync(dir, { withFileTypes: true })
       .filter(entry => entry.isDirectory() && entry.name !== '.git')
       .map(entry => entry.name)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
+    return absent(error, dir) ?? []
   }
 }
 
 function list(dir: string): readonly string[] {
   try {
-    return lstatOrUndefined(dir)?.isDirectory() ? readdirSync(dir) : []
+    return lookAt(dir)?.isDirectory() ? readdirSync(dir) : []
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return []
+    return absent(error, dir) ?? []
   }
 }

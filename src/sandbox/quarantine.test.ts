@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -61,12 +62,13 @@ function plant(path: string, text = 'evil', mode = 0o755): void {
 }
 
 describe('what appears at a protected place', () => {
-  test('is moved out, disarmed, told and recorded; its neighbours stay', () => {
+  test('is moved out, disarmed, told and recorded; its neighbours stay', async () => {
     const q = guard({ '.claude/settings.json': NOTHING, '.vscode': NOTHING })
     plant('.claude/settings.json')
     plant('.claude/notes.md')
     plant('.vscode/deep/tasks.json')
     expect(q.sweep()).toHaveLength(2)
+    await q.settled()
     expect(readdirSync(ws)).toEqual(['.claude'])
     expect(readdirSync(`${ws}/.claude`)).toEqual(['notes.md'])
     expect(events.map(e => e.kind === 'moved' && e.what)).toEqual(['file', 'directory'])
@@ -115,35 +117,68 @@ describe('what appears at a protected place', () => {
     expect(q.sweep()).toHaveLength(2)
   })
 
-  test('a file with another name in the workspace keeps its mode', () => {
+  test('a file with another name in the workspace keeps its mode', async () => {
     const q = guard({ '.vscode': NOTHING })
     plant('run.sh', '#!', 0o755)
     mkdirSync(`${ws}/.vscode`)
     Bun.spawnSync(['ln', `${ws}/run.sh`, `${ws}/.vscode/x`])
     q.sweep()
+    await q.settled()
     expect(lstatSync(`${ws}/run.sh`).mode & 0o777).toBe(0o755)
   })
 
-  test('is disarmed once more at the end: a process may have kept its directory open', () => {
+  test('is disarmed once more at the end: a process may have kept its directory open', async () => {
     const q = guard({ '.vscode': NOTHING })
     plant('.vscode/tasks.json')
     q.sweep()
+    await q.settled()
     writeFileSync(`${base}/q/0001-.vscode/late`, 'evil', { mode: 0o755 })
-    q.stop()
+    await q.finish()
     expect(lstatSync(`${base}/q/0001-.vscode/late`).mode & 0o777).toBe(0o600)
   })
 
-  test('again and again is removed in the end: the quarantine does not grow without bound', () => {
+  test('again and again is removed in the end: the quarantine does not grow without bound', async () => {
     const q = guard({ '.envrc': NOTHING })
     for (let i = 0; i < 120; i++) {
       plant('.envrc')
       q.sweep()
     }
+    await q.settled()
     expect(existsSync(`${ws}/.envrc`)).toBe(false)
     expect(readdirSync(`${base}/q`)).toHaveLength(101)
   })
 
-  test('is moved to another file system as a copy without links', () => {
+  test('of any size is moved at once, and removed while clocks go on', async () => {
+    const q = guard({ '.vscode': NOTHING, '.idea': NOTHING })
+    for (const name of ['.vscode', '.idea']) {
+      plant(`${name}/f`)
+      for (let i = 0; i < 8000; i++) linkSync(`${ws}/${name}/f`, `${ws}/${name}/${i}`)
+    }
+    let ticks = 0
+    const clock = setInterval(() => ticks++, 1)
+    const began = performance.now()
+    expect(q.sweep()).toHaveLength(2)
+    const moved = performance.now()
+    await q.settled()
+    const settled = performance.now()
+    clearInterval(clock)
+    expect(readdirSync(ws)).toEqual([])
+    expect(readdirSync(`${base}/q`)).toEqual(['manifest.jsonl'])
+    expect(events.filter(({ kind }) => kind === 'unkept')).toHaveLength(2)
+    expect([(moved - began) * 3 < settled - moved, ticks > 4]).toEqual([true, true])
+  })
+
+  test('that is not removed when the run must end is left in the quarantine, and that is said', async () => {
+    const q = guard({ '.vscode': NOTHING })
+    plant('.vscode/f')
+    for (let i = 0; i < 6000; i++) linkSync(`${ws}/.vscode/f`, `${ws}/.vscode/${i}`)
+    q.sweep()
+    await q.finish(0)
+    expect(events.at(-1)).toEqual({ kind: 'unkept', path: `${base}/q/0001-.vscode`, how: 'left' })
+    expect(existsSync(`${ws}/.vscode`)).toBe(false)
+  })
+
+  test('is moved to another file system as a copy without links', async () => {
     if (lstatSync('/dev/shm', { throwIfNoEntry: false })?.dev === lstatSync(base).dev) return
     const away = mkdtempSync('/dev/shm/pen-quarantine-')
     try {
@@ -151,6 +186,7 @@ describe('what appears at a protected place', () => {
       plant('.vscode/a/tasks.json', 'evil')
       symlinkSync(`${base}/outside`, `${ws}/.vscode/link`)
       q.sweep()
+      await q.settled()
       expect(readdirSync(ws)).toEqual([])
       expect(readFileSync(`${away}/q/0001-.vscode/a/tasks.json`, 'utf8')).toBe('evil')
       expect(readFileSync(`${away}/q/0001-.vscode/link.link`, 'utf8')).toBe(`${base}/outside`)

@@ -18,7 +18,6 @@ const REQUEST = HEADER + 24
 const ATTRIBUTES_AT = HEADER + 16
 const ATTRIBUTE = { name: 0, file: 1 }
 const NLM_F_REQUEST_DUMP = 0x301
-const MAX_ANSWERS = 1000
 
 interface Bound {
   readonly name: string
@@ -87,8 +86,9 @@ function request(): Uint8Array {
 function readAnswers(fd: number): Bound[] {
   const out: Bound[] = []
   const buffer = Buffer.alloc(65_536)
-  for (let answers = 0; ; answers++) {
+  for (;;) {
     const size = readSync(fd, buffer)
+    if (size === 0) return out
     for (let at = 0; at + HEADER <= size; ) {
       const length = buffer.readUInt32LE(at)
       if (buffer.readUInt16LE(at + 4) !== SOCK_DIAG_BY_FAMILY || length < HEADER) return out
@@ -96,7 +96,6 @@ function readAnswers(fd: number): Bound[] {
       if (found !== undefined) out.push(found)
       at += (length + 3) & ~3
     }
-    if (answers >= MAX_ANSWERS) return out
   }
 }
 

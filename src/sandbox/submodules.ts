@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
 import type { GitSetting } from './git-config.ts'
-import { readGitConfig } from './git-dir.ts'
+import { requireGitConfig } from './git-dir.ts'
+import { absent, lookAt } from './look-at.ts'
 import { NO_TEXT } from './nameless-directories.ts'
-import { lstatOrUndefined } from './places.ts'
 
 export interface Submodule {
   readonly gitDir: string
@@ -30,7 +30,7 @@ export function findSubmodules(modules: string): Submodules {
   const found: Submodule[] = []
   const links: string[] = []
   let complete = true
-  if (lstatOrUndefined(modules)?.isSymbolicLink()) links.push(modules)
+  if (lookAt(modules)?.isSymbolicLink()) links.push(modules)
   const queue = [{ dir: modules, depth: 0 }]
   let visits = 0
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -41,12 +41,12 @@ export function findSubmodules(modules: string): Submodules {
     }
     for (const name of names) {
       const dir = `${next.dir}/${name}`
-      const stats = lstatOrUndefined(dir)
+      const stats = lookAt(dir)
       if (stats === undefined && name.includes(NO_TEXT)) complete = false
       if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
       else if (stats?.isSymbolicLink()) complete = false
       if (!stats?.isDirectory()) continue
-      const isGitDir = lstatOrUndefined(`${dir}/HEAD`) !== undefined
+      const isGitDir = lookAt(`${dir}/HEAD`) !== undefined
       if (isGitDir) found.push(describe(dir))
       if (next.depth < MAX_DEPTH)
         queue.push({ dir: isGitDir ? `${dir}/modules` : dir, depth: next.depth + 1 })
@@ -58,16 +58,16 @@ export function findSubmodules(modules: string): Submodules {
 
 /** Nothing, when it is no directory: a link in its place is not followed. */
 export function listDirectory(dir: string): readonly string[] {
-  if (!lstatOrUndefined(dir)?.isDirectory()) return []
+  if (!lookAt(dir)?.isDirectory()) return []
   try {
     return readdirSync(dir)
-  } catch {
-    return []
+  } catch (error) {
+    return absent(error, dir) ?? []
   }
 }
 
 function describe(gitDir: string): Submodule {
-  const settings = readGitConfig(`${gitDir}/config`) ?? []
+  const settings = requireGitConfig(`${gitDir}/config`) ?? []
   const worktree = settings.findLast(s => s.key === 'core.worktree')?.value
   return {
     gitDir,

@@ -5,7 +5,7 @@
 import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf } from '../base/error.ts'
+import { errnoOf, PenError } from '../base/error.ts'
 import { isHostRoot } from '../base/host-root.ts'
 import { dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
@@ -27,6 +27,7 @@ import { realPath, userConfigFiles } from './git-dir.ts'
 import { hostServices } from './host-services.ts'
 import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
+import { lookAt } from './look-at.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
@@ -135,18 +136,21 @@ function deniedNow(
   project: Project,
 ): { readonly denied: HostFacts['denied']; readonly links: readonly Watched[] } {
   const named: string[] = []
+  const roots = policy.files.read.map(({ rule }) => rule.path)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: saveListing })
   const out = new Map<string, HostFacts['denied'][number]>()
   for (const { rule, source } of policy.files.deny) {
     const matches =
       rule.kind === 'path'
         ? [rule.path]
-        : expandGlob(rule.glob, policy.workspace, cache).covered.map(({ path }) => path)
+        : expandGlob(rule.glob, policy.workspace, cache).map(({ path }) => path)
     for (const path of matches) {
       named.push(path)
       // A circle of links shows nothing; whoever made it should not keep the next run from starting.
       if (leadsInACircle(path)) continue
       const { real, kind } = project.world.locate(path)
+      // A path in a locked directory resolves to nothing as well: the second look tells the two apart.
+      if (kind === 'absent' && roots.some(root => isWithin(path, root))) lookAt(path)
       if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
       if (kind === 'file') refuseSecondName(real, lstatSync(real, { bigint: true }), 'denied')
       out.set(real, {
@@ -156,10 +160,21 @@ function deniedNow(
       })
     }
   }
-  const roots = policy.files.read.map(({ rule }) => rule.path)
   for (const path of hostServices(roots, roots))
     if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
+  if (out.size > MOST_COVERED) throw tooMany([...out.values()])
   return { denied: [...out.values()], links: deniedLinks(named, policy.workspace) }
+}
+
+/** Each is a mount, and a mount costs 0.2 ms and more as they add up. */
+const MOST_COVERED = 2000
+
+function tooMany(denied: HostFacts['denied']): PenError {
+  const [first] = denied
+  return new PenError('PATH_REFUSED', {
+    what: `${denied.length} denied paths exist, such as ${printable(String(first?.path), 200)} (${first?.why}), and pen can hide ${MOST_COVERED}`,
+    hint: 'remove those that are not needed, or move them into one directory and deny that: --deny secrets/',
+  })
 }
 
 function leadsInACircle(path: string): boolean {

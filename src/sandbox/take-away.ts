@@ -1,13 +1,21 @@
-/** Moves one entry out of the workspace. A rename never follows what it moves; where it cannot be done, a bounded copy is made. */
-import { closeSync, lstatSync, renameSync } from 'node:fs'
+/**
+ * Moves one entry out of the workspace. A rename never follows what it moves, and takes no longer for a directory of a million
+ * files. What is done with it then, disarmed or removed or copied to another file system, comes in steps (see slices.ts).
+ */
+import { closeSync, constants, lstatSync, openSync, renameSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { at, openDirectory, type Spot } from './beneath.ts'
-import { type Budget, copyTree, disarmTree, removeTree } from './tree.ts'
+import { at, CHANGE, itself, O_PATH, openForRemoval, type Spot, withAccess } from './beneath.ts'
+import { removeInSteps } from './remove-tree.ts'
+import { type Budget, copyTree, disarmTree } from './tree.ts'
 
 export interface Taken {
-  readonly to: string | null
   readonly what: string
+  /** What is left to do. It owns descriptors: to be run to its end, or returned. */
+  readonly rest: Rest
 }
+
+/** `removed`: too much to keep. `partly`: not all of it could be copied. */
+export type Rest = Generator<void, 'kept' | 'partly' | 'removed', void>
 
 const MAX_ENTRIES = 5000
 
@@ -18,65 +26,86 @@ export function takeAway(
   label: string,
   room: { bytes: number } | undefined,
 ): Taken | undefined {
-  const store = openDirectory(dir)
+  const store = openForRemoval(dir)
   if (store === undefined) throw Object.assign(new Error(dir), { code: 'ENOTDIR' })
+  let isTaken = false
   try {
-    openAndClose(spot)
-    return moveInto(store, spot, dir, label, room) ?? copyInto(spot, dir, label, room)
+    makeMovable(spot)
+    const moved = withAccess(spot.parent, CHANGE, () => renameInto(spot, store, label))
+    const taken = moved
+      ? { what: kindOf(at(store, label)), rest: settleMoved(store, label, room) }
+      : withAccess(spot.parent, CHANGE, () => putAside(spot, store, label, room))
+    isTaken = true
+    return taken
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined
     throw error
+  } finally {
+    if (!isTaken) closeSync(store)
+  }
+}
+
+// A directory that its owner may not write cannot be moved to another parent: opening makes it writable.
+function makeMovable({ parent, name, stats }: Spot): void {
+  const fd = stats.isDirectory() ? openForRemoval(at(parent, name)) : undefined
+  if (fd !== undefined) closeSync(fd)
+}
+
+/** False when it is on another file system. */
+function renameInto(spot: Spot, store: number, label: string): boolean {
+  try {
+    renameSync(at(spot.parent, spot.name), at(store, label))
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EXDEV') return false
+    throw error
+  }
+}
+
+function* settleMoved(store: number, label: string, room: { bytes: number } | undefined): Rest {
+  try {
+    const budget: Budget = { entries: MAX_ENTRIES, bytes: room?.bytes ?? 0 }
+    if (room !== undefined && (yield* disarmTree(store, label, budget))) {
+      room.bytes = Math.max(0, budget.bytes)
+      return 'kept'
+    }
+    yield* removeInSteps(store, label)
+    return 'removed'
   } finally {
     closeSync(store)
   }
 }
 
-// A directory that its owner may not write cannot be moved to another parent: opening makes it writable.
-function openAndClose({ parent, name, stats }: Spot): void {
-  const fd = stats.isDirectory() ? openDirectory(at(parent, name)) : undefined
-  if (fd !== undefined) closeSync(fd)
-}
-
-function moveInto(
-  store: number,
-  spot: Spot,
-  dir: string,
-  label: string,
-  room: { bytes: number } | undefined,
-): Taken | undefined {
+/** Another file system: out of effect first, under a name that nothing obeys; then copied; then removed. */
+function putAside(spot: Spot, store: number, label: string, room: { bytes: number } | undefined): Taken {
+  const aside = `.pen-quarantine-${process.pid}-${label.slice(0, 200)}`
+  const parent = openSync(itself(spot.parent), O_PATH | constants.O_DIRECTORY)
   try {
-    renameSync(at(spot.parent, spot.name), at(store, label))
+    renameSync(at(parent, spot.name), at(parent, aside))
+    return { what: kindOf(at(parent, aside)), rest: settleAside(parent, aside, store, label, room) }
   } catch (error) {
-    if (errnoOf(error) === 'EXDEV') return undefined
+    closeSync(parent)
     throw error
   }
-  const what = kindOf(`${dir}/${label}`)
-  const budget: Budget = { entries: MAX_ENTRIES, bytes: room?.bytes ?? 0 }
-  if (room !== undefined && disarmTree(store, label, budget)) {
-    room.bytes = budget.bytes
-    return { to: `${dir}/${label}`, what }
-  }
-  // Too large to keep, or one too many. What the budget leaves stays in the quarantine, out of every tool's reach.
-  const gone = removeTree(store, label, { entries: MAX_ENTRIES * 10, bytes: 0 })
-  return { to: gone ? null : `${dir}/${label}`, what: `${what}, too much to keep` }
 }
 
-/** Another file system: out of effect first, under a name that nothing obeys; then copied; then removed. */
-function copyInto(
-  { parent, name }: Spot,
-  dir: string,
+function* settleAside(
+  parent: number,
+  aside: string,
+  store: number,
   label: string,
   room: { bytes: number } | undefined,
-): Taken {
-  const aside = `.pen-quarantine-${process.pid}-${label.slice(0, 200)}`
-  renameSync(at(parent, name), at(parent, aside))
-  const what = kindOf(at(parent, aside))
-  const budget: Budget = { entries: MAX_ENTRIES, bytes: room?.bytes ?? 0 }
-  const whole = room !== undefined && copyTree(parent, aside, `${dir}/${label}`, budget)
-  if (room !== undefined) room.bytes = Math.max(0, budget.bytes)
-  const gone = removeTree(parent, aside, { entries: MAX_ENTRIES * 10, bytes: 0 })
-  const note = `${whole ? '' : ', not copied whole'}${gone ? '' : `, the rest is left as ${aside}`}`
-  return { to: room === undefined ? null : `${dir}/${label}`, what: `${what}${note}` }
+): Rest {
+  try {
+    const budget: Budget = { entries: MAX_ENTRIES, bytes: room?.bytes ?? 0 }
+    const whole = room !== undefined && (yield* copyTree(parent, aside, at(store, label), budget))
+    if (room !== undefined) room.bytes = Math.max(0, budget.bytes)
+    yield* removeInSteps(parent, aside)
+    return room === undefined ? 'removed' : whole ? 'kept' : 'partly'
+  } finally {
+    closeSync(parent)
+    closeSync(store)
+  }
 }
 
 function kindOf(path: string | Buffer): string {

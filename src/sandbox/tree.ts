@@ -1,4 +1,7 @@
-/** Copying, disarming and removing trees that a sandbox made: by descriptor, never through a link, within a budget. */
+/**
+ * Copying and disarming trees that a sandbox made: by descriptor, never through a link, within a budget. Generators, so that
+ * a large tree is done in slices.
+ */
 import {
   chmodSync,
   closeSync,
@@ -6,16 +9,15 @@ import {
   fstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readlinkSync,
   readSync,
-  rmdirSync,
-  unlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { directoryEntries } from '../base/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
-import { at, itself, look, openDirectory } from './beneath.ts'
+import { at, itself, O_PATH, openForRemoval } from './beneath.ts'
+import { lookAt } from './look-at.ts'
 
 /** Counts down; a walk stops where either is used up. */
 export interface Budget {
@@ -24,27 +26,19 @@ export interface Budget {
 }
 
 type Name = string | Buffer
+type Walk = Generator<void, boolean, void>
 
 const MAX_DEPTH = 64
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
-/** True when nothing is left of it. */
-export function removeTree(parent: number, name: Name, budget: Budget, depth = 0): boolean {
-  if (budget.entries-- <= 0) return false
-  const stats = look(at(parent, name))
-  if (stats === undefined) return true
-  if (!stats.isDirectory()) return attempt(() => unlinkSync(at(parent, name)))
-  const all = eachChild(parent, name, depth, (dir, child) => removeTree(dir, child, budget, depth + 1))
-  return all && attempt(() => rmdirSync(at(parent, name)))
-}
-
 /** Takes exec bits and other users' access from it. True when the whole tree was seen and fits the budget. */
-export function disarmTree(parent: number, name: Name, budget: Budget, depth = 0): boolean {
+export function* disarmTree(parent: number, name: Name, budget: Budget, depth = 0): Walk {
+  yield
   if (budget.entries-- <= 0) return false
-  const stats = look(at(parent, name))
+  const stats = lookAt(at(parent, name))
   if (stats === undefined) return true
   if (stats.isDirectory())
-    return eachChild(parent, name, depth, (dir, child) => disarmTree(dir, child, budget, depth + 1))
+    return yield* eachChild(parent, name, depth, (dir, child) => disarmTree(dir, child, budget, depth + 1))
   budget.bytes -= Number(stats.blocks) * 512
   // A file with a second name may be one of the user's: its mode is not ours to change, and the directory is closed anyway.
   if (stats.isFile() && stats.nlink === 1n) attempt(() => chmodOpened(at(parent, name)))
@@ -52,13 +46,14 @@ export function disarmTree(parent: number, name: Name, budget: Budget, depth = 0
 }
 
 /** Regular files as they are, links as `NAME.link` with their text, nothing else. True when all of it was copied. */
-export function copyTree(parent: number, name: Name, to: Name, budget: Budget, depth = 0): boolean {
+export function* copyTree(parent: number, name: Name, to: Name, budget: Budget, depth = 0): Walk {
+  yield
   if (budget.entries-- <= 0) return false
-  const stats = look(at(parent, name))
+  const stats = lookAt(at(parent, name))
   if (stats === undefined) return true
   if (stats.isDirectory()) {
     if (!attempt(() => mkdirSync(to, { mode: 0o700 }))) return false
-    return eachChild(parent, name, depth, (dir, child) =>
+    return yield* eachChild(parent, name, depth, (dir, child) =>
       copyTree(dir, child, below(to, child), budget, depth + 1),
     )
   }
@@ -69,10 +64,10 @@ export function copyTree(parent: number, name: Name, to: Name, budget: Budget, d
         mode: 0o600,
       }),
     )
-  return stats.isFile() && copyFile(at(parent, name), to, budget)
+  return stats.isFile() && (yield* copyFile(at(parent, name), to, budget))
 }
 
-function copyFile(from: Name, to: Name, budget: Budget): boolean {
+function* copyFile(from: Name, to: Name, budget: Budget): Walk {
   let source: number | undefined
   let target: number | undefined
   try {
@@ -86,6 +81,7 @@ function copyFile(from: Name, to: Name, budget: Budget): boolean {
       budget.bytes -= n
       if (budget.bytes < 0) return false
       for (let done = 0; done < n; ) done += writeSync(target, chunk, done, n - done)
+      yield
     }
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
@@ -96,17 +92,17 @@ function copyFile(from: Name, to: Name, budget: Budget): boolean {
   }
 }
 
-function eachChild(
+function* eachChild(
   parent: number,
   name: Name,
   depth: number,
-  visit: (dir: number, child: Buffer) => boolean,
-): boolean {
-  const dir = depth < MAX_DEPTH ? openDirectory(at(parent, name)) : undefined
+  visit: (dir: number, child: Buffer) => Walk,
+): Walk {
+  const dir = depth < MAX_DEPTH ? openForRemoval(at(parent, name)) : undefined
   if (dir === undefined) return false
   try {
     let all = true
-    for (const child of readdirSync(itself(dir), { encoding: 'buffer' })) all = visit(dir, child) && all
+    for (const { name: child } of directoryEntries(dir)) all = (yield* visit(dir, child)) && all
     return all
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
@@ -118,7 +114,7 @@ function eachChild(
 
 // Opened first, so that a link put in its place meanwhile is not followed.
 function chmodOpened(path: Name): void {
-  const fd = openSync(path, 0x20_0000 | O_NOFOLLOW)
+  const fd = openSync(path, O_PATH | O_NOFOLLOW)
   try {
     if (fstatSync(fd).isFile()) chmodSync(itself(fd), 0o600)
   } finally {

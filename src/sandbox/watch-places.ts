@@ -2,12 +2,13 @@
 import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
+import { shellWord } from '../base/shell-word.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { HoldAgain, type HoldEvent } from './hold-again.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
 import type { Prepared } from './prepare.ts'
-import { Quarantine, type QuarantineEvent } from './quarantine.ts'
+import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept } from './quarantine.ts'
 
 export interface PlaceWatch {
   /** After every process of the sandbox is gone: the last look, which nothing can race. */
@@ -30,15 +31,19 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
   const { project } = prepared.loaded
   const lost = new Map<string, string>()
   const held = new Tally()
+  const unkept = new Map<Unkept['how'], string[]>()
   let moved = 0
+  const dir = `${project.stateDir}/quarantine/${runId}`
   const quarantine = new Quarantine({
     watch: repository.watch,
     held: repository.protect,
     trees: repository.trees,
-    dir: `${project.stateDir}/quarantine/${runId}`,
+    dir,
     tell: event => {
       if (event.kind === 'lost') lost.set(event.path, inWords(event))
-      else if (moved++ < MAX_LINES) tell(inWords(event))
+      else if (event.kind === 'unkept') unkept.set(event.how, [...(unkept.get(event.how) ?? []), event.path])
+      // What was not looked at is said however much else there was to say.
+      else if (event.kind === 'unseen' || moved++ < MAX_LINES) tell(inWords(event))
       if (event.kind === 'moved')
         record({
           kind: 'quarantine',
@@ -84,9 +89,9 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
     finish: async () => {
       clearTimeout(begin)
       await again?.stop()
-      quarantine.sweep()
-      quarantine.stop()
+      await quarantine.finish()
       if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
+      for (const [how, paths] of unkept) tell(unkeptInWords(how, paths, dir))
       for (const line of [...held.lines(), ...lost.values()]) tell(line)
     },
   }
@@ -134,7 +139,7 @@ function heldInWords({ how, path, result }: HoldEvent, times: number): string {
     : `protected: ${where} was replaced on the host while the sandbox ran and could not be held again (${printable(result.failed, 200)}): look at it before you trust it`
 }
 
-function inWords(event: QuarantineEvent): string {
+function inWords(event: Moved | Lost | Stuck | Back): string {
   const path = printable(event.path, 1024)
   switch (event.kind) {
     case 'moved':
@@ -143,7 +148,24 @@ function inWords(event: QuarantineEvent): string {
       return `protected: ${path} was ${event.gone ? 'removed' : 'replaced'} on the host while the sandbox ran: until it is restarted, it is held by watching only`
     case 'back':
       return `protected: the link ${path} was removed, and was put back`
+    case 'unseen':
+      return `protected: pen could not look at all of ${path} (${printable(event.why, 200)}): look at it before you trust it`
     case 'stuck':
       return `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
+  }
+}
+
+function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
+  const [first = '', ...more] = paths
+  const what =
+    more.length === 0 ? printable(first, 1024) : `${paths.length} things in ${printable(dir, 1024)}`
+  const remove = shellWord(more.length === 0 ? first : dir)
+  switch (how) {
+    case 'partly':
+      return `protected: ${what}: only a part was kept there, and the rest was removed: it was too much to keep`
+    case 'removed':
+      return `protected: ${what}: removed again, because it was too much to keep`
+    case 'left':
+      return `protected: ${what}: too much to remove in time, and left there${remove === undefined ? '' : `: rm -rf ${remove}`}`
   }
 }

@@ -2,14 +2,22 @@
 import { closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
-import { at, openDirectory, type Spot, withSpot } from './beneath.ts'
+import { at, CHANGE, openDirectory, type Spot, withAccess, withSpot } from './beneath.ts'
 import { MAX_GIT_CONFIG, parseGitConfig, riskySettings } from './git-config.ts'
 import type { Watched } from './places.ts'
+
+interface Identity {
+  readonly dev: bigint
+  readonly ino: bigint
+  readonly born: bigint
+}
 
 export interface Place extends Watched {
   readonly names: readonly string[]
   /** For a place that a mount holds: which file it is, until the mount is lost. */
-  identity: { readonly dev: bigint; readonly ino: bigint } | undefined
+  identity: Identity | undefined
+  /** What stood there at the start, if a mount holds it. */
+  readonly first: Identity | undefined
   /** Held again after it was lost: a descriptor from in between may still write it, so it stays judged by content too. */
   regained: boolean
   /** A replaced file that the user may have written: told, not taken. */
@@ -28,12 +36,22 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   rule: w.rule,
   names: w.path.slice(w.root.length + 1).split('/'),
   identity,
+  first: identity,
   regained: false,
   spared: false,
   good: undefined,
   stuck: false,
   told: false,
 })
+
+/** By the time of its making, too: an inode is used again at once. A file system that keeps no such time tells nothing. */
+export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boolean =>
+  first !== undefined &&
+  depth === names.length &&
+  stats.dev === first.dev &&
+  stats.ino === first.ino &&
+  stats.birthtimeNs === first.born &&
+  first.born > 0n
 
 /** Read without following links and judged as read: it may be written back into the workspace, where the sandbox sees it. */
 export function remember(p: Place, { parent, name }: Spot): void {
@@ -50,12 +68,14 @@ export function remember(p: Place, { parent, name }: Spot): void {
 
 export function putBack({ rule, good }: Place, { parent, name }: Pick<Spot, 'parent' | 'name'>): boolean {
   try {
-    if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
-    else if (rule.kind === 'git-config' && good !== undefined)
-      writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
-    else return false
-    giveToOwner(parent, name)
-    return true
+    return withAccess(parent, CHANGE, () => {
+      if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
+      else if (rule.kind === 'git-config' && good !== undefined)
+        writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
+      else return false
+      giveToOwner(parent, name)
+      return true
+    })
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return false

@@ -84,6 +84,7 @@ const BENEATH_THE_KEEPER = [
   'src/base/enter-mounts.ts',
   'src/base/libc.ts',
   'src/base/descriptors.ts',
+  'src/base/directory-entries.ts',
   'src/base/descriptor-socket.ts',
   'src/base/run-with-descriptors.ts',
   'src/base/spawn.ts',

@@ -40,6 +40,11 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   ]
   // Arguments are parted by NUL on their way: one in a value would begin an argument of its own.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')
+  if (args.length > MAX_WORDS - MIN_COMMAND)
+    throw new PenError('BACKEND', {
+      what: `the sandbox takes ${plan.steps.length} mounts and ${args.length} words, and bubblewrap takes no more than ${MAX_WORDS} words`,
+      hint: 'grant and deny whole directories instead of what is in them: `pen plan` shows what is mounted and why',
+    })
   if (args.length + plan.argv.length > MAX_WORDS)
     throw new PenError('USAGE', {
       what: `the command has ${plan.argv.length} words, and bubblewrap takes no more than ${MAX_WORDS} with its own`,
@@ -50,6 +55,8 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
 
 /** Bubblewrap counts to 9,000, from its own name on. */
 const MAX_WORDS = 8990
+/** Room for a short command. */
+const MIN_COMMAND = 32
 
 function namespaces(plan: Plan, wiring: Wiring): string[] {
   return [

@@ -1,0 +1,47 @@
+/**
+ * What is in a directory, as the kernel tells it, a buffer at a time. The runtime's own reader takes a whole directory into
+ * memory before it gives the first name away, and a sandbox may have filled it.
+ */
+import { ptr } from 'bun:ffi'
+import { closeSync, constants, openSync } from 'node:fs'
+import { cLibrary } from './c-library.ts'
+import { succeeded } from './libc.ts'
+
+const { O_RDONLY, O_DIRECTORY } = constants
+const GETDENTS64 = process.arch === 'arm64' ? 61 : 217
+const BUFFER = 32 * 1024
+/** struct linux_dirent64 { u64 ino; i64 off; u16 length; u8 type; char name[] } */
+const [LENGTH, TYPE, NAME] = [16, 18, 19]
+const KINDS: Readonly<Record<number, EntryType>> = { 0: 'unknown', 4: 'directory', 8: 'file', 10: 'link' }
+const DOT = 46
+
+/** Some file systems tell no more than the name: unknown. */
+export type EntryType = 'directory' | 'file' | 'link' | 'other' | 'unknown'
+
+export interface DirectoryEntry {
+  /** As the kernel has it: it need not be text. */
+  readonly name: Buffer
+  readonly type: EntryType
+}
+
+const libc = cLibrary({ syscall: { args: ['i64', 'i64', 'u64', 'u64'], returns: 'i64' } })
+
+/** `dir` is any descriptor of a directory; it stays the caller's. */
+export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, void> {
+  const fd = openSync(`/proc/self/fd/${dir}`, O_RDONLY | O_DIRECTORY)
+  try {
+    const buffer = Buffer.allocUnsafeSlow(BUFFER)
+    const next = () => succeeded('getdents64', libc().syscall(GETDENTS64, fd, ptr(buffer), BUFFER))
+    for (let filled = next(); filled > 0; filled = next())
+      for (let at = 0; at < filled; at += buffer.readUInt16LE(at + LENGTH)) {
+        const name = buffer.subarray(at + NAME, buffer.indexOf(0, at + NAME))
+        if (isDots(name)) continue
+        yield { name: Buffer.from(name), type: KINDS[buffer.readUInt8(at + TYPE)] ?? 'other' }
+      }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const isDots = (name: Buffer): boolean =>
+  name[0] === DOT && (name.length === 1 || (name.length === 2 && name[1] === DOT))

@@ -1,0 +1,47 @@
+/** What a sandbox makes large is the supervisor's to remove, and never in the way of its clocks and of whoever asks it. */
+import { expect } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Stopwatch } from '../stopwatch.ts'
+import type { Box } from './box.ts'
+import { conformance } from './conformance.ts'
+import { pen } from './pen-command.ts'
+
+const NAMES = '.vscode .idea .fleet .zed .helix .nova'.split(' ')
+const OF_THE_SUPERVISOR = 'what is claimed is the supervisor’s own work, the same for every backend'
+
+/** As many directories of 20,000 names as there are to rename them to. Hard links: they are made five times as fast as files. */
+function fill(box: Box): void {
+  box.host(`python3 -c '
+import os
+for d in range(${NAMES.length}):
+    os.mkdir("d%d" % d)
+    os.close(os.open("d%d/f" % d, os.O_CREAT))
+    for f in range(20000): os.link("d%d/f" % d, "d%d/%d" % (d, f))'`)
+}
+
+const FLOOD = `python3 -c '
+import os, time
+for d, name in enumerate("${NAMES.join(' ')}".split()): os.rename("d%d" % d, name)
+print("renamed", flush=True); time.sleep(60)'`
+
+conformance(
+  'P14 a timeout and a stop are on time while large directories land on protected names',
+  async box => {
+    fill(box)
+    const wall = new Stopwatch()
+    const { code, stderr } = await box.sh(FLOOD, { flags: ['--limit', 'wall=1s'] })
+    expect([code, wall.ms < 3000]).toEqual([124, true])
+    expect(readdirSync(box.project)).toEqual([])
+    expect(stderr).toContain(`${join(box.project, '.vscode')} appeared (directory)`)
+
+    fill(box)
+    expect((await pen(box, 'start', '--offline', '--backend', 'process')).code).toBe(0)
+    expect((await pen(box, 'exec', '--', 'sh', '-c', `${FLOOD} & sleep 0.4`)).code).toBe(0)
+    const stop = new Stopwatch()
+    expect((await pen(box, 'stop')).code).toBe(0)
+    expect(stop.ms).toBeLessThan(2000)
+    expect(readdirSync(box.project)).toEqual([])
+  },
+  { timeout: 180_000, once: OF_THE_SUPERVISOR, alone: true, only: ({ who }) => who.uid !== 0 },
+)
