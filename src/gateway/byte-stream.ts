@@ -28,6 +28,8 @@ export class ByteStream implements Holder, SocketEvents {
   onClose: (() => void) | undefined
   onEnd: (() => void) | undefined
   onOverrun: (() => void) | undefined
+  /** Asked before bytes pass to the other end: how many of those held may go now. */
+  gate: ((held: Buffer) => number) | undefined
 
   readonly #counted: HeldBytes | undefined
   #held: Buffer = EMPTY
@@ -106,11 +108,23 @@ export class ByteStream implements Holder, SocketEvents {
   pipeTo(sink: ByteStream): void {
     this.#sink = sink
     sink.#source = this
-    let flows: boolean = true
-    if (this.#held.length > 0) flows = sink.#pass(this.consume(this.#held.length))
+    const flows = this.#passHeld(sink)
+    if (this.#sink !== sink) return
     if (this.ended || this.closed) sink.#endAfter(this)
     else if (flows) this.socket.resume()
     else this.socket.pause()
+  }
+
+  /** Nothing is asked any more, and what waited goes on. */
+  openGate(): void {
+    this.gate = undefined
+    if (this.#sink !== undefined && !this.#passHeld(this.#sink)) this.socket.pause()
+  }
+
+  #passHeld(sink: ByteStream): boolean {
+    if (this.#held.length === 0) return true
+    const count = this.gate === undefined ? this.#held.length : this.gate(this.#held)
+    return count === 0 || sink.#pass(this.consume(count))
   }
 
   /** Back to holding. */
@@ -172,7 +186,10 @@ export class ByteStream implements Holder, SocketEvents {
     this.lastActive = performance.now()
     if (this.#sink !== undefined) {
       this.#sink.lastActive = this.lastActive
-      if (!this.#sink.#pass(chunk)) this.socket.pause()
+      if (this.gate !== undefined) {
+        this.#hold(chunk)
+        if (!this.#passHeld(this.#sink)) this.socket.pause()
+      } else if (!this.#sink.#pass(chunk)) this.socket.pause()
       else if (chunk.length >= BULK) this.#passMore(this.#sink)
       return
     }

@@ -168,3 +168,64 @@ describe('P9 the name that was allowed is the name in the ClientHello', () => {
     expect(world.kinds()).toContain('connection-denied sni-mismatch')
   })
 })
+
+describe('P9 the ClientHello after a HelloRetryRequest', () => {
+  const record = (type: number, body: Buffer): Buffer =>
+    Buffer.concat([Buffer.from([type, 3, 3, body.length >> 8, body.length & 0xff]), body])
+  const serverHello = (random: Buffer): Buffer =>
+    record(22, Buffer.concat([Buffer.from([2, 0, 0, 40, 3, 3]), random, Buffer.alloc(6)]))
+  const RETRY = Buffer.from('cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c', 'hex')
+  const CHANGE = record(20, Buffer.from([1]))
+  const EARLY = record(23, Buffer.alloc(300, 22))
+  let world: World
+  beforeEach(async () => {
+    world = await World.start()
+  })
+  afterEach(() => world.close())
+
+  const retried = async (second: Buffer, piece = 16_384): Promise<string> => {
+    world.up.behave = (socket, seen) => {
+      if (seen.text === clientHello().toString('latin1')) socket.write(serverHello(RETRY))
+    }
+    const client = await world.byName('allowed.test', 443)
+    await client.send(clientHello()).heard(RETRY.toString('latin1'))
+    for (let at = 0; at < second.length; at += piece) {
+      client.send(second.subarray(at, at + piece))
+      if (piece < second.length) await Bun.sleep(1)
+    }
+    await client.until(() => world.up.text.length >= clientHello().length + second.length, 300)
+    return world.up.text.slice(clientHello().length)
+  }
+
+  for (const [what, before] of Object.entries({ nothing: Buffer.alloc(0), CHANGE, EARLY }))
+    test(`may not name another server, with ${what} before it`, async () => {
+      const evil = Buffer.concat([before, clientHello({ names: ['evil.test'] })])
+      expect(await retried(evil)).not.toContain('evil.test')
+      expect(world.kinds()).toContain('connection-denied sni-mismatch')
+    })
+
+  test('may not name another server when it comes before it is asked for', async () => {
+    const client = await world.byName('allowed.test', 443)
+    client.send(Buffer.concat([clientHello(), CHANGE, clientHello({ names: ['evil.test'] })]))
+    await client.over()
+    expect(world.up.text).not.toContain('evil.test')
+    expect(world.kinds()).toContain('connection-denied sni-mismatch')
+  })
+
+  test('passes with the same name, in whatever pieces it comes', async () => {
+    const second = Buffer.concat([CHANGE, EARLY, clientHello(), EARLY])
+    expect(await retried(second, 97)).toBe(second.toString('latin1'))
+    expect(world.kinds()).toEqual(['connection-allowed'])
+  })
+
+  test('is not looked for once the server goes on', async () => {
+    world.up.behave = socket => void socket.write(serverHello(Buffer.alloc(32, 9)))
+    const client = await world.byName('allowed.test', 443)
+    await client.send(clientHello()).until(() => client.text.length > 40)
+    // In TLS 1.2 an encrypted message may look like anything.
+    const sealed = record(22, Buffer.concat([Buffer.from([1]), Buffer.alloc(40, 1)]))
+    client.send(sealed)
+    await client.until(() => world.up.text.length >= clientHello().length + sealed.length)
+    expect(world.kinds()).toEqual(['connection-allowed'])
+  })
+})

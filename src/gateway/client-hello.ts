@@ -5,10 +5,15 @@
  */
 export type HelloReading =
   /** Complete at the earliest when this many bytes are there. */
-  | { readonly kind: 'more'; readonly need: number }
-  | { readonly kind: 'bad'; readonly why: string }
-  /** `serverName` as written, one byte a character; undefined when there is none. */
-  | { readonly kind: 'hello'; readonly serverName: string | undefined }
+  { readonly kind: 'more'; readonly need: number } | { readonly kind: 'bad'; readonly why: string } | Hello
+
+export interface Hello {
+  readonly kind: 'hello'
+  /** As written, one byte a character; undefined when there is none. */
+  readonly serverName: string | undefined
+  /** The bytes of its records. */
+  readonly length: number
+}
 
 const HANDSHAKE = 22
 const CLIENT_HELLO = 1
@@ -42,7 +47,7 @@ export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
     total ??= messageLength(joined(fragments))
     if (total > max) return bad('the ClientHello is too long')
     if (gathered > total) return bad('something follows the ClientHello in its record')
-    if (gathered === total) return readHello(new Fields(joined(fragments), 4, total))
+    if (gathered === total) return readHello(new Fields(joined(fragments), 4, total), at)
   }
 }
 
@@ -51,14 +56,14 @@ const joined = (fragments: readonly Uint8Array[]): Uint8Array =>
 
 const messageLength = (message: Uint8Array): number => 4 + (((message[1] ?? 0) << 16) | u16(message, 2))
 
-function readHello(hello: Fields): HelloReading {
+function readHello(hello: Fields, length: number): HelloReading {
   hello.skip(2 + 32)
   const session = hello.vector(1)
   const suites = hello.vector(2)
   const compressions = hello.vector(1)
   if (session === undefined || suites === undefined || compressions === undefined) return MALFORMED
   if (session.left > 32 || suites.left < 2 || suites.left % 2 !== 0 || compressions.left < 1) return MALFORMED
-  if (hello.left === 0) return { kind: 'hello', serverName: undefined }
+  if (hello.left === 0) return { kind: 'hello', serverName: undefined, length }
   const extensions = hello.vector(2)
   if (extensions === undefined || hello.left !== 0) return MALFORMED
 
@@ -75,7 +80,7 @@ function readHello(hello: Fields): HelloReading {
     if (typeof name !== 'string') return name
     serverName = name
   }
-  return { kind: 'hello', serverName }
+  return { kind: 'hello', serverName, length }
 }
 
 function readServerName(body: Fields): string | HelloReading {

@@ -6,10 +6,13 @@
  */
 import type { Accepted } from './accepted.ts'
 import { plainDenial } from './admit.ts'
-import { readClientHello } from './client-hello.ts'
+import type { ByteStream } from './byte-stream.ts'
+import { type HelloReading, readClientHello } from './client-hello.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
+import { watchForSecondHello } from './hello-gate.ts'
 import { NOT_PROXY } from './http-judge.ts'
 import { serveHttp } from './http-serve.ts'
+import { OpaqueGate } from './opaque-gate.ts'
 import { isKnown } from './proxy-secret.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
@@ -54,19 +57,16 @@ async function serveSpoken(session: Session, endpoint: Endpoint): Promise<void> 
       session.route?.upstream?.unpipe()
       await serveHttp(session, { kind: 'fixed', endpoint })
       return
-    case 'tls': {
-      const refusal = await judgeHello(session, endpoint)
-      if (refusal === undefined) return tunnel(session, endpoint, 'tls')
-      return refuse(session, endpoint, 'tls', refusal.refusal, refusal.raw)
-    }
+    case 'tls':
+      return serveTls(session, endpoint)
     case 'opaque':
-      return tunnel(session, endpoint, 'opaque')
+      return serveOpaque(session, endpoint)
     case 'refused':
       return refuseBytes(session, endpoint, first.as, first.why)
     case 'more':
       // No more came. What could have become a request is not let through as something else.
       if (client.closed) return session.end('client')
-      if (client.ended && first.likely === 'opaque') return tunnel(session, endpoint, 'opaque')
+      if (client.ended && first.likely === 'opaque') return serveOpaque(session, endpoint)
       return refuseBytes(session, endpoint, first.likely, 'its first bytes are not complete')
   }
 }
@@ -105,23 +105,49 @@ async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boo
   return true
 }
 
-async function judgeHello(
-  { client, shared }: Session,
-  endpoint: Endpoint,
-): Promise<{ readonly refusal: Refusal; readonly raw?: string | undefined } | undefined> {
+async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
+  const { client, shared } = session
+  const { maxHello } = shared.limits
+  const first = await readHello(session)
+  const judge = (hello: Exclude<HelloReading, { kind: 'more' }>) =>
+    hello.kind === 'bad'
+      ? { refusal: badHello(hello.why) }
+      : checkServerName(shared.network().index, endpoint, hello.serverName)
+  const refused = judge(first)
+  if (refused !== undefined) return refuse(session, endpoint, 'tls', refused.refusal, refused.raw)
+  await tunnel(session, endpoint, 'tls', upstream =>
+    watchForSecondHello({
+      client,
+      upstream,
+      maxHello,
+      judged: first.kind === 'hello' ? first.length : 0,
+      refuses: second => {
+        const again = judge(second)
+        if (again !== undefined) void cut(session, endpoint, 'tls', again.refusal, again.raw)
+        return again !== undefined
+      },
+    }),
+  )
+}
+
+async function serveOpaque(session: Session, endpoint: Endpoint): Promise<void> {
+  // A server that spoke first is no HTTP server.
+  if (session.hasServerSpoken) return tunnel(session, endpoint, 'opaque')
+  const gate = new OpaqueGate(session.client)
+  const why = gate.check()
+  if (why !== undefined) return refuseBytes(session, endpoint, 'http', why)
+  await tunnel(session, endpoint, 'opaque', upstream =>
+    gate.watch(upstream, found => void cut(session, endpoint, 'http', badBytes(found))),
+  )
+}
+
+async function readHello({ client, shared }: Session): Promise<Exclude<HelloReading, { kind: 'more' }>> {
   const end = performance.now() + shared.limits.headMs
   for (;;) {
     const reading = readClientHello(client.held, shared.limits.maxHello)
-    switch (reading.kind) {
-      case 'bad':
-        return { refusal: badHello(reading.why) }
-      case 'hello':
-        return checkServerName(shared.network().index, endpoint, reading.serverName)
-      case 'more':
-        while (client.held.length < reading.need)
-          if (!(await client.more(end - performance.now())))
-            return { refusal: badHello('it is not complete') }
-    }
+    if (reading.kind !== 'more') return reading
+    while (client.held.length < reading.need)
+      if (!(await client.more(end - performance.now()))) return { kind: 'bad', why: 'it is not complete' }
   }
 }
 
@@ -131,21 +157,42 @@ const badHello = (why: string): Refusal => ({
   cure: 'use an ordinary TLS client',
 })
 
-async function tunnel(session: Session, endpoint: Endpoint, tongue: Tongue): Promise<void> {
+async function tunnel(
+  session: Session,
+  endpoint: Endpoint,
+  tongue: Tongue,
+  watch?: (upstream: ByteStream) => void,
+): Promise<void> {
   const route = session.route ?? (await session.openRoute(endpoint, tongue))
   if (route === undefined) return
   const upstream = route.upstream ?? (await session.dial(route, tongue))
   if (upstream === undefined) return
   session.isTunnel = true
+  watch?.(upstream)
   route.end(await joinStreams(session.client, upstream))
 }
 
+const badBytes = (why: string): Refusal => ({
+  reason: 'refused-protocol',
+  why: `the bytes may not go to a server: ${why}`,
+  cure: 'speak TLS, HTTP/1.1 or the protocol of the service',
+})
+
 const refuseBytes = (session: Session, endpoint: Endpoint, tongue: Tongue, why: string): Promise<void> =>
-  refuse(session, endpoint, tongue === 'http' ? httpTongue(session.client.held) : tongue, {
-    reason: 'refused-protocol',
-    why: `the bytes may not go to a server: ${why}`,
-    cure: 'speak TLS, HTTP/1.1 or the protocol of the service',
-  })
+  refuse(session, endpoint, tongue === 'http' ? httpTongue(session.client.held) : tongue, badBytes(why))
+
+/** Refuses in the middle of a tunnel. The server's end must not take the client's with it: the client is still told. */
+function cut(
+  session: Session,
+  endpoint: Endpoint,
+  tongue: Tongue,
+  refusal: Refusal,
+  raw?: string,
+): Promise<void> {
+  const upstream = session.route?.upstream
+  if (upstream !== undefined) upstream.onClose = undefined
+  return refuse(session, endpoint, tongue, refusal, raw)
+}
 
 /** A dialled upstream is dropped before the client hears of it; the number ties the two records together. */
 async function refuse(
