@@ -1,4 +1,5 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { BACKGROUND_HOSTS } from '../policy/background-hosts.ts'
 import type { Host } from '../policy/host.ts'
 import type { Port } from '../policy/port.ts'
 import type { AuditEventInput } from './event.ts'
@@ -72,4 +73,77 @@ test('what was allowed after it had been refused is not told', () => {
     tally.record({ kind: 'connection-denied', connection: 1, name: refused, port, reason: 'x' })
   tally.record({ kind: 'connection-allowed', connection: 2, name, port, rule: 'example.com:443' })
   expect(tally.lines()).toEqual(['refused: other.example.com:443'])
+})
+
+describe('the lines at the end', () => {
+  const [port, name] = [443 as Port, 'example.com' as Host]
+  const of = (connection: number) => ({ connection, name, port }) as const
+  const allowed = (n: number): AuditEventInput => ({
+    kind: 'connection-allowed',
+    ...of(n),
+    rule: 'example.com:443',
+  })
+  const tallyOf = (...events: AuditEventInput[]): RefusalTally => {
+    const tally = new RefusalTally({ record: () => undefined })
+    for (const event of events) tally.record(event)
+    return tally
+  }
+
+  test('count each reason of one target by itself, also when each comes after the rule’s yes', () => {
+    const sni: AuditEventInput = {
+      kind: 'connection-denied',
+      ...of(1),
+      reason: 'sni-mismatch',
+      why: 'its ClientHello names evil.test',
+      cure: 'connect to the name that is meant',
+    }
+    const led: AuditEventInput = {
+      kind: 'connection-denied',
+      ...of(2),
+      reason: 'address-not-allowed',
+      why: '10.0.0.1 is a private address, and no rule names it',
+      cure: 'pen allow 10.0.0.1:443',
+    }
+    const tally = tallyOf(sni, sni, ...[1, 2, 3].flatMap(n => [allowed(n), led]))
+    expect(tally.lines()).toEqual([
+      'refused: example.com:443 (3 times): 10.0.0.1 is a private address, and no rule names it; to allow it: pen allow 10.0.0.1:443',
+      'refused: example.com:443 (2 times): its ClientHello names evil.test',
+    ])
+    expect(tally.all).toBe(5)
+  })
+
+  test('say that an allowed host was not reached, and why, until it answers', () => {
+    const failed: AuditEventInput = {
+      kind: 'connection-failed',
+      ...of(1),
+      reason: 'name-not-found',
+      why: 'example.com does not exist',
+    }
+    const tally = tallyOf(allowed(1), failed, allowed(2), failed)
+    const line =
+      'not reached: example.com:443 (2 times): the policy allows it, but example.com does not exist'
+    expect([tally.lines(), tally.since(1)]).toEqual([[line], [line.replace(' (2 times)', '')]])
+    tally.record({ kind: 'connection-closed', ...of(3), bytesUp: 1, bytesDown: 1, ms: 1, reason: 'client' })
+    expect(tally.lines()).toEqual([])
+  })
+
+  test('fold the background calls of agents into one, after what matters', () => {
+    const refused = (host: string): AuditEventInput => ({
+      kind: 'connection-denied',
+      connection: 1,
+      name: host as Host,
+      port,
+      reason: 'not-allowed',
+      cure: `pen allow ${host}:443`,
+    })
+    const background = Object.keys(BACKGROUND_HOSTS).slice(0, 3)
+    const tally = tallyOf(
+      ...background.flatMap(host => [refused(host), refused(host)]),
+      refused('example.com'),
+    )
+    expect(tally.lines()).toEqual([
+      'refused: example.com:443; to allow it: pen allow example.com:443',
+      `refused quietly: 6 calls to ${background[0]}, ${background[1]} … (reports and update checks); pen logs --all lists them`,
+    ])
+  })
 })

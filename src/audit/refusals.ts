@@ -1,14 +1,30 @@
-/** Counts refusals on their way into the audit, for the one line a person reads at the end of a run. */
-import type { AuditEventInput, AuditSink } from './event.ts'
+/** Counts refusals and failed connections on their way into the audit, for the lines that a person reads at the end of a command. */
+import { isBackgroundHost } from '../policy/background-hosts.ts'
+import type { AuditEventInput, AuditSink, Target } from './event.ts'
 
 const MAX_TARGETS = 1000
 const MAX_SHOWN = 5
 
+/** Everything that is told in one line. */
+interface Told {
+  readonly start: string
+  /** What follows the count. */
+  readonly end: string
+  readonly place: string
+  /** What makes it no longer worth telling: a rule that allows the place, or an answer from it. */
+  readonly until: 'allowed' | 'answered' | undefined
+  count: number
+  last: number
+}
+
+type Tellable = Omit<Told, 'count' | 'last'>
+
 export class RefusalTally implements AuditSink {
   readonly #sink: AuditSink
-  readonly #targets = new Map<string, { count: number; cure: string | undefined; last: number }>()
+  readonly #told = new Map<string, Told>()
   /** Lines about something else than a target, with the moment of each. */
   readonly #notes = new Map<string, number>()
+  readonly #background = { hosts: new Set<string>(), count: 0, last: 0 }
   #others = 0
   #all = 0
 
@@ -18,19 +34,23 @@ export class RefusalTally implements AuditSink {
 
   record(event: AuditEventInput): void {
     this.#sink.record(event)
-    // Somebody has allowed it meanwhile: there is nothing left to tell.
-    if (event.kind === 'connection-allowed' && this.#targets.size > 0) this.#targets.delete(placeOf(event))
-    const target = targetOf(event)
-    if (target === undefined) return
+    this.#settle(event)
+    if (event.kind === 'connection-denied' && event.name !== undefined && isBackgroundHost(event.name)) {
+      this.#background.hosts.add(event.name)
+      this.#background.count++
+      this.#background.last = ++this.#all
+      return
+    }
+    const told = tellable(event)
+    if (told === undefined) return
     this.#all++
-    const known = this.#targets.get(target)
+    const key = `${told.start}${told.end}`
+    const known = this.#told.get(key)
     if (known !== undefined) {
       known.count++
       known.last = this.#all
-    } else if (this.#targets.size < MAX_TARGETS) {
-      const cure = 'cure' in event ? event.cure : undefined
-      this.#targets.set(target, { count: 1, cure, last: this.#all })
-    } else this.#others++
+    } else if (this.#told.size < MAX_TARGETS) this.#told.set(key, { ...told, count: 1, last: this.#all })
+    else this.#others++
   }
 
   /** How many there were: a moment, for `since`. */
@@ -43,39 +63,109 @@ export class RefusalTally implements AuditSink {
     if (this.#notes.size < MAX_TARGETS || this.#notes.has(line)) this.#notes.set(line, ++this.#all)
   }
 
-  /** What was refused after that moment, each target once. */
+  /** What was refused or failed after that moment, each target once. */
   since(all: number): string[] {
-    const refused = [...this.#targets].filter(([, { last }]) => last > all)
+    const told = [...this.#told.values()].filter(({ last }) => last > all)
     return [
       ...[...this.#notes].flatMap(([line, last]) => (last > all ? [line] : [])),
-      ...refused.slice(0, MAX_SHOWN).map(([target, { cure }]) => lineOf(target, '', cure)),
+      ...told.slice(0, MAX_SHOWN).map(one => `${one.start}${one.end}`),
+      ...more(told.length - MAX_SHOWN, 'targets'),
+      ...this.#quietly(all),
     ]
   }
 
   /** Names here are canonical, and paths plain words: nothing that a sandbox spelled says more than what it names. */
   lines(): string[] {
-    const all = [...this.#targets].sort(([, a], [, b]) => b.count - a.count)
-    const lines = all
-      .slice(0, MAX_SHOWN)
-      .map(([target, { count, cure }]) => lineOf(target, count > 1 ? ` (${count} times)` : '', cure))
-    const rest = all.slice(MAX_SHOWN).reduce((sum, [, { count }]) => sum + count, this.#others)
-    return rest === 0 ? lines : [...lines, `refused: ${rest} more connections; see pen logs`]
+    const all = [...this.#told.values()].sort((a, b) => b.count - a.count)
+    const rest = all.slice(MAX_SHOWN).reduce((sum, { count }) => sum + count, this.#others)
+    return [
+      ...all
+        .slice(0, MAX_SHOWN)
+        .map(({ start, end, count }) => `${start}${count > 1 ? ` (${count} times)` : ''}${end}`),
+      ...more(rest, 'connections'),
+      ...this.#quietly(0),
+    ]
+  }
+
+  /** What has been allowed meanwhile, or has answered after all, is not told. A refusal that comes after the rule's yes stays. */
+  #settle(event: AuditEventInput): void {
+    const until =
+      event.kind === 'connection-allowed'
+        ? 'allowed'
+        : event.kind === 'connection-closed' && event.bytesDown > 0
+          ? 'answered'
+          : undefined
+    if (until === undefined || this.#told.size === 0 || !('connection' in event)) return
+    const place = placeOf(event)
+    for (const [key, told] of this.#told)
+      if (told.until === until && told.place === place) this.#told.delete(key)
+  }
+
+  #quietly(since: number): string[] {
+    const { hosts, count, last } = this.#background
+    if (last <= since) return []
+    const calls = count === 1 ? 'one call' : `${count} calls`
+    return [
+      `refused quietly: ${calls} to ${[...hosts].slice(0, 2).join(', ')}${hosts.size > 2 ? ' …' : ''} ` +
+        '(reports and update checks); pen logs --all lists them',
+    ]
   }
 }
 
-const lineOf = (target: string, times: string, cure: string | undefined): string =>
-  `refused: ${target}${times}${cure === undefined ? '' : `; to allow it: ${cure}`}`
+const more = (count: number, what: string): string[] =>
+  count > 0 ? [`refused: ${count} more ${what}; see pen logs`] : []
 
-function targetOf(event: AuditEventInput): string | undefined {
-  if (event.kind === 'broker-denied') return PLAIN.test(event.path) ? `${event.op} ${event.path}` : undefined
-  return event.kind === 'connection-denied' ? placeOf(event) : undefined
+function tellable(event: AuditEventInput): Tellable | undefined {
+  switch (event.kind) {
+    case 'broker-denied': {
+      const place = `${event.op} ${event.path}`
+      if (!PLAIN.test(event.path)) return undefined
+      return { start: `refused: ${place}`, end: toAllow(event.cure), place, until: undefined }
+    }
+    case 'connection-denied': {
+      const place = placeOf(event)
+      const { cure, why, reason, name } = event
+      const isCommand = cure === undefined || cure.startsWith('pen ')
+      // The name was allowed, and led to such an address: allowing the name again changes nothing.
+      const isLater = AFTER_THE_RULES.has(reason) || (reason === 'address-not-allowed' && name !== undefined)
+      return {
+        start: `refused: ${place}`,
+        end:
+          isCommand && !isLater
+            ? toAllow(cure)
+            : `: ${why ?? reason}${toAllow(isCommand ? cure : undefined)}`,
+        place,
+        until: isLater ? undefined : 'allowed',
+      }
+    }
+    case 'connection-failed': {
+      // The program hung up first.
+      if (event.reason === 'given-up') return undefined
+      const place = placeOf(event)
+      const end = `: the policy allows it, but ${event.why ?? event.reason}`
+      return { start: `not reached: ${place}`, end, place, until: 'answered' }
+    }
+    default:
+      return undefined
+  }
 }
 
-function placeOf(
-  event: Extract<AuditEventInput, { kind: 'connection-allowed' | 'connection-denied' }>,
-): string {
-  const place = event.name ?? event.address ?? '?'
-  return `${place.includes(':') ? `[${place}]` : place}:${event.port}`
+const toAllow = (cure: string | undefined): string => (cure === undefined ? '' : `; to allow it: ${cure}`)
+
+/** The gateway's own reasons: what was said on the connection, not where it goes. */
+const AFTER_THE_RULES: ReadonlySet<string> = new Set([
+  'sni-missing',
+  'sni-mismatch',
+  'bad-hello',
+  'host-mismatch',
+  'bad-request',
+  'refused-protocol',
+  'not-a-proxy-request',
+])
+
+function placeOf({ name, address, port }: Pick<Target, 'name' | 'address' | 'port'>): string {
+  const place = name ?? address ?? '?'
+  return `${place.includes(':') ? `[${place}]` : place}:${port}`
 }
 
 /** A path that cannot be taken for a sentence, or for a second command. Others are in `pen logs` all the same. */

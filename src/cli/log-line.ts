@@ -56,7 +56,7 @@ function describe(record: FoundRecord, field: Fields): Description {
     case 'connection-denied':
       return { target: endpoint(field), text: `${because}${said(field)}` }
     case 'connection-failed':
-      return { target: endpoint(field), text: `upstream failed: ${because}` }
+      return { target: endpoint(field), text: `allowed, but not reached: ${because}` }
     case 'connection-closed':
       return {
         target: endpoint(field),

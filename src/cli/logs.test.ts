@@ -84,6 +84,19 @@ function logged(events = EVENTS): Audit {
 }
 
 describe('pen logs', () => {
+  test('folds background calls of agents into one note, and lists them with --all', async () => {
+    const names = ['play.googleapis.com', 'evil.test'] as Host[]
+    const audit = logged(
+      names.map(name => ({ kind: 'connection-denied', connection: 1, name, port, reason: 'not-allowed' })),
+    )
+    await audit.close()
+    const [short, all] = [await pen('logs'), await pen('logs', '--all')]
+    expect(short.stdout).toContain('evil.test:443')
+    expect(short.stdout).not.toContain('play.googleapis.com')
+    expect(short.stderr).toContain('1 background calls of agents were refused too')
+    expect(all.stdout).toContain('play.googleapis.com:443')
+  })
+
   test('says so when nothing was logged yet', async () => {
     for (const words of [['logs'], ['logs', '--all', '--json'], ['proxy', 'logs']]) {
       const { code, stdout, stderr } = await pen(...words)
@@ -102,7 +115,7 @@ describe('pen logs', () => {
       /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}deny {3}evil\.test:443 +no rule allows evil\.test {2}→ pen allow evil\.test:443$/,
     )
     for (const part of [
-      'upstream failed: unreachable',
+      'allowed, but not reached: unreachable',
       '[2001:db9::1]:443/udp',
       '12 DNS queries',
       'memory',

@@ -2,12 +2,13 @@ import type { FoundRecord } from '../audit/read.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { printable, printableJson } from '../base/printable.ts'
 import type { Millis } from '../base/quantity.ts'
+import { isBackgroundHost } from '../policy/background-hosts.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import type { Terminal } from './terminal.ts'
 import { defineVerb } from './verb.ts'
 
 export const logFlags = defineFlags({
-  all: { kind: 'boolean', about: 'show what was allowed too, and when runs began and ended' },
+  all: { kind: 'boolean', about: 'also what was allowed, background calls, and when runs began and ended' },
   since: { kind: 'duration', value: 'DURATION', about: 'only what happened in the last 90s, 1h, 2d …' },
   run: { kind: 'string', value: 'ID', about: 'only this run' },
   follow: { kind: 'boolean', about: 'go on with what happens next, until Ctrl-C' },
@@ -68,10 +69,17 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
 
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
   let damaged = 0
+  let background = 0
+  const isShown = (record: FoundRecord): boolean => {
+    if (all) return true
+    if (!isTrouble(record)) return false
+    if (!isBackground(record)) return true
+    background++
+    return false
+  }
   const options = {
     run,
-    wanted: (record: FoundRecord) =>
-      record.time >= from && (all || isTrouble(record)) && isOfInterest(record),
+    wanted: (record: FoundRecord) => record.time >= from && isOfInterest(record) && isShown(record),
     onDamage: () => void damaged++,
   }
   const show = await printer(request)
@@ -88,6 +96,10 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   if (names.length === 0) terminal.note('nothing is logged yet: no sandbox has run in this project')
   else if (shown === 0)
     terminal.note(all ? 'nothing to show' : 'nothing was refused and nothing failed; --all shows the rest')
+  if (background > 0)
+    terminal.note(
+      `${background} background calls of agents were refused too (reports, update checks); --all lists them`,
+    )
   if (damaged > 0)
     terminal.note(`${damaged} damaged ${damaged === 1 ? 'line' : 'lines'} in ${printable(dir)} passed over`)
   return EXIT.ok
@@ -95,6 +107,10 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
 
 const isTrouble = ({ verdict }: FoundRecord): boolean =>
   verdict === 'deny' || verdict === 'error' || verdict === 'hold'
+
+/** Refused quietly: see `src/policy/background-hosts.ts`. */
+export const isBackground = ({ kind, name }: FoundRecord): boolean =>
+  kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
 
 async function printer({ json, terminal }: LogRequest): Promise<(record: FoundRecord) => void> {
   if (json) return record => terminal.print(printableJson(record))

@@ -11,6 +11,7 @@ let dns: DnsServer
 let turn = 0
 beforeAll(async () => {
   dns = await DnsServer.start({
+    'empty.test': {},
     'allowed.test': { a: [UP], ttl: 5 },
     'rebind.test': { a: () => (turn++ % 2 === 0 ? [UP] : ['127.0.0.1']), ttl: 0 },
     'loop4.test': { a: ['127.0.0.1'] },
@@ -43,6 +44,12 @@ describe('a look-up on the host', () => {
       addresses: ['::1', UP],
     } as never)
     expect(await resolver().resolve(host('cname-ok.test'))).toEqual({ ok: true, addresses: [UP] } as never)
+  })
+
+  test('tells a name that does not exist from one without an address', async () => {
+    const why = async (name: string) => await resolver().resolve(host(name))
+    expect(await why('nowhere.test')).toMatchObject({ why: 'nowhere.test does not exist' })
+    expect(await why('empty.test')).toMatchObject({ why: 'empty.test has no address' })
   })
 
   test('asks for the whole name, without a search domain', async () => {

@@ -1,4 +1,5 @@
 import { classifyAddress } from './address-class.ts'
+import { isBackgroundHost } from './background-hosts.ts'
 import type { Destination } from './decide-connection.ts'
 import type { DenialReason, Denied } from './denial.ts'
 import { HOST_SERVICE, isLocalName } from './host.ts'
@@ -27,10 +28,11 @@ export function waitsForAnswer(network: NetworkPolicy, denied: Denied, to: Desti
 
 /**
  * Whether a person may be offered it. A sandbox chooses what it dials, and could ask until somebody agrees: so services of this
- * machine, of its network and of its cloud are not offered. Whoever wants them open writes the rule.
+ * machine, of its network and of its cloud are not offered. Whoever wants them open writes the rule. Nor are hosts that agents
+ * call in the background: a person would be asked about them again and again.
  */
 export function mayBeOffered(denied: Denied, to: Destination): boolean {
   if (!UNDECIDED.has(denied.reason)) return false
   if ('address' in to) return classifyAddress(to.address) === 'public'
-  return to.name !== HOST_SERVICE && !isLocalName(to.name)
+  return to.name !== HOST_SERVICE && !isLocalName(to.name) && !isBackgroundHost(to.name)
 }
