@@ -89,7 +89,7 @@ describe('pen logs', () => {
     const audit = logged(
       names.map(name => ({ kind: 'connection-denied', connection: 1, name, port, reason: 'not-allowed' })),
     )
-    await audit.close()
+    audit.close()
     const [short, all] = [await pen('logs'), await pen('logs', '--all')]
     expect(short.stdout).toContain('evil.test:443')
     expect(short.stdout).not.toContain('play.googleapis.com')

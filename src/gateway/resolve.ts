@@ -38,8 +38,6 @@ interface Answer {
   readonly addresses: readonly Address[]
   readonly ttlMs: number
   readonly failure: 'name-not-found' | 'lookup-failed' | undefined
-  /** DNS knows no such name at all. */
-  readonly absent?: boolean
 }
 
 export class HostResolver implements Resolver {
@@ -72,14 +70,14 @@ export class HostResolver implements Resolver {
   async #ask(name: Host): Promise<Resolution> {
     const local = await this.#fromHostsFile(name)
     if (local.length > 0) return { ok: true, addresses: local }
-    const { addresses, ttlMs, failure, absent } = await this.#fromDns(name)
+    const { addresses, ttlMs, failure } = await this.#fromDns(name)
     if (addresses.length === 0)
       return failure === 'lookup-failed'
         ? { ok: false, reason: failure, why: `the look-up of ${name} failed or took too long` }
         : {
             ok: false,
             reason: 'name-not-found',
-            why: `${name} ${absent ? 'does not exist' : 'has no address'}`,
+            why: `${name} does not exist, or has no address`,
           }
     const resolution: Resolution = { ok: true, addresses: addresses.slice(0, MAX_ADDRESSES) }
     if (ttlMs > 0) {
@@ -199,8 +197,7 @@ function answerOf(records: readonly { readonly address: string; readonly ttl: nu
 function failureOf(error: unknown): Answer {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const isAbsent = code === 'ENOTFOUND' || code === 'ENODATA' || code === 'EBADNAME'
-  const failure = isAbsent ? 'name-not-found' : 'lookup-failed'
-  return { addresses: [], ttlMs: 0, failure, absent: code === 'ENOTFOUND' }
+  return { addresses: [], ttlMs: 0, failure: isAbsent ? 'name-not-found' : 'lookup-failed' }
 }
 
 /** IPv6 and IPv4 in turn, so that one dead family costs one attempt. An answer that never came counts as a failure. */
@@ -215,6 +212,5 @@ function merge(answers: readonly Answer[]): Answer {
     addresses,
     ttlMs: Math.min(MAX_TTL_MS, ...answers.filter(a => a.addresses.length > 0).map(a => a.ttlMs)),
     failure: hasFailed ? 'lookup-failed' : 'name-not-found',
-    absent: answers.every(answer => answer.absent === true),
   }
 }
