@@ -115,12 +115,12 @@ async function use(
     const started = await box.get()
     call.report('running')
     const result = await Promise.race([tool.run(started, checked, call), aborted(call.signal)])
-    if (result.error?.code === 'ENDED') box.forget()
+    if (result.error?.code === 'ENDED' && !call.signal.aborted) box.forget()
     return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
   } catch (thrown) {
     const error = failureOf(thrown)
     // Whoever killed its keeper left no word: the next call starts another.
-    if (error.code === 'ENDED') box.forget()
+    if (error.code === 'ENDED' && !call.signal.aborted) box.forget()
     return { texts: [], facts: {}, error }
   }
 }

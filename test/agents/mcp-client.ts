@@ -1,10 +1,11 @@
-/** Claude Code and Codex as MCP clients of pen, set up by the commands that docs/mcp.md shows, with a scripted model. */
+/** Real agents as MCP clients of pen, set up as docs/mcp.md says, with a scripted model. */
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PEN } from '../conformance/launcher.ts'
 import type { Place } from '../library/place.ts'
 import { ANTHROPIC } from './mock-anthropic.ts'
+import { GEMINI } from './mock-gemini.ts'
 import { MockModel, type Protocol, type Turn } from './mock-model.ts'
 import { OPENAI } from './mock-openai.ts'
 import { PROGRAMS } from './programs.ts'
@@ -68,11 +69,56 @@ const CODEX: AgentClient = {
     if (!readFileSync(file, 'utf8').trimEnd().endsWith(']')) throw new Error('another table stands last')
     appendFileSync(file, 'tool_timeout_sec = 600\ndefault_tools_approval_mode = "approve"\n')
   },
-  argv: () => [PROGRAMS.codex, 'exec', '--skip-git-repo-check', '--disable', 'shell_tool', 'go'],
+  argv: () => [
+    PROGRAMS.codex,
+    'exec',
+    '--skip-git-repo-check',
+    '--disable',
+    'shell_tool',
+    '--sandbox',
+    'read-only',
+    'go',
+  ],
   env: () => ({ MOCK_KEY: 'none' }),
 }
 
-export const CLIENTS: readonly AgentClient[] = [CLAUDE, CODEX]
+const GEMINI_CLI: AgentClient = {
+  name: 'Gemini CLI',
+  protocol: GEMINI,
+  tool: name => `mcp_pen_${name}`,
+  said: text => text.replaceAll('\\n', '\n'),
+  setUp(place) {
+    const settings = {
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      mcpServers: { pen: { command: PEN, args: [...MCP, place.project], trust: true } },
+      tools: { core: ['mcp_pen_*'] },
+    }
+    place.file(join(place.home, '.gemini/settings.json'), JSON.stringify(settings))
+  },
+  argv: () => [PROGRAMS.gemini, '--yolo', '--skip-trust', '--prompt', 'go'],
+  env: ({ url }) => ({ GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url }),
+}
+
+const OPENCODE: AgentClient = {
+  name: 'opencode',
+  protocol: ANTHROPIC,
+  tool: name => `pen_${name}`,
+  said: text => text,
+  setUp(place) {
+    const settings = {
+      mcp: { pen: { type: 'local', command: [PEN, ...MCP, place.project] } },
+      permission: { '*': 'deny', 'pen_*': 'allow' },
+    }
+    place.file(join(place.home, '.config/opencode/opencode.json'), JSON.stringify(settings))
+  },
+  argv: () => [PROGRAMS.opencode, 'run', '--model', 'anthropic/claude-sonnet-4-5', 'go'],
+  env: ({ url }) => ({ ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: `${url}/v1` }),
+}
+
+/** They show the model the object of a result. */
+export const OBJECT_CLIENTS: readonly AgentClient[] = [CLAUDE, CODEX]
+/** They show it the texts. */
+export const TEXT_CLIENTS: readonly AgentClient[] = [GEMINI_CLI, OPENCODE]
 
 const LONGEST_MS = 50_000
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { inPlace, onProcess, type Place, PROCESS } from '../library/place.ts'
 import { skipUnless } from '../skip.ts'
-import { type AgentClient, CLIENTS, drive } from './mcp-client.ts'
+import { type AgentClient, drive, OBJECT_CLIENTS, TEXT_CLIENTS } from './mcp-client.ts'
 import { missingAgents } from './programs.ts'
 
 // The clients run as whoever runs the tests: another user may not read their files.
@@ -14,8 +14,12 @@ const onAgents = missing.length === 0 ? onProcess : skipUnless(false, `missing: 
 
 const object = (text: string | undefined): unknown => JSON.parse(text ?? '')
 
-function claim(title: string, body: (client: AgentClient, place: Place) => Promise<void>): void {
-  for (const client of CLIENTS)
+function claim(
+  clients: readonly AgentClient[],
+  title: string,
+  body: (client: AgentClient, place: Place) => Promise<void>,
+): void {
+  for (const client of clients)
     onAgents(
       `${title} (${client.name})`,
       async () => {
@@ -27,6 +31,7 @@ function claim(title: string, body: (client: AgentClient, place: Place) => Promi
 }
 
 claim(
+  OBJECT_CLIENTS,
   'the model receives output, contents, matches and names, and a denial with its fix',
   async (client, place) => {
     place.configure()
@@ -76,6 +81,7 @@ claim(
 )
 
 claim(
+  OBJECT_CLIENTS,
   'the model learns of a timeout, of output that is cut or no text, and of a file that goes on',
   async (client, place) => {
     place.configure({ network: { offline: true } })
@@ -96,3 +102,23 @@ claim(
     expect(said[5]).toContain('absent.txt is not there')
   },
 )
+
+claim(TEXT_CLIENTS, 'a client that passes on texts alone shows the model the same', async (client, place) => {
+  place.configure({ network: { offline: true } })
+  place.file('.env', 'SECRET=1\n')
+  const { said, model } = await drive(client, place, [
+    ['run', { command: 'pwd; echo oops >&2; exit 3' }],
+    ['write_file', { path: 'notes.txt', content: 'a needle\n' }],
+    ['read_file', { path: 'notes.txt' }],
+    ['search_files', { pattern: 'needle' }],
+    ['read_file', { path: '.env' }],
+  ])
+  for (const part of ['exit code 3', `stdout:\n${place.project}\n`, 'stderr:\noops'])
+    expect(said[0]).toContain(part)
+  expect(said[2]).toContain('a needle')
+  expect(said[3]).toContain(`${place.project}/notes.txt:1: a needle`)
+  expect(said[4]).toContain('DENIED')
+  expect(said.join('')).not.toContain('SECRET=1')
+  // Nothing but pen's tools can run a command or touch a file.
+  expect(model.offered.filter(name => !name.startsWith(client.tool('')))).toEqual([])
+})
