@@ -192,5 +192,6 @@ lock
 npm_packages . 'npm packages'
 place_bun
 [ "$what" = test ] && npm_packages test/agents 'the agents that tests drive'
+[ "$what" = test ] && npm_packages test/library 'the frameworks that tests use the library with'
 [ "$what" = run ] && build
 exit 0

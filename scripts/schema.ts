@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toJsonSchema } from '@valibot/to-json-schema'
+import { AVAILABLE_BACKENDS, AVAILABLE_ISOLATIONS } from '../src/backend/probe.ts'
 import { type Bytes, type Millis, showBytes, showMillis } from '../src/base/quantity.ts'
 import { showDeny } from '../src/policy/decide-file.ts'
 import type { HostPath, PathWorld } from '../src/policy/path.ts'
@@ -20,6 +21,7 @@ interface JsonSchema {
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
   readonly additionalProperties?: JsonSchema | boolean
   readonly items?: JsonSchema
   readonly anyOf?: readonly JsonSchema[]
@@ -107,10 +109,75 @@ function showRule(key: SettingKey, rule: unknown): string {
   return path === WORKSPACE ? '.' : path.replace(`${WORKSPACE}/`, './')
 }
 
+/** The type of a policy that a program writes. The library has no package, so the schema's own type is not for it. */
+function policyTypeText(): string {
+  return formatted([
+    '/**',
+    ' * A policy as a program writes it: the shape of `config.json`. docs/policy.md explains each key.',
+    ' * Made by `npm run generate` from `src/policy/schema.ts`.',
+    ' */',
+    '',
+    `export interface PolicyDocument ${typeText({ ...schema, properties: available(schema) }, '')}`,
+    '',
+    "export type BackendName = NonNullable<PolicyDocument['backend']>",
+    '',
+  ])
+}
+
+/** As the rest of the sources, so that the linter has nothing to say. */
+function formatted(lines: readonly string[]): string {
+  const biome = join(import.meta.dir, '../node_modules/.bin/biome')
+  const made = Bun.spawnSync([biome, 'format', '--stdin-file-path=src/library/policy-document.ts'], {
+    cwd: join(import.meta.dir, '..'),
+    stdin: Buffer.from(lines.join('\n')),
+  })
+  return made.stdout.toString()
+}
+
+/** Without what the parser takes and this version of pen does not have; `$schema` is for editors. */
+function available({ properties = {} }: JsonSchema): Record<string, JsonSchema> {
+  const { $schema: _, ...rest } = properties
+  const only = (value: JsonSchema | undefined, words: readonly string[]): JsonSchema => ({
+    ...value,
+    enum: (value?.enum ?? []).filter(word => words.includes(String(word))),
+  })
+  return {
+    ...rest,
+    isolation: only(rest['isolation'], AVAILABLE_ISOLATIONS),
+    backend: only(rest['backend'], AVAILABLE_BACKENDS),
+  }
+}
+
+function typeText(value: JsonSchema, indent: string): string {
+  if (value.const !== undefined) return literal(value.const)
+  if (value.enum !== undefined) return value.enum.map(literal).join(' | ')
+  if (value.anyOf !== undefined) return value.anyOf.map(one => typeText(one, indent)).join(' | ')
+  if (value.type === 'array') {
+    const item = typeText(value.items ?? {}, indent)
+    return `readonly ${/[|{]/.test(item) ? `(${item})` : item}[]`
+  }
+  if (value.properties !== undefined) {
+    const inner = `${indent}  `
+    const lines = Object.entries(value.properties).flatMap(([name, one]) => [
+      ...(one.description === undefined ? [] : [`${inner}/** ${one.description}. */`]),
+      value.required?.includes(name)
+        ? `${inner}readonly ${name}: ${typeText(one, inner)}`
+        : `${inner}readonly ${name}?: ${typeText(one, inner)} | undefined`,
+    ])
+    return `{\n${lines.join('\n')}\n${indent}}`
+  }
+  if (typeof value.additionalProperties === 'object')
+    return `{ readonly [name: string]: ${typeText(value.additionalProperties, indent)} }`
+  return value.type ?? 'unknown'
+}
+
+const literal = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value))
+
 /** Each file, from the root, and what it should hold. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   'docs/reference/config.schema.json': schemaText,
   'docs/reference/config.md': referenceText,
+  'src/library/policy-document.ts': policyTypeText,
 }
 
 if (import.meta.main)

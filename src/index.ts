@@ -32,7 +32,8 @@ export type {
   PermissionRequest,
   RequestOptions,
 } from './library/permissions.ts'
+export type { OutputPiece } from './library/piece-queue.ts'
 export type { BackendName, PolicyDocument } from './library/policy-document.ts'
-export type { OutputPiece, RunningCommand } from './library/running-command.ts'
+export type { RunningCommand, RunningCommandEvents } from './library/running-command.ts'
 export { Sandbox, type SandboxEvents, type StartOptions } from './library/sandbox.ts'
 export { SandboxError, type SandboxErrorCode } from './library/sandbox-error.ts'

@@ -32,6 +32,12 @@ const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   vm: [],
 }
 
+/** By which names a user may ask for them. */
+export const AVAILABLE_BACKENDS = Object.keys(BACKENDS)
+export const AVAILABLE_ISOLATIONS = Object.entries(WANTED).flatMap(([name, backends]) =>
+  backends.some(backend => BACKENDS[backend] !== undefined) ? [name] : [],
+)
+
 export interface Choice {
   /** What was found out of this machine before. */
   readonly cacheDir?: string
@@ -78,7 +84,7 @@ const notAvailable = (policy: Policy): PenError =>
       policy.backend === 'any'
         ? `isolation "${policy.isolation}" is not available in this version of pen`
         : `backend "${policy.backend}" is not available in this version of pen`,
-    hint: `available: ${Object.keys(BACKENDS).join(', ')}; pen never takes a weaker one by itself`,
+    hint: `available: ${AVAILABLE_BACKENDS.join(', ')}; pen never takes a weaker one by itself`,
   })
 
 /** Where there is a choice, the rest is asked only when the first does not work; its own reason is then the one to tell. */

@@ -5,6 +5,7 @@
 import { lstatSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { type FoundRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
+import { FILE_MODE } from '../wire/file-order.ts'
 
 const LOOK_MS = 50
 /** What is kept for commands that still run. A run that fills more has other troubles than a list of them. */
@@ -12,12 +13,19 @@ const MOST_KEPT = 2000
 
 export type Listener = (record: FoundRecord) => void
 
+/** A record, and the commands that ran when it was written. */
+export interface Kept {
+  readonly record: FoundRecord
+  readonly running: readonly number[]
+}
+
 export class AuditTail {
   readonly #dir: string
   readonly #run: string
   readonly #readers = new Map<string, LineReader>()
   readonly #listeners = new Set<Listener>()
-  #kept: FoundRecord[] = []
+  #kept: Kept[] = []
+  #running: readonly number[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(stateDir: string, run: string) {
@@ -46,12 +54,12 @@ export class AuditTail {
   /** The number of the last record so far: a mark for `since`. */
   mark(): number {
     this.look()
-    return this.#kept.at(-1)?.seq ?? 0
+    return this.#kept.at(-1)?.record.seq ?? 0
   }
 
-  since(mark: number): readonly FoundRecord[] {
+  since(mark: number): readonly Kept[] {
     this.look()
-    return this.#kept.filter(({ seq }) => seq > mark)
+    return this.#kept.filter(({ record }) => record.seq > mark)
   }
 
   /** Hears each new record, until the function that is returned is called. It keeps no program alive. */
@@ -71,7 +79,7 @@ export class AuditTail {
     patienceMs: number,
   ): Promise<FoundRecord | undefined> {
     for (const late = performance.now() + patienceMs; ; await pause()) {
-      const found = this.since(mark).find(wanted)
+      const found = this.since(mark).find(({ record }) => wanted(record))?.record
       if (found !== undefined || performance.now() > late) return found
     }
   }
@@ -91,9 +99,18 @@ export class AuditTail {
   }
 
   #take(record: FoundRecord): void {
-    this.#kept.push(record)
+    this.#count(record)
+    this.#kept.push({ record, running: this.#running })
     if (this.#kept.length > MOST_KEPT) this.#kept = this.#kept.slice(MOST_KEPT / 2)
     for (const listener of this.#listeners) listener(record)
+  }
+
+  /** pen's own file tool connects to nothing and starts nothing: it makes no refusal doubtful. */
+  #count({ kind, execution, command }: FoundRecord): void {
+    if (typeof execution !== 'number') return
+    if (kind === 'exec-end') this.#running = this.#running.filter(number => number !== execution)
+    else if (kind === 'exec-start' && !(Array.isArray(command) && command[1] === FILE_MODE))
+      this.#running = [...this.#running, execution]
   }
 }
 

@@ -5,9 +5,11 @@ import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { executeOver } from '../sandbox/client-execution.ts'
-import type { AuditTail } from './audit-tail.ts'
-import { denialOf, limitOf } from './denial.ts'
-import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions, timeoutOf } from './exec-options.ts'
+import { signalName } from '../sandbox/signal-number.ts'
+import type { AuditTail, Kept } from './audit-tail.ts'
+import { usage } from './check-options.ts'
+import { type Denial, denialOf, limitOf } from './denial.ts'
+import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
 import { askFor, askKeeper } from './keeper-connection.ts'
 import { endedError } from './sandbox-error.ts'
 
@@ -23,6 +25,14 @@ export interface Surroundings {
   readonly gated: boolean
 }
 
+export interface Wanted extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
+  readonly command: CommandLine
+  /** Null: it may take its time. */
+  readonly timeoutMs: number | null
+  /** What to do when the policy allows less: without it, the command has less. */
+  readonly tooLong?: string
+}
+
 const MOST_DENIALS = 100
 /** A sandbox that ends writes its last record when everything is gone. */
 const LAST_WORDS_MS = 5000
@@ -32,40 +42,46 @@ export class Command {
   readonly #execution: Execution
   readonly #program: string
   readonly #number: number
-  readonly #timeoutMs: number
+  readonly #timeoutMs: number | null
   readonly #mark: number
   readonly #began = performance.now()
   readonly #signal: AbortSignal | undefined
+  /** As a `ChildProcess` would tell it. One whose sandbox ended was killed with it. */
+  how: { readonly code: number | null; readonly signal: NodeJS.Signals | null } = {
+    code: null,
+    signal: 'SIGKILL',
+  }
   /** Why it could not be started, in the sandbox's own words: hostile, so escaped. */
   failure: string | undefined
 
-  private constructor(inside: Surroundings, begun: Begun, options: SpawnOptions) {
+  private constructor(inside: Surroundings, begun: Begun, signal: AbortSignal | undefined) {
     this.#inside = inside
     this.#execution = begun.execution
     this.#program = begun.program
     this.#number = begun.number
     this.#timeoutMs = begun.timeoutMs
     this.#mark = begun.mark
-    this.#signal = options.signal
+    this.#signal = signal
     this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  static async begin(
-    inside: Surroundings,
-    command: CommandLine,
-    options: SpawnOptions,
-    output: ExecOutput,
-  ): Promise<Command> {
-    options.signal?.throwIfAborted()
-    const order = orderOf(command, options, inside.workspace)
+  static async begin(inside: Surroundings, wanted: Wanted, output: ExecOutput): Promise<Command> {
+    const { signal } = wanted
+    signal?.throwIfAborted()
+    const order = orderOf(wanted.command, wanted, inside.workspace)
     const mark = inside.tail.mark()
-    const wanted = timeoutOf(options.timeout, inside.exec.timeout)
-    const { socket, value } = await askKeeper(inside.stateDir, { want: 'exec', timeoutMs: wanted })
-    const { timeoutMs, execution: number } = value as { timeoutMs: number; execution: number }
+    const request = { want: 'exec', timeoutMs: wanted.timeoutMs } as const
+    const { socket, value } = await askKeeper(inside.stateDir, request)
+    const { timeoutMs, execution: number } = value as { timeoutMs: number | null; execution: number }
+    if (wanted.tooLong !== undefined && timeoutMs !== null && timeoutMs < (wanted.timeoutMs ?? 0)) {
+      socket.destroy()
+      const what = `a timeout of ${wanted.timeoutMs} ms is above exec.ceiling of the policy, ${timeoutMs} ms`
+      throw usage(what, wanted.tooLong)
+    }
     const execution = executeOver({ socket, rest: NOTHING }, order, output)
     const begun = { execution, program: order.argv[0] ?? '', number, timeoutMs, mark }
-    const started = new Command(inside, begun, options)
-    if (options.signal?.aborted === true) execution.kill()
+    const started = new Command(inside, begun, signal)
+    if (signal?.aborted === true) execution.kill()
     return started
   }
 
@@ -104,7 +120,7 @@ export class Command {
       case 'exit':
         return this.#end(ending.code, this.#isTimeout(ending.code))
       case 'signal':
-        return this.#end(128 + ending.signal, false)
+        return this.#end(128 + ending.signal, false, signalName(ending.signal) ?? 'SIGKILL')
       case 'not-started':
         this.failure = printable(ending.reason ?? `could not be started (${ending.errno})`)
         if (!this.#inside.gated)
@@ -114,29 +130,40 @@ export class Command {
         // The sandbox itself is over: by a limit, which is an answer, or because somebody ended it, which is none.
         const { tail } = this.#inside
         await tail.until(this.#mark, ({ kind }) => kind === 'run-end', LAST_WORDS_MS)
-        const end = this.#end(128 + 9, false)
+        const end = this.#end(128 + 9, false, 'SIGKILL')
         if (end.limit !== null) return end
         throw endedError('before the command did')
       }
     }
   }
 
-  #end(exitCode: number, timedOut: boolean): CommandEnd {
+  #end(exitCode: number, timedOut: boolean, signal: NodeJS.Signals | null = null): CommandEnd {
+    this.how = { code: signal === null ? exitCode : null, signal }
     const records = this.#inside.tail.since(this.#mark)
-    const hits = records.flatMap(record => limitOf(record) ?? [])
+    const hits = records.flatMap(({ record }) => limitOf(record) ?? [])
     return {
       exitCode,
       timedOut,
       limit: hits.find(({ reason }) => reason !== 'throttled') ?? null,
-      denials: records.flatMap(record => denialOf(record) ?? []).slice(-MOST_DENIALS),
+      denials: records.flatMap(found => this.#denial(found) ?? []).slice(-MOST_DENIALS),
     }
+  }
+
+  /** Undefined for what another command was refused. */
+  #denial({ record, running }: Kept): Denial | undefined {
+    const { execution } = record
+    if (typeof execution === 'number') {
+      return execution === this.#number ? denialOf(record, 'command') : undefined
+    }
+    const others = running.filter(number => number !== this.#number)
+    return denialOf(record, others.length === 0 ? 'command' : 'unknown')
   }
 
   /** A command may end with this very code by itself: the audit tells which. */
   #isTimeout(code: number): boolean {
     if (code !== EXIT.timeout) return false
     const record = this.#record()
-    if (record === undefined) return performance.now() - this.#began >= this.#timeoutMs
+    if (record === undefined) return performance.now() - this.#began >= (this.#timeoutMs ?? Infinity)
     return record['reason'] === 'timeout'
   }
 
@@ -144,7 +171,7 @@ export class Command {
   #record(): FoundRecord | undefined {
     return this.#inside.tail
       .since(this.#mark)
-      .find(({ kind, execution }) => kind === 'exec-end' && execution === this.#number)
+      .find(({ record: { kind, execution } }) => kind === 'exec-end' && execution === this.#number)?.record
   }
 }
 
@@ -152,7 +179,7 @@ interface Begun {
   readonly execution: Execution
   readonly program: string
   readonly number: number
-  readonly timeoutMs: number
+  readonly timeoutMs: number | null
   readonly mark: number
 }
 

@@ -21,13 +21,14 @@ describe('a record of the audit', () => {
       why: 'no rule',
       cure: 'pen allow a.example:443',
     }
-    expect(denialOf(record('connection-denied', 'deny', fields))).toEqual({
+    expect(denialOf(record('connection-denied', 'deny', fields), 'command')).toEqual({
       kind: 'network',
       target: 'a.example:443',
       reason: 'not-allowed',
       why: 'no rule',
       permission: 'pen allow a.example:443',
       time: '2026-01-02T03:04:05.678Z',
+      by: 'command',
     })
     expect(denialOf(record('connection-denied', 'deny', { address: '2001:db8::1', port: 1 }))?.target).toBe(
       '[2001:db8::1]:1',

@@ -13,6 +13,8 @@ export interface Denial {
   /** The command by which the user would allow it, on the host; null where nothing would. */
   readonly permission: string | null
   readonly time: string
+  /** Whose it was: this command's, or one of several that ran at the time. */
+  readonly by: 'command' | 'unknown'
 }
 
 /** A connection that waits for a person's answer. */
@@ -36,7 +38,7 @@ export interface LimitHit {
 }
 
 /** @internal */
-export function denialOf(record: FoundRecord): Denial | undefined {
+export function denialOf(record: FoundRecord, by: Denial['by'] = 'unknown'): Denial | undefined {
   if (record.verdict !== 'deny') return undefined
   const field = fieldsOf(record)
   const rest = {
@@ -44,6 +46,7 @@ export function denialOf(record: FoundRecord): Denial | undefined {
     why: field('why') ?? field('reason') ?? record.kind,
     permission: field('cure') ?? null,
     time: record.time,
+    by,
   }
   switch (record.kind) {
     case 'connection-denied':

@@ -1,14 +1,17 @@
 /** What a program may say of a command, and what it is told of it. */
 import { resolve } from 'node:path/posix'
 import type { ExecOrder } from '../wire/exec-order.ts'
+import { checkValue, type Shape, usage } from './check-options.ts'
 import type { Denial, LimitHit } from './denial.ts'
-import { SandboxError } from './sandbox-error.ts'
 
 /** Words, which no shell reads; or a line for `/bin/sh` of the sandbox. */
 export type CommandLine = string | readonly string[]
 
 export interface SpawnOptions {
-  /** In milliseconds; at most `exec.ceiling` of the policy, and `exec.timeout` of it (120 s) where nothing is said. */
+  /**
+   * In milliseconds. One above `exec.ceiling` of the policy is an error. Without it, `exec()` takes `exec.timeout` of the policy (120 s), and
+   * `spawn()` has none: its command runs until it ends, is killed, or the sandbox ends.
+   */
   readonly timeout?: number | undefined
   /** On top of the sandbox's own variables. Nothing of this program's environment goes inside by itself. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
@@ -16,15 +19,27 @@ export interface SpawnOptions {
   readonly cwd?: string | undefined
   /** Ends the command, and all that it started. */
   readonly signal?: AbortSignal | undefined
+  /** Bytes of stdout and of stderr that the result has, each: its beginning and its end. `exec.maxOutput` where nothing is said. */
+  readonly maxOutput?: number | undefined
 }
 
 export interface ExecOptions extends SpawnOptions {
   readonly stdin?: string | Uint8Array | undefined
-  /** Bytes of stdout and of stderr that are kept, each: its beginning and its end. `exec.maxOutput` where nothing is said. */
-  readonly maxOutput?: number | undefined
   /** Sees all output as it comes. A promise holds that stream back until it is kept. When it fails the command is ended, and the call fails. */
   readonly onOutput?: ((stream: 'stdout' | 'stderr', bytes: Uint8Array) => void | Promise<void>) | undefined
 }
+
+/** @internal */
+export const SPAWN_SHAPE: Shape<SpawnOptions> = {
+  timeout: 'number',
+  env: 'object',
+  cwd: 'text',
+  signal: 'signal',
+  maxOutput: 'number',
+}
+
+/** @internal */
+export const EXEC_SHAPE: Shape<ExecOptions> = { ...SPAWN_SHAPE, stdin: 'bytes', onOutput: 'function' }
 
 /** How a command ended. */
 export interface CommandEnd {
@@ -33,7 +48,7 @@ export interface CommandEnd {
   readonly timedOut: boolean
   /** A bound of the sandbox that was reached meanwhile; null when none was. */
   readonly limit: LimitHit | null
-  /** What the sandbox was refused while the command ran: also by others that ran at the same time. At most 100. */
+  /** What it was refused; and what was refused meanwhile to a command that cannot be told, marked as such. At most 100. */
   readonly denials: readonly Denial[]
 }
 
@@ -49,47 +64,55 @@ const LONGEST = 2 ** 20
 const LONGEST_PATH = 4095
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Whatever its type says: programs in plain JavaScript, and models, give numbers too. */
-const isText = (value: unknown): boolean => typeof value === 'string'
-
 /** @internal */
-export function orderOf(command: CommandLine, options: SpawnOptions, workspace: string): ExecOrder {
+export function orderOf(
+  command: CommandLine,
+  { env: variables = {}, cwd = '.' }: Pick<SpawnOptions, 'env' | 'cwd'>,
+  workspace: string,
+): ExecOrder {
+  checkValue('a call', 'the command', command, 'command')
   const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...command]
   if (argv.length === 0 || argv[0] === '')
     throw usage('there is no command', 'exec(["ls", "-l"]) or exec("ls -l")')
-  if (!argv.every(isText)) throw usage('a command is a text, or texts')
-  if (argv.some(word => word.includes('\0'))) throw usage('a command has a NUL byte in it')
-  const env = Object.entries(options.env ?? {}).flatMap(([name, value]) => {
+  if (argv.some(word => word.includes('\0')))
+    throw usage('the command has a NUL byte in it', 'give such bytes by stdin, or in a file')
+  const env = Object.entries(variables).flatMap(([name, value]) => {
     if (value === undefined) return []
-    if (!VARIABLE.test(name) || !isText(value) || value.includes('\0'))
-      throw usage(`"${name}" is not a variable`)
+    if (!VARIABLE.test(name) || typeof value !== 'string' || value.includes('\0'))
+      throw usage(
+        `"${name}" of env is not a variable`,
+        'names are letters, digits and _; values are texts without NUL bytes',
+      )
     return [{ name, value }]
   })
   const length = Buffer.byteLength(JSON.stringify([argv, env]))
   if (length > LONGEST) throw usage(`a command of ${length} bytes`, 'give it by stdin, or in a file')
-  return { argv, cwd: pathInside(options.cwd ?? '.', workspace), env, terminal: undefined }
+  return { argv, cwd: pathInside(cwd, workspace), env, terminal: undefined }
 }
 
 /** Absolute. It is only a name here: what stands there, the sandbox decides. @internal */
 export function pathInside(path: string, workspace: string): string {
+  checkValue('a call', 'the path', path, 'text')
   const made = resolve(workspace, path)
-  if (path.includes('\0') || Buffer.byteLength(made) > LONGEST_PATH) throw usage('a path that is none')
+  if (path.includes('\0') || Buffer.byteLength(made) > LONGEST_PATH)
+    throw usage('the path is too long, or has a NUL byte in it', 'name a file or directory')
   return made
 }
 
 /** Milliseconds that a timer can count. @internal */
 export function timeoutOf(asked: number | undefined, standard: number): number {
   if (asked === undefined) return standard
-  if (!(asked > 0)) throw usage(`${asked} is no time: give milliseconds, more than 0`)
+  if (!(asked > 0)) throw usage(`a timeout of ${asked}`, 'give milliseconds, more than 0')
   return Math.min(Math.ceil(asked), 2 ** 31 - 1)
 }
 
 /** Of output. @internal */
 export function bytesOf(asked: number | undefined, standard: number): number {
   if (asked === undefined) return standard
-  if (!(asked >= 0)) throw usage(`${asked} is no number of bytes`)
+  if (!(asked >= 0)) throw usage(`${asked} is no number of bytes`, 'give 0 or more')
   return Math.floor(asked)
 }
 
 /** @internal */
-export const usage = (what: string, hint?: string): SandboxError => new SandboxError('USAGE', { what, hint })
+export const toBytes = (data: string | Uint8Array): Uint8Array =>
+  typeof data === 'string' ? new TextEncoder().encode(data) : data

@@ -11,6 +11,7 @@ import {
   type SearchOrder,
   writeFileOrder,
 } from '../wire/file-order.ts'
+import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type Surroundings } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import { askFor } from './keeper-connection.ts'
@@ -61,6 +62,15 @@ export interface Found {
   readonly more: boolean
 }
 
+const READ_SHAPE: Shape<ReadOptions> = { from: 'number', length: 'number' }
+
+const SEARCH_SHAPE: Shape<SearchOptions> = {
+  path: 'text',
+  ignoreCase: 'boolean',
+  name: 'text',
+  most: 'number',
+}
+
 type FileOrder = PlainFileOrder | SearchOrder
 
 const MOST_BYTES = 10 * 2 ** 20
@@ -76,8 +86,9 @@ export class SandboxFiles {
   }
 
   async read(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
-    const length = options.length ?? MOST_BYTES
-    const order = { op: 'read', path: this.#path(path), from: options.from ?? 0 } as const
+    checkOptions('files.read()', options, READ_SHAPE)
+    const length = countOf('length', options.length ?? MOST_BYTES)
+    const order = { op: 'read', path: this.#path(path), from: countOf('from', options.from ?? 0) } as const
     // One more than wanted tells whether there is more.
     const ask = options.length === undefined ? length + 1 : length
     const bytes = await this.#run({ ...order, length: ask }, ask)
@@ -94,6 +105,8 @@ export class SandboxFiles {
 
   /** Makes the directories above it. */
   async write(path: string, content: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
+    checkValue('files.write()', 'the content', content, 'bytes')
+    checkOptions('files.write()', options, { executable: 'boolean' })
     const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
     await this.#checkFirst('write', this.#path(path))
     await this.#run(
@@ -105,6 +118,7 @@ export class SandboxFiles {
 
   /** A file, a link or an empty directory. */
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
+    checkOptions('files.delete()', options, { recursive: 'boolean' })
     await this.#checkFirst('delete', this.#path(path))
     await this.#run({ op: 'delete', path: this.#path(path), recursive: options.recursive === true }, 0)
   }
@@ -117,13 +131,15 @@ export class SandboxFiles {
 
   /** A regular expression, tried on each line; an empty one finds files by their name alone. */
   async search(pattern: string, options: SearchOptions = {}): Promise<Found> {
+    checkValue('files.search()', 'the pattern', pattern, 'text')
+    checkOptions('files.search()', options, SEARCH_SHAPE)
     const lines = await this.#lines({
       op: 'search',
       path: this.#path(options.path ?? '.'),
       pattern,
       ignoreCase: options.ignoreCase === true,
       name: options.name ?? '',
-      most: options.most ?? 200,
+      most: countOf('most', options.most ?? 200),
     })
     const matches = lines.flatMap(({ path, line, text }) =>
       typeof path === 'string' && typeof line === 'number' && typeof text === 'string'
@@ -150,7 +166,8 @@ export class SandboxFiles {
     let size = 0
     let said = ''
     const argv = [this.#inside.pen, FILE_MODE, writeFileOrder(order)]
-    const command = await Command.begin(this.#inside, argv, { timeout: TIMEOUT_MS }, (stream, bytes) => {
+    const wanted = { command: argv, timeoutMs: TIMEOUT_MS }
+    const command = await Command.begin(this.#inside, wanted, (stream, bytes) => {
       if (stream === 'stderr') said = said.length > 4096 ? said : said + new TextDecoder().decode(bytes)
       else if (size < most) {
         out.push(bytes.slice(0, most - size))
@@ -191,6 +208,11 @@ export class SandboxFiles {
     const access = op === 'delete' ? 'write' : op
     return (await askFor(this.#inside.stateDir, { want: 'judge', access, path })) as Judged | null
   }
+}
+
+function countOf(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 0) return value
+  throw usage(`${name} is ${value}`, 'it takes a whole number, 0 or more')
 }
 
 const denied = (access: string, path: string, { why, reason, cure }: Judged): SandboxError =>

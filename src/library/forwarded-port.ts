@@ -1,7 +1,7 @@
 /** A port of the sandbox that programs of this machine reach, for as long as this program wants it. */
 import type { PortPair } from '../gateway/forward.ts'
 import type { OpenForwards } from '../sandbox/forwards.ts'
-import { usage } from './exec-options.ts'
+import { checkOptions, usage } from './check-options.ts'
 import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
 
 export interface ForwardOptions {
@@ -24,6 +24,7 @@ export class ForwardedPort implements AsyncDisposable {
   }
 
   static async open(stateDir: string, guest: number, options: ForwardOptions): Promise<ForwardedPort> {
+    checkOptions('box.forward()', options, { hostPort: 'number' })
     const host = options.hostPort === undefined ? 0 : checked(options.hostPort)
     const pair: PortPair = { guest: checked(guest), host }
     const { value, socket } = await askKeeper(stateDir, { want: 'forward', ports: [pair] })
@@ -44,5 +45,5 @@ export class ForwardedPort implements AsyncDisposable {
 
 function checked(port: number): PortPair['guest'] {
   if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port as PortPair['guest']
-  throw usage(`${port} is no port`, 'a number from 1 to 65535')
+  throw usage(`${String(port)} is no port`, 'it takes a number from 1 to 65535')
 }

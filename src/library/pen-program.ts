@@ -1,8 +1,7 @@
 /** The pen binary, which does everything that needs locks, engines or a policy: the library only asks it. */
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { collect } from '../base/collect.ts'
 import { asPenError, readError } from '../sandbox/control-messages.ts'
+import { findPen, ownFile } from './find-pen.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
 import { startByNode } from './start-by-node.ts'
 
@@ -14,9 +13,9 @@ export class PenProgram {
   readonly #path: string
   readonly #cwd: string
 
-  constructor(path: string | undefined, cwd: string) {
-    this.#path = path ?? findPen()
-    this.#cwd = cwd
+  constructor(named: string | undefined, project: string) {
+    this.#path = findPen({ named, project, variable: process.env['PEN_PROGRAM'], here: ownFile() })
+    this.#cwd = project
   }
 
   /** The answer of a verb that was asked for JSON. */
@@ -29,7 +28,7 @@ export class PenProgram {
 
   /** The one line that a hidden mode answers with. */
   async ask(mode: string, order: object): Promise<unknown> {
-    const { stdout, stderr } = await this.#run([mode], JSON.stringify(order))
+    const { stdout, stderr } = await this.#run([mode], jsonOf(order))
     return parse(stdout, stderr)
   }
 
@@ -53,17 +52,17 @@ export class PenProgram {
   }
 }
 
-/** Beside the library, where the package has it; or where a clone builds it. */
-function findPen(): string {
-  const places = ['./pen', '../../dist/pen', '../dist/pen'].map(place =>
-    fileURLToPath(new URL(place, import.meta.url)),
-  )
-  const found = places.find(place => existsSync(place))
-  if (found !== undefined) return found
-  throw new SandboxError('MISSING_TOOL', {
-    what: 'the pen binary is not beside the library',
-    hint: 'name it: Sandbox.start({ pen: "/usr/local/bin/pen", … })',
-  })
+/** A number of any size, or an object in itself, is no part of a policy. */
+function jsonOf(order: object): string {
+  try {
+    return JSON.stringify(order)
+  } catch (cause) {
+    throw new SandboxError('USAGE', {
+      what: 'the policy cannot be written as JSON',
+      hint: 'give plain values',
+      cause,
+    })
+  }
 }
 
 function parse(stdout: string, stderr: string): unknown {

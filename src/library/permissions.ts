@@ -5,8 +5,9 @@ import { LONGEST_ASK_MS, LONGEST_TARGET } from '../sandbox/control-messages.ts'
 import type { Judged } from '../sandbox/judge-refusal.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { AuditTail } from './audit-tail.ts'
+import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import type { Surroundings } from './command.ts'
-import { pathInside, usage } from './exec-options.ts'
+import { pathInside } from './exec-options.ts'
 import { askFor } from './keeper-connection.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
@@ -53,6 +54,13 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+const ALLOW_SHAPE: Shape<AllowOptions> = {
+  session: 'boolean',
+  once: 'boolean',
+  for: 'time',
+  always: 'boolean',
+}
+
 /** A keeper looks four times a second. */
 const IN_FORCE_MS = 5000
 const LOOK_MS = 500
@@ -78,6 +86,8 @@ export class Permissions {
 
   /** Allows or denies, and returns when it is in force. */
   async say(verb: 'allow' | 'deny', target: string, options: AllowOptions): Promise<void> {
+    checkValue(`box.${verb}()`, 'the host', target, 'text')
+    checkOptions(`box.${verb}()`, options, ALLOW_SHAPE)
     if (this.#status.gateway === null)
       throw new SandboxError('STATE', {
         what: `this sandbox has no network: ${this.#status.network}`,
@@ -100,13 +110,18 @@ export class Permissions {
   }
 
   async grant(path: string, options: GrantOptions): Promise<void> {
+    checkValue('box.grant()', 'the path', path, 'text')
+    checkOptions('box.grant()', options, { rw: 'boolean', for: 'time' })
     const life = duration(options.for ?? '1h')
     await this.#pen.verb(['grant', resolve(path), ...(options.rw === true ? ['--rw'] : []), '--for', life])
     this.#look = undefined
   }
 
   /** Grants nothing: the user does, by a command of pen's, or does not. */
-  async request(wanted: PermissionRequest, { wait = 0, signal }: RequestOptions): Promise<PermissionAnswer> {
+  async request(wanted: PermissionRequest, options: RequestOptions): Promise<PermissionAnswer> {
+    checkOptions('box.requestPermission()', wanted, { host: 'text', path: 'text', rw: 'boolean' })
+    checkOptions('box.requestPermission()', options, { wait: 'number', signal: 'signal' })
+    const { wait = 0, signal } = options
     const waitMs = Math.min(Math.max(0, wait), LONGEST_ASK_MS)
     if ((wanted.host === undefined) === (wanted.path === undefined))
       throw usage('a permission is for a host or for a path', '{ host: "registry.example.com:443" }')
@@ -165,6 +180,7 @@ export class Permissions {
   }
 
   async revoke(path: string): Promise<void> {
+    checkValue('box.revoke()', 'the path', path, 'text')
     await this.#pen.verb(['revoke', resolve(path)])
     this.#look = undefined
   }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import { AVAILABLE_BACKENDS, AVAILABLE_ISOLATIONS } from '../backend/probe.ts'
 import { type ConfigDocument, configSchema } from '../policy/schema.ts'
-import type { PolicyDocument } from './policy-document.ts'
+import type { BackendName, PolicyDocument } from './policy-document.ts'
 
 type Frozen<T> = T extends readonly (infer E)[]
   ? readonly Frozen<E>[]
@@ -8,22 +9,46 @@ type Frozen<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: Frozen<T[K]> }
     : T
 
-/** Compiles only while what a program may write is what the parser takes. */
-const asConfig = (document: PolicyDocument): Frozen<ConfigDocument> => document
+/** What the parser takes, with the names of what this version has. */
+type Parsed = Omit<Frozen<ConfigDocument>, '$schema' | 'backend' | 'isolation'>
+type Chosen = Pick<PolicyDocument, 'backend' | 'isolation'>
 
-test('a policy that a program writes is a config document', () => {
+/** Both compile only while the two types are the same. */
+const asParsed = (document: PolicyDocument): Parsed & Chosen => document
+const asWritten = (document: Parsed & Chosen): PolicyDocument => document
+
+test('a policy that a program writes has every key of a config document, and no other', () => {
   const document: Required<PolicyDocument> = {
     version: 1,
     profile: 'coding',
     isolation: 'auto',
     backend: 'process',
     files: {},
-    network: {},
+    network: { upstreamProxy: null },
     exec: {},
     limits: {},
-    env: {},
+    env: { A: 'text', B: { from: 'host' } },
+    mounts: [
+      { host: '~/x', at: '/x', mode: 'rw' },
+      { volume: 'v', at: '/v' },
+    ],
+    image: { dockerfile: 'Dockerfile', args: { A: 'b' } },
     tools: {},
+    user: 'host',
+    runtime: 'runc',
+    ssh: { agent: [] },
     acceptGaps: [],
+    ports: [{ guest: 3000, host: 3000 }],
   }
-  expect(Object.keys(asConfig(document)).filter(key => !Object.hasOwn(configSchema.entries, key))).toEqual([])
+  const known = Object.keys(configSchema.entries).filter(key => key !== '$schema')
+  expect(new Set(Object.keys(asWritten(asParsed(document))))).toEqual(new Set(known))
+})
+
+test('it offers the backends that exist', () => {
+  const offered: readonly BackendName[] = ['process', 'podman', 'docker', 'soft']
+  expect(new Set(AVAILABLE_BACKENDS)).toEqual(new Set(offered))
+  expect(AVAILABLE_ISOLATIONS).not.toContain('vm')
+  // @ts-expect-error this version of pen has none
+  const none: BackendName = 'kubernetes'
+  expect(AVAILABLE_BACKENDS).not.toContain(none)
 })

@@ -1,5 +1,4 @@
 /** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
-import { EventEmitter } from 'node:events'
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
 import { asPenError } from '../sandbox/control-messages.ts'
@@ -7,15 +6,20 @@ import type { KeptStatus } from '../sandbox/kept-status.ts'
 import type { StartAnswer } from '../sandbox/start-for-program.ts'
 import { AGENT_BINARY, AGENTS_OWN } from '../wire/places.ts'
 import { AuditTail } from './audit-tail.ts'
+import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type Surroundings } from './command.ts'
 import { type Ask, askOf, type Denial, denialOf, type LimitHit, limitOf } from './denial.ts'
+import { EventListeners } from './event-listeners.ts'
 import {
   bytesOf,
   type CommandLine,
+  EXEC_SHAPE,
   type ExecOptions,
   type ExecResult,
+  SPAWN_SHAPE,
   type SpawnOptions,
-  usage,
+  timeoutOf,
+  toBytes,
 } from './exec-options.ts'
 import { SandboxFiles } from './files.ts'
 import { ForwardedPort, type ForwardOptions } from './forwarded-port.ts'
@@ -32,7 +36,7 @@ import {
   type RequestOptions,
 } from './permissions.ts'
 import type { BackendName, PolicyDocument } from './policy-document.ts'
-import { PieceQueue, RunningCommand } from './running-command.ts'
+import { RunningCommand } from './running-command.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
 
 export interface StartOptions {
@@ -57,8 +61,20 @@ export interface SandboxEvents {
   ask: [ask: Ask]
   /** It is over, whoever ended it. */
   end: []
+  /** A listener of the others threw this, or its promise was broken. Unheard, it is an uncaught exception of your program. */
+  error: [error: unknown]
 }
 
+const START_SHAPE: Shape<StartOptions> = {
+  project: 'text',
+  policy: 'object',
+  isolation: 'text',
+  backend: 'text',
+  offline: 'boolean',
+  pen: 'text',
+}
+
+const EVENTS = ['denial', 'limit', 'ask', 'end', 'error'] as const
 const STOP_MS = 15_000
 
 export class Sandbox implements AsyncDisposable {
@@ -76,7 +92,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #inside: Surroundings
   readonly #pen: PenProgram
   readonly #permissions: Permissions
-  readonly #events = new EventEmitter<SandboxEvents>()
+  readonly #events = new EventListeners<SandboxEvents>(EVENTS)
   readonly #life: KeeperConnection | undefined
   readonly #forget: () => void
   #isOver: boolean = false
@@ -116,6 +132,8 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts the sandbox of a project, or joins the one that runs, if that has the same policy or none was asked for. */
   static async start(options: StartOptions): Promise<Sandbox> {
+    checkOptions('Sandbox.start()', options, START_SHAPE)
+    checkValue('Sandbox.start()', 'the option project', options.project, 'text')
     const project = directory(options.project)
     const pen = new PenProgram(options.pen, project)
     const policy = {
@@ -137,10 +155,18 @@ export class Sandbox implements AsyncDisposable {
 
   /** Runs a command to its end. Words are not read by a shell; a text is a line for the sandbox's own. */
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
+    checkOptions('box.exec()', options, EXEC_SHAPE)
     const most = bytesOf(options.maxOutput, this.#inside.exec.maxOutput)
     const kept = { stdout: new KeptOutput(most), stderr: new KeptOutput(most) }
     const listener = new OutputListener(options.onOutput)
-    const begun = await Command.begin(this.#inside, command, options, (stream, bytes) => {
+    const timeoutMs = timeoutOf(options.timeout, this.#inside.exec.timeout)
+    const wanted = {
+      ...options,
+      command,
+      timeoutMs,
+      ...(options.timeout !== undefined && { tooLong: 'ask for less, or raise exec.ceiling in the policy' }),
+    }
+    const begun = await Command.begin(this.#inside, wanted, (stream, bytes) => {
       kept[stream].push(bytes)
       return listener.hear(stream, bytes)
     })
@@ -159,11 +185,11 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts a command whose output is read as it comes, and whose input stays open. */
   async spawn(command: CommandLine, options: SpawnOptions = {}): Promise<RunningCommand> {
-    const output = new PieceQueue()
-    const begun = await Command.begin(this.#inside, command, options, (stream, bytes) =>
-      output.put(stream, bytes),
-    )
-    return new RunningCommand(begun, output)
+    checkOptions('box.spawn()', options, SPAWN_SHAPE)
+    const most = bytesOf(options.maxOutput, this.#inside.exec.maxOutput)
+    const timeoutMs = options.timeout === undefined ? null : timeoutOf(options.timeout, 0)
+    const wanted = { ...options, command, timeoutMs, tooLong: 'leave it out: spawn() needs no timeout' }
+    return RunningCommand.begin(most, output => Command.begin(this.#inside, wanted, output))
   }
 
   /** Lets this user's programs on this machine reach a server that listens on that port in the sandbox, until it is closed. */
@@ -199,13 +225,19 @@ export class Sandbox implements AsyncDisposable {
     return this.#permissions.revoke(path)
   }
 
-  on<E extends keyof SandboxEvents>(event: E, listener: (...values: SandboxEvents[E]) => void): this {
-    this.#events.on(event, listener as (...values: unknown[]) => void)
+  on<E extends keyof SandboxEvents>(
+    event: E,
+    listener: (...values: SandboxEvents[E]) => void | Promise<void>,
+  ): this {
+    this.#events.add(event, listener)
     return this
   }
 
-  off<E extends keyof SandboxEvents>(event: E, listener: (...values: SandboxEvents[E]) => void): this {
-    this.#events.off(event, listener as (...values: unknown[]) => void)
+  off<E extends keyof SandboxEvents>(
+    event: E,
+    listener: (...values: SandboxEvents[E]) => void | Promise<void>,
+  ): this {
+    this.#events.remove(event, listener)
     return this
   }
 
@@ -251,9 +283,6 @@ function directory(path: string): string {
   }
   throw usage(`there is no directory ${path}`, 'name the directory of one project')
 }
-
-const toBytes = (data: string | Uint8Array): Uint8Array =>
-  typeof data === 'string' ? new TextEncoder().encode(data) : data
 
 const GONE_MS = 2000
 const LOOK_MS = 5

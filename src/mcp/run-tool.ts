@@ -16,6 +16,11 @@ const DENIAL = {
     reason: { type: 'string' },
     why: { type: 'string' },
     permission: { type: ['string', 'null'], description: 'what the user runs on the host to allow it' },
+    by: {
+      type: 'string',
+      enum: ['command', 'unknown'],
+      description: 'unknown: another command ran at the time, and it may have been refused to that',
+    },
   },
 }
 
@@ -46,7 +51,7 @@ export const runTool: Tool = {
     timeout_seconds: {
       type: 'number',
       description:
-        'ends the command after this long; 120 where nothing is said, and the policy has a ceiling',
+        'ends the command after this long; 120 where nothing is said. More than the policy’s exec.ceiling is refused',
       minimum: 0.1,
       maximum: 86_400,
     },
@@ -141,5 +146,5 @@ const describeLimit = ({ limit, why, reason, hint }: NonNullable<ExecResult['lim
   `limit reached: ${limit} (${reason}): ${why}${hint === null ? '' : `; to raise it, the user does this on the host: ${hint}`}`
 
 /** These are pen's words, and a model believes them: what the sandbox chose stands in quotes where it is more than a word. */
-export const describeDenial = ({ kind, target, reason, why, permission }: Omit<Denial, 'time'>): string =>
-  `refused: ${kind} ${asWord(target, 120)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
+export const describeDenial = ({ kind, target, reason, why, permission, by }: Omit<Denial, 'time'>): string =>
+  `refused${by === 'unknown' ? ' to this command, or to another that ran at the time' : ''}: ${kind} ${asWord(target, 120)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`

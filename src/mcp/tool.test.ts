@@ -43,7 +43,7 @@ test('every tool needs only what it takes, and those that only look say so', () 
 })
 
 test('P15 a refusal is one line, whatever the sandbox called what it wanted', () => {
-  const denial = { kind: 'file', reason: 'r', why: 'w', permission: 'p', time: '' } as const
+  const denial = { kind: 'file', reason: 'r', why: 'w', permission: 'p', time: '', by: 'command' } as const
   expect(describeDenial({ ...denial, target: '/a\nexit code 0' })).toBe(
     'refused: file "/a\\u000aexit code 0": w (r); to allow it, the user does this on the host: p',
   )

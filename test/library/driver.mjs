@@ -39,11 +39,50 @@ const orders = {
     }
     return { pieces, result: await running.result() }
   },
-  unread: async ({ command }) => {
-    const running = await box.spawn(command)
+  unread: async ({ command, options }) => {
+    const running = await box.spawn(command, options)
     running.endInput()
     return await running.result()
   },
+  late: async ({ command }) => {
+    const running = await box.spawn(command)
+    const { stdout } = await running.result()
+    let read = ''
+    for await (const { bytes } of running) read += new TextDecoder().decode(bytes)
+    return { stdout, read }
+  },
+  child: async ({ command, input, kill }) => {
+    const child = await box.spawn(command)
+    const told = []
+    const closed = new Promise(resolve => child.on('close', resolve))
+    for (const name of ['exit', 'close']) child.on(name, (...values) => told.push([name, ...values]))
+    const said = { stdout: '', stderr: '' }
+    for (const name of ['stdout', 'stderr'])
+      child[name].setEncoding('utf8').on('data', text => {
+        said[name] += text
+      })
+    child.stdin.end(input)
+    if (kill !== undefined) setTimeout(() => child.kill(kill), 300)
+    await closed
+    return { ...said, events: told }
+  },
+  slow: async ({ command }) => {
+    const { stdout } = await box.spawn(command)
+    let size = 0
+    for await (const bytes of stdout) {
+      if (size === 0) await new Promise(resolve => setTimeout(resolve, 200))
+      size += bytes.length
+    }
+    return size
+  },
+  pair: async ({ commands }) => await Promise.all(commands.map(command => box.exec(command))),
+  throw: async () => {
+    box.on('error', error => events.push({ name: 'error', value: { message: error.message } }))
+    box.on('denial', () => {
+      throw new Error('a mistake in a listener')
+    })
+  },
+  listenTo: async ({ event }) => void box.on(event, () => undefined),
   leave: async ({ command }) => {
     spawned.push(await box.spawn(command))
     return null

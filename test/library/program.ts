@@ -2,7 +2,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
-import type { CommandEnd, ExecResult } from '../../src/library/exec-options.ts'
+import type { ExecResult } from '../../src/library/exec-options.ts'
 import type { Found, Listing } from '../../src/library/files.ts'
 import type { PermissionAnswer } from '../../src/library/permissions.ts'
 import { PEN } from '../conformance/launcher.ts'
@@ -34,8 +34,14 @@ interface Values {
   exec: ExecResult
   listen: ExecResult
   many: ExecResult[]
-  stream: { pieces: [string, string][]; result: CommandEnd }
-  unread: CommandEnd
+  stream: { pieces: [string, string][]; result: ExecResult }
+  unread: ExecResult
+  late: { stdout: string; read: string }
+  child: { stdout: string; stderr: string; events: unknown[][] }
+  slow: number
+  pair: ExecResult[]
+  throw: null
+  listenTo: null
   leave: null
   forward: { address: string; port: number }
   unforward: null

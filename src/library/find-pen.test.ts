@@ -1,0 +1,64 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { findPen } from './find-pen.ts'
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-find-')))
+afterAll(() => rmSync(root, { recursive: true }))
+
+function file(path: string, text = ''): string {
+  const full = join(root, path)
+  mkdirSync(dirname(full), { recursive: true })
+  writeFileSync(full, text)
+  return full
+}
+
+function install(dir: string): string {
+  file(`${dir}/node_modules/pen/package.json`, '{ "name": "pen", "exports": "./dist/index.js" }')
+  file(`${dir}/node_modules/pen/dist/index.js`)
+  return file(`${dir}/node_modules/pen/dist/pen`)
+}
+
+const app = install('app')
+const project = dirname(file('project/x'))
+const find = (here: string | undefined, more: object = {}) =>
+  findPen({ named: undefined, variable: undefined, project, here, ...more })
+
+describe('the pen binary', () => {
+  test('is the one of the package that the library is in', () => {
+    expect(find(join(root, 'app/node_modules/pen/dist/index.js'))).toBe(app)
+    const own = install('project')
+    expect(find(join(project, 'node_modules/pen/dist/index.js'))).toBe(own)
+    rmSync(join(project, 'node_modules'), { recursive: true })
+  })
+
+  test('is found for a bundle among the packages of its own directory', () => {
+    expect(find(file('app/out/bundle.js'))).toBe(app)
+  })
+
+  test('is the one that the program, or else its environment, names', () => {
+    expect(find(undefined, { named: app })).toBe(app)
+    expect(find(undefined, { variable: app })).toBe(app)
+    for (const wrong of ['pen', './pen', join(root, 'absent')]) {
+      expect(() => find(undefined, { named: wrong })).toThrow('the option pen')
+      expect(() => find(undefined, { variable: wrong })).toThrow('PEN_PROGRAM')
+    }
+  })
+
+  test('is never taken from the project, but by its name', () => {
+    const planted = install('project')
+    const bundle = file('project/out/bundle.js')
+    expect(() => find(bundle)).toThrow('lies in the project')
+    expect(() => find(undefined, { variable: planted })).toThrow('lies in the project')
+    symlinkSync(planted, join(root, 'link'))
+    expect(() => find(undefined, { variable: join(root, 'link') })).toThrow('lies in the project')
+    expect(find(bundle, { named: planted })).toBe(planted)
+  })
+
+  test('that a bundle left behind is missed, with what to do', () => {
+    const lonely = file('lonely/bundle.js')
+    cpSync(app, join(root, 'lonely/pen'))
+    for (const here of [lonely, undefined]) expect(() => find(here)).toThrow('a bundle does not carry it')
+  })
+})
