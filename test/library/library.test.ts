@@ -3,32 +3,8 @@ import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
-import { type Ground, onGrounds, type Place, PROCESS, until } from './place.ts'
-import { type Program, type Runtime, withProgram } from './program.ts'
-
-/** One claim on each runtime and for each kind of user, in a project whose sandbox has no network. */
-function claim(
-  title: string,
-  body: (program: Program, place: Place) => Promise<void>,
-  config: object = OFFLINE,
-): void {
-  const onRuntime = (runtime: Runtime, grounds: readonly Ground[]): void =>
-    onGrounds(grounds, `${title}, on ${runtime}`, async place => {
-      place.configure(config)
-      await withProgram(place, runtime, program => body(program, place))
-    })
-  onRuntime('node', PROCESS)
-  onRuntime('bun', PROCESS.slice(-1))
-}
-
-const OFFLINE = { network: { offline: true } }
-
-/** What was killed is seen for a moment more, until somebody takes note of its end. */
-async function nothingLeft(program: Program): Promise<void> {
-  const left = async () => (await program.exec('pgrep sleep || echo none')).stdout
-  for (const late = performance.now() + 10_000; (await left()) !== 'none\n'; )
-    if (performance.now() > late) throw new Error('it still runs')
-}
+import { claim, nothingLeft, OFFLINE } from './claim.ts'
+import { until } from './place.ts'
 
 claim(
   'a command has its exit code, its streams apart, its input, directory and variables',
@@ -76,26 +52,6 @@ claim(
   },
 )
 
-claim(
-  'a timeout above the ceiling is refused, and a spawned command has none unless it is given one',
-  async (program, place) => {
-    await program.ask('start', { project: place.project })
-    expect(await program.exec('sleep 100')).toMatchObject({ timedOut: true })
-    expect(await program.exec('sleep 100', { timeout: 500 })).toMatchObject({ timedOut: true })
-    const long = { command: 'true', options: { timeout: 50_000 } }
-    for (const call of ['exec', 'unread'] as const)
-      expect(await program.failure(call, long)).toMatchObject({
-        code: 'USAGE',
-        what: 'a timeout of 50000 ms is above exec.ceiling of the policy, 600 ms',
-        hint: expect.any(String),
-      })
-    expect(await program.ask('unread', { command: 'sleep 1; echo on' })).toMatchObject({ stdout: 'on\n' })
-    const short = { command: 'sleep 100', options: { timeout: 300 } }
-    expect(await program.ask('unread', short)).toMatchObject({ timedOut: true, exitCode: 124 })
-  },
-  { ...OFFLINE, exec: { timeout: '300ms', ceiling: '600ms' } },
-)
-
 claim('output without end is kept within its bound, from both ends', async (program, place) => {
   await program.ask('start', { project: place.project })
   const long = await program.exec('echo first; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo last', {
@@ -139,130 +95,6 @@ claim('a server inside is reached from this machine until its forward is closed'
   expect(String(await page())).toMatch(/refused/i)
   await program.ask('stop')
 })
-
-claim('output is read as it comes, and input is written meanwhile', async (program, place) => {
-  await program.ask('start', { project: place.project })
-  const { pieces, result } = await program.ask('stream', {
-    command: ['sh', '-c', 'echo ready; read a; echo "got $a"; read b; echo "got $b"; cat'],
-    input: ['one\n', 'two\n'],
-  })
-  expect(pieces).toEqual([
-    ['stdout', 'ready\n'],
-    ['stdout', 'got one\n'],
-    ['stdout', 'got two\n'],
-  ])
-  expect(result).toMatchObject({ exitCode: 0 })
-  // Where nobody reads, nothing waits for a reader, and nothing is lost.
-  const unread = { command: 'echo first; head -c 5000000 /dev/zero; echo err >&2; exit 4' }
-  const lost = await program.ask('unread', unread)
-  expect(lost).toMatchObject({ exitCode: 4, stderr: 'err\n', truncated: false })
-  expect([lost.stdout.slice(0, 6), lost.stdout.length]).toEqual(['first\n', 5_000_006])
-  expect(await program.ask('late', { command: 'echo one; sleep 0.1; echo two' })).toEqual({
-    stdout: 'one\ntwo\n',
-    read: 'one\ntwo\n',
-  })
-})
-
-claim('a spawned command has the streams and events of a child process', async (program, place) => {
-  await program.ask('start', { project: place.project })
-  expect(await program.ask('child', { command: 'cat; echo err >&2; exit 3', input: 'typed' })).toEqual({
-    stdout: 'typed',
-    stderr: 'err\n',
-    events: [
-      ['exit', 3, null],
-      ['close', 3, null],
-    ],
-  })
-  expect(await program.ask('child', { command: 'exec sleep 100', kill: 'SIGTERM' })).toMatchObject({
-    events: [
-      ['exit', null, 'SIGTERM'],
-      ['close', null, 'SIGTERM'],
-    ],
-  })
-  // 30 MB at the pace of a slow reader: nothing is lost, nothing is held in memory.
-  expect(await program.ask('slow', { command: 'head -c 30000000 /dev/zero' })).toBe(30_000_000)
-  await nothingLeft(program)
-})
-
-claim('a listener that throws costs nobody an event, and its error is heard', async (program, place) => {
-  await program.ask('start', { project: place.project })
-  await program.ask('throw')
-  for (const name of ['one', 'two']) await program.failure('read', { path: `/root/${name}` })
-  const heard: string[] = []
-  for (
-    const late = performance.now() + 10_000;
-    heard.length < 4 && performance.now() < late;
-    await Bun.sleep(20)
-  )
-    heard.push(...(await program.ask('events')).map(({ name }) => name))
-  expect(heard).toEqual(['denial', 'error', 'denial', 'error'])
-})
-
-claim('what a program gets wrong is told in words, and never runs', async (program, place) => {
-  const options = { project: place.project }
-  const wrong = async (
-    op: Parameters<Program['failure']>[0],
-    order: object,
-    words: string,
-    hint?: string,
-  ) => {
-    const failed = await program.failure(op, order)
-    expect({ op, order, ...failed }).toMatchObject({ isOurs: true, what: expect.stringContaining(words) })
-    if (hint !== undefined) expect(failed.hint).toContain(hint)
-  }
-  await wrong('start', { ...options, ofline: true }, 'no option "ofline"', '"offline"')
-  await wrong('start', {}, 'the option project of Sandbox.start() is undefined')
-  await wrong('start', { ...options, offline: 'yes' }, 'is the text "yes"', 'true or false')
-  await wrong('start', { ...options, policy: { netwrok: {} } }, 'netwrok', 'network')
-  await wrong('start', { ...options, policy: { network: { ofline: true } } }, 'ofline', 'offline')
-  expect(place.isRunning()).toBe(false)
-  await program.ask('start', options)
-  await wrong('exec', { command: 5 }, 'the command of a call is the number 5', 'array of texts')
-  await wrong('exec', { command: null }, 'is null')
-  await wrong('exec', { command: 'true', options: { timout: 1 } }, 'no option "timout"', '"timeout"')
-  await wrong('exec', { command: 'true', options: { env: 'A=1' } }, 'the option env')
-  await wrong('unread', { command: 'true', options: { stdin: 'x' } }, 'box.spawn() has no option "stdin"')
-  await wrong('read', { path: 7 }, 'the path of a call is the number 7')
-  await wrong('read', { path: 'a', options: { form: 1 } }, 'no option "form"', '"from"')
-  await wrong('read', { path: 'a', options: { from: -1 } }, 'from is -1')
-  await wrong('write', { path: 'a', content: 7 }, 'the content of files.write()')
-  await wrong('write', { path: 'a', content: '', options: { exectable: true } }, 'no option "exectable"')
-  await wrong('delete', { path: 'a', options: { recursiv: true } }, 'no option "recursiv"')
-  await wrong('search', { pattern: 7 }, 'the pattern of files.search()')
-  await wrong('search', { pattern: 'a', options: { ignorecase: true } }, 'no option', '"ignoreCase"')
-  await wrong('allow', { target: 7 }, 'the host of box.allow()')
-  await wrong('allow', { target: 'a.example:443', options: { onec: true } }, 'no option "onec"', '"once"')
-  await wrong('grant', { path: '/etc/hosts', options: { write: true } }, 'no option "write"')
-  await wrong('grant', {}, 'the path of box.grant() is undefined')
-  await wrong('revoke', {}, 'the path of box.revoke() is undefined')
-  await wrong('request', { wanted: { hots: 'a' } }, 'no option "hots"', '"host"')
-  await wrong('request', { wanted: null }, 'are null')
-  await wrong('forward', { port: '3000' }, '3000 is no port')
-  await wrong('forward', { port: 3000, options: { port: 1 } }, 'no option "port"')
-  await wrong('listenTo', { event: 'denail' }, 'there is no event "denail"', '"denial"')
-  expect(existsSync(join(place.project, 'a'))).toBe(false)
-  expect(await program.exec('echo right')).toMatchObject({ stdout: 'right\n' })
-})
-
-claim(
-  'commands at the same time are not told each other’s refusals as their own',
-  async (program, place) => {
-    await program.ask('start', { project: place.project })
-    const refused = (host: string) => `curl -s -m 5 http://${host}/ || true`
-    expect((await program.exec(refused('alone.example'))).denials).toMatchObject([
-      { target: 'alone.example:80', by: 'command' },
-    ])
-    const [one, two] = await program.ask('pair', {
-      commands: [`${refused('one.example')}; sleep 1`, `sleep 0.3; ${refused('two.example')}`],
-    })
-    for (const [result, other] of [
-      [one, 'two.example:80'],
-      [two, 'one.example:80'],
-    ] as const)
-      expect(result?.denials.filter(({ target, by }) => target === other && by === 'command')).toEqual([])
-  },
-  {},
-)
 
 claim('a listener that fails ends its command, and the call fails as it did', async (program, place) => {
   await program.ask('start', { project: place.project })

@@ -1,0 +1,27 @@
+/** One claim about the library, as a program has it: on Node and on Bun, as root and as an ordinary user. */
+import { type Ground, onGrounds, type Place, PROCESS } from './place.ts'
+import { type Program, type Runtime, withProgram } from './program.ts'
+
+/** One claim on each runtime and for each kind of user, in a project whose sandbox has no network. */
+export function claim(
+  title: string,
+  body: (program: Program, place: Place) => Promise<void>,
+  config: object = OFFLINE,
+): void {
+  const onRuntime = (runtime: Runtime, grounds: readonly Ground[]): void =>
+    onGrounds(grounds, `${title}, on ${runtime}`, async place => {
+      place.configure(config)
+      await withProgram(place, runtime, program => body(program, place))
+    })
+  onRuntime('node', PROCESS)
+  onRuntime('bun', PROCESS.slice(-1))
+}
+
+export const OFFLINE = { network: { offline: true } }
+
+/** What was killed is seen for a moment more, until somebody takes note of its end. */
+export async function nothingLeft(program: Program): Promise<void> {
+  const left = async () => (await program.exec('pgrep sleep || echo none')).stdout
+  for (const late = performance.now() + 10_000; (await left()) !== 'none\n'; )
+    if (performance.now() > late) throw new Error('it still runs')
+}
