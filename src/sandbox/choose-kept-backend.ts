@@ -5,7 +5,7 @@
 import type { Backend } from '../backend/backend.ts'
 import { type EngineName, findEngine } from '../backend/container/engine.ts'
 import { chooseBackend } from '../backend/probe.ts'
-import { PenError } from '../base/error.ts'
+import { type ErrorCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import { hasOwnImage } from '../image/own-image.ts'
 import { findCandidate } from '../image/recipe.ts'
@@ -15,12 +15,17 @@ import type { BackendName } from '../policy/settings.ts'
 export interface KeptBackend {
   readonly backend: Backend
   /** For the user: that a container could be had, and how. */
-  readonly note: string | undefined
+  readonly note?: string
+  /** What to do where the backend fails. */
+  readonly way?: string
 }
 
 /** Without root first: what it runs has no power over the host. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker']
 const NOTE = 'a process sandbox, with the programs of this machine; pen build makes the image for a container'
+
+/** Of the machine, which another backend may not need. */
+const FAILURES: readonly ErrorCode[] = ['MISSING_TOOL', 'BACKEND', 'IMAGE']
 
 /** `before`: the backend that the sandbox had when it was started; null for a new one. */
 export async function chooseKeptBackend(
@@ -32,22 +37,16 @@ export async function chooseKeptBackend(
   // What had a container gets the same engine again, or none. A process sandbox may become a container.
   if (before !== null && isEngine(before)) {
     const backend = await chooseBackend(policy, { cacheDir, open: [before], before })
-    await backend.probe(cacheDir).catch((error: unknown) => {
-      throw withWay(error, `the sandbox was started with ${before}: pen stop, then pen start, uses another`)
-    })
-    return { backend, note: undefined }
+    return { backend, way: `the sandbox was started with ${before}: pen stop, then pen start, uses another` }
   }
   if (policy.backend !== 'any' || policy.isolation !== 'auto')
-    return { backend: await chooseBackend(policy, { cacheDir }), note: undefined }
+    return { backend: await chooseBackend(policy, { cacheDir }) }
   const open = await candidates(policy, project, cacheDir)
   const backend = await chooseBackend(policy, { cacheDir, open })
-  if (backend.container === true) return { backend, note: undefined }
+  if (backend.container === true) return { backend }
   const engine = ENGINES.find(name => isInstalled(name))
-  if (engine === undefined) return { backend, note: undefined }
-  await backend.probe(cacheDir).catch((error: unknown) => {
-    throw withWay(error, `or use a container of ${engine}: pen start --isolation container`)
-  })
-  return { backend, note: NOTE }
+  if (engine === undefined) return { backend }
+  return { backend, note: NOTE, way: `or use a container of ${engine}: pen start --isolation container` }
 }
 
 async function candidates(
@@ -75,8 +74,8 @@ function isInstalled(name: EngineName): boolean {
 }
 
 /** The backend's own reason, with one way out more. */
-function withWay(error: unknown, way: string): unknown {
-  if (!(error instanceof PenError)) return error
+export function withWay(error: unknown, way: string | undefined): unknown {
+  if (way === undefined || !(error instanceof PenError) || !FAILURES.includes(error.code)) return error
   const { code, message: what, at, hint } = error
   return new PenError(code, {
     what,

@@ -12,6 +12,7 @@ import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
+import { withWay } from './choose-kept-backend.ts'
 import { tellError } from './control-messages.ts'
 import type { ControlServer, Served } from './control-server.ts'
 import { type KeepReport, type PlacedOrder, readKeepOrder, report } from './keep-order.ts'
@@ -87,6 +88,8 @@ async function keepProject(placed: PlacedOrder, starter: Starter): Promise<ExitC
           return code
         }
       },
+    }).catch((error: unknown) => {
+      throw withWay(error, prepared.way)
     })
     // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
     return EXIT.ok

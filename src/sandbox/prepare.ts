@@ -12,7 +12,7 @@ import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
-import { chooseKeptBackend } from './choose-kept-backend.ts'
+import { chooseKeptBackend, type KeptBackend, withWay } from './choose-kept-backend.ts'
 import { leaveNote } from './instructions.ts'
 import { liveState } from './live-files.ts'
 import { type Surveyed, surveyHost } from './survey.ts'
@@ -45,6 +45,8 @@ export interface Prepared {
   readonly facts: Surveyed
   readonly plan: Plan
   readonly backend: Backend
+  /** What to do where the backend fails. */
+  readonly way: string | undefined
 }
 
 export async function prepare(options: PrepareOptions): Promise<Prepared> {
@@ -60,15 +62,17 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const loaded = await loadPolicy(project, load)
   const { network } = loaded.policy
   const cacheDir = `${project.world.state}/cache`
-  const { backend, note } =
+  const { backend, note, way }: KeptBackend =
     options.toKeep === true
       ? await chooseKeptBackend(loaded.policy, project, options.backend ?? null)
-      : { backend: await chooseBackend(loaded.policy, { cacheDir }), note: undefined }
+      : { backend: await chooseBackend(loaded.policy, { cacheDir }) }
   const opensFirst = options.toRun && backend.container !== true
   const wantsDoor = backend.loopback === true || (network.mode === 'gateway' && !network.offline)
   const door = opensFirst && wantsDoor ? openFirst(backend, loaded.policy) : undefined
   if (options.toRun) backend.warm?.(cacheDir)
-  const capabilities = await backend.probe(cacheDir)
+  const capabilities = await backend.probe(cacheDir).catch((error: unknown) => {
+    throw withWay(error, way)
+  })
   const facts = surveyHost(loaded.policy, project, options.env, loaded.doubts)
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
@@ -82,6 +86,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     loaded,
     door,
     backend,
+    way,
     facts,
     plan: hasAgent ? { ...plan, weaker: [...plan.weaker, ONE_USER] } : plan,
   }
