@@ -74,6 +74,7 @@ export class ControlServer {
   #executions = 0
   #stopping: ReturnType<typeof setTimeout> | undefined
   #isStoppedForGood: boolean = false
+  #isClosed: boolean = false
 
   constructor(served: Served) {
     this.#served = served
@@ -123,6 +124,7 @@ export class ControlServer {
 
   /** The sandbox is gone: whoever still waits sees its connection end. Its end is a success if somebody asked for it. */
   close(): ExitCode | undefined {
+    this.#isClosed = true
     process.off('SIGTERM', this.#onSignal)
     clearTimeout(this.#stopping)
     // It takes the name away, which is another keeper's when somebody had removed ours.
@@ -183,7 +185,8 @@ export class ControlServer {
         this.#clients.delete(client)
         client.relay?.clientGone()
         client.forwards?.close()
-        if (client.isOwner) {
+        // Not where it is we who hang up: then the sandbox has ended, and nobody has stopped it.
+        if (client.isOwner && !this.#isClosed) {
           this.#isStoppedForGood = true
           this.stop()
         }

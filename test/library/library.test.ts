@@ -237,6 +237,32 @@ claim(
   },
 )
 
+claim(
+  'a policy holds for every command while its program lives, also when a limit ended the sandbox',
+  async (program, place) => {
+    place.file('secret.txt', 'secret')
+    const policy = { files: { deny: ['secret.txt'] }, limits: { disk: '20MiB' } }
+    await program.ask('start', { project: place.project, policy })
+    const died = await program.exec('dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 30')
+    expect(died).toMatchObject({
+      exitCode: 137,
+      limit: { limit: 'disk', why: expect.stringContaining('limits.disk is 20 MiB') },
+    })
+    expect(died.limit?.hint).toContain('--limit disk=40MiB')
+    rmSync(join(place.project, 'big'), { force: true })
+    // Of another program of the user's.
+    const other = place.pen('exec', '--', 'cat', 'secret.txt')
+    expect(other.stdout).toBe('')
+    expect(other.said).toContain('started again with the flags of its last start: --deny secret.txt')
+    // The twin: with the program its policy ends.
+    place.pen('stop')
+    await program.ask('start', { project: place.project, policy })
+    await program.kill()
+    await until(() => !place.isRunning())
+    expect(place.pen('exec', '--', 'cat', 'secret.txt').stdout).toBe('secret')
+  },
+)
+
 claim('what cannot be started says what, where and how to go on', async (program, place) => {
   const wrong = { project: place.project, policy: { limits: { memory: 'much' } } }
   expect(await program.failure('start', wrong)).toMatchObject({
