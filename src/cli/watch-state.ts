@@ -102,5 +102,5 @@ function targetOf({ name, address, port }: FoundRecord): string | undefined {
   const place = name ?? address
   if (typeof place !== 'string' || typeof port !== 'number') return undefined
   const text = `${place.includes(':') ? `[${place}]` : place}:${port}`
-  return /^[a-z0-9[][a-z0-9.:[\]-]{2,280}$/.test(text) ? text : undefined
+  return /^[a-z0-9_[][a-z0-9_.:[\]-]{2,280}$/.test(text) ? text : undefined
 }

@@ -83,7 +83,7 @@ describe('an A query', () => {
 
   test('for what is no host name gets NXDOMAIN', () => {
     for (const name of [
-      '_sip.example.com',
+      '-sip.example.com',
       '127.1',
       '1.2.3.4',
       '-x.test',
@@ -92,7 +92,7 @@ describe('an A query', () => {
       'xn--99999999.test',
     ])
       expect(answer({ name })).toMatchObject({ rcode: 3, answers: 0, trouble: 'invalid-name' })
-    expect(answer({ name: '_sip.example.com' }).raw).toBe('_sip.example.com')
+    expect(answer({ name: '-sip.example.com' }).raw).toBe('-sip.example.com')
   })
 
   test('for a label that holds a dot or a NUL is not a query for the name it looks like', () => {

@@ -254,7 +254,7 @@ describe('a denial says what, why and how to allow it', () => {
     ['203.0.113.7:22', 'port-not-allowed', 'pen allow 203.0.113.7:22'],
     ['203.0.113.8:22', 'literal-not-allowed', 'pen allow 203.0.113.8:22'],
     ['[2001:db9::8]:22', 'literal-not-allowed', 'pen allow [2001:db9::8]:22'],
-    ['169.254.169.254:80', 'address-not-allowed', 'pen allow 169.254.169.254:80'],
+    ['169.254.169.254:80', 'address-not-allowed', 'pen allow metadata:169.254.169.254:80'],
     ['10.0.0.1:80', 'address-not-allowed', 'pen allow 10.0.0.1:80'],
     ['[::ffff:203.0.113.8]:22', 'address-not-allowed', 'pen allow 203.0.113.8:22, and dial that instead'],
     ['[64:ff9b::7f00:1]:22', 'address-not-allowed', 'pen allow host.pen.internal:22, and dial that instead'],
@@ -333,7 +333,8 @@ describe('an address that a name resolved to', () => {
   ]
 
   test.each(SPECIAL)('%s is dialled only when a rule names it at that port', text => {
-    const literal = text.includes(':') ? `[${text}]` : text
+    const isMetadata = text === '169.254.169.254' || text === '168.63.129.16'
+    const literal = `${isMetadata ? 'metadata:' : ''}${text.includes(':') ? `[${text}]` : text}`
     expect(check({}, text).ok).toBe(false)
     expect(check({ allow: [`${literal}:443`] }, text)).toEqual({ ok: true })
     expect(check({ allow: [`${literal}:80`] }, text).ok).toBe(false)

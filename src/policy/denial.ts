@@ -120,7 +120,7 @@ export function denyHostService(port: Port, rules: TargetRules): Denied {
   return denyPort(target, port, rules) ?? deny('not-allowed', why, allowCommand(target, port))
 }
 
-const allowCommand = (target: NetTarget, port: Port): string => `pen allow ${printEndpoint(target, port)}`
+const allowCommand = (target: NetTarget, port: Port): string => `pen allow ${printRule({ ...target, port })}`
 
 function inWords(kind: AddressClass): string {
   if (kind === 'embedded-v4') return 'a disguised IPv4'

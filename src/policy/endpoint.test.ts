@@ -47,12 +47,31 @@ describe('a tcp entry is an address or host.pen.internal, with its port', () => 
     ['[2001:DB9::7]:5432', 'address [2001:db9::7]:5432'],
     ['10.0.0.5:5432', 'address 10.0.0.5:5432'],
     ['[fd00::5]:5432', 'address [fd00::5]:5432'],
-    ['169.254.169.254:80', 'address 169.254.169.254:80'],
+    ['metadata:169.254.169.254:80', 'address metadata:169.254.169.254:80'],
+    ['metadata:[fd00:ec2::254]:80', 'address metadata:[fd00:ec2::254]:80'],
     ['host.pen.internal:5432', 'host-service host.pen.internal:5432'],
     ['HOST.PEN.INTERNAL.:5432', 'host-service host.pen.internal:5432'],
   ])('%j', (text, rule) => {
     expect(printed(parsers.tcp(text))).toBe(rule)
     expect(printed(parsers.allow(text))).toBe(rule)
+  })
+})
+
+describe('a grant for a metadata service says so', () => {
+  test.each([
+    ['169.254.169.254:80', 'metadata:169.254.169.254:80'],
+    ['[fd00:ec2::254]:80', 'metadata:[fd00:ec2::254]:80'],
+    ['169.254.169.254', 'metadata:169.254.169.254:PORT'],
+  ])('%j is refused, with the entry that says it', (text, meant) => {
+    for (const parse of [parsers.tcp, parsers.allow])
+      expect(parse(text)).toMatchObject({ ok: false, cure: `if that is meant, write "${meant}"` })
+  })
+
+  test('the word is for such addresses alone, and a denial needs none', () => {
+    for (const text of ['metadata:10.0.0.5:80', 'metadata:example.com:443'])
+      expect(parsers.allow(text).ok).toBe(false)
+    expect(printed(parsers.allow('metadata:443'))).toBe('name metadata:443')
+    expect(printed(parsers.deny('169.254.169.254:80'))).toBe('address metadata:169.254.169.254:80')
   })
 })
 

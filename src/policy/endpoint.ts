@@ -1,7 +1,16 @@
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress } from './address-class.ts'
 import { HOST_SERVICE, type Host } from './host.ts'
-import { type AllowRule, type DenyRule, listOf, printEndpoint, printRule } from './net-rule.ts'
+import {
+  type AllowRule,
+  type DenyRule,
+  isMetadata,
+  listOf,
+  METADATA_WORD,
+  type NetTarget,
+  printEndpoint,
+  printRule,
+} from './net-rule.ts'
 import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget, refuse } from './net-target.ts'
 import { HTTPS_PORT, type Port, parsePort } from './port.ts'
 import type { Parsed } from './source.ts'
@@ -53,12 +62,23 @@ function parseGrant(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowR
   if (!target.ok) return target
   const { port } = parts.value
   const { value } = target
+  const unsaid = requireWord(value, parts.value)
+  if (unsaid !== undefined) return unsaid
   if (value.kind === 'name' || value.kind === 'wildcard')
     return { ok: true, value: { ...value, port: port ?? HTTPS_PORT } }
   const refusal = value.kind === 'address' ? refuseUnreachable(value.address) : undefined
   if (refusal !== undefined) return refusal
   if (port !== undefined) return { ok: true, value: { ...value, port } }
   return refuse('the port is missing', `write "${printEndpoint(value, 'any')}:PORT"`)
+}
+
+function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never> | undefined {
+  if (hasWord || !isMetadata(target)) return undefined
+  const meant = `${METADATA_WORD}${printEndpoint(target, port ?? 'any')}${port === undefined ? ':PORT' : ''}`
+  return refuse(
+    "a cloud's metadata service gives out the credentials of this machine",
+    `if that is meant, write "${meant}"`,
+  )
 }
 
 /** Special addresses may be granted one by one; these take no connection at all. */
@@ -77,14 +97,16 @@ function place(rule: Parsed<AllowRule>, list: 'http' | 'tcp'): Parsed<AllowRule>
   return refuse(why, `put "${printRule(rule.value)}" under network.${listOf(rule.value)}`)
 }
 
-function parseParts(text: string): Parsed<Parts> {
+function parseParts(whole: string): Parsed<Parts> {
+  const hasWord = whole.startsWith(METADATA_WORD) && /[.:]/.test(whole.slice(METADATA_WORD.length))
+  const text = hasWord ? whole.slice(METADATA_WORD.length) : whole
   const inBrackets = text.startsWith('[')
   const end = inBrackets ? text.indexOf(']') + 1 : colonOrEnd(text)
   const target = inBrackets ? text.slice(1, end - 1) : text.slice(0, end)
-  if (end === text.length) return { ok: true, value: { target, inBrackets, port: undefined } }
+  if (end === text.length) return { ok: true, value: { target, inBrackets, hasWord, port: undefined } }
   if (text[end] !== ':' || text.includes(':', end + 1)) return refuseShape(text)
   const port = parsePort(text.slice(end + 1))
-  return port.ok ? { ok: true, value: { target, inBrackets, port: port.value } } : port
+  return port.ok ? { ok: true, value: { target, inBrackets, hasWord, port: port.value } } : port
 }
 
 function colonOrEnd(text: string): number {

@@ -77,8 +77,6 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
     'allowed.test-',
     `${'a'.repeat(64)}.test`,
     `allowed.test${'.a'.repeat(140)}`,
-    'a_b.test',
-    '_acme.test',
   ],
   delimiters: [
     'allowed.test@evil.test',
@@ -228,4 +226,10 @@ test('single labels and names of the local network are local names', () => {
     expect(isLocalName(host(name))).toBe(true)
   for (const name of ['example.com', 'local.example', 'internal.test'])
     expect(isLocalName(host(name))).toBe(false)
+})
+
+test('an underscore is a letter like another', () => {
+  for (const name of ['_dmarc.example.com', 'my_service.internal', 'a_b', '_', 'x__y_.test'])
+    expect(parseHost(name.toUpperCase())).toEqual({ ok: true, value: name } as never)
+  expect(parseHost('0x7f_.1').ok).toBe(false)
 })

@@ -1,4 +1,5 @@
 import { type Address, isIPv6 } from './address.ts'
+import { classifyAddress } from './address-class.ts'
 import { HOST_SERVICE, type Host, isUnder } from './host.ts'
 import type { Port } from './port.ts'
 
@@ -23,9 +24,19 @@ export function listOf(rule: AllowRule): 'http' | 'tcp' {
   return rule.kind === 'name' || rule.kind === 'wildcard' ? 'http' : 'tcp'
 }
 
+/**
+ * Stands in front of a grant that opens a cloud's metadata service. What answers there gives out the credentials of the whole
+ * machine, so such a grant says that it is meant.
+ */
+export const METADATA_WORD = 'metadata:'
+
+export const isMetadata = (target: NetTarget): boolean =>
+  target.kind === 'address' && classifyAddress(target.address) === 'metadata'
+
 /** The text that parses to this rule again. */
 export function printRule(rule: DenyRule): string {
-  return printEndpoint(rule, rule.port)
+  const text = printEndpoint(rule, rule.port)
+  return rule.port !== 'any' && isMetadata(rule) ? `${METADATA_WORD}${text}` : text
 }
 
 export function printEndpoint(target: NetTarget, port: Port | 'any'): string {

@@ -1,7 +1,7 @@
 import { type Address, isIPv6, parseAddress } from './address.ts'
 import { classifyAddress, embeddedIPv4 } from './address-class.ts'
 import { HOST_SERVICE, type Host, isLoopbackName, isUnder, parseHost } from './host.ts'
-import { type NetTarget, printEndpoint } from './net-rule.ts'
+import { isMetadata, METADATA_WORD, type NetTarget, printEndpoint } from './net-rule.ts'
 import type { Port } from './port.ts'
 import type { Parsed } from './source.ts'
 
@@ -18,10 +18,19 @@ export const everySuffixIsPublic: IsPublicSuffix = () => true
 export interface Parts {
   readonly target: string
   readonly inBrackets: boolean
+  /** `metadata:` stands in front. */
+  readonly hasWord: boolean
   readonly port: Port | undefined
 }
 
 export function parseTarget(parts: Parts, isPublicSuffix: IsPublicSuffix): Parsed<NetTarget> {
+  const target = parseWithoutWord(parts, isPublicSuffix)
+  if (target.ok && parts.hasWord && !isMetadata(target.value))
+    return refuse(`"${METADATA_WORD}" is only for an address of a cloud's metadata service`)
+  return target
+}
+
+function parseWithoutWord(parts: Parts, isPublicSuffix: IsPublicSuffix): Parsed<NetTarget> {
   const { target, inBrackets, port } = parts
   if (inBrackets || /^[0-9]/.test(target)) {
     const address = parseAddress(target)

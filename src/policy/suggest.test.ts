@@ -48,7 +48,7 @@ describe('a suggestion', () => {
     expect([found.add, found.wildcards]).toEqual([[], []])
     expect(found.withheld).toEqual([
       '10.0.0.5:80: pen allow 10.0.0.5:80',
-      '169.254.169.254:80: pen allow 169.254.169.254:80',
+      'metadata:169.254.169.254:80: pen allow metadata:169.254.169.254:80',
       'host.pen.internal:5432: pen allow host.pen.internal:5432',
       'nas.local:80: pen allow nas.local:80',
       'localhost:1: pen allow host.pen.internal:1',

@@ -1,4 +1,5 @@
 /** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
+import { isBackgroundHost } from './background-hosts.ts'
 import { type Destination, decideConnection } from './decide-connection.ts'
 import { type IsPublicSuffix, parseAllowRule } from './endpoint.ts'
 import { mayBeOffered } from './holdable.ts'
@@ -37,6 +38,7 @@ export function suggest(
   const withheld: Suggestion['withheld'][number][] = []
   const denied: Suggestion['denied'][number][] = []
   for (const { to, port, count } of wanted) {
+    if ('name' in to && isBackgroundHost(to.name)) continue
     const verdict = decideConnection(network.index, to, port)
     if (verdict.ok) continue
     const rule = exactRule(to, port)

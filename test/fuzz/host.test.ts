@@ -88,7 +88,7 @@ fuzz('a name that is accepted is one that every parser reads alike', {
       if (!host.ok) continue
       const name = host.value
       check(
-        /^(?=.{1,253}$)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*$/.test(name),
+        /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/.test(name),
         'an accepted name is not canonical',
       )
       check(text.toLowerCase().replace(/\.$/, '') === name, 'more than case and one trailing dot was folded')
