@@ -48,6 +48,7 @@ export type PolicyFlags = FlagValues<typeof policyFlags>
 
 /** What the flags say, but for `--offline`, in the shape of a config document, so that one parser checks both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
+  refuseContradictions(flags)
   const files = {
     ...some(
       'read',
@@ -79,6 +80,26 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
     ...section('env', Object.fromEntries(flags.env.map(envEntry))),
     ...some('acceptGaps', flags['accept-gap']),
   }
+}
+
+/** Of two flags that cannot both hold, neither is dropped in silence. */
+function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags): void {
+  const granted = [
+    ...allow.map(text => `--allow ${text}`),
+    ...group.map(name => `--group ${name}`),
+    ...(ask ? ['--ask'] : []),
+  ]
+  if (offline && granted.length > 0)
+    throw new PenError('USAGE', {
+      what: `--offline takes all network away, and ${granted.join(' ')} asks for some`,
+      hint: `leave out --offline, or ${granted.join(' ')}`,
+    })
+  for (const name of env)
+    if (!name.includes('=') && process.env[name] === undefined)
+      throw new PenError('USAGE', {
+        what: `--env ${name} passes on your variable, and ${name} is not set here`,
+        hint: `set it with export ${name}=…, write --env ${name}=VALUE, or leave the flag out`,
+      })
 }
 
 const given = (key: string, value: string | undefined) => (value === undefined ? {} : { [key]: value })

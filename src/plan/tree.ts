@@ -15,6 +15,7 @@ import type { HostFacts } from './facts.ts'
 import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
+import { refusedGrant } from './refused-grant.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
 /** At one path the later kind covers the earlier: a refusal is never under a grant. */
@@ -67,6 +68,7 @@ export function buildTree(
     const write = decideFile(policy, path, 'write')
     const read = decideFile(policy, path, 'read')
     // A grant whose place is also a protected one (no write) or a denied one (nothing) gives what is left of it.
+    notes.push(...refusedGrant(policy, path, read, write))
     if (!read.ok) continue
     const { kind, real } = facts.located.get(path) ?? { kind: 'absent', real: path }
     // The user's own grants were resolved when they were read. A link at a place that a profile names was made later, by

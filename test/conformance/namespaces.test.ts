@@ -103,7 +103,7 @@ conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', a
       '--deny',
       '*.key',
     ],
-    ...['--env', 'SET=value', '--limit', 'files=77', '--wall', '20s', '--allow', 'registry.example.com:443'],
+    ...['--env', 'SET=value', '--limit', 'files=77', '--wall', '20s'],
   ]
   const command = `cat ${granted}; echo w > ${writable}/w; cat hidden secret.key; echo $SET; ulimit -n; echo ran > ran`
   const { code, stdout } = await box.sh(command, { flags })
