@@ -28,7 +28,9 @@ pen runs this program in a sandbox. A policy on the host decides what is open, a
 - You may write: ${list(write)}. Also ${list([SANDBOX_HOME, '/tmp'])}, which are gone when the sandbox ends${volumes.length === 0 ? '' : `, but for ${list(volumes)}`}.
 - You may read: ${read.length === 0 ? '' : `${list(read)}, and `}the programs of the system. The user's home and other projects are not here.
 - Hidden, though their names may show: ${list(files.deny.map(({ rule }) => showDeny(rule)))}.
-- Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`.
+- Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`. So \`git config\`, \`git remote add\`, \`git branch -m\`,
+  \`git push -u\` and \`git checkout --track\` end in "could not write config file": leave out the tracking, or ask the user to run them outside.
+- Make git worktrees below the project: beside it they fail, or are gone when the sandbox ends.
 - Network: ${reachable(network)}
 
 ## When something is refused

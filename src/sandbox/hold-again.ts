@@ -28,6 +28,8 @@ export interface HoldAgainOptions {
   /** Protected places that were mounted at the start. */
   readonly held: readonly string[]
   readonly onEvent: (event: HoldEvent) => void
+  /** A program began to replace a held file, as git does with its settings: by a file of the same name with `.lock`. */
+  readonly onAttempt?: (path: string) => void
   /** The sandbox makes more denied files than can be covered: what is denied can no longer be kept so. */
   readonly onFlood: () => void
 }
@@ -100,6 +102,9 @@ export class HoldAgain {
   }
 
   #appeared(dir: string, name: string): void {
+    const wanted = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : undefined
+    if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
+      this.#options.onAttempt?.(`${dir}/${wanted}`)
     const judged = this.#options.denied.judge(dir, name)
     if (judged === 'survey') this.#survey = 'due'
     else if (judged !== 'nothing') {

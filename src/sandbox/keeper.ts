@@ -19,6 +19,7 @@ import { RUN_LATER } from '../policy/protected-places.ts'
 import { LIST, openDirectory, withAccess } from './beneath.ts'
 import type { Forwarding } from './forwarding.ts'
 import { LivePolicy } from './live-policy.ts'
+import { describeLostWorktrees } from './lost-worktrees.ts'
 import type { WayOut } from './network.ts'
 import {
   describeRepository,
@@ -295,7 +296,11 @@ export class Keeper {
     if (top === undefined) return []
     try {
       const mode = fstatSync(top).mode & 0o777
-      const lines = withAccess(top, LIST, () => [...this.#repositoriesFound(), ...this.#runLater()])
+      const lines = withAccess(top, LIST, () => [
+        ...this.#repositoriesFound(),
+        ...this.#lostWorktrees(),
+        ...this.#runLater(),
+      ])
       const isLocked = (mode & 0o700) === 0
       return isLocked
         ? [...lines, `the top of the project is locked: chmod u+rwx ${shellWord(workspace) ?? '.'}`]
@@ -303,6 +308,14 @@ export class Keeper {
     } finally {
       closeSync(top)
     }
+  }
+
+  #lostWorktrees(): string[] {
+    const { trees } = this.#kept.prepared.facts.repository
+    return describeLostWorktrees(
+      trees.map(({ path }) => path),
+      this.#began,
+    )
   }
 
   #runLater(): string[] {

@@ -65,6 +65,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
     quarantine.hold(event.path)
   }
   const roots = prepared.loaded.policy.files.read.map(({ rule }) => rule.path)
+  const attempts = new Set<string>()
   let flooded = false
   const onFlood = (): void => {
     if (!flooded) tell('denied: the sandbox made more denied files than can be covered, and was ended')
@@ -81,6 +82,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
           covered: prepared.facts.denied.length,
           held: repository.protect.map(({ path }) => path),
           onEvent,
+          onAttempt: path => attempts.add(path),
           onFlood,
         })
   const begin = setTimeout(() => again?.start(), START_AFTER_MS)
@@ -92,6 +94,8 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
       await quarantine.finish()
       if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
       for (const [how, paths] of unkept) tell(unkeptInWords(how, paths, dir))
+      // Whoever replaced it could: on the host.
+      for (const path of attempts) if (!held.has(path) && !lost.has(path)) tell(couldNotReplace(path))
       for (const line of [...held.lines(), ...lost.values()]) tell(line)
     },
   }
@@ -113,6 +117,10 @@ class Tally {
   add(event: HoldEvent): void {
     const key = `${event.how} ${event.path}`
     this.#counts.set(key, { event, times: (this.#counts.get(key)?.times ?? 0) + 1 })
+  }
+
+  has(path: string): boolean {
+    return this.#counts.has(`protect ${path}`)
   }
 
   lines(): string[] {
@@ -154,6 +162,9 @@ function inWords(event: Moved | Lost | Stuck | Back): string {
       return `protected: ${path} could not be moved away (${printable(event.why, 200)}): look at it before you trust it`
   }
 }
+
+const couldNotReplace = (path: string): string =>
+  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): run git config, git remote add, git push -u and the like on the host`
 
 function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
   const [first = '', ...more] = paths

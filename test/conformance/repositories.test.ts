@@ -91,3 +91,15 @@ conformance(
     expect(stderr).not.toContain('ordinary')
   },
 )
+
+conformance(
+  'P5 a worktree that is lost with the sandbox and a setting that git could not write are told; others not',
+  async box => {
+    box.host('git init -q -b main .; git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m i')
+    const quiet = await box.sh('sleep 0.3; git worktree add -q inner; git -C inner status')
+    expect(quiet.stderr).not.toMatch(/worktrees were made|tried to change/)
+    const { stderr } = await box.sh('sleep 0.3; git worktree add -q /tmp/outer; git config a.b c; sleep 0.1')
+    expect(stderr).toContain('where nothing of a sandbox stays: /tmp/outer;')
+    expect(stderr).toContain(`tried to change ${join(box.project, '.git/config')} and could not`)
+  },
+)
