@@ -16,11 +16,12 @@ export const verb = defineVerb({
     const { Draft } = await import('../config/draft.ts')
     const { runOnTerminal } = await import('../base/spawn.ts')
     const { agrees, canAsk } = await import('./ask.ts')
+    const editor = [env['VISUAL'], env['EDITOR']].find(word => word !== undefined && word !== '') ?? 'vi'
     const project = findProject()
+    await refuseWithoutTerminal(editor)
     // For its directory; the lock itself is not held while a person thinks.
     await whileLocked(project, () => undefined)
     const draft = new Draft(project)
-    const editor = [env['VISUAL'], env['EDITOR']].find(word => word !== undefined && word !== '') ?? 'vi'
     let keep = false
     try {
       for (;;) {
@@ -52,3 +53,17 @@ export const verb = defineVerb({
     }
   },
 })
+
+/** They wait for keys, and without a terminal nobody types any. Another program that the user names may do without one. */
+const NEEDS_TERMINAL =
+  /(?:^|\/)(?:vi|vim|nvim|view|nano|pico|emacs|joe|jed|micro|hx|helix|kak|ne|mcedit|ed|ex|less|more)(?:\s|$)/
+
+async function refuseWithoutTerminal(editor: string): Promise<void> {
+  const { isatty } = await import('node:tty')
+  if (!NEEDS_TERMINAL.test(editor) || (isatty(0) && isatty(1))) return
+  throw new PenError('USAGE', {
+    what: `${editor} needs a terminal, and this is none`,
+    at: 'pen config edit',
+    hint: 'run it on a terminal, or change one value: pen config set KEY VALUE',
+  })
+}

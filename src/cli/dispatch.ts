@@ -2,6 +2,7 @@ import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { checkArguments } from './arguments.ts'
 import { findVerb } from './find-verb.ts'
 import { ownFlags } from './flags.ts'
+import { meantGlobalFlag } from './meant-flag.ts'
 import { exitCodeOf, reportJson, reportText } from './report.ts'
 import { OutputClosed } from './terminal.ts'
 import type { Surroundings, Verb } from './verb.ts'
@@ -61,10 +62,11 @@ function withVerb(argv: readonly string[]): readonly string[] {
   if (first === '--help' || first === '-h') return ['help', ...rest]
   if (first === '--version' || first === '-V') return ['version', ...rest]
   if (!first.startsWith('-')) return argv
+  const meant = meantGlobalFlag(first)
   throw new PenError('USAGE', {
     what: `unknown flag ${first}`,
     at: 'pen',
-    hint: 'write the verb first; see pen help',
+    hint: meant ? `did you mean ${meant}?` : 'write the verb first; see pen help',
   })
 }
 

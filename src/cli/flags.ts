@@ -2,6 +2,7 @@ import { PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { parseBytes, parseMillis } from '../base/quantity.ts'
 import type { FlagSpec, FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
+import { meantFlag } from './meant-flag.ts'
 import type { Verb, VerbSpec } from './verb.ts'
 
 type Syntax<F extends FlagSpecs, P extends PositionalSpecs> = Pick<
@@ -82,8 +83,8 @@ function giveOnce(given: Map<string, string[]>, name: string, verb: string): voi
 function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string, inline: string | undefined] {
   if (!word.startsWith('--')) {
     const name = word.replace(/^-/, '').replace(/=.*/s, '')
-    const meant = Object.hasOwn(flags, name) ? name : undefined
-    throw usage(`unknown flag ${word}`, verb, meant ? `did you mean --${meant}?` : help(verb))
+    const meant = meantFlag(name, flags)
+    throw usage(`unknown flag ${word}`, verb, meant ? `did you mean ${meant}?` : help(verb))
   }
   const equals = word.indexOf('=')
   return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)]
@@ -92,9 +93,9 @@ function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string,
 function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): FlagSpec {
   const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
   if (spec !== undefined) return spec
-  const meant = nearest(name, [...Object.keys(syntax.flags), 'help'])
   const shown = word.includes('=') ? `--${name}` : word
-  throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean --${meant}?` : help(syntax.name))
+  const meant = meantFlag(name, syntax.flags)
+  throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean ${meant}?` : help(syntax.name))
 }
 
 function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {

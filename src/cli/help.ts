@@ -1,7 +1,7 @@
 import { EXIT, PenError } from '../base/error.ts'
 import { findVerb, groupMembers } from './find-verb.ts'
 import { jsonFlag } from './flag-spec.ts'
-import { overview, usageLine, verbHelp } from './help-text.ts'
+import { overview, USUAL_WIDTH, usageLine, verbHelp } from './help-text.ts'
 import { defineVerb, type Surroundings, type Verb, type VerbTable } from './verb.ts'
 
 export const verb = defineVerb({
@@ -25,7 +25,7 @@ export const verb = defineVerb({
 export async function showHelp(
   words: readonly string[],
   json: boolean,
-  { terminal, verbs }: Surroundings,
+  { env, terminal, verbs }: Surroundings,
 ): Promise<void> {
   const found = words.length === 0 ? undefined : await findVerb(words, verbs)
   if (found?.is === 'verb') {
@@ -35,13 +35,23 @@ export async function showHelp(
         hint: `see pen help ${found.verb.name}`,
       })
     if (json) terminal.printJson(describe(found.verb))
-    else terminal.print(verbHelp(found.verb, terminal.paint))
+    else terminal.print(verbHelp(found.verb, terminal.paint, await helpWidth(env)))
     return
   }
   const names = found ? groupMembers(found.name, verbs) : Object.keys(verbs)
   const listed = await loadVerbs(names, verbs)
   if (json) terminal.printJson({ verbs: listed.map(describe) })
-  else terminal.print(overview(listed, terminal.paint, found?.name))
+  else terminal.print(overview(listed, terminal.paint, found?.name, await helpWidth(env)))
+}
+
+/** Longer lines than this are hard to read. */
+const WIDEST = 100
+
+async function helpWidth(env: Surroundings['env']): Promise<number> {
+  const { isatty } = await import('node:tty')
+  const told = Number(env['COLUMNS'])
+  const known = isatty(1) ? (await import('../sandbox/host-terminal.ts')).windowSize(1).cols : told
+  return known >= 1 ? Math.min(known, WIDEST) : USUAL_WIDTH
 }
 
 async function loadVerbs(names: readonly string[], table: VerbTable): Promise<Verb[]> {

@@ -1,0 +1,27 @@
+import { expect, test } from 'bun:test'
+import { overview, verbHelp } from './help-text.ts'
+import { VERBS } from './verbs.ts'
+import { wrap } from './wrap.ts'
+
+test('a text is broken at its spaces, and a word that is too long has a line of its own', () => {
+  expect(wrap('one two three', 7)).toEqual(['one two', 'three'])
+  expect(wrap('a verylongword b', 4)).toEqual(['a', 'verylongword', 'b'])
+  expect(wrap('two\nlines', 80)).toEqual(['two', 'lines'])
+})
+
+test.each([80, 40])(
+  'help of every verb fits %i columns, but for words and examples that cannot be broken',
+  async width => {
+    const verbs = await Promise.all(Object.values(VERBS).map(async load => (await load()).verb))
+    const examples = verbs.flatMap(verb => verb.examples.map(({ line }) => `  ${line}`))
+    const texts = [
+      overview(verbs, undefined, undefined, width),
+      ...verbs.map(verb => verbHelp(verb, undefined, width)),
+    ]
+    const tooLong = texts
+      .flatMap(text => text.split('\n'))
+      .filter(line => line.length > width && line.trim().includes(' ') && !examples.includes(line))
+    // A flag and the choices after it are one term.
+    expect(tooLong.filter(line => !/^ {2}--\S+ \S+$/.test(line))).toEqual([])
+  },
+)
