@@ -36,6 +36,7 @@ const WIDER: readonly (readonly [string, string])[] = [
   ['backend', 'another engine holds it'],
   ['runtime', 'another program holds it'],
   ['user', 'it is another user'],
+  ['git.identity', 'its commits carry your name and e-mail address'],
   ['ssh.agent', 'it signs with this key of yours'],
   ['acceptGaps', 'a promise that is not kept is accepted'],
   ['ports', 'programs of this machine reach it'],

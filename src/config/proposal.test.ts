@@ -55,10 +55,10 @@ describe('a proposal of the project', () => {
   test('that widens only under a profile of the command line is told too', async () => {
     using at = temporaryProject()
     at.writeLive('config.json', '{"version":1}')
-    at.write('.pen/config.json', '{"network":{"mode":"gateway"},"limits":{"pids":512}}')
+    at.write('.pen/config.json', '{"network":{"mode":"gateway"},"limits":{"pids":4096}}')
     expect(await told(at)).toEqual([
       'strict: !changed network.mode gateway',
-      'strict: !changed limits.pids 512',
+      'strict: !changed limits.pids 4096',
     ])
   })
 

@@ -34,6 +34,7 @@ test('a policy that a program writes has every key of a config document, and no 
     ],
     image: { dockerfile: 'Dockerfile', args: { A: 'b' } },
     tools: {},
+    git: {},
     user: 'host',
     runtime: 'runc',
     ssh: { agent: [] },

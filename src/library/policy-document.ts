@@ -131,6 +131,13 @@ export interface PolicyDocument {
         readonly exec?: 'any' | 'listed' | undefined
       }
     | undefined
+  /** What git inside knows of you. */
+  readonly git?:
+    | {
+        /** Whether git inside has your user.name and user.email. */
+        readonly identity?: boolean | undefined
+      }
+    | undefined
   /** The user inside: "host", or "uid:gid". */
   readonly user?: string | undefined
   /** The OCI runtime of a container sandbox. */

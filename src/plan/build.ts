@@ -2,6 +2,7 @@
 import { PenError } from '../base/error.ts'
 import type { GuestPath } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
+import { GIT_CONFIG_PLACE } from '../policy/profile.ts'
 import { PEN_ITSELF } from '../policy/source.ts'
 import { buildEnvironment } from './environment.ts'
 import type { HostFacts } from './facts.ts'
@@ -83,7 +84,7 @@ const OF_THE_RUN = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
 /** Nothing is mounted where no kernel confines a sandbox: it has the host's files, and places for its home and scratch. */
 function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
   // At the place of a file that would be mounted stands the host's own.
-  const files = policy.packages.files.map(({ at }) => at)
+  const files = [...policy.packages.files.map(({ at }) => at), GIT_CONFIG_PLACE]
   const env = buildEnvironment(policy, facts).filter(
     ({ name, value }) => !OF_THE_RUN.includes(name) && !files.includes(value),
   )
@@ -93,6 +94,7 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
     makeDirectories: [],
     growing: policy.files.write.map(({ rule }) => rule.path),
     env: [...env, { name: 'SOFT_SANDBOX', value: 'true', secret: false }],
+    ...(facts.gitIdentity !== undefined && { gitIdentity: facts.gitIdentity }),
     notes: [
       'nothing is mounted; HOME and TMPDIR are directories of the run’s own, gone at its end',
       'nothing is shown: without tools.allow no program runs but the command of pen run itself, and a shell only when you set tools.shell',

@@ -63,6 +63,7 @@ export function policyData(policy: Policy) {
     image:
       policy.image === 'default' ? policy.image : { ...policy.image, args: [...policy.image.args.keys()] },
     tools: policy.tools,
+    git: policy.git,
     user: policy.user,
     runtime: policy.runtime,
     sshAgent: policy.sshAgent,

@@ -1,6 +1,6 @@
 /** The environment inside: an allowlist. Nothing of the host's crosses unless the policy names it. */
 import type { Policy } from '../policy/policy.ts'
-import { CACHE_VOLUME, SANDBOX_HOME } from '../policy/profile.ts'
+import { CACHE_VOLUME, GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
 
@@ -52,6 +52,7 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
   }
   for (const [name, value] of NOT_SO_PATIENT) set(name, value)
   for (const { name, value } of policy.packages.env) set(name, value)
+  if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PLACE)
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
     if (text !== undefined) set(name, text, true)

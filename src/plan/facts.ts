@@ -76,5 +76,7 @@ export interface HostFacts {
   readonly volumes: HostPath
   /** What agents are told, and where it lies in pen's own state; named by its content. */
   readonly note?: { readonly text: string; readonly file: HostPath }
+  /** `user.name` and `user.email` of the user, as a file of git's configuration. */
+  readonly gitIdentity?: string | undefined
   readonly tools: ToolFacts
 }

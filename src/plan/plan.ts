@@ -76,4 +76,6 @@ export interface Plan {
   readonly gaps: readonly Gap[]
   readonly weaker: readonly Weaker[]
   readonly notes: readonly string[]
+  /** What `~/.gitconfig` holds where nothing is mounted. */
+  readonly gitIdentity?: string
 }

@@ -70,7 +70,7 @@ describe('what the project’s document did', () => {
     expect(projectDocument(mergedOf({}))).toBe('absent')
     expect(projectDocument(mergedOf({}, { limits: { pids: 1 } }))).toBe('restricted')
     expect(projectDocument(mergedOf({}, { limits: { pids: 1 } }, true))).toBe('restricted')
-    expect(projectDocument(mergedOf({}, { limits: { pids: 4096 } }, true))).toBe('expanded')
+    expect(projectDocument(mergedOf({}, { limits: { pids: 8192 } }, true))).toBe('expanded')
   })
 
   test('is told grant by grant', () => {

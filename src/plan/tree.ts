@@ -7,7 +7,7 @@ import type { Bytes } from '../base/quantity.ts'
 import { decideFile } from '../policy/decide-file.ts'
 import { depth, type GuestPath, type HostPath, isWithin } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { SANDBOX_HOME } from '../policy/profile.ts'
+import { GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import { noteSteps } from './agent-note.ts'
 import { USER_NAME } from './environment.ts'
@@ -17,6 +17,18 @@ import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
 import { refusedGrant } from './refused-grant.ts'
 import { type ToolView, viewTools } from './tools.ts'
+
+/** The system's own file, where an image has one, still counts. */
+const gitSteps = ({ gitIdentity }: HostFacts): Step[] =>
+  gitIdentity === undefined
+    ? []
+    : [
+        {
+          op: 'file',
+          at: GIT_CONFIG_PLACE as GuestPath,
+          text: `[include]\n\tpath = /etc/gitconfig\n${gitIdentity}`,
+        },
+      ]
 
 /** At one path the later kind covers the earlier: a refusal is never under a grant. */
 const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
@@ -143,6 +155,7 @@ export function buildTree(
       ...system,
       ...accountSteps(facts, identity),
       ...policy.packages.files.map(({ at, text }): Step => ({ op: 'file', at: at as GuestPath, text })),
+      ...gitSteps(facts),
       ...tools.steps,
       ...openCovers(inOrder(placed)),
       // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.

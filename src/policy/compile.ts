@@ -89,6 +89,7 @@ export function compile(
     },
     env: settings.env ?? zero.env,
     packages: { files: told.flatMap(({ files }) => files), env: told.flatMap(({ env }) => env) },
+    git: { identity: value(settings['git.identity'], zero.git.identity) },
     mounts: items(settings.mounts),
     image: value<Policy['image']>(settings.image, zero.image),
     tools: {

@@ -25,6 +25,12 @@ export function comparePolicies(before: Policy, after: Policy): Difference[] {
     ...compareEnvironment(before, after),
     ...compareMounts(before, after),
     ...compareTools(before, after),
+    ...changed(
+      'git.identity',
+      [String(before.git.identity), String(after.git.identity)],
+      after.git.identity,
+      after,
+    ),
     ...compareNames('ssh.agent', before.sshAgent, after.sshAgent),
     ...compareNames('acceptGaps', before.acceptGaps, after.acceptGaps),
     ...compareNames('ports', before.ports.map(showPort), after.ports.map(showPort)),

@@ -170,6 +170,7 @@ export const FIELDS: Fields = {
   'tools.shell': words([false, true]),
   'tools.allow': tools,
   'tools.exec': words(['listed', 'any']),
+  'git.identity': words([false, true]),
   user: usersOnly(),
   runtime: usersOnly(),
   'ssh.agent': grants(same),

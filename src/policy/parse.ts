@@ -123,6 +123,7 @@ class LayerParser {
       'tools.exec': this.#scalar(['tools', 'exec'], tools.exec),
       user: this.#parsed(['user'], config.user, user),
       runtime: this.#parsed(['runtime'], config.runtime, runtime),
+      'git.identity': this.#scalar(['git', 'identity'], config.git?.identity),
       'ssh.agent': this.#list(['ssh', 'agent'], config.ssh?.agent, fingerprint),
       acceptGaps: this.#list(['acceptGaps'], config.acceptGaps, gapName),
       ports: this.#list(['ports'], config.ports, forward),

@@ -91,6 +91,7 @@ export interface Policy {
   readonly limits: Limits
   readonly env: ReadonlyMap<string, Setting<EnvValue>>
   readonly packages: PackageSources
+  readonly git: { readonly identity: boolean }
   readonly mounts: readonly Sourced<Mount>[]
   readonly image: Image | 'default'
   readonly tools: ToolPolicy
@@ -136,6 +137,7 @@ export const denyAll = (workspace: HostPath): Policy => ({
   },
   env: new Map(),
   packages: { files: [], env: [] },
+  git: { identity: false },
   mounts: [],
   image: 'default',
   tools: { shell: false, allow: [], exec: 'listed' },

@@ -46,6 +46,9 @@ export const SANDBOX_HOME = '/home/agent'
 /** Where what pen tells agents stands: see `plan/agent-note.ts`. */
 export const NOTE_PLACE = `${SANDBOX_HOME}/AGENTS.md`
 
+/** What git inside reads instead of the system's file, which it includes: weaker than every other setting. */
+export const GIT_CONFIG_PLACE = '/etc/pen.gitconfig'
+
 export function profileLayer(
   name: ProfileName,
   world: PathWorld,
@@ -95,6 +98,8 @@ export function profileLayer(
     mounts: list({ kind: 'volume' as const, volume: CACHE_VOLUME, at: `${SANDBOX_HOME}/.cache` as never }),
     'tools.shell': set(true),
     'tools.exec': set('any'),
+    // Where the workspace is read-only nothing is committed.
+    'git.identity': set(!strict),
     user: set('host'),
   }
   return { name: source.layer, trust: 'built-in', settings }

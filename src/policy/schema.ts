@@ -121,6 +121,14 @@ export const configSchema = v.strictObject({
       'Which programs the sandbox may run',
     ),
   ),
+  git: v.optional(
+    described(
+      v.strictObject({
+        identity: v.optional(described(v.boolean(), 'Whether git inside has your user.name and user.email')),
+      }),
+      'What git inside knows of you',
+    ),
+  ),
   user: v.optional(text('The user inside: "host", or "uid:gid"')),
   runtime: v.optional(text('The OCI runtime of a container sandbox')),
   ssh: v.optional(

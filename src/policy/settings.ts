@@ -91,6 +91,7 @@ export interface Settings {
   readonly 'tools.shell'?: Setting<boolean>
   readonly 'tools.allow'?: List<string>
   readonly 'tools.exec'?: Setting<'any' | 'listed'>
+  readonly 'git.identity'?: Setting<boolean>
   readonly user?: Setting<string>
   readonly runtime?: Setting<string>
   readonly 'ssh.agent'?: List<string>

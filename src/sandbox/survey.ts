@@ -24,6 +24,7 @@ import { deniedLinks } from './denied-links.ts'
 import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
 import { realPath, userConfigFiles } from './git-dir.ts'
+import { gitIdentity } from './git-identity.ts'
 import { hostServices } from './host-services.ts'
 import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
@@ -79,6 +80,7 @@ export function surveyHost(
     toolchains: toolchainVariables(env, world.home, system),
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
+    gitIdentity: policy.git.identity ? gitIdentity(policy.workspace, world.home, env) : undefined,
     tools: surveyHostTools(policy, system, path.ofSystem),
   }
 }

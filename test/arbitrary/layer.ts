@@ -91,6 +91,7 @@ export const anyDocument = (trust: Trust): fc.Arbitrary<object> => {
       { host: `${WORKSPACE}/a`, at: '/m', mode: 'rw' },
     ),
     image: fc.constant({ dockerfile: './Dockerfile' }),
+    git: object({ identity: fc.boolean() }),
     tools: object({ shell: fc.boolean(), allow: some('git', 'npm'), exec: pick('any', 'listed') }),
     user: pick('host', '1001:1001'),
     runtime: pick('runc', 'runsc'),

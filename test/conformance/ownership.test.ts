@@ -72,6 +72,32 @@ conformance(
   },
 )
 
+conformance(
+  'P5 a commit inside has the user’s name and e-mail, and nothing else of their settings',
+  async box => {
+    const secret = '[alias]\n  secret = !cat\n[credential]\n  helper = store\n'
+    box.file(
+      join(box.home, '.gitconfig'),
+      `[user]\n  name = "Ada \\"L\\" B"\n  email = ada@example.com\n${secret}`,
+    )
+    box.host('git init -q .')
+    const by =
+      'git log --format="%an <%ae>" -1; git config --get-regexp "alias|credential" || echo nothing else'
+    const commit = 'git commit -q --allow-empty -m x'
+    expect((await box.sh(`${commit} && ${by}; git config --global a.b c && git config a.b`)).stdout).toBe(
+      'Ada "L" B <ada@example.com>\nnothing else\nc\n',
+    )
+    // The repository's own comes first, as on the host.
+    box.host('git config user.name Own')
+    expect((await box.sh(`${commit} && ${by}`)).stdout).toBe('Own <ada@example.com>\nnothing else\n')
+    // Somebody who wants none of it says so.
+    box.host('git config --unset user.name')
+    box.file('agent-permissions.json', '{ "git": { "identity": false } }')
+    const without = await box.sh(`git config user.email; ${commit}`)
+    expect([without.code, without.stdout]).toEqual([128, ''])
+  },
+)
+
 conformance('P5 commits work in a linked worktree and in a submodule', async box => {
   const g = 'git -c user.name=A -c user.email=a@example.com -c protocol.file.allow=always'
   box.host(`mkdir ../main ../lib; cd ../lib; git init -q .; ${g} commit -q --allow-empty -m lib

@@ -205,3 +205,8 @@ forEverybody('a project cannot choose it, not even one that may add to the polic
   expect(JSON.parse(stdout).plan.isolation).not.toBe('soft')
   expect((await box.run('touch', 'ran')).code).toBe(0)
 })
+
+forEverybody('git has the user’s name, and nothing else of their settings', async box => {
+  box.file('../home/.gitconfig', '[user]\n  name = Ada\n[alias]\n  secret = !cat\n')
+  expect((await box.run('git', 'config', '--get-regexp', 'user|alias')).stdout).toBe('user.name Ada\n')
+})

@@ -1,5 +1,5 @@
 /** A home and scratch of one run's own. Nothing in them is shown to another user, and nothing of them is left. */
-import { chownSync, mkdirSync, readdirSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { Directory } from '../../gate/directory.ts'
 import { removeAll } from '../../gate/remove-tree.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
@@ -17,7 +17,8 @@ type Identity = { readonly uid: number; readonly gid: number } | undefined
 const baseOf = (stateDir: string, identity: Identity): string =>
   identity === undefined ? `${stateDir}/soft` : '/tmp'
 
-export function makePrivatePlaces(stateDir: string, identity: Identity): PrivatePlaces {
+/** `gitConfig`: what the home holds from the start. */
+export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfig?: string): PrivatePlaces {
   const base = baseOf(stateDir, identity)
   mkdirSync(base, { recursive: true, mode: 0o700 })
   sweep(base)
@@ -28,6 +29,10 @@ export function makePrivatePlaces(stateDir: string, identity: Identity): Private
     // Fails when somebody was there first.
     mkdirSync(path, { mode: 0o700 })
     if (identity !== undefined && path !== root) chownSync(path, identity.uid, identity.gid)
+  }
+  if (gitConfig !== undefined) {
+    writeFileSync(`${home}/.gitconfig`, gitConfig, { mode: 0o600, flag: 'wx' })
+    if (identity !== undefined) chownSync(`${home}/.gitconfig`, identity.uid, identity.gid)
   }
   if (identity !== undefined) chownSync(root, identity.uid, identity.gid)
   return { home, scratch, remove: () => removeIn(base, name) }

@@ -28,7 +28,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
       what: 'no command may run as root',
       hint: 'set user to an ordinary one, or leave it out',
     })
-  const places = makePrivatePlaces(options.sandbox.stateDir, identity)
+  const places = makePrivatePlaces(options.sandbox.stateDir, identity, plan.gitIdentity)
   const env = {
     ...Object.fromEntries(plan.env.map(({ name, value }) => [name, value])),
     HOME: places.home,
