@@ -54,7 +54,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
-  endTelling?.()
+  for (const line of endTelling?.() ?? []) terminal.note(`pen: ${line}`)
   // A command that ends by itself with this very code has done so before.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
     terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
@@ -80,7 +80,7 @@ async function tellWhatWaits(
   { project, terminal }: Inside,
   run: string,
   isRaw: boolean,
-): Promise<() => void> {
+): Promise<() => string[]> {
   const { tellHeld } = await import('./held-lines.ts')
   const end = isRaw && isTerminal(2) ? '\r\n' : '\n'
   return tellHeld(project, run, line => terminal.note(`pen: ${line}${end}`))

@@ -4,18 +4,22 @@ import type { AuditEventInput } from '../audit/event.ts'
 import { followAudit } from '../audit/follow.ts'
 import type { Project } from '../config/project.ts'
 import { HeldNotice } from '../sandbox/held-notice.ts'
+import { shownScreen } from '../sandbox/shown-screen.ts'
 
-/** Of this run, from now on. Returns what ends it. */
-export function tellHeld(project: Project, run: string, tell: (line: string) => void): () => void {
+/** Of this run, from now on. Returns what ends it, and tells what could not be told meanwhile. */
+export function tellHeld(project: Project, run: string, tell: (line: string) => void): () => string[] {
   const ending = new AbortController()
   const began = new Date().toISOString()
   const notice = new HeldNotice(
     { record: () => undefined },
     // The keeper has told the desktop.
-    { tell, env: {}, sandbox: project.id, notify: () => undefined },
+    { tell, env: {}, sandbox: project.id, notify: () => undefined, screen: shownScreen },
   )
   void follow()
-  return () => ending.abort()
+  return () => {
+    ending.abort()
+    return notice.summary()
+  }
 
   async function follow(): Promise<void> {
     const records = followAudit(auditDirectory(project.stateDir), {

@@ -6,6 +6,7 @@ import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { ModeKeeper, windowSize } from './host-terminal.ts'
 import { passOn } from './pass-on.ts'
 import { writerTo } from './patient-writer.ts'
+import { Bell, showOn } from './shown-screen.ts'
 import { takeTerminal } from './take-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 import { isTerminal } from './terminal-modes.ts'
@@ -20,11 +21,22 @@ export async function attachTerminal(
   const modes = new ModeKeeper()
   // Where it, or its reader, is gone: SIGHUP or the next look tells.
   const shown = writerTo(1)
+  const bell = new Bell(
+    () => filter?.isBetween === true,
+    bytes => void shown.write(bytes),
+  )
   const { cols, rows } = windowSize(screen ?? 1)
   const execution = exec({ ...order, terminal: { columns: cols, rows } }, (_, bytes) => {
     const harmless = filter?.push(bytes) ?? bytes
     if (filter !== undefined) modes.saw(Buffer.from(harmless).toString('latin1'))
-    return shown.write(harmless)
+    const written = shown.write(harmless)
+    bell.now()
+    return written
+  })
+  // Its terminal is inside: what it asks of the screen is all that is known of its modes.
+  const endShowing = showOn({
+    isOwned: () => filter !== undefined && modes.isDrawnOn,
+    ring: () => bell.ring(),
   })
   const relay = (): void => void (input && relayKeys(execution))
   const restore = input && isTerminal(0) ? takeTerminal(0, relay) : () => undefined
@@ -46,6 +58,7 @@ export async function attachTerminal(
     if (filter !== undefined) void shown.write(filter.end())
     return ending
   } finally {
+    endShowing()
     process.off('exit', giveBack)
     process.off('SIGWINCH', onResize)
     if (screen !== undefined) void shown.write(Buffer.from(modes.undo()))

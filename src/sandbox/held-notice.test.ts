@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import type { AuditEventInput } from '../audit/event.ts'
 import { HeldNotice } from './held-notice.ts'
+import type { ShownScreen } from './shown-screen.ts'
 
-function notice() {
+function notice(screen?: ShownScreen) {
   const told: string[] = []
   const notified: string[] = []
   const recorded: AuditEventInput[] = []
@@ -13,6 +14,7 @@ function notice() {
       tell: line => told.push(line),
       env: {},
       sandbox: 'project-0123456789abcdef',
+      ...(screen && { screen }),
       now: () => clock.now,
       notify: (title, body) => notified.push(`${title}: ${body}`),
     },
@@ -26,6 +28,22 @@ function notice() {
 }
 
 describe('P11 a person hears that something waits', () => {
+  test('by a bell and the desktop while a program has the screen, and in one line at the end', () => {
+    let [isOwned, rung] = [true, 0]
+    const { told, notified, hold, sink } = notice({ isOwned: () => isOwned, ring: () => void rung++ })
+    for (let i = 0; i < 7; i++) hold({ name: `h${i}.example.com` }, i * 1500)
+    // Not faster than a person hears; none is forgotten.
+    expect([told, rung, notified.length]).toEqual([[], 4, 4])
+    isOwned = false
+    hold({ name: 'later.example.com' }, 60_000)
+    expect(told).toHaveLength(1)
+    const [line = '', ...more] = sink.summary()
+    expect(more).toEqual([])
+    expect(line).toStartWith('held: h0.example.com:443, h1.example.com:443')
+    expect(line).toContain('and 2 more waited for you')
+    expect(line).not.toContain('later')
+  })
+
   test('with the command that answers it, on the terminal and on the desktop', () => {
     const { told, notified, hold } = notice()
     hold({ name: 'cdn.example.com' }, 0)

@@ -63,6 +63,14 @@ const AT_THE_PROMPT: Readonly<Record<string, 'h' | 'l'>> = {
   25: 'h',
 }
 
+/** Modes of programs that draw: the alternate screen, pasted text as such, the mouse, a hidden cursor. */
+const DRAWING: Readonly<Record<string, 'h' | 'l'>> = {
+  ...Object.fromEntries(
+    [47, 1000, 1002, 1003, 1004, 1006, 1047, 1049, 2004].map(mode => [mode, 'h' as const]),
+  ),
+  25: 'l',
+}
+
 /** Other changes, with what undoes them: attributes, keypad, character set, and the two ways to ask for more keys. */
 // biome-ignore-start lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
 const CHANGES: readonly (readonly [RegExp, string])[] = [
@@ -84,6 +92,11 @@ export class ModeKeeper {
     for (const [, modes = '', state = ''] of text.matchAll(/\x1b\[\?([0-9;]+)([hl])/g))
       for (const mode of modes.split(';')) this.#modes.set(String(Number(mode)), state)
     for (const [change, undo] of CHANGES) if (change.test(text)) this.#changed.add(undo)
+  }
+
+  /** Whether a program has asked for the whole screen, for single keys, the mouse or a hidden cursor: it draws, and knows what is where. */
+  get isDrawnOn(): boolean {
+    return [...this.#modes].some(([mode, state]) => state === DRAWING[mode])
   }
 
   /** What puts the terminal back. */

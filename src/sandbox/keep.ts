@@ -15,10 +15,12 @@ import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from './find-command.ts'
 import { Forwarding } from './forwarding.ts'
+import type { HeldNotice } from './held-notice.ts'
 import { type Employ, Keeper, type Result } from './keeper.ts'
 import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
 import type { WayOut } from './network.ts'
 import type { Prepared } from './prepare.ts'
+import { shownScreen } from './shown-screen.ts'
 import { isTerminal } from './terminal-modes.ts'
 import { withReasons } from './tool-words.ts'
 
@@ -60,9 +62,9 @@ export async function keep(waiting: Waiting): Promise<Result> {
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)
-    const wayOut = await openWayOut(waiting, refusals)
+    const { wayOut, notice } = await openWayOut(waiting, refusals)
     const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
-    return await new Keeper({
+    const { exitCode, told } = await new Keeper({
       prepared,
       running,
       limits,
@@ -72,6 +74,7 @@ export async function keep(waiting: Waiting): Promise<Result> {
       forwarding,
       employ: waiting.employ,
     }).untilEnd()
+    return { exitCode, told: [...told, ...(notice?.summary() ?? [])] }
   } catch (error) {
     await end(running)
     throw error
@@ -95,8 +98,8 @@ function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell:
 async function openWayOut(
   { door, prepared, tell, env }: Waiting,
   audit: AuditSink,
-): Promise<WayOut | undefined> {
-  if (door === undefined) return undefined
+): Promise<{ readonly wayOut: WayOut | undefined; readonly notice?: HeldNotice }> {
+  if (door === undefined) return { wayOut: undefined }
   const { connectGateway } = await import('./network.ts')
   const { project, policy } = prepared.loaded
   const { claimGrant } = await import('../config/grant-files.ts')
@@ -104,6 +107,7 @@ async function openWayOut(
   const { takesNow } = await import('../backend/process/libc.ts')
   // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
   const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
-  const noticed = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id })
-  return connectGateway(door, policy.network, noticed, grant => claimGrant(project.stateDir, grant))
+  const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen: shownScreen })
+  const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
+  return { wayOut: connectGateway(door, policy.network, notice, useUp), notice }
 }

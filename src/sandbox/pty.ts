@@ -7,6 +7,7 @@ import { leaveLineEnds, ModeKeeper, windowSize } from './host-terminal.ts'
 import { LineKeeper } from './line-keeper.ts'
 import { PatientWriter, writerTo } from './patient-writer.ts'
 import { openTerminal, resize } from './pseudo-terminal.ts'
+import { Bell, readsKeys, showOn } from './shown-screen.ts'
 import { takeTerminal } from './take-terminal.ts'
 import { TerminalFilter } from './terminal-filter.ts'
 
@@ -31,16 +32,26 @@ export function openPty(ours: readonly number[]): Pty {
   const line = new LineKeeper()
   const { master, slave } = openTerminal(windowSize(screen))
   const reader = Bun.file(master).stream().getReader()
+  const bell = new Bell(
+    () => filter.isBetween,
+    bytes => void shown.write(bytes),
+  )
   const showing = showAll(reader, bytes => {
     const harmless = filter.push(bytes)
     const text = Buffer.from(harmless).toString('latin1')
     modes.saw(text)
     line.saw(text)
-    return shown.write(harmless)
+    const written = shown.write(harmless)
+    bell.now()
+    return written
   })
   const interactive = ours.includes(0)
   const keyboard = new PatientWriter(master)
   let isOpen = true
+  const endShowing = showOn({
+    isOwned: () => isOpen && (readsKeys(master) || modes.isDrawnOn),
+    ring: () => bell.ring(),
+  })
   const hangUp = async (): Promise<void> => {
     if (!isOpen) return
     isOpen = false
@@ -71,6 +82,7 @@ export function openPty(ours: readonly number[]): Pty {
     beforeWords: () => line.wantBegin(),
     close: async () => {
       process.off('SIGWINCH', onResize)
+      endShowing()
       // Nobody else has it any more: so the last words are followed by an end.
       closeSync(slave)
       await shown.finish(showing)

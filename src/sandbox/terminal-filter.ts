@@ -41,6 +41,11 @@ export class TerminalFilter {
     return Uint8Array.from(this.#out)
   }
 
+  /** Whether what was passed on ends with a whole character or sequence. */
+  get isBetween(): boolean {
+    return this.#state !== 'passing' && this.#continuation === 0
+  }
+
   /** What ends an unfinished string: without it the terminal would swallow what the user's shell prints next. */
   end(): Uint8Array {
     const open = this.#state === 'passing'

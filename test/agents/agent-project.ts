@@ -99,7 +99,7 @@ export class AgentProject {
   }
 }
 
-const define = skipUnless(missingAgents().length === 0, 'the agents of test/agents are not installed')
+export const define = skipUnless(missingAgents().length === 0, 'the agents of test/agents are not installed')
 
 /** One test for each kind of user. */
 export function onEachUser(title: string, body: (launcher: Launcher) => Promise<void>): void {
