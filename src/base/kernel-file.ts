@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import { errnoOf } from './error.ts'
 
 /** Kept: a fresh one for each file, as `readFileSync` takes, costs more than the reading. */
 let buffer: Buffer | undefined
@@ -17,5 +18,20 @@ export function readKernelFile(path: string, encoding: 'latin1' | 'utf8' = 'lati
     }
   } finally {
     closeSync(fd)
+  }
+}
+
+/** A file below `/proc/PID`; undefined for a process that is gone, which may happen between any two looks and is no failure. */
+export function readOfProcess(
+  pid: number,
+  file: string,
+  encoding: 'latin1' | 'utf8' = 'latin1',
+): string | undefined {
+  try {
+    return readKernelFile(`/proc/${pid}/${file}`, encoding)
+  } catch (error) {
+    // The first where it was gone before, the second where it went while it was read.
+    if (['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '')) return undefined
+    throw error
   }
 }

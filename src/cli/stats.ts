@@ -1,4 +1,4 @@
-import { EXIT, PenError } from '../base/error.ts'
+import { EXIT } from '../base/error.ts'
 import type { KeptStats } from '../sandbox/kept-status.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { showSize, table } from './table.ts'
@@ -12,7 +12,7 @@ export const verb = defineVerb({
   name: 'stats',
   summary: 'Show what the sandboxes that run use: processors, memory, processes, disk and network',
   details:
-    'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway.',
+    'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway. Exit code 0 when one runs, 1 when none does, as for pen status.',
   flags: defineFlags({
     ...jsonFlag,
     all: { kind: 'boolean', about: 'all your sandboxes, not only the one of this project' },
@@ -27,11 +27,11 @@ export const verb = defineVerb({
     const { isTerminal } = await import('../sandbox/terminal-modes.ts')
     const sandboxes = await chosen(flags.all)
     const first = await read(sandboxes)
-    if (first.length === 0)
-      throw new PenError('STATE', {
-        what: flags.all ? 'no sandbox runs' : 'the sandbox of this project does not run',
-        hint: 'pen start starts it',
-      })
+    if (first.length === 0) {
+      if (flags.json) terminal.printJson({ version: 1, sandboxes: [] })
+      else terminal.print(flags.all ? 'no sandbox runs' : `${sandboxes[0]?.id}: not running`)
+      return EXIT.failed
+    }
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
       const { showUntilLeft } = await import('./live-table.ts')
       let before = first

@@ -5,7 +5,7 @@ import { type Millis, showMillis } from '../base/quantity.ts'
 import type { KeptStatus } from '../sandbox/kept-status.ts'
 import { BANNER } from '../sandbox/launch-line.ts'
 import type { Paint } from './colour.ts'
-import { jsonFlag } from './flag-spec.ts'
+import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { showAge, showSize } from './table.ts'
 import { defineVerb } from './verb.ts'
 
@@ -13,7 +13,10 @@ export const verb = defineVerb({
   name: 'status',
   summary: 'Tell whether the sandbox of this project runs, and what holds it',
   details: 'Exit code 0 when it runs, 1 when it does not.',
-  flags: jsonFlag,
+  flags: defineFlags({
+    ...jsonFlag,
+    all: { kind: 'boolean', about: 'a line for each promise that is kept in a weaker way' },
+  }),
   positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
   examples: [
     { line: 'pen status', does: 'backend, image, limits, what is weaker, and whether the gateway answers' },
@@ -37,7 +40,7 @@ export const verb = defineVerb({
     const status = asked.value as KeptStatus
     const risks = status.image === null ? [] : await risksOf(status, `${stateOfPen}/cache`)
     if (flags.json) terminal.printJson({ version: 1, running: true, ...status, risks })
-    else terminal.print(statusText(status, terminal.paint, Date.now(), risks))
+    else terminal.print(statusText(status, terminal.paint, Date.now(), { risks, all: flags.all }))
     return EXIT.ok
   },
 })
@@ -48,11 +51,18 @@ async function risksOf({ backend, isolation }: KeptStatus, cacheDir: string): Pr
   return await engineRisks(backend as EngineName, isolation, cacheDir)
 }
 
+/** Most machines have some, and nothing is to be done about them: one line, unless all are wanted. */
+function weakerRows({ weaker }: KeptStatus, all: boolean): (readonly [string, string])[] {
+  if (all) return weaker.map(({ name, how }) => ['weaker', `${name}: ${printable(how, 300)}`])
+  const names = weaker.map(({ name }) => name).join(', ')
+  return weaker.length === 0 ? [] : [['weaker', `${names} (pen status --all)`]]
+}
+
 export function statusText(
   status: KeptStatus,
   paint: Paint,
   now: number,
-  risks: readonly string[] = [],
+  { risks = [], all = false }: { readonly risks?: readonly string[]; readonly all?: boolean } = {},
 ): string {
   const { cpus, memory, pids, disk, wall } = status.limits
   const gateway = { answers: paint('green', 'answers'), closed: paint('red', 'closed') }
@@ -70,7 +80,7 @@ export function statusText(
       'limits',
       `${cpus} CPUs, ${showSize(memory)} memory, ${pids} processes, ${showSize(disk)} disk, ${showMillis(wall as Millis)}`,
     ],
-    ...status.weaker.map(({ name, how }) => ['weaker', `${name}: ${printable(how, 300)}`] as const),
+    ...weakerRows(status, all),
     ...status.gaps.map(({ name, why }) => ['gap', `${name}: ${printable(why, 300)}`] as const),
     ...risks.map(risk => ['warning', paint('yellow', printable(risk, 600))] as const),
     ['commands', String(status.executions)],

@@ -2,9 +2,10 @@
  * Where a door is opened: in a namespace made for it, or in that of a container which exists already and runs nothing
  * yet. How it is furnished does not depend on which (see door-inside.ts).
  */
-import { readFileSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { hasCapabilities } from '../base/host-root.ts'
+import { readOfProcess } from '../base/kernel-file.ts'
 import { libc, openPath, succeeded } from '../base/libc.ts'
 import { missingTool } from '../base/missing-tool.ts'
 import { raiseLoopback } from './door-loopback.ts'
@@ -80,8 +81,15 @@ export function entranceBy(network: number, user: number, userNamespace: UserNam
   return { words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'], userNamespace }
 }
 
-const kindOf = (pid: number): UserNamespace =>
-  readFileSync(`/proc/${pid}/setgroups`, 'utf8').trim() === 'deny' ? 'own-id' : 'many-ids'
+function kindOf(pid: number): UserNamespace {
+  const groups = readOfProcess(pid, 'setgroups')
+  if (groups === undefined)
+    throw new PenError('BACKEND', {
+      what: 'the sandbox ended before its network was ready',
+      hint: 'try again; pen logs --all tells what ended it',
+    })
+  return groups.trim() === 'deny' ? 'own-id' : 'many-ids'
+}
 
 const CLONE_NEWNET = 0x40000000
 

@@ -1,9 +1,9 @@
 /** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
 import { ptr } from 'bun:ffi'
-import { readFileSync } from 'node:fs'
 import { cLibrary } from '../base/c-library.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
+import { readOfProcess } from '../base/kernel-file.ts'
 import { capture } from '../base/spawn.ts'
 
 const RLIMIT_NPROC = 6
@@ -35,7 +35,9 @@ export async function setProcessLimit(pid: number, limits: { readonly nproc: num
 /** Root without CAP_SYS_RESOURCE, as in many containers, may not do what the sandbox's own user may: lower a bound. */
 async function asItsOwner(pid: number, bound: string): Promise<boolean> {
   const [setpriv, prlimit] = [findTool('setpriv'), findTool('prlimit')]
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+  const status = readOfProcess(pid, 'status')
+  // One that is gone starts no more.
+  if (status === undefined) return true
   const [uid, gid] = ['Uid', 'Gid'].map(key => new RegExp(`^${key}:\\s*(\\d+)`, 'm').exec(status)?.[1])
   if (process.getuid?.() !== 0 || uid === '0' || setpriv === undefined || prlimit === undefined) return false
   const words = [

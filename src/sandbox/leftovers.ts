@@ -1,14 +1,26 @@
 /** What keepers that were killed left behind, wherever it is: each kind is known by its owner, which is dead. And images that nobody uses. */
+import { existsSync } from 'node:fs'
 import { leftDirectories } from '../backend/container/inside-directory.ts'
 import { leftContainers } from '../backend/container/left-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
-import { listSandboxes, refuseStateOfOthers, stateOfUser } from './list-sandboxes.ts'
+import { type KnownSandbox, listSandboxes, refuseStateOfOthers, stateOfUser } from './list-sandboxes.ts'
 
 export interface Leftover {
   readonly kind: 'record' | 'cgroup' | 'container' | 'directory' | 'image'
   readonly name: string
 }
+
+/** Of a project whose directory is gone. It may be on a disk that is not there now: only its user can tell, so it stays. */
+export interface Abandoned {
+  readonly id: string
+  readonly workspace: string
+}
+
+export const listAbandoned = (sandboxes: readonly KnownSandbox[]): Abandoned[] =>
+  sandboxes.flatMap(({ id, state, workspace }) =>
+    state !== 'stopped' || workspace === undefined || existsSync(workspace) ? [] : [{ id, workspace }],
+  )
 
 interface Collecting {
   readonly remove: boolean

@@ -5,6 +5,8 @@ import { kept, keptUnconfigured, lives, START, until } from './kept.ts'
 
 kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothing runs', async here => {
   expect(await here.pen('status')).toMatchObject({ code: 1 })
+  expect(await here.pen('stats')).toMatchObject({ code: 1, stdout: expect.stringContaining('not running') })
+  expect(JSON.parse((await here.pen('stats', '--json')).stdout)).toEqual({ version: 1, sandboxes: [] })
   expect(await here.pen(...START)).toMatchObject({ code: 0 })
   const status = JSON.parse((await here.pen('status', '--json')).stdout)
   expect(status).toMatchObject({
@@ -15,6 +17,10 @@ kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothi
   })
   expect(status.weaker.map(({ name }: { name: string }) => name)).toContain('agent-user')
   expect(status.pid).toBe(here.keeper())
+  const weaker = async (...words: string[]) =>
+    (await here.pen('status', ...words)).stdout.split('\n').filter(line => line.startsWith('  weaker'))
+  expect(await weaker()).toEqual([expect.stringContaining('agent-user (pen status --all)')])
+  expect(await weaker('--all')).toHaveLength(status.weaker.length)
 
   const again = await here.pen(...START)
   expect(again).toMatchObject({ code: 0 })
@@ -169,7 +175,11 @@ kept(
     expect((await pen('stop', '../..')).code).toBe(2)
     expect(await pen('stop', short)).toMatchObject({ code: 0, stdout: `${id}: stopped\n` })
     expect((await pen('__complete', '--', 'stop', '')).stdout).toBe('words\n')
+    expect(JSON.parse((await pen('gc', '--json')).stdout).abandoned).toEqual([])
     rmSync(here.box.project, { recursive: true })
+    const listed = await pen('gc')
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(`pen rm ${id} removes it`) })
+    expect(existsSync(here.stateDir)).toBe(true)
     expect(await pen('rm', id, '--yes', '--volumes')).toMatchObject({ code: 0, stdout: `${id}: removed\n` })
     expect(existsSync(here.stateDir)).toBe(false)
     mkdirSync(here.box.project)

@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { readKernelFile } from '../../base/kernel-file.ts'
+import { readOfProcess } from '../../base/kernel-file.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/path.ts'
 import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
@@ -121,7 +121,13 @@ const linkedImage = (at: string): PenError =>
 
 /** As the kernel lists them for that process, blanks and newlines as octal numbers. */
 export function mountPoints(pid: number): string[] {
-  return readKernelFile(`/proc/${pid}/mountinfo`, 'utf8')
+  const table = readOfProcess(pid, 'mountinfo', 'utf8')
+  if (table === undefined)
+    throw new PenError('BACKEND', {
+      what: 'the container ended while pen looked at its mounts',
+      hint: 'try again; the engine’s own log tells why it ended',
+    })
+  return table
     .split('\n')
     .flatMap(line => line.split(' ')[4] ?? [])
     .map(path =>

@@ -5,7 +5,7 @@
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
-import { readKernelFile } from '../../base/kernel-file.ts'
+import { readOfProcess } from '../../base/kernel-file.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { cString, pipe, systemCall } from '../process/libc.ts'
 
@@ -105,7 +105,7 @@ export function idMap(from: number, to: number, others: Others = 'nobody'): stri
 }
 
 /** Asked of the kernel: the runtime would tell only after this turn of its loop. */
-const hasEnded = (pid: number): boolean => / [ZX] /.test(readKernelFile(`/proc/${pid}/stat`))
+const hasEnded = (pid: number): boolean => / [ZX] /.test(readOfProcess(pid, 'stat') ?? ' X ')
 
 interface Holder {
   readonly pid: number

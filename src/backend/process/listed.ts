@@ -3,8 +3,9 @@
  * the system's is noexec, so that nothing in it can be executed or mapped as code, and then locks execution by Landlock.
  * The inner pen is given by descriptor: the sandbox never sees its file.
  */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import { readOfProcess } from '../../base/kernel-file.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/path.ts'
@@ -51,7 +52,9 @@ export async function makeNoexec(steps: readonly Step[], initPid: number): Promi
   const mounts = new NamespaceMounts(() => initPid)
   try {
     if (!(await untilReady(mounts, initPid))) return
-    const places = mountPoints(initPid).filter(path => !holdsPrograms(steps, path))
+    const table = readOfProcess(initPid, 'mountinfo')
+    if (table === undefined) return
+    const places = mountPoints(table).filter(path => !holdsPrograms(steps, path))
     const results = await mounts.makeNoexec(places)
     const failed = places.flatMap((path, i) => (results[i] === 'held' ? [] : [{ path, result: results[i] }]))
     const [first] = failed
@@ -77,17 +80,10 @@ async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boo
   throw new PenError('BACKEND', { what: 'bubblewrap did not finish the file tree in time' })
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
-  } catch {
-    return false
-  }
-}
+const isAlive = (pid: number): boolean => !/^State:\s+[ZX]/m.test(readOfProcess(pid, 'status') ?? 'State:\tX')
 
 /** Every mount of the sandbox but its root, which is read-only and holds nothing but directories and links. */
-function mountPoints(initPid: number): string[] {
-  const table = readFileSync(`/proc/${initPid}/mountinfo`, 'latin1')
+function mountPoints(table: string): string[] {
   const paths = table.split('\n').flatMap(line => line.split(' ')[4] ?? [])
   return [...new Set(paths.map(plainPath))].filter(path => path !== '/')
 }
