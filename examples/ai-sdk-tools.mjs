@@ -1,14 +1,14 @@
-// Tools for the Vercel AI SDK: pass what this returns as `tools` to generateText or streamText. With the package installed, wrap
-// each schema with its jsonSchema(); the shape is the same.
+// Tools for the Vercel AI SDK (`ai`, version 6): pass what this returns as `tools` to generateText or streamText.
 //
-//   const box = await Sandbox.start({ project: '.' })
-//   await generateText({ model, tools: aiSdkTools(box), prompt: 'Run the tests.' })
+//   const box = await Sandbox.start({ project: '/home/you/project' })
+//   await generateText({ model, tools: aiSdkTools(box), stopWhen: stepCountIs(20), prompt: 'Run the tests.' })
+import { jsonSchema, tool } from 'ai'
 import { SandboxError } from 'pen'
 
 export const aiSdkTools = box => ({
-  run: {
+  run: tool({
     description: 'Run a shell command in the sandbox of the project',
-    inputSchema: {
+    inputSchema: jsonSchema({
       type: 'object',
       properties: {
         command: { type: 'string' },
@@ -16,24 +16,24 @@ export const aiSdkTools = box => ({
       },
       required: ['command'],
       additionalProperties: false,
-    },
+    }),
     // The SDK hands its own signal over: a cancelled generation ends the command.
-    execute: ({ command, timeoutSeconds = 120 }, { abortSignal } = {}) =>
+    execute: ({ command, timeoutSeconds = 120 }, { abortSignal }) =>
       told(() =>
         box.exec(command, { timeout: timeoutSeconds * 1000, maxOutput: 20_000, signal: abortSignal }),
       ),
-  },
-  readFile: {
+  }),
+  readFile: tool({
     description: 'Read a file as the sandbox has it',
-    inputSchema: {
+    inputSchema: jsonSchema({
       type: 'object',
       properties: { path: { type: 'string' } },
       required: ['path'],
       additionalProperties: false,
-    },
+    }),
     execute: ({ path }) =>
       told(async () => ({ content: await box.files.readText(path, { length: 100_000 }) })),
-  },
+  }),
 })
 
 /** A refusal is an answer, not a crash: the model reads why, and what the user would have to do. */

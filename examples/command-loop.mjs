@@ -4,7 +4,7 @@
 import { Sandbox, SandboxError } from 'pen'
 
 const [project, ...commands] = process.argv.slice(2)
-const box = await Sandbox.start({ project, policy: { profile: 'coding' }, pen: process.env.PEN })
+const box = await Sandbox.start({ project, policy: { profile: 'coding' } })
 try {
   for (const command of commands) {
     const { exitCode, stdout, stderr, timedOut, denials } = await box.exec(command, { timeout: 2000 })

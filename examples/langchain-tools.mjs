@@ -1,20 +1,11 @@
-// Tools for LangChain: each is what its tool() takes, a function and its fields.
-//
-//   import { tool } from '@langchain/core/tools'
-//   const tools = langChainTools(box).map(([work, fields]) => tool(work, fields))
+// Tools for LangChain (`@langchain/core`, version 1): pass what this returns to createAgent() or bindTools().
+import { tool } from '@langchain/core/tools'
 import { SandboxError } from 'pen'
 
 export const langChainTools = box => [
-  [
-    async ({ command, timeout_seconds = 120 }, { signal } = {}) => {
-      try {
-        const result = await box.exec(command, { timeout: timeout_seconds * 1000, maxOutput: 20_000, signal })
-        return JSON.stringify(result)
-      } catch (error) {
-        if (error instanceof SandboxError) return error.explain()
-        throw error
-      }
-    },
+  tool(
+    ({ command, timeout_seconds = 120 }, { signal } = {}) =>
+      told(() => box.exec(command, { timeout: timeout_seconds * 1000, maxOutput: 20_000, signal })),
     {
       name: 'run',
       description:
@@ -25,12 +16,10 @@ export const langChainTools = box => [
         required: ['command'],
       },
     },
-  ],
-  [
-    async ({ host, path, wait_seconds = 60 }) => {
-      const answer = await box.requestPermission({ host, path }, { wait: wait_seconds * 1000 })
-      return JSON.stringify(answer)
-    },
+  ),
+  tool(
+    ({ host, path, wait_seconds = 60 }, { signal } = {}) =>
+      told(() => box.requestPermission({ host, path }, { wait: wait_seconds * 1000, signal })),
     {
       name: 'request_permission',
       description:
@@ -40,5 +29,15 @@ export const langChainTools = box => [
         properties: { host: { type: 'string' }, path: { type: 'string' }, wait_seconds: { type: 'number' } },
       },
     },
-  ],
+  ),
 ]
+
+/** A refusal is an answer, not a crash: the model reads why, and what the user would have to do. */
+async function told(work) {
+  try {
+    return JSON.stringify(await work())
+  } catch (error) {
+    if (error instanceof SandboxError) return error.explain()
+    throw error
+  }
+}

@@ -9,9 +9,6 @@ import { packageOf } from '../base/pen-places.ts'
 import { isAbsolute } from '../base/posix-path.ts'
 import { SandboxError } from './sandbox-error.ts'
 
-/** CommonJS, as a bundler may make it, has this instead of an address. */
-declare const __filename: string | undefined
-
 export interface Asked {
   /** What the program says. */
   readonly named: string | undefined
@@ -37,11 +34,17 @@ export function findPen({ named, project, variable, here }: Asked): string {
   })
 }
 
-/** Of this very module, or of the bundle that it is a part of. */
+/**
+ * Of this very module, or of the bundle that it is a part of. CommonJS, as a bundler may make it, has no address: there it is the
+ * program that was started. (`__filename` would be the path of this source where the package was built.)
+ */
 export function ownFile(): string | undefined {
   const { url } = import.meta as { url?: string }
   if (typeof url === 'string' && url.startsWith('file:')) return fileURLToPath(url)
-  return typeof __filename === 'string' ? __filename : undefined
+  const [, program] = process.argv
+  return program !== undefined && isAbsolute(program) && existsSync(program)
+    ? realpathSync(program)
+    : undefined
 }
 
 /** In pen's package, or in a clone of it. */

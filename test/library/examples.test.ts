@@ -1,16 +1,19 @@
-/** The examples run as they stand, on Node and on Bun, against the library as it is built. */
-import { expect } from 'bun:test'
+/** The examples run as they stand, on Node and on Bun, with pen as npm installs it, and with the real frameworks. */
+import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { PEN } from '../conformance/launcher.ts'
+import { install, installedPackage } from './installed-package.ts'
 import { onGrounds, type Place, PROCESS } from './place.ts'
-import { LIBRARY } from './program.ts'
 
 const EXAMPLES = join(import.meta.dir, '../../examples')
 const OFFLINE = { network: { offline: true } }
 
-/** In a directory in which `pen` is installed as npm would leave it, with the examples beside. */
+const PACKAGES = join(import.meta.dir, 'node_modules')
+
+beforeAll(() => void installedPackage(), 180_000)
+
+/** In a directory in which npm installed pen, with the examples beside, and the frameworks that they are for. */
 async function runExample(
   place: Place,
   runtime: string,
@@ -18,29 +21,16 @@ async function runExample(
   args: readonly string[],
 ): Promise<string> {
   const dir = join(place.root, 'workshop')
-  mkdirSync(join(dir, 'node_modules/pen'), { recursive: true })
+  mkdirSync(dir)
+  install(place, dir)
   for (const name of readdirSync(EXAMPLES))
     place.file(join(dir, name), await Bun.file(join(EXAMPLES, name)).text())
-  place.file(
-    join(dir, 'tools-program.mjs'),
-    await Bun.file(join(import.meta.dir, 'tools-program.mjs')).text(),
-  )
-  place.file(
-    join(dir, 'node_modules/pen/package.json'),
-    '{ "name": "pen", "type": "module", "exports": "./index.js" }',
-  )
-  symlinkSync(LIBRARY, join(dir, 'node_modules/pen/index.js'))
-  const [command, ...rest] = place.argv(
-    runtime === 'node' ? 'node' : process.execPath,
-    join(dir, program),
-    ...args,
-  )
-  const ran = spawnSync(command, rest, {
-    cwd: dir,
-    env: { ...place.env, PEN },
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
+  const driver = 'tools-program.mjs'
+  place.file(join(dir, driver), await Bun.file(join(import.meta.dir, driver)).text())
+  for (const name of ['ai', '@langchain']) symlinkSync(join(PACKAGES, name), join(dir, 'node_modules', name))
+  const words = place.argv(runtime === 'node' ? 'node' : process.execPath, join(dir, program), ...args)
+  const [command, ...rest] = words
+  const ran = spawnSync(command, rest, { cwd: dir, env: place.env, encoding: 'utf8', timeout: 60_000 })
   expect({ code: ran.status, stderr: ran.stderr }).toEqual({ code: 0, stderr: '' })
   return ran.stdout
 }
@@ -71,7 +61,7 @@ for (const runtime of ['node', 'bun'])
 for (const runtime of ['node', 'bun'])
   onGrounds(
     PROCESS.slice(-1),
-    `the tools for two frameworks run, time out, and are refused in words, on ${runtime}`,
+    `the tools for the AI SDK and for LangChain run, time out, and are refused in words, on ${runtime}`,
     async place => {
       place.configure(OFFLINE)
       place.file('open.txt', 'for everybody')
@@ -80,13 +70,18 @@ for (const runtime of ['node', 'bun'])
         await runExample(place, runtime, 'tools-program.mjs', [place.project]),
       ) as Record<string, unknown>
       expect(out).toMatchObject({
-        names: ['run', 'readFile', 'run'],
-        ran: { exitCode: 2, stdout: 'ai\n' },
-        late: true,
-        read: { content: 'for everybody' },
-        refused: { error: expect.stringContaining('DENIED') },
+        text: 'run(command,timeoutSeconds) readFile(path)',
+        heard: [
+          { exitCode: 2, stdout: 'ai\n' },
+          { timedOut: true },
+          { error: expect.stringContaining('above exec.ceiling') },
+          { content: 'for everybody' },
+          { error: expect.stringContaining('DENIED') },
+        ],
+        names: ['run', 'request_permission'],
         chain: { exitCode: 0, stdout: 'chain\n' },
         asked: { granted: false, permission: 'pen grant /etc/shadow --for 1h' },
+        wrong: expect.stringContaining('schema'),
       })
     },
   )

@@ -1,43 +1,17 @@
-/** What `npm pack` would hand out: imported by Node from another directory, with types that a strict compiler takes. */
-import { expect } from 'bun:test'
+/** What `npm pack` makes and npm installs: imported by Node from another directory, with types that a strict compiler takes. */
+import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
-import { cpSync, linkSync, mkdirSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildTypes } from '../../scripts/build-library.ts'
-import { PEN } from '../conformance/launcher.ts'
-import { onGrounds, type Place, PROCESS } from './place.ts'
-import { LIBRARY } from './program.ts'
+import { install, installedPackage } from './installed-package.ts'
+import { onGrounds, PROCESS } from './place.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-interface Manifest {
-  readonly files: readonly string[]
-  readonly dependencies?: object
-}
-
-/** All that `files` of package.json names, in node_modules of a project that has nothing else. */
-async function install(place: Place): Promise<string> {
-  const dir = join(place.root, 'elsewhere')
-  const home = join(dir, 'node_modules/pen')
-  mkdirSync(join(home, 'dist'), { recursive: true })
-  const text = await Bun.file(join(ROOT, 'package.json')).text()
-  const manifest = JSON.parse(text) as Manifest
-  expect(manifest.files).toEqual(['dist/pen', 'dist/index.js', 'dist/types'])
-  // What it needs at run time is in it.
-  expect(manifest.dependencies).toBeUndefined()
-  place.file(join(home, 'package.json'), text)
-  buildTypes(join(home, 'dist'))
-  cpSync(LIBRARY, join(home, 'dist/index.js'))
-  try {
-    linkSync(PEN, join(home, 'dist/pen'))
-  } catch {
-    cpSync(PEN, join(home, 'dist/pen'))
-  }
-  return dir
-}
+beforeAll(() => void installedPackage(), 180_000)
 
 const PROGRAM = `
-import { Sandbox, SandboxError, type ExecResult } from 'pen'
+import { Sandbox, SandboxError, type ExecResult, type PolicyDocument, type RunningCommand } from 'pen'
 
 export async function test(project: string): Promise<ExecResult> {
   await using box = await Sandbox.start({ project, policy: { profile: 'coding', network: { offline: true } }, backend: 'process' })
@@ -53,6 +27,20 @@ export async function test(project: string): Promise<ExecResult> {
 }
 // @ts-expect-error a key that no policy has
 void Sandbox.start({ project: '.', policy: { netwrok: {} } })
+// @ts-expect-error a backend that this version does not have
+void Sandbox.start({ project: '.', backend: 'kubernetes' })
+const policy: PolicyDocument = {
+  image: { dockerfile: './Dockerfile' },
+  mounts: [{ host: '~/.gitconfig', at: '/home/agent/.gitconfig', mode: 'ro' }, { volume: 'cache', at: '/cache' }],
+  ports: [{ guest: 3000, host: 3000 }],
+}
+export async function child(box: Sandbox): Promise<number | null> {
+  const running: RunningCommand = await box.spawn('cat', { maxOutput: 1000 })
+  running.stdout.pipe(process.stdout)
+  running.stdin.end('x')
+  running.on('exit', (code, signal) => console.log(code satisfies number | null, signal satisfies string | null, policy))
+  return (await running.result()).exitCode
+}
 `
 
 onGrounds(
@@ -60,7 +48,16 @@ onGrounds(
   'the package is imported by Node in another directory, finds its pen, and its types are whole',
   async place => {
     place.configure({ network: { offline: true } })
-    const dir = await install(place)
+    const dir = join(place.root, 'elsewhere')
+    install(place, dir)
+    const home = join(dir, 'node_modules/pen')
+    const manifest = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { dependencies?: object }
+    // What it needs at run time is in it.
+    expect(manifest.dependencies).toBeUndefined()
+    // Nor does it look for anything where it was built.
+    expect(readFileSync(join(home, 'dist/index.js'), 'utf8')).not.toContain(ROOT)
+    expect(readdirSync(home)).toEqual(expect.arrayContaining(['package.json', 'dist']))
+    expect(new Set(readdirSync(join(home, 'dist')))).toEqual(new Set(['index.js', 'pen', 'types']))
     const script = `import { Sandbox } from 'pen'
 const box = await Sandbox.start({ project: ${JSON.stringify(place.project)} })
 console.log((await box.exec(['echo', 'from elsewhere'])).stdout.trim())
