@@ -1,5 +1,6 @@
 import { PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
+import { clip } from './flags.ts'
 import type { Verb, VerbTable } from './verb.ts'
 
 export type Found =
@@ -32,7 +33,7 @@ export const groupMembers = (group: string, table: VerbTable): string[] =>
 
 function unknown(words: string, meant: string | undefined, help = 'pen help'): PenError {
   return new PenError('USAGE', {
-    what: `there is no "pen ${words}"`,
+    what: `there is no "pen ${clip(words)}"`,
     hint: meant ? `did you mean pen ${meant}?` : `see ${help}`,
   })
 }

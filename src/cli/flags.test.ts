@@ -256,3 +256,9 @@ describe('short flags', () => {
     expect(refused(() => parseArguments(run, ['-i', 'sh'])).message).toBe('unknown flag -i')
   })
 })
+
+test('a mistake is quoted, but not in full length', () => {
+  const word = 'x'.repeat(5000)
+  const syntax = { name: 'ls', flags: {} }
+  for (const argv of [[word], [`--${word}`]]) expect(() => parseArguments(syntax, argv)).toThrow(/x{50,80}…/)
+})

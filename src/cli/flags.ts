@@ -93,7 +93,7 @@ function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string,
 function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): FlagSpec {
   const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
   if (spec !== undefined) return spec
-  const shown = word.includes('=') ? `--${name}` : word
+  const shown = clip(word.includes('=') ? `--${name}` : word)
   const meant = meantFlag(name, syntax.flags)
   throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean ${meant}?` : help(syntax.name))
 }
@@ -136,7 +136,7 @@ function readChoice(name: string, choices: readonly string[], text: string): str
   if (choices.includes(text)) return text
   const meant = nearest(text, choices)
   const hint = meant ? `did you mean ${meant}?` : `choose one of ${choices.join(', ')}`
-  throw usage(`"${text}" is not a value of --${name}`, `--${name}`, hint)
+  throw usage(`"${clip(text)}" is not a value of --${name}`, `--${name}`, hint)
 }
 
 /** A gap that nobody has, say, would be accepted in vain. */
@@ -167,7 +167,7 @@ function readPositionals(
       throw usage(`${name.toUpperCase()} is missing`, syntax.name, help(syntax.name))
     return [name, word]
   })
-  if (rest[0] !== undefined) throw usage(`unexpected word "${rest[0]}"`, syntax.name, help(syntax.name))
+  if (rest[0] !== undefined) throw usage(`unexpected word "${clip(rest[0])}"`, syntax.name, help(syntax.name))
   return Object.fromEntries(entries)
 }
 
@@ -190,6 +190,9 @@ export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly
 /** Whether a word that is no flag begins a command, whose own flags follow. */
 export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>
   command !== undefined && command !== 'after-dashes'
+
+/** A mistake is quoted so that it is recognised, not in full length. */
+export const clip = (word: string): string => (word.length > 80 ? `${word.slice(0, 79)}…` : word)
 
 const help = (verb: string): string => `see pen ${verb} --help`
 

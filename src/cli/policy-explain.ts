@@ -1,5 +1,5 @@
 import { EXIT, PenError } from '../base/error.ts'
-import { basename, dirname, resolve } from '../base/posix-path.ts'
+import { basename, dirname } from '../base/posix-path.ts'
 import { printable } from '../base/printable.ts'
 import { type Loaded, loadPolicy, ownPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
@@ -48,7 +48,7 @@ export const verb = defineVerb({
         : connection(policy, positionals.subject)
     const explanation = await ofSystem(await whoTookIt(explain, loaded), access, loaded)
     if (flags.json) terminal.printJson(explanation)
-    else terminal.print(printableLines(explanationText(explanation)))
+    else terminal.print(explanationText(inOneLine(explanation)))
     return explanation.verdict === 'allowed' ? EXIT.ok : EXIT.failed
   },
 })
@@ -56,11 +56,11 @@ export const verb = defineVerb({
 /** No host looks like one of these; a host with a dot in front or a path behind is a mistake, and is told as one. */
 const FILE = /^(?:[/~]|\.{1,2}(?:\/|$)|\.[^./:]+(?:\/|$))/
 
-const printableLines = (text: string): string =>
-  text
-    .split('\n')
-    .map(line => printable(line, 4096))
-    .join('\n')
+/** Each part by itself: a path may hold a line break. */
+const inOneLine = (explanation: Explanation): Explanation =>
+  JSON.parse(JSON.stringify(explanation), (_key, value: unknown) =>
+    typeof value === 'string' ? printable(value, 4096) : value,
+  )
 
 /** Where your own layers would have said yes, the project's document is what decided. */
 async function whoTookIt(explain: (policy: Policy) => Explanation, loaded: Loaded): Promise<Explanation> {
@@ -115,10 +115,8 @@ function file(policy: Policy, text: string, access: FileAccess, project: Project
 }
 
 function namedPath(text: string, project: Project): string {
-  const named = absolute(
-    text.startsWith('/') || text.startsWith('~') ? text : resolve(project.cwd, text),
-    project.world,
-  )
+  // Only what was typed is judged: the directory that it is typed in may have any name.
+  const named = absolute(text, { home: project.world.home, workspace: project.cwd })
   if (!named.ok)
     throw new PenError('USAGE', {
       what: `${text}: ${named.why}`,

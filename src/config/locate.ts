@@ -70,16 +70,16 @@ export function findHome(): HostPath {
   const home = process.env['HOME'] ?? process.getBuiltinModule('node:os').userInfo().homedir
   if (!home.startsWith('/') || home.includes('\0') || home.includes('\n'))
     throw new PenError('STATE', {
-      what: 'HOME is not an absolute path',
+      what: home === '' ? 'HOME is empty' : 'HOME is not an absolute path',
       at: 'HOME',
-      hint: 'set HOME to your home directory',
+      hint: 'set HOME to your home directory: export HOME=$(getent passwd "$(id -un)" | cut -d: -f6)',
     })
   const { real, kind } = locate(home)
   if (kind !== 'directory')
     throw new PenError('STATE', {
-      what: 'HOME is not a directory',
+      what: kind === 'absent' ? 'HOME does not exist' : 'HOME is not a directory',
       at: home,
-      hint: 'set HOME to your home directory',
+      hint: 'create it, or set HOME to your home directory',
     })
   return real as HostPath
 }

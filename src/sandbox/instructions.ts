@@ -23,9 +23,7 @@ export function leaveNote({ note }: Pick<HostFacts, 'note'>): void {
       if (Date.now() - made > LIFE) rmSync(`${directory}/${name}`, { force: true })
     }
   } catch (error) {
-    throw error instanceof PenError
-      ? error
-      : cannot('the note for agents could not be written', directory, error)
+    throw error instanceof PenError ? error : cannot('pen cannot write its state', directory, error)
   }
 }
 
@@ -57,6 +55,6 @@ const cannot = (what: string, at: string, cause: unknown): PenError =>
   new PenError('STATE', {
     what: `${what} (${errnoOf(cause) ?? 'unknown error'})`,
     at,
-    hint: 'check that it may be written and that the disk is not full',
+    hint: 'pen keeps its state in ~/.pen: make that directory writable, free disk space, or set HOME to a directory of yours',
     cause,
   })
