@@ -93,7 +93,7 @@ describe('pen logs', () => {
     const [short, all] = [await pen('logs'), await pen('logs', '--all')]
     expect(short.stdout).toContain('evil.test:443')
     expect(short.stdout).not.toContain('play.googleapis.com')
-    expect(short.stderr).toContain('1 background calls of agents were refused too')
+    expect(short.stderr).toContain('background calls of agents that were refused too: 1 ')
     expect(all.stdout).toContain('play.googleapis.com:443')
   })
 

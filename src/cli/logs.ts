@@ -98,7 +98,7 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
     terminal.note(all ? 'nothing to show' : 'nothing was refused and nothing failed; --all shows the rest')
   if (background > 0)
     terminal.note(
-      `${background} background calls of agents were refused too (reports, update checks); --all lists them`,
+      `background calls of agents that were refused too: ${background} (reports, update checks); --all lists them`,
     )
   if (damaged > 0)
     terminal.note(`${damaged} damaged ${damaged === 1 ? 'line' : 'lines'} in ${printable(dir)} passed over`)

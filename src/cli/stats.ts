@@ -1,4 +1,5 @@
 import { EXIT } from '../base/error.ts'
+import { endOf } from '../base/printable.ts'
 import type { KeptStats } from '../sandbox/kept-status.ts'
 import { defineFlags, jsonFlag } from './flag-spec.ts'
 import { showSize, table } from './table.ts'
@@ -34,10 +35,12 @@ export const verb = defineVerb({
     }
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
       const { showUntilLeft } = await import('./live-table.ts')
+      const { windowSize } = await import('../sandbox/host-terminal.ts')
+      const columns = (): number => windowSize(1).cols
       let before = first
       await showUntilLeft(REFRESH_MS, async () => {
         const now = await read(await chosen(flags.all))
-        const lines = statsTable(before, now)
+        const lines = statsTable(before, now, columns())
         before = now
         return lines
       })
@@ -50,7 +53,11 @@ export const verb = defineVerb({
         version: 1,
         sandboxes: second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats })),
       })
-    else for (const line of statsTable(first, second)) terminal.print(line)
+    else {
+      const { windowSize } = await import('../sandbox/host-terminal.ts')
+      const columns = isTerminal(1) ? windowSize(1).cols : Number.POSITIVE_INFINITY
+      for (const line of statsTable(first, second, columns)) terminal.print(line)
+    }
     return EXIT.ok
   },
 })
@@ -92,8 +99,33 @@ function percent(before: readonly Reading[], { id, stats }: Reading): number {
 
 const HEADINGS = ['NAME', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
 
-export function statsTable(before: readonly Reading[], now: readonly Reading[]): string[] {
-  const rows = now.map(one => {
+/** In one table where that fits, else in two: of the machine, and of commands and network. */
+export function statsTable(before: readonly Reading[], now: readonly Reading[], columns: number): string[] {
+  const rows = rowsOf(before, now)
+  const whole = table(HEADINGS, rows)
+  if (whole.every(line => line.length <= columns)) return whole
+  const [name = '', ...rest] = HEADINGS
+  const part = (from: number, to: number): string[] => {
+    const headings = rest.slice(from, to)
+    const cells = rows.map(([id = '', ...row]) => [id, ...row.slice(from, to)])
+    const width = Math.max(
+      ...table(
+        headings,
+        cells.map(row => row.slice(1)),
+      ).map(line => line.length),
+    )
+    // The end of a name tells two projects apart.
+    const room = Math.max(8, columns - width - 2)
+    return table(
+      [name, ...headings],
+      cells.map(([id = '', ...row]) => [endOf(id, room), ...row]),
+    )
+  }
+  return [...part(0, 4), '', ...part(4, rest.length)]
+}
+
+function rowsOf(before: readonly Reading[], now: readonly Reading[]): string[][] {
+  return now.map(one => {
     const { limits, network, ...used } = one.stats
     return [
       one.id,
@@ -112,5 +144,4 @@ export function statsTable(before: readonly Reading[], now: readonly Reading[]):
           ]),
     ]
   })
-  return table(HEADINGS, rows)
 }

@@ -6,7 +6,7 @@ import type { Project } from '../config/project.ts'
 import type { Paint } from './colour.ts'
 import { type Answer, answer } from './watch-answer.ts'
 import { screenLines } from './watch-screen.ts'
-import { WatchState } from './watch-state.ts'
+import { type HeldTarget, type RefusedTarget, WatchState } from './watch-state.ts'
 import { type Key, WatchTerminal } from './watch-terminal.ts'
 
 const ANSWERS: Readonly<Partial<Record<Key, Answer>>> = {
@@ -20,6 +20,8 @@ const ANSWERS: Readonly<Partial<Record<Key, Answer>>> = {
 /** A key that was meant for what stood there a moment ago must not answer what stands there now. */
 const ARMED_AFTER_MS = 700
 const REDRAW_MS = 1000
+/** How long what is allowed once may take to come again, as with `pen allow --once`. */
+const ONCE_MS = 600_000
 
 export class WatchScreen {
   readonly #project: Project
@@ -69,8 +71,9 @@ export class WatchScreen {
   #draw(): void {
     if (this.#ending.signal.aborted) return
     const now = Date.now()
-    const held = this.#state.held(now)
-    if (!held.some(({ key }) => key === this.#selected)) this.#select(held[0]?.key)
+    // What was refused is selected by a person alone: nobody waits for an answer to it.
+    if (!this.#choices(now).some(({ key }) => key === this.#selected))
+      this.#select(this.#state.held(now)[0]?.key)
     this.#terminal.draw(
       screenLines({
         state: this.#state,
@@ -83,6 +86,11 @@ export class WatchScreen {
         paint: this.#paint,
       }),
     )
+  }
+
+  /** What waits comes first. */
+  #choices(now: number): readonly (HeldTarget | RefusedTarget)[] {
+    return [...this.#state.held(now), ...this.#state.refused()]
   }
 
   #select(key: string | undefined): void {
@@ -101,19 +109,21 @@ export class WatchScreen {
       this.#ending.abort()
       return
     }
-    const held = this.#state.held(Date.now())
-    const at = held.findIndex(target => target.key === this.#selected)
+    const choices = this.#choices(Date.now())
+    const at = choices.findIndex(target => target.key === this.#selected)
     if (key === 'up' || key === 'down') {
       const next = at + (key === 'up' ? -1 : 1)
-      this.#select(held[Math.max(0, Math.min(held.length - 1, next))]?.key)
+      this.#select(choices[Math.max(0, Math.min(choices.length - 1, next))]?.key)
       this.#draw()
       return
     }
     const given = ANSWERS[key]
-    const target = held[at]
+    const target = choices[at]
     if (given === undefined || target === undefined || performance.now() < this.#armedAt) return
     this.#disarm()
-    void answer(this.#project, target, given)
+    if (!('until' in target) && given === 'not now') return
+    const until = 'until' in target ? target.until : Date.now() + ONCE_MS
+    void answer(this.#project, { ...target, until }, given)
       .catch(describe)
       .then(told => {
         this.#message = printable(told, 300).replaceAll(/[^ -~]/g, '?')

@@ -124,4 +124,45 @@ describe('the screen', () => {
     expect(text).toContain('0 allowed  0 refused  0 failed  1 limits  1.5 KiB up  3.0 MiB down')
     expect(text).toContain('limit reached 5 of 4')
   })
+
+  const refused = (name: string, more: object = {}): FoundRecord =>
+    record('connection-denied', 'deny', {
+      connection: ++seq,
+      name,
+      port: 443,
+      reason: 'not-allowed',
+      why: `no rule allows ${name}`,
+      cure: `pen allow ${name}:443`,
+      ...more,
+    })
+
+  test('offers what was refused, the newest first, until it is allowed or the run ends', () => {
+    const state = new WatchState()
+    for (const name of ['a.test', 'b_c.test', 'a.test']) state.add(refused(name))
+    expect(state.refused().map(({ target, count }) => `${target} x${count}`)).toEqual([
+      'a.test:443 x2',
+      'b_c.test:443 x1',
+    ])
+    const lines = screenLines(view(state, { selected: state.refused()[0]?.key }))
+    expect(lines).toContain('> a.test:443 x2')
+    expect(lines.at(-1)).toStartWith('o once  s session  a always  n never')
+    expect(lines.join('\n')).toContain('no rule allows it')
+    state.add(record('connection-allowed', 'allow', { connection: 1, name: 'a.test', port: 443 }))
+    expect(state.refused()).toHaveLength(1)
+    state.add(record('run-end', 'note'))
+    expect(state.refused()).toEqual([])
+  })
+
+  test('P8 offers no service of this machine, its network or its cloud, and no background call', () => {
+    const state = new WatchState()
+    state.add(refused('nas.local', { reason: 'local-name' }))
+    state.add(refused('host.pen.internal'))
+    state.add(refused('play.googleapis.com'))
+    state.add(refused('x.test', { reason: 'sni-mismatch', cure: 'connect to the name that is meant' }))
+    for (const address of ['10.0.0.5', '169.254.169.254'])
+      state.add(refused('x', { name: undefined, address, cure: `pen allow ${address}:443` }))
+    expect(state.refused()).toEqual([])
+    expect([state.totals.refused, state.totals.quiet]).toEqual([6, 1])
+    expect(screenLines(view(state)).join('\n')).not.toContain('play.googleapis.com')
+  })
 })

@@ -1,7 +1,7 @@
 /** What stands on the screen, as lines of exactly its width at most. Nothing is drawn here. */
 import { endOf, printable } from '../base/printable.ts'
 import type { Colour, Paint } from './colour.ts'
-import type { HeldTarget, Totals, WatchState } from './watch-state.ts'
+import type { HeldTarget, RefusedTarget, Totals, WatchState } from './watch-state.ts'
 
 export interface View {
   readonly state: WatchState
@@ -18,6 +18,8 @@ export interface View {
 }
 
 const KEYS = 'o once  s session  a always  d not now  n never  up/down choose  q quit'
+const REFUSED_KEYS = 'o once  s session  a always  n never  up/down choose  q quit'
+const CHOOSE_KEYS = 'up/down choose what was refused, to allow it  q quit'
 const IDLE_KEYS = 'q quit'
 const COLOURS: Readonly<Record<string, Colour>> = {
   allow: 'green',
@@ -47,20 +49,43 @@ export function screenLines(view: View): string[] {
       return isSelected ? paint(view.isArmed ? 'cyan' : 'dim', line) : line
     }),
     ...(hidden > 0 ? [cut(`  and ${hidden} more`)] : []),
+    ...refusedLines(view, cut, Math.floor((rows - shown.length - 6) / 2)),
   ]
-  const bottom = [cut(view.message), paint('dim', cut(held.length === 0 ? IDLE_KEYS : KEYS))]
+  const bottom = [cut(view.message), paint('dim', cut(keysFor(view, held)))]
   const left = Math.max(0, rows - top.length - bottom.length)
   const recent = state.lines(left).map(({ verdict, text }) => paint(COLOURS[verdict] ?? 'dim', cut(text)))
   const empty = Array.from({ length: left - recent.length }, () => '')
   return [...top, ...recent, ...empty, ...bottom].slice(0, rows)
 }
 
+function refusedLines(view: View, cut: (text: string) => string, room: number): string[] {
+  const refused = view.state.refused()
+  if (refused.length === 0 || room < 2) return []
+  const lines = around(refused, view.selected, room - 1).map(({ key, target, count }) => {
+    const isSelected = key === view.selected
+    const many = count > 1 ? ` x${count}` : ''
+    const name = endOf(printable(target, 280), view.columns - 3 - many.length)
+    const line = cut(`${isSelected ? '>' : ' '} ${name}${many}`)
+    return isSelected ? view.paint(view.isArmed ? 'cyan' : 'dim', line) : line
+  })
+  const hosts =
+    refused.length === 1 ? 'one host was refused' : `${refused.length} hosts were refused, the newest first`
+  return [view.paint('bold', cut(hosts)), ...lines]
+}
+
+function keysFor({ state, selected }: View, held: readonly HeldTarget[]): string {
+  const refused = state.refused()
+  if (refused.some(({ key }) => key === selected)) return REFUSED_KEYS
+  if (held.length > 0) return KEYS
+  return refused.length > 0 ? CHOOSE_KEYS : IDLE_KEYS
+}
+
 /** As many as there is room for, the selected one among them. */
-function around(
-  held: readonly HeldTarget[],
+function around<T extends HeldTarget | RefusedTarget>(
+  held: readonly T[],
   selected: string | undefined,
   room: number,
-): readonly HeldTarget[] {
+): readonly T[] {
   const at = held.findIndex(({ key }) => key === selected)
   const from = Math.max(0, Math.min(at - room + 1, held.length - room))
   return held.slice(from, from + room)
@@ -76,8 +101,9 @@ function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean
   return `${isSelected ? '>' : ' '} ${name}${waits}  run ${printable(run, 40)}`
 }
 
-function totalsText({ allowed, refused, failed, limits, bytesUp, bytesDown }: Totals): string {
-  return `${allowed} allowed  ${refused} refused  ${failed} failed  ${limits} limits  ${size(bytesUp)} up  ${size(bytesDown)} down`
+function totalsText({ allowed, refused, quiet, failed, limits, bytesUp, bytesDown }: Totals): string {
+  const quietly = quiet === 0 ? '' : ` (${quiet} quietly)`
+  return `${allowed} allowed  ${refused} refused${quietly}  ${failed} failed  ${limits} limits  ${size(bytesUp)} up  ${size(bytesDown)} down`
 }
 
 function size(bytes: number): string {

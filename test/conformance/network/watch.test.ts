@@ -48,6 +48,28 @@ async function end({ child, ended }: Started): Promise<void> {
 
 const get = (url: string) => `curl -s -m 25 -o /dev/null -w '%{http_code}\\n' ${url}`
 
+forEachKind('P16 a key in pen watch allows what was refused, in 80 columns', async (world, project) => {
+  const heard = world.listen()
+  using screen = watch(world, project)
+  await screen.shows('nothing waits for an answer')
+  const running = project.start(`for i in $(seq 60); do ${get('http://allowed.test/')}; sleep 0.2; done`)
+  await screen.shows('one host was refused')
+  expect([heard.left, heard.names]).toEqual([[], []])
+  // Nothing that was refused is selected by itself: a key answers nothing.
+  screen.type('a')
+  await Bun.sleep(300)
+  screen.type('j')
+  await isOffered(screen, 'allowed.test:80')
+  expect(running.text.out).toMatch(/^(403\n)+$/)
+  for (const line of picture(screen)) expect(line.length).toBeLessThanOrEqual(80)
+  screen.type('s')
+  await until(() => running.text.out.includes('200\n'))
+  await screen.shows('allowed until the sandbox ends: allowed.test:80')
+  await end(running)
+  screen.type('q')
+  expect(await screen.ended()).toBe(0)
+})
+
 forEachKind(
   'P16 a key in pen watch answers what is held: once, for the session, always, not now',
   async (world, project) => {
