@@ -151,9 +151,14 @@ forEachKind(
     expect(heard.requests.filter(line => line.startsWith('bytes'))).toEqual([])
 
     const others = ['get /index.html', 'KEYS *', 'EHLO allowed.test', 'OPTIONS sip:a@allowed.test SIP/2.0']
-    const allowed = await speak(project, others.map(to))
+    const line = (text: string): Line => [text, 'allowed.test', 2222, `${text}\r\n`]
+    const allowed = await speak(project, others.map(line))
     for (const { label, heard: bytes } of allowed.values())
-      expect([label, bytes]).toEqual([label, expect.stringContaining(`${label}\r\nHost: evil.test`)])
+      expect([label, bytes]).toEqual([label, expect.stringContaining(`${label}\r\n`)])
+    // With a Host behind it, each is a request to some server.
+    const hosted = await speak(project, others.map(to))
+    for (const { label, heard: bytes } of hosted.values())
+      expect([label, bytes]).toEqual([label, expect.not.stringContaining('evil.test')])
   },
 )
 
