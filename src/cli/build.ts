@@ -13,7 +13,7 @@ export const verb = defineVerb({
     'A Dockerfile of the project (.pen/Dockerfile, or image.dockerfile in the live config) is built only after you have seen it and agreed, and again after every change; what is built is what was shown, also when the file changes meanwhile. Without one, pen builds its own. A build has the network of the project and nothing else. Without a terminal nobody is asked: then --yes needs the digest of what was shown. Exit code 1 when it was not agreed to or the build failed.',
   flags: {
     ...policyFlags,
-    pull: { kind: 'boolean', about: 'let the engine fetch base images, from wherever it is set to' },
+    pull: { kind: 'boolean', about: 'fetch base images also when they are here' },
     'no-cache': { kind: 'boolean', about: 'run every step again' },
     quiet: { kind: 'boolean', about: 'say nothing while it builds' },
     yes: { kind: 'boolean', about: 'do not ask; only together with --expect' },

@@ -93,7 +93,7 @@ describe('a difference widens', () => {
       'another image',
       {},
       { image: { dockerfile: './D' } },
-      ['!~image {"dockerfile":"./D","context":".","args":{}}'],
+      ['!~image {"dockerfile":"./D","context":".","args":{},"pull":"missing"}'],
     ],
   ])('%s', (_, before, after, expected) => {
     expect(told(before, after)).toEqual(expected)

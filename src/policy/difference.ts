@@ -71,8 +71,8 @@ function compareChoices(before: Policy, after: Policy): Difference[] {
 
 function showImage(image: Image | 'default'): string {
   if (image === 'default') return image
-  const { dockerfile, context, args } = image
-  return JSON.stringify({ dockerfile, context, args: Object.fromEntries(args) })
+  const { dockerfile, context, args, pull } = image
+  return JSON.stringify({ dockerfile, context, args: Object.fromEntries(args), pull })
 }
 
 function compareNumbers(before: Policy, after: Policy): Difference[] {

@@ -96,5 +96,13 @@ export function image(said: NonNullable<ConfigDocument['image']>): Parsed<Image>
   for (const name of args.keys())
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
       return { ok: false, why: `"${printable(name, 80)}" is not a build argument` }
-  return { ok: true, value: { dockerfile: said.dockerfile ?? '', context: said.context ?? '.', args } }
+  return {
+    ok: true,
+    value: {
+      dockerfile: said.dockerfile ?? '',
+      context: said.context ?? '.',
+      args,
+      pull: said.pull ?? 'missing',
+    },
+  }
 }

@@ -3,7 +3,7 @@
  * the reference page are all made from it. Grammar inside strings (hosts, paths, sizes) is checked in `parse.ts`.
  */
 import * as v from 'valibot'
-import { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
+import { BACKEND_NAMES, IMAGE_PULLS, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 const described = <const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,
@@ -102,6 +102,12 @@ export const configSchema = v.strictObject({
         dockerfile: v.optional(text('The Dockerfile to build')),
         context: v.optional(text('The build context')),
         args: v.optional(described(v.record(v.string(), v.string()), 'Build arguments')),
+        pull: v.optional(
+          described(
+            v.picklist(IMAGE_PULLS),
+            'Whether a base image that is missing is fetched: "missing" does',
+          ),
+        ),
       }),
       'The image of a container sandbox',
     ),

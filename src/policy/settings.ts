@@ -8,7 +8,13 @@ import type { AllowRule, DenyRule } from './net-rule.ts'
 import type { GuestPath, HostPath, Trust } from './path.ts'
 import type { Port } from './port.ts'
 import type { Setting, Sourced } from './source.ts'
-import type { BACKEND_NAMES, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
+import type {
+  BACKEND_NAMES,
+  IMAGE_PULLS,
+  ISOLATION_LEVELS,
+  NETWORK_MODES,
+  PROFILE_NAMES,
+} from './vocabulary.ts'
 
 export type ProfileName = (typeof PROFILE_NAMES)[number]
 export type Isolation = (typeof ISOLATION_LEVELS)[number]
@@ -49,6 +55,8 @@ export interface Image {
   readonly dockerfile: string
   readonly context: string
   readonly args: ReadonlyMap<string, string>
+  /** Whether a base image that is missing is fetched. */
+  readonly pull: (typeof IMAGE_PULLS)[number]
 }
 
 /** A list as one layer gives it. An empty list in a config removes what earlier layers said. */

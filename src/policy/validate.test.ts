@@ -30,7 +30,7 @@ describe('a document', () => {
         "limits": { "cpus": 2, "memory": "4GiB", "pids": 512, "wall": "8h", "disk": "10GiB", "output": "1GiB", "files": 4096 },
         "env": { "A": "b", "C": { "from": "host" } },
         "mounts": [{ "host": "~/.gitconfig", "at": "/home/agent/.gitconfig", "mode": "ro" }, { "volume": "v", "at": "/v" }],
-        "image": { "dockerfile": "./.pen/Dockerfile", "context": ".", "args": {} },
+        "image": { "dockerfile": "./.pen/Dockerfile", "context": ".", "args": {}, "pull": "never" },
         "tools": { "shell": true, "allow": ["git"], "exec": "any" },
         "user": "host", "runtime": "runc", "ssh": { "agent": [] }, "acceptGaps": [], "ports": [{ "guest": 3000, "host": 3000 }] }`),
     ).toMatchObject({ version: 1 })

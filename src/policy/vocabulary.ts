@@ -6,3 +6,5 @@ export const ISOLATION_LEVELS = ['auto', 'soft', 'process', 'container', 'gvisor
 export const BACKEND_NAMES = ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'] as const
 /** The one that lets out least first. */
 export const NETWORK_MODES = ['none', 'gateway', 'bridge'] as const
+/** When a base image is fetched. */
+export const IMAGE_PULLS = ['missing', 'never'] as const

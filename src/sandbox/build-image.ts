@@ -6,7 +6,7 @@ import { auditDirectory } from '../audit/directory.ts'
 import { RefusalTally } from '../audit/refusals.ts'
 import { newRunId } from '../audit/segment-name.ts'
 import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-arguments.ts'
-import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import type { Engine } from '../backend/container/engine.ts'
 import { engineFacts } from '../backend/container/engine-facts.ts'
 import { forgetLast } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
@@ -25,13 +25,14 @@ import { policyData } from '../plan/data.ts'
 import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
 import { planBuildNetwork } from './build-network.ts'
+import { eachLine } from './engine-lines.ts'
 import { runBuild } from './run-build.ts'
 
 export interface BuildOptions {
   readonly policy: Policy
   readonly project: Project
   readonly engine: Engine
-  /** Lets the engine fetch base images, from wherever it is set to. */
+  /** Fetches base images also when they are here: `--pull`. */
   readonly pull: boolean
   readonly cache: boolean
   /** One line of what the build says, safe to show; and pen's own. */
@@ -103,7 +104,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       kernel: kernelRelease(),
       os: process.platform,
     })
-    if (!options.pull) await requireImages(recipe, engine)
+    if (!options.pull) await requireImages(recipe, options)
     const base = recipe.from === 'pen' ? await requireBase(recipe, options) : undefined
     const refusals = new RefusalTally(audit)
     const { network, endPrograms, close } = await planBuildNetwork({
@@ -192,37 +193,46 @@ function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Pl
   return places
 }
 
-/** Nothing is fetched unasked. podman can be told so; Docker would fetch what a Dockerfile names. */
-async function requireImages({ from, dockerfile, args }: Recipe, engine: Engine): Promise<void> {
+/** Whether an image that is missing may be fetched: `--pull` always fetches. */
+const mayFetch = ({ policy, pull }: BuildOptions): boolean =>
+  pull || policy.image === 'default' || policy.image.pull === 'missing'
+
+/** Those that an agreed Dockerfile names, before the build: an engine that looked for them itself would not say which it lacks. */
+async function requireImages({ from, dockerfile, args }: Recipe, options: BuildOptions): Promise<void> {
   if (from === 'pen') return
-  for (const name of imagesNamed(dockerfile, args))
-    if (name === '' || (await findImage(engine, name)) === undefined)
+  for (const name of imagesNamed(dockerfile, args)) {
+    if (name === '')
       throw new PenError('BACKEND', {
-        what:
-          name === ''
-            ? 'the Dockerfile names an image by an argument that has no value'
-            : `the image ${name}, which the Dockerfile names, is not here`,
-        hint: 'let the engine fetch it: pen build --pull',
+        what: 'the Dockerfile names an image by an argument that has no value',
+        hint: 'give it one: image.args in the configuration',
       })
+    await requireImage(name, options)
+  }
 }
 
-/** The id of what pen's own image is built on. With `--pull` the engine looks for it itself, and asks for what it needs. */
-async function requireBase(recipe: Recipe, { engine, pull }: BuildOptions): Promise<string> {
-  const name = baseOf(recipe)
-  if (pull) {
-    const { code, stderr } = await tryEngine(engine, ['pull', name], { timeoutMs: 600_000 })
-    if (code !== 0)
-      throw new PenError('BACKEND', {
-        what: `${engine.name} could not fetch ${name}: ${stderr.trim().split('\n').at(-1)}`,
-        hint: 'check the connection, or name an image that is here: image.args.BASE in the configuration',
-      })
-  }
+/** The id of what pen's own image is built on. */
+const requireBase = (recipe: Recipe, options: BuildOptions): Promise<string> =>
+  requireImage(baseOf(recipe), options, { fresh: options.pull })
+
+async function requireImage(
+  name: string,
+  options: BuildOptions,
+  { fresh = false }: { readonly fresh?: boolean } = {},
+): Promise<string> {
+  const { engine, show, tell } = options
+  const here = fresh ? undefined : await findImage(engine, name)
+  if (here !== undefined) return here
+  if (!mayFetch(options))
+    throw new PenError('IMAGE', {
+      what: `the base image ${name} is not here, and image.pull is "never"`,
+      hint: 'fetch it once: pen build --pull; or name one that is here: pen config set image.args.BASE NAME',
+    })
+  tell(`fetching the image ${name}`)
+  const { pullImage } = await import('../image/pull-image.ts')
+  await pullImage(engine, name, { show, eachLine })
   const id = await findImage(engine, name)
   if (id !== undefined) return id
-  throw new PenError('BACKEND', {
-    what: `the base image ${name} is not here`,
-    hint: 'let the engine fetch it: pen build --pull; or name one that is here: image.args.BASE in the configuration',
-  })
+  throw new PenError('BACKEND', { what: `${engine.name} fetched ${name}, and does not have it` })
 }
 
 /** More than any build needs. */

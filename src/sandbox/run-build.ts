@@ -2,9 +2,9 @@
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { pipe } from '../backend/process/libc.ts'
 import { findTool } from '../base/find-tool.ts'
-import { printable } from '../base/printable.ts'
 import type { LimitHit } from '../limits/limit-hit.ts'
 import { type BuildLimits, onProcessors, watchBuild } from './build-limits.ts'
+import { eachLine } from './engine-lines.ts'
 
 export interface BuildRun {
   readonly argv: readonly string[]
@@ -19,7 +19,6 @@ export interface BuildRun {
 }
 
 const MAX_LOG = 8 * 2 ** 20
-const MAX_LINE = 4096
 /** Far longer than an engine needs to see that a step failed, and to take its container away. */
 const GRACE_MS = 2000
 
@@ -69,9 +68,8 @@ export async function runBuild(run: BuildRun): Promise<Ended> {
   try {
     let room = MAX_LOG
     const reading = eachLine(createReadStream('', { fd: said }), line => {
-      const safe = printable(line, MAX_LINE)
-      show(safe)
-      const bytes = Buffer.from(`${safe}\n`)
+      show(line)
+      const bytes = Buffer.from(`${line}\n`)
       if (bytes.length <= room) writeSync(file, bytes)
       room -= bytes.length
     })
@@ -83,20 +81,4 @@ export async function runBuild(run: BuildRun): Promise<Ended> {
     for (const signal of Object.keys(SIGNALS)) process.off(signal, stop)
     closeSync(file)
   }
-}
-
-/** The build is hostile: a line that never ends is cut, and a progress bar that goes back to its beginning is many lines. */
-async function eachLine(stream: AsyncIterable<Uint8Array>, act: (line: string) => void): Promise<void> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n|\r/)
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line !== '') act(line)
-    if (rest.length > MAX_LINE) {
-      act(rest)
-      rest = ''
-    }
-  }
-  if (rest !== '') act(rest)
 }

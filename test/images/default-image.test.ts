@@ -64,11 +64,14 @@ skipUnless(why === undefined, why ?? '')(
   60_000,
 )
 
-onEachEngine('a base that is not here is not fetched, and the command that would is told', async engine => {
-  using shop = new Workshop(engine)
-  shop.configure({ image: { args: { BASE: 'registry.example.com/none:1' } } })
-  const built = shop.build()
-  expect([built.code, built.out]).toEqual([125, ''])
-  expect(built.err).toContain('the base image registry.example.com/none:1 is not here')
-  expect(built.err).toContain('pen build --pull')
-})
+onEachEngine(
+  'P20 with image.pull "never" a missing base is not fetched; what would fetch it is told',
+  async engine => {
+    using shop = new Workshop(engine)
+    shop.configure({ image: { pull: 'never', args: { BASE: 'registry.example.com/none:1' } } })
+    const built = shop.build()
+    expect([built.code, built.out]).toEqual([125, ''])
+    expect(built.err).toContain('the base image registry.example.com/none:1 is not here')
+    expect(built.err).toContain('pen build --pull')
+  },
+)

@@ -19,12 +19,14 @@ export interface Engine {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Where an engine keeps its storage and finds its daemon: of the user's environment this alone is handed on. */
+/** Where an engine keeps its storage, and finds its daemon and the user's registries: of the user's environment this alone is handed on. */
 const HANDED_ON: Readonly<Record<EngineName, readonly string[]>> = {
   podman: [
     'CONTAINERS_CONF',
+    'CONTAINERS_REGISTRIES_CONF',
     'CONTAINERS_STORAGE_CONF',
     'DBUS_SESSION_BUS_ADDRESS',
+    'REGISTRY_AUTH_FILE',
     'XDG_CONFIG_HOME',
     'XDG_DATA_HOME',
     'XDG_RUNTIME_DIR',
@@ -131,7 +133,7 @@ export function engineError(engine: Engine, answer: Captured, code: ErrorCode = 
 }
 
 /** Engines put the reason into the last line, after warnings; Docker's client has one more, on how to call it. */
-export function reasonOf({ stderr, ended, code }: Captured): string {
+export function reasonOf({ stderr, ended, code }: Pick<Captured, 'stderr' | 'ended' | 'code'>): string {
   if (ended === 'timeout') return 'it did not answer in time'
   const lines = stderr.split('\n').filter(line => line.trim() !== '' && !/^(See|Run) ['"]docker/.test(line))
   const last = lines.at(-1)?.trim() ?? ''
