@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
+import type { HostPath } from '../policy/path.ts'
 import { buildEnvironment } from './environment.ts'
 
 function environment(value: object, host: Readonly<Record<string, string>> = {}) {
@@ -68,6 +69,19 @@ describe('the environment inside', () => {
   test('takes a variable that the host does not have for absent, not for empty', () => {
     expect(environment({ env: { NOT_THERE: { from: 'host' } } }).has('NOT_THERE')).toBe(false)
     expect(environment({ env: { EMPTY: { from: 'host' } } }, { EMPTY: '' }).get('EMPTY')?.value).toBe('')
+  })
+
+  test('names the host’s certificate authorities, in an image by the place where it has them', () => {
+    const of = (image: boolean) => {
+      const policy = policyOf({})
+      const facts = { ...factsFor(policy, []), authorities: '/etc/ssl/certs/ca-certificates.crt' as HostPath }
+      return new Map(buildEnvironment(policy, facts, image).map(({ name, value }) => [name, value]))
+    }
+    expect(of(false).get('NODE_EXTRA_CA_CERTS')).toBe('/etc/ssl/certs/ca-certificates.crt')
+    expect(of(false).has('SSL_CERT_FILE')).toBe(false)
+    for (const name of ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'GIT_SSL_CAINFO'])
+      expect(of(true).get(name)).toBe('/etc/pen/ca-certificates.crt')
+    expect(environment({}).has('NODE_EXTRA_CA_CERTS')).toBe(false)
   })
 
   test('counts every value that the policy sets as a secret', () => {

@@ -28,6 +28,18 @@ const NOT_SO_PATIENT = [
   ['npm_config_fetch_retry_factor', '4'],
 ] as const
 
+/** Where an image finds the host's bundle of certificate authorities. */
+export const AUTHORITIES_PLACE = '/etc/pen/ca-certificates.crt'
+
+/**
+ * Node.js brings its own list and adds this one. With the host's system all others read the host's bundle anyway; in an image each
+ * library has to be told: OpenSSL (curl, Python, Go), requests and pip, git.
+ */
+const AUTHORITY_VARIABLES = {
+  host: ['NODE_EXTRA_CA_CERTS'],
+  image: ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO'],
+} as const
+
 export const USER_NAME = 'agent'
 
 /** Without PATH and SHELL where an image brings its own. */
@@ -51,6 +63,8 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)
   }
   for (const [name, value] of NOT_SO_PATIENT) set(name, value)
+  for (const name of facts.authorities === undefined ? [] : AUTHORITY_VARIABLES[image ? 'image' : 'host'])
+    set(name, image ? AUTHORITIES_PLACE : (facts.authorities ?? ''))
   for (const { name, value } of policy.packages.env) set(name, value)
   if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PLACE)
   for (const [name, { value }] of policy.env) {

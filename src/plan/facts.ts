@@ -73,6 +73,8 @@ export interface HostFacts {
   readonly path: readonly string[]
   /** Variables that tell toolchains where they are installed. */
   readonly toolchains: ReadonlyMap<string, string>
+  /** The host's bundle of certificate authorities, where somebody has added some of their own. */
+  readonly authorities?: HostPath | undefined
   readonly volumes: HostPath
   /** What agents are told, and where it lies in pen's own state; named by its content. */
   readonly note?: { readonly text: string; readonly file: HostPath }

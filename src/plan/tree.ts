@@ -10,7 +10,7 @@ import type { Policy } from '../policy/policy.ts'
 import { GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import { noteSteps } from './agent-note.ts'
-import { USER_NAME } from './environment.ts'
+import { AUTHORITIES_PLACE, USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
@@ -129,6 +129,9 @@ export function buildTree(
       bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)
     }
   }
+
+  if (image && facts.authorities !== undefined)
+    bind('grant', facts.authorities, 'ro', 'certificate authorities of the host', AUTHORITIES_PLACE)
 
   const held = facts.repository.protect
   for (const { path } of held) if (readable(policy, facts, path)) bind('protect', path, 'ro', 'protected')

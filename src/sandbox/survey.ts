@@ -25,6 +25,7 @@ import { expandGlob } from './expand.ts'
 import { foldsNames } from './folded-names.ts'
 import { realPath, userConfigFiles } from './git-dir.ts'
 import { gitIdentity } from './git-identity.ts'
+import { hostAuthorities } from './host-authorities.ts'
 import { hostServices } from './host-services.ts'
 import { insteadOfRoot } from './instead-of-root.ts'
 import { ListingCache } from './listing-cache.ts'
@@ -78,6 +79,7 @@ export function surveyHost(
     shell: chooseShell(policy),
     path: path.all,
     toolchains: toolchainVariables(env, world.home, system),
+    authorities: hostAuthorities(),
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
     gitIdentity: policy.git.identity ? gitIdentity(policy.workspace, world.home, env) : undefined,
