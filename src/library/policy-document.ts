@@ -118,6 +118,8 @@ export interface PolicyDocument {
         readonly context?: string | undefined
         /** Build arguments. */
         readonly args?: { readonly [name: string]: string } | undefined
+        /** Whether a base image that is missing is fetched: "missing" does. */
+        readonly pull?: 'missing' | 'never' | undefined
       }
     | undefined
   /** Which programs the sandbox may run. */

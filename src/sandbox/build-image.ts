@@ -25,7 +25,7 @@ import { policyData } from '../plan/data.ts'
 import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
 import { planBuildNetwork } from './build-network.ts'
-import { eachLine } from './engine-lines.ts'
+import { pullImage } from './pull-image.ts'
 import { runBuild } from './run-build.ts'
 
 export interface BuildOptions {
@@ -228,8 +228,7 @@ async function requireImage(
       hint: 'fetch it once: pen build --pull; or name one that is here: pen config set image.args.BASE NAME',
     })
   tell(`fetching the image ${name}`)
-  const { pullImage } = await import('../image/pull-image.ts')
-  await pullImage(engine, name, { show, eachLine })
+  await pullImage(engine, name, show)
   const id = await findImage(engine, name)
   if (id !== undefined) return id
   throw new PenError('BACKEND', { what: `${engine.name} fetched ${name}, and does not have it` })

@@ -65,7 +65,7 @@ skipUnless(why === undefined, why ?? '')(
 )
 
 onEachEngine(
-  'P20 with image.pull "never" a missing base is not fetched; what would fetch it is told',
+  'P20 where image.pull is never a missing base is not fetched, and what would fetch it is told',
   async engine => {
     using shop = new Workshop(engine)
     shop.configure({ image: { pull: 'never', args: { BASE: 'registry.example.com/none:1' } } })

@@ -5,16 +5,15 @@
 import { type Engine, reasonOf } from '../backend/container/engine.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-
-/** What the engine prints meanwhile, line by line, safe to show. */
-export type EachLine = (stream: AsyncIterable<Uint8Array>, act: (line: string) => void) => Promise<void>
+import { eachLine } from './engine-lines.ts'
 
 const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap(name => [name, name.toLowerCase()])
 
 export async function pullImage(
   engine: Engine,
   name: string,
-  { show, eachLine }: { readonly show: (line: string) => void; readonly eachLine: EachLine },
+  /** What the engine says meanwhile, line by line, safe to show. */
+  show: (line: string) => void,
 ): Promise<void> {
   // A registry may be behind the user's proxy; a daemon has settings of its own.
   const proxies = PROXIES.flatMap(key => (process.env[key] === undefined ? [] : [[key, process.env[key]]]))
