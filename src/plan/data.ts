@@ -5,6 +5,7 @@ import { printRule } from '../policy/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { SettingKey } from '../policy/settings.ts'
 import { type Source, type Sourced, showSource } from '../policy/source.ts'
+import { isHarmless } from './environment.ts'
 import type { Plan } from './plan.ts'
 
 const REDACTED = '<redacted>'
@@ -56,7 +57,7 @@ export function policyData(policy: Policy) {
     },
     env: [...policy.env].map(([name, { value, source }]) => ({
       name,
-      value: value.kind === 'host' ? "<the host's>" : REDACTED,
+      value: value.kind === 'host' ? "<the host's>" : isHarmless(name, value.text) ? value.text : REDACTED,
       from: showSource(source),
     })),
     mounts: policy.mounts.map(({ rule, source }) => ({ ...rule, from: showSource(source) })),

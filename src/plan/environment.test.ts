@@ -84,7 +84,23 @@ describe('the environment inside', () => {
     expect(environment({}).has('NODE_EXTRA_CA_CERTS')).toBe(false)
   })
 
-  test('counts every value that the policy sets as a secret', () => {
+  test('shows preferences that the policy sets, unless they look like a token', () => {
+    const env = environment(
+      {
+        env: {
+          EDITOR: 'vim',
+          LANG: 'de_DE.UTF-8',
+          PATH: 'ghp_0123456789abcdefghijklmnopqrstuvwx',
+          TZ: { from: 'host' },
+        },
+      },
+      { TZ: 'Europe/Berlin' },
+    )
+    for (const name of ['EDITOR', 'LANG', 'TZ']) expect([name, env.get(name)?.secret]).toEqual([name, false])
+    expect(env.get('PATH')?.secret).toBe(true)
+  })
+
+  test('counts every other value that the policy sets as a secret', () => {
     const env = environment({ env: { A: 'canary' } })
     expect(env.get('A')).toEqual({ name: 'A', value: 'canary', secret: true })
     expect(env.get('HOME')?.secret).toBe(false)

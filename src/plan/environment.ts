@@ -21,6 +21,33 @@ export const PASSED_ON = [
 
 /** A value that cannot be more than a name: no escape sequence or path trick reaches a program through it. */
 const PLAIN = /^[A-Za-z0-9_.:@+,/-]{0,128}$/
+const PLAIN_LIST = /^[A-Za-z0-9_.:@+,/ =-]{0,1024}$/
+
+/** Names that no secret is given by: programs take a preference from them, or a place. */
+const HARMLESS = new Set([
+  ...PASSED_ON,
+  'CI',
+  'EDITOR',
+  'GIT_EDITOR',
+  'GIT_PAGER',
+  'HOME',
+  'LESS',
+  'NODE_ENV',
+  'PAGER',
+  'PATH',
+  'PYTHONDONTWRITEBYTECODE',
+  'PYTHONUNBUFFERED',
+  'RUST_BACKTRACE',
+  'RUST_LOG',
+  'SHELL',
+  'TMPDIR',
+  'USER',
+  'VISUAL',
+])
+
+/** Whether a value may be printed: by both its name and its looks, for somebody may have put a token anywhere. */
+export const isHarmless = (name: string, value: string): boolean =>
+  HARMLESS.has(name) && PLAIN_LIST.test(value) && !/[A-Za-z0-9_-]{32}/.test(value)
 
 /** What is refused here stays refused: npm and pnpm would try again after ten seconds, and once more after a minute. */
 const NOT_SO_PATIENT = [
@@ -69,7 +96,7 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
   if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PLACE)
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
-    if (text !== undefined) set(name, text, true)
+    if (text !== undefined) set(name, text, !isHarmless(name, text))
   }
   set('AGENT_IN_SANDBOX', '1')
   return [...out.values()]

@@ -19,22 +19,15 @@ export const SYSTEM_ROOTS = [
 /** More toolchains, for the profiles in which people build things. */
 export const TOOLCHAIN_ROOTS = ['/opt', '/home/linuxbrew/.linuxbrew']
 
-/** What programs read from `/etc`. Private keys, password hashes, machine identity and host names are not among it. */
+/**
+ * What programs read from `/etc`. Private keys, password hashes, machine identity and host names are not among it, and neither is the
+ * configuration of services, which may hold secrets.
+ */
 export const SYSTEM_CONFIG = [
+  // The system itself: loader, locale, names of numbers, release.
   '/etc/alternatives',
-  '/etc/bash.bashrc',
-  '/etc/bash_completion.d',
-  '/etc/ca-certificates',
-  '/etc/ca-certificates.conf',
-  '/etc/crypto-policies',
   '/etc/debian_version',
-  '/etc/fonts',
   '/etc/gai.conf',
-  '/etc/inputrc',
-  '/etc/java-11-openjdk',
-  '/etc/java-17-openjdk',
-  '/etc/java-21-openjdk',
-  '/etc/java-25-openjdk',
   '/etc/ld.so.cache',
   '/etc/ld.so.conf',
   '/etc/ld.so.conf.d',
@@ -42,27 +35,75 @@ export const SYSTEM_CONFIG = [
   '/etc/localtime',
   '/etc/lsb-release',
   '/etc/magic',
-  '/etc/maven',
+  '/etc/mailcap',
   '/etc/mime.types',
   '/etc/os-release',
-  '/etc/perl',
+  '/etc/papersize',
+  '/etc/protocols',
+  '/etc/redhat-release',
+  '/etc/services',
+  '/etc/shells',
+  '/etc/timezone',
+  // Certificates of authorities.
+  '/etc/ca-certificates',
+  '/etc/ca-certificates.conf',
+  '/etc/crypto-policies',
   '/etc/pki/ca-trust',
   '/etc/pki/tls/cert.pem',
   '/etc/pki/tls/certs',
-  '/etc/protocols',
-  '/etc/python3',
-  '/etc/python3.11',
-  '/etc/python3.12',
-  '/etc/python3.13',
-  '/etc/redhat-release',
-  '/etc/services',
-  '/etc/skel',
   '/etc/ssl/cert.pem',
   '/etc/ssl/certs',
   '/etc/ssl/openssl.cnf',
+  // Shells, terminals and editors.
+  '/etc/bash.bashrc',
+  '/etc/bash_completion.d',
+  '/etc/emacs',
+  '/etc/inputrc',
+  '/etc/nanorc',
+  '/etc/skel',
   '/etc/terminfo',
-  '/etc/timezone',
   '/etc/vim',
+  // Languages and build tools: some of them do not start without.
+  '/etc/R',
+  '/etc/ant',
+  '/etc/dotnet',
+  '/etc/gradle',
+  '/etc/groovy',
+  '/etc/julia',
+  '/etc/maven',
+  '/etc/mono',
+  '/etc/octave',
+  '/etc/perl',
+  '/etc/racket',
+  // Documents, pictures and browsers.
+  '/etc/chromium',
+  '/etc/chromium.d',
+  '/etc/dictionaries-common',
+  '/etc/firefox',
+  '/etc/firefox-esr',
+  '/etc/fonts',
+  '/etc/ghostscript',
+  '/etc/gtk-3.0',
+  '/etc/libreoffice',
+  '/etc/sgml',
+  '/etc/texmf',
+  '/etc/xml',
+  // Graphics without a screen.
+  '/etc/OpenCL',
+  '/etc/glvnd',
+  '/etc/vulkan',
+]
+
+/** The same, for packages whose directory carries a version. Of PHP only what the command reads: pools of its server hold passwords. */
+export const SYSTEM_CONFIG_FAMILIES: readonly {
+  readonly name: RegExp
+  readonly parts?: readonly string[]
+}[] = [
+  { name: /^ImageMagick-\d+$/ },
+  { name: /^java(-\d+(-[a-z]+)?)?$/ },
+  { name: /^lua(\d+\.\d+|rocks)?$/ },
+  { name: /^python\d+(\.\d+)?$/ },
+  { name: /^php$/, parts: ['cli', 'mods-available'] },
 ]
 
 /** Toolchains below the host user's home, for the `dev` profile: programs only, no credentials or caches. */
@@ -80,6 +121,8 @@ export const HOME_TOOLCHAINS = [
   '.local/share/pnpm',
   '.local/share/uv/python',
   '.local/share/uv/tools',
+  '.npm-global',
+  '.npm-packages',
   '.nvm',
   '.pyenv',
   '.rbenv',

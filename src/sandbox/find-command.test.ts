@@ -127,6 +127,20 @@ describe('the cure', () => {
     expect(hint('cargo-x', 'home/.cargo/bin')).toEndWith(
       `use --profile dev, or --read ${host}/home/.cargo/bin`,
     )
+    // A package manager's prefix: one hint for all of it, and of ~/.local no more than what is needed.
+    for (const prefix of ['.npm-global', '.local', '.tools']) {
+      mkdirSync(join(host, 'home', prefix, 'bin'), { recursive: true })
+      mkdirSync(join(host, 'home', prefix, 'lib/node_modules/agent'), { recursive: true })
+      writeFileSync(join(host, 'home', prefix, 'lib/node_modules/agent/cli.js'), '', { mode: 0o755 })
+      symlinkSync('../lib/node_modules/agent/cli.js', join(host, 'home', prefix, 'bin/agent'))
+    }
+    expect(hint('agent', 'home/.npm-global/bin')).toEndWith(
+      `use --profile dev, or --read ${host}/home/.npm-global`,
+    )
+    expect(hint('agent', 'home/.tools/bin')).toEndWith(`use --read ${host}/home/.tools`)
+    expect(hint('agent', 'home/.local/bin')).toEndWith(
+      `--read ${host}/home/.local/bin --read ${host}/home/.local/lib`,
+    )
     symlinkSync('my bin', join(host, 'home/link'))
     expect(hint('mine', 'home/link')).toEndWith(`--read '${host}/home/my bin'`)
     expect(hint('mine', 'home/my bin')).toEndWith(`does not show: use --read '${host}/home/my bin'`)

@@ -45,7 +45,10 @@ export function findCommand(plan: Plan, hostPath: string): Found {
   if (refused !== undefined) return notExecutable(name, refused)
   const what = `${name} is not found in the sandbox`
   if (lost !== undefined)
-    return notFound(`${what}: ${lost} is a link that leads out of it`, hostHas(realPath(lost) ?? lost, plan))
+    return notFound(
+      `${what}: ${lost} is a link that leads out of it`,
+      hostHas(toHost(lost, plan)?.path ?? lost, plan),
+    )
   const elsewhere = (name.includes('/') ? candidates : hostPath.split(':').map(dir => `${dir}/${name}`)).find(
     path => path.startsWith('/') && look(path) === 'runs',
   )
@@ -77,11 +80,27 @@ const notExecutable = (name: string, state: 'refused' | 'directory'): Found => (
 })
 
 function hostHas(path: string, plan: Plan): string {
-  const dir = dirname(path)
   const isShown = (part: string) =>
     plan.steps.some(step => step.op !== 'seal' && step.at.endsWith(`/${part}`))
   const toolchain = HOME_TOOLCHAINS.some(part => path.includes(`/${part}/`) && !isShown(part))
-  return `the host has it at ${path}, which this policy does not show: use ${toolchain ? '--profile dev, or ' : ''}--read ${shellWord(dir) ?? 'its directory'}`
+  const reads = directoriesOf(path).map(dir => `--read ${shellWord(dir) ?? 'its directory'}`)
+  return `the host has it at ${path}, which this policy does not show: use ${toolchain ? '--profile dev, or ' : ''}${reads.join(' ')}`
+}
+
+/**
+ * All that a program needs to be shown. A package manager puts a link into `PREFIX/bin`, and the program into `PREFIX/lib`: then that is the
+ * whole prefix where it is a hidden directory of its own, as `~/.npm-global`; of `~/.local` and of a home only the two.
+ */
+function directoriesOf(path: string): readonly string[] {
+  const dir = dirname(path)
+  const real = realPath(path) ?? path
+  if (isWithin(real, dir)) return [dir]
+  const prefix = dirname(dir)
+  if (!isWithin(real, prefix) || prefix === '/') return [dir, dirname(real)]
+  const name = basename(prefix)
+  if (name.startsWith('.') && name !== '.local') return [prefix]
+  const [part = ''] = real.slice(prefix.length + 1).split('/')
+  return [dir, `${prefix}/${part}`]
 }
 
 /** The kernel says "no such file" of a script whose interpreter is missing; we say which file. */

@@ -15,7 +15,7 @@ import { agentNote } from '../plan/agent-note.ts'
 import { PASSED_ON } from '../plan/environment.ts'
 import type { HostFacts, SystemEntry } from '../plan/facts.ts'
 import { searchPath, toolchainVariables } from '../plan/search-path.ts'
-import { HOME_TOOLCHAINS, SYSTEM_CONFIG, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
+import { HOME_TOOLCHAINS, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
 import { showDeny } from '../policy/decide-file.ts'
 import { type GuestPath, type HostPath, isWithin, type Located } from '../policy/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -33,6 +33,7 @@ import { lookAt } from './look-at.ts'
 import type { Watched } from './places.ts'
 import { type RepositoryFacts, surveyRepository } from './repository.ts'
 import { refuseSecondName } from './second-name.ts'
+import { systemConfig } from './system-config.ts'
 import { tellLinked } from './tell-linked.ts'
 
 export interface Surveyed extends HostFacts {
@@ -108,7 +109,7 @@ function noteFor(policy: Policy, stateDir: string): NonNullable<HostFacts['note'
 export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): SystemEntry[] {
   const wanted = [
     ...SYSTEM_ROOTS,
-    ...SYSTEM_CONFIG,
+    ...systemConfig(),
     ...(policy.profile === 'strict' ? [] : TOOLCHAIN_ROOTS),
     ...(policy.profile === 'dev' ? HOME_TOOLCHAINS.map(part => `${home}/${part}`) : []),
   ]

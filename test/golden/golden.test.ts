@@ -81,7 +81,7 @@ function run(folder: string, project: TemporaryProject) {
   })
 }
 
-/** Machines differ in what their system holds and how limits are held: those lines are left out, and paths are named. */
+/** Machines differ in what their system holds, whether authorities were added to it, and how limits are held: those lines are left out, and paths are named. */
 function normalise(text: string, project: TemporaryProject): string {
   return text
     .replaceAll(project.workspace, '<project>')
@@ -89,7 +89,7 @@ function normalise(text: string, project: TemporaryProject): string {
     .replaceAll(project.home, '<home>')
     .replaceAll(/notes\/[0-9a-f]{16}/g, 'notes/<digest>')
     .split('\n')
-    .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +(no-limit-|refusals-unrecorded)/.test(line))
+    .filter(line => !/ \(system\)$|^ +link \/|^weaker: |^ +(no-limit-|refusals-unrecorded)|^ +env NODE_EXTRA_CA_CERTS=/.test(line))
     .map(line =>
       line
         .replace(/(\S) {2,}/g, '$1  ')
