@@ -24,6 +24,11 @@ type Stream = OutputPiece['stream']
  * `for await` does not see.
  */
 export class RunningCommand extends EventEmitter<RunningCommandEvents> implements AsyncIterable<OutputPiece> {
+  /**
+   * Always undefined. The process has a number in the sandbox alone, and the same number is another process on the host: a program that
+   * hands it to `process.kill()` would end that one. Use `kill()` and `signal()`.
+   */
+  readonly pid = undefined
   readonly stdin: Writable
   readonly #command: Command
   readonly #queue: PieceQueue
