@@ -1,14 +1,14 @@
 /** A program that esbuild made one file of: its pen binary is found where it may be trusted, or missed with what to do about it. */
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { install, installedPackage } from './installed-package.ts'
+import { install, usePackage } from './installed-package.ts'
 import { onGrounds, type Place, PROCESS } from './place.ts'
 
 const ESBUILD = join(import.meta.dir, 'node_modules/esbuild/bin/esbuild')
 
-beforeAll(() => void installedPackage(), 180_000)
+usePackage('as built')
 
 const PROGRAM = `import { Sandbox } from 'pen'
 async function main() {

@@ -1,9 +1,9 @@
 /** The examples run as they stand, on Node and on Bun, with pen as npm installs it, and with the real frameworks. */
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { install, installedPackage } from './installed-package.ts'
+import { install, usePackage } from './installed-package.ts'
 import { onGrounds, type Place, PROCESS } from './place.ts'
 
 const EXAMPLES = join(import.meta.dir, '../../examples')
@@ -11,7 +11,7 @@ const OFFLINE = { network: { offline: true } }
 
 const PACKAGES = join(import.meta.dir, 'node_modules')
 
-beforeAll(() => void installedPackage(), 180_000)
+usePackage('as built')
 
 /** In a directory in which npm installed pen, with the examples beside, and the frameworks that they are for. */
 async function runExample(

@@ -1,4 +1,5 @@
-/** pen as `npm pack` makes it and npm installs it: once for all tests of a process. */
+/** pen as `npm pack` makes it and npm installs it: once for all tests of a file. */
+import { afterAll, beforeAll } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,28 +8,31 @@ import type { Place } from './place.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 const MANIFEST = '{ "type": "module" }'
-let installed: string | undefined
+let installed = ''
 
-/** Packed with `prepack`, as a release would be. It has no dependency, so npm asks nobody for anything. */
-export function installedPackage(): string {
-  if (installed !== undefined) return installed
-  const dir = mkdtempSync(join(tmpdir(), 'pen-installed-'))
-  chmodSync(dir, 0o755)
-  process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
-  npm(ROOT, 'pack', '--silent', '--pack-destination', dir)
-  const [packed = ''] = readdirSync(dir)
-  writeFileSync(join(dir, 'package.json'), MANIFEST)
-  npm(dir, 'install', '--offline', '--no-audit', '--no-fund', '--silent', join(dir, packed))
-  rmSync(join(dir, packed))
-  installed = dir
-  return dir
+/**
+ * For a file of tests. A release is packed with `prepack`, which builds everything anew; others take what the build of the tests
+ * made. It has no dependency, so npm asks nobody for anything.
+ */
+export function usePackage(how: 'released' | 'as built'): void {
+  beforeAll(() => {
+    const dir = mkdtempSync(join(tmpdir(), 'pen-installed-'))
+    installed = dir
+    chmodSync(dir, 0o755)
+    npm(ROOT, 'pack', '--silent', `--ignore-scripts=${how === 'as built'}`, '--pack-destination', dir)
+    const [packed = ''] = readdirSync(dir)
+    writeFileSync(join(dir, 'package.json'), MANIFEST)
+    npm(dir, 'install', '--offline', '--no-audit', '--no-fund', '--silent', join(dir, packed))
+    rmSync(join(dir, packed))
+  }, 180_000)
+  afterAll(() => rmSync(installed, { recursive: true, force: true }))
 }
 
 /** The same in a directory of the user's whose place it is. */
 export function install(place: Place, dir: string): void {
   const { uid, gid } = place.ground.who
   place.file(join(dir, 'package.json'), MANIFEST)
-  run('/', 'cp', '-a', join(installedPackage(), 'node_modules'), dir)
+  run('/', 'cp', '-a', join(installed, 'node_modules'), dir)
   if (uid !== 0) run('/', 'chown', '-hR', `${uid}:${gid}`, join(dir, 'node_modules'))
 }
 

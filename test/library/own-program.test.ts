@@ -1,15 +1,15 @@
 /** pen installed by npm in the very project of its sandbox: what is inside cannot change what the next start runs on the host. */
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import { GAPS } from '../soft/soft-box.ts'
-import { install, installedPackage } from './installed-package.ts'
+import { install, usePackage } from './installed-package.ts'
 import { inPlace, onGrounds, type Place, PROCESS, SOFT } from './place.ts'
 
-beforeAll(() => void installedPackage(), 180_000)
+usePackage('released')
 
 const FILES = ['dist/pen', 'dist/index.js', 'package.json'] as const
 

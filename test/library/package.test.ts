@@ -1,14 +1,14 @@
 /** What `npm pack` makes and npm installs: imported by Node from another directory, with types that a strict compiler takes. */
-import { beforeAll, expect } from 'bun:test'
+import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { install, installedPackage } from './installed-package.ts'
+import { install, usePackage } from './installed-package.ts'
 import { onGrounds, PROCESS } from './place.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-beforeAll(() => void installedPackage(), 180_000)
+usePackage('released')
 
 const PROGRAM = `
 import { Sandbox, SandboxError, type ExecResult, type PolicyDocument, type RunningCommand } from 'pen'
