@@ -131,7 +131,7 @@ function compareExec(dir: string): Side {
 
 interface Crowd {
   readonly answered: number
-  /** Of keeper, agent, init and the engine's monitor, for one sandbox. */
+  /** Of supervisor, agent, init and the engine's monitor, for one sandbox. */
   readonly mebibytes: number
 }
 
@@ -142,7 +142,7 @@ function crowd(): Crowd {
     const answered = dirs.filter(dir => run(pen('exec', '--', 'echo', 'here'), dir) === 'here').length
     Bun.sleepSync(2000)
     const bytes = dirs.reduce((sum, dir) => {
-      const keeper = JSON.parse(run(pen('status', '--json'), dir)) as { pid: number }
+      const supervisor = JSON.parse(run(pen('status', '--json'), dir)) as { pid: number }
       const format = '{{.State.ConmonPid}}'
       const monitor = run(
         engine.command(['container', 'inspect', '--format', format, `pen-${sandboxId(dir)}`]),
@@ -150,7 +150,7 @@ function crowd(): Crowd {
       )
       return (
         sum +
-        [...withDescendants(keeper.pid), ...withDescendants(Number(monitor))].reduce(
+        [...withDescendants(supervisor.pid), ...withDescendants(Number(monitor))].reduce(
           (all, pid) => all + pssOf(pid),
           0,
         )

@@ -5,12 +5,12 @@
  *
  * Targets: 1,000 rules compile in under 5 ms; 1 M verdicts a second on 10,000 rules, flat in the number of exact rules.
  */
-import type { Address } from '../src/policy/address.ts'
-import { type Destination, decideConnection } from '../src/policy/decide-connection.ts'
-import { parseAllowRule, parseDenyRule } from '../src/policy/endpoint.ts'
-import type { Host } from '../src/policy/host.ts'
-import { compileNetwork, type NetworkIndex } from '../src/policy/network.ts'
-import type { Port } from '../src/policy/port.ts'
+import type { Address } from '../src/policy/network/address.ts'
+import { type Destination, decideConnection } from '../src/policy/network/decide-connection.ts'
+import { parseAllowRule, parseDenyRule } from '../src/policy/network/endpoint.ts'
+import type { Host } from '../src/policy/network/host.ts'
+import { compileNetwork, type NetworkIndex } from '../src/policy/network/network.ts'
+import type { Port } from '../src/policy/network/port.ts'
 import type { Parsed, Sourced } from '../src/policy/source.ts'
 
 const source = { layer: 'bench', place: undefined }

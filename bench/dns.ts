@@ -7,9 +7,9 @@
  * Target: 50,000 answers a second over loopback.
  */
 import { createSocket } from 'node:dgram'
-import { DnsStub } from '../src/gateway/dns.ts'
-import { answerQuery } from '../src/gateway/dns-answer.ts'
-import { NameBook } from '../src/gateway/names.ts'
+import { answerQuery } from '../src/gateway/dns/answer.ts'
+import { NameBook } from '../src/gateway/dns/names.ts'
+import { DnsStub } from '../src/gateway/dns/stub.ts'
 
 const SECONDS = 2
 const NAMES = 2000

@@ -6,15 +6,15 @@
  *
  * Target: under 5 ms.
  */
-import { readJson } from '../src/config/json.ts'
+import { readJson } from '../src/config/json/json.ts'
 import { compile } from '../src/policy/compile.ts'
-import { decideConnection } from '../src/policy/decide-connection.ts'
-import type { Host } from '../src/policy/host.ts'
+import type { HostPath, PathWorld } from '../src/policy/files/path.ts'
 import { mergeLayers } from '../src/policy/merge.ts'
+import { decideConnection } from '../src/policy/network/decide-connection.ts'
+import type { Host } from '../src/policy/network/host.ts'
+import type { Port } from '../src/policy/network/port.ts'
 import { parseLayer } from '../src/policy/parse.ts'
-import type { HostPath, PathWorld } from '../src/policy/path.ts'
 import type { Policy } from '../src/policy/policy.ts'
-import type { Port } from '../src/policy/port.ts'
 import { profileLayer } from '../src/policy/profile.ts'
 
 const world: PathWorld = {

@@ -12,7 +12,7 @@ const root = join(import.meta.dir, '..')
 
 /**
  * Bytecode halves the start of the whole binary (19 ms to 10 ms), and so does a compiler that waits: what runs once is
- * interpreted, and on two cores the compiler's threads would only be in the way. A keeper and every verb but `run` turn it
+ * interpreted, and on two cores the compiler's threads would only be in the way. A supervisor and every verb but `run` turn it
  * back to normal. The others close doors.
  */
 export const BUILD_FLAGS = [

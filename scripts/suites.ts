@@ -63,8 +63,8 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'docs', folder: './test/docs', testTimeout: 60_000, wall: 300, lane: 'others' },
   {
     kind: 'suite',
-    name: 'kept',
-    folder: './test/kept',
+    name: 'lifecycle',
+    folder: './test/lifecycle',
     testTimeout: 60_000,
     files: 2,
     wall: 480,

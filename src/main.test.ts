@@ -6,7 +6,7 @@ import { temporaryProject } from '../test/temporary-project.ts'
 import { capture } from './base/spawn.ts'
 
 const MAIN = join(import.meta.dir, 'main.ts')
-const TERMINAL = join(import.meta.dir, 'cli/terminal.ts')
+const TERMINAL = join(import.meta.dir, 'cli/frame/terminal.ts')
 const env = { PATH: '/usr/bin:/bin', BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' }
 
 const pen = (words: readonly string[], more: Record<string, string> = {}) =>
@@ -56,7 +56,7 @@ describe('pen', () => {
     expect(await pen(['vershun'])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: 'pen: USAGE: there is no "pen vershun"\n  cure: did you mean pen version?\n',
+      stderr: 'pen: USAGE: there is no "pen vershun"\n  fix: did you mean pen version?\n',
     })
   })
 

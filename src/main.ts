@@ -1,7 +1,7 @@
 import type { ExitCode } from './base/error.ts'
-import { dispatch, fail, mentionsJson } from './cli/dispatch.ts'
-import { openTerminal } from './cli/terminal.ts'
-import { VERBS } from './cli/verbs.ts'
+import { dispatch, fail, mentionsJson } from './cli/frame/dispatch.ts'
+import { openTerminal } from './cli/frame/terminal.ts'
+import { VERBS } from './cli/frame/verbs.ts'
 
 const argv = process.argv.slice(2)
 const surroundings = { env: process.env, terminal: openTerminal(process.env), verbs: VERBS }
@@ -16,7 +16,7 @@ process.on('unhandledRejection', end)
 
 /** pen inside a sandbox's namespace, before the sandbox is: it refuses to run unless pen itself started it. */
 const openDoor = (): Promise<ExitCode> =>
-  import('./gateway/door-inside.ts').then(({ openInside }) => openInside(argv.slice(1)))
+  import('./gateway/netns/inside.ts').then(({ openInside }) => openInside(argv.slice(1)))
 
 /** pen inside a running sandbox's mounts, for the moment that a new one takes. */
 const mountInside = (): Promise<ExitCode> =>
@@ -25,24 +25,30 @@ const mountInside = (): Promise<ExitCode> =>
 const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
-  ['__hand', () => import('./hand/hand.ts').then(mode => mode.runHand(argv.slice(1)))],
+  [
+    '__hand',
+    () => import('./backend/container/root-helper/serve.ts').then(mode => mode.runRootHelper(argv.slice(1))),
+  ],
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
   ['__guest', () => import('./doctor/guest.ts').then(mode => mode.runGuest())],
-  ['__complete', () => import('./cli/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS))],
-  ['__keep', () => import('./sandbox/detached.ts').then(mode => mode.keepDetached())],
-  ['__start', () => import('./sandbox/start-for-program.ts').then(mode => mode.startForProgram())],
-  ['__supervise', () => import('./gate/supervise.ts').then(mode => mode.supervise())],
-  ['__agent', () => import('./inner/agent.ts').then(mode => mode.runAgent(argv.slice(1)))],
-  ['__file', () => import('./inner/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
-  ['__listed', () => import('./inner/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
+  [
+    '__complete',
+    () => import('./cli/completion/complete.ts').then(mode => mode.complete(argv.slice(1), VERBS)),
+  ],
+  ['__supervisor', () => import('./lifecycle/detached.ts').then(mode => mode.superviseDetached())],
+  ['__start', () => import('./lifecycle/start-for-program.ts').then(mode => mode.startForProgram())],
+  ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],
+  ['__agent', () => import('./guest/exec-daemon.ts').then(mode => mode.runAgent(argv.slice(1)))],
+  ['__file', () => import('./guest/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
+  ['__listed', () => import('./guest/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])
 const hidden = HIDDEN.get(argv[0] ?? '')
 // The build makes the compiler wait, for the sake of `pen run`, which ends that when its command has started.
 if (argv[0] !== 'run' && hidden === undefined) Bun.unsafe.setJITPolicy(1)
 
-/** A keeper takes as long to begin as a command: that of `pen start` begins before its flags are read. */
+/** A supervisor takes as long to begin as a command: that of `pen start` begins before its flags are read. */
 async function perform(): Promise<ExitCode> {
-  if (argv[0] === 'start') (await import('./sandbox/spare-keeper.ts')).beginSpare()
+  if (argv[0] === 'start') (await import('./lifecycle/spare-supervisor.ts')).beginSpare()
   return await dispatch(argv, surroundings)
 }
 

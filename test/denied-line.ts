@@ -11,6 +11,6 @@ export const deniedLine = (fields: object): string =>
     kind: 'connection-denied',
     verdict: 'deny',
     port: 443,
-    cure: 'pen allow it',
+    fix: 'pen allow it',
     ...fields,
   })

@@ -126,11 +126,11 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
 async function start(
   name: string,
   port: number,
-  cure: string,
+  fix: string,
   program: string | undefined,
   args: readonly string[],
 ): Promise<Peer | Absent> {
-  if (program === undefined) return { name, why: `it is not here (${cure})` }
+  if (program === undefined) return { name, why: `it is not here (${fix})` }
   const child = Bun.spawn([program, ...args], { stdio: ['ignore', 'ignore', 'ignore'] })
   const stop = (): void => child.kill('SIGKILL')
   for (const end = performance.now() + READY_MS; performance.now() < end; await Bun.sleep(50)) {

@@ -16,9 +16,9 @@ import { join } from 'node:path'
 import { onlyWhen, skipUnless } from '../../test/skip.ts'
 import { PenError } from '../base/error.ts'
 import { capture } from '../base/spawn.ts'
-import type { Address } from '../policy/address.ts'
-import type { Host } from '../policy/host.ts'
-import type { Port } from '../policy/port.ts'
+import type { Address } from '../policy/network/address.ts'
+import type { Host } from '../policy/network/host.ts'
+import type { Port } from '../policy/network/port.ts'
 import { openAudit } from './append.ts'
 import type { AuditEventInput } from './event.ts'
 import { type FoundRecord, readAudit } from './read.ts'
@@ -39,7 +39,7 @@ const denied = (i: number): AuditEventInput => ({
   name: `host${i}.example.com` as Host,
   port,
   reason: 'not-allowed',
-  cure: `pen allow host${i}.example.com:443`,
+  fix: `pen allow host${i}.example.com:443`,
 })
 const allowed = (i: number): AuditEventInput => ({
   kind: 'connection-allowed',
@@ -107,7 +107,7 @@ describe('openAudit', () => {
     const records = [...readAudit(dir)]
     expect(seqs(records)).toEqual([1, 2, 3])
     expect(records[0]).toMatchObject({ v: 1, sandbox: 'project-1', run: audit.run, verdict: 'allow' })
-    expect(records[1]).toMatchObject({ verdict: 'deny', cure: 'pen allow host2.example.com:443' })
+    expect(records[1]).toMatchObject({ verdict: 'deny', fix: 'pen allow host2.example.com:443' })
     expect(records[2]?.['counts']).toEqual({ 'connection-allowed': 1, 'connection-denied': 1 })
     expect(Math.abs(Date.parse(records[0]?.time ?? '') - Date.now())).toBeLessThan(5000)
   })

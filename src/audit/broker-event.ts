@@ -24,7 +24,7 @@ export interface BrokerDenied extends OfRequest {
   readonly rule?: string | undefined
   readonly from?: string | undefined
   /** The command that would allow it. */
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 /** A transfer is over, or what was allowed could not be done. */

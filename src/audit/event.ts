@@ -2,9 +2,9 @@
  * What the audit holds: one record per decision, in a schema with a version. Readers must ignore fields and kinds that
  * they do not know; a change of meaning raises the version.
  */
-import type { Address } from '../policy/address.ts'
-import type { Host } from '../policy/host.ts'
-import type { Port } from '../policy/port.ts'
+import type { Address } from '../policy/network/address.ts'
+import type { Host } from '../policy/network/host.ts'
+import type { Port } from '../policy/network/port.ts'
 import type { BrokerEvent } from './broker-event.ts'
 import type { GateEvent } from './gate-event.ts'
 
@@ -58,7 +58,7 @@ export interface ConnectionDenied extends Target, OfConnection {
   readonly rule?: string | undefined
   readonly from?: string | undefined
   /** The command that would allow it. */
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 /** Allowed, but the upstream could not be resolved or reached. */
@@ -95,7 +95,7 @@ export interface FlowRefused {
   readonly address?: Address | undefined
   readonly port: Port
   readonly reason: string
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 /** A bound was reached: connections, memory, wall time, disk… */
@@ -106,7 +106,7 @@ export interface LimitHit {
   readonly reason?: string | undefined
   /** The same in a sentence. */
   readonly why?: string | undefined
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 /** Something was planted at a protected place. Paths come from the sandbox: hostile. */
@@ -178,7 +178,7 @@ export interface PolicyEditRefused {
   readonly kind: 'policy-edit-refused'
   readonly reason: string
   readonly at?: string | undefined
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 export interface RunEnd {

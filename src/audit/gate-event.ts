@@ -19,7 +19,7 @@ export interface FileDenied {
   readonly why: string
   readonly rule?: string | undefined
   readonly from?: string | undefined
-  readonly cure: string
+  readonly fix: string
 }
 
 export interface ToolAllowed {
@@ -37,7 +37,7 @@ export interface ToolDenied {
   readonly command: readonly string[]
   readonly reason: string
   readonly why: string
-  readonly cure: string
+  readonly fix: string
 }
 
 export interface ToolEnded {

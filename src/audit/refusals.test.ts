@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'bun:test'
-import { BACKGROUND_HOSTS } from '../policy/background-hosts.ts'
-import type { Host } from '../policy/host.ts'
-import type { Port } from '../policy/port.ts'
+import { BACKGROUND_HOSTS } from '../policy/network/background-hosts.ts'
+import type { Host } from '../policy/network/host.ts'
+import type { Port } from '../policy/network/port.ts'
 import type { AuditEventInput } from './event.ts'
 import { RefusalTally } from './refusals.ts'
 
-const denied = (path: string, cure?: string): AuditEventInput => ({
+const denied = (path: string, fix?: string): AuditEventInput => ({
   kind: 'broker-denied',
   request: 1,
   op: 'read',
   path,
   reason: 'not-granted',
-  cure,
+  fix,
 })
 
 test('what was refused is told once, with how often and the command that would allow it', () => {
@@ -25,7 +25,7 @@ test('what was refused is told once, with how often and the command that would a
       name,
       port: 443 as Port,
       reason: 'x',
-      cure: 'pen allow example.com:443',
+      fix: 'pen allow example.com:443',
     })
   tally.record(denied('/home/u/a', 'pen grant /home/u/a'))
   expect(tally.lines()).toEqual([
@@ -95,14 +95,14 @@ describe('the lines at the end', () => {
       ...of(1),
       reason: 'sni-mismatch',
       why: 'its ClientHello names evil.test',
-      cure: 'connect to the name that is meant',
+      fix: 'connect to the name that is meant',
     }
     const led: AuditEventInput = {
       kind: 'connection-denied',
       ...of(2),
       reason: 'address-not-allowed',
       why: '10.0.0.1 is a private address, and no rule names it',
-      cure: 'pen allow 10.0.0.1:443',
+      fix: 'pen allow 10.0.0.1:443',
     }
     const tally = tallyOf(sni, sni, ...[1, 2, 3].flatMap(n => [allowed(n), led]))
     expect(tally.lines()).toEqual([
@@ -134,7 +134,7 @@ describe('the lines at the end', () => {
       name: host as Host,
       port,
       reason: 'not-allowed',
-      cure: `pen allow ${host}:443`,
+      fix: `pen allow ${host}:443`,
     })
     const background = Object.keys(BACKGROUND_HOSTS).slice(0, 3)
     const tally = tallyOf(

@@ -1,5 +1,5 @@
 /** Counts refusals and failed connections on their way into the audit, for the lines that a person reads at the end of a command. */
-import { isBackgroundHost } from '../policy/background-hosts.ts'
+import { isBackgroundHost } from '../policy/network/background-hosts.ts'
 import type { AuditEventInput, AuditSink, Target } from './event.ts'
 
 const MAX_TARGETS = 1000
@@ -120,20 +120,18 @@ function tellable(event: AuditEventInput): Tellable | undefined {
     case 'broker-denied': {
       const place = `${event.op} ${event.path}`
       if (!PLAIN.test(event.path)) return undefined
-      return { start: `refused: ${place}`, end: toAllow(event.cure), place, until: undefined }
+      return { start: `refused: ${place}`, end: toAllow(event.fix), place, until: undefined }
     }
     case 'connection-denied': {
       const place = placeOf(event)
-      const { cure, why, reason, name } = event
-      const isCommand = cure === undefined || cure.startsWith('pen ')
+      const { fix, why, reason, name } = event
+      const isCommand = fix === undefined || fix.startsWith('pen ')
       // The name was allowed, and led to such an address: allowing the name again changes nothing.
       const isLater = AFTER_THE_RULES.has(reason) || (reason === 'address-not-allowed' && name !== undefined)
       return {
         start: `refused: ${place}`,
         end:
-          isCommand && !isLater
-            ? toAllow(cure)
-            : `: ${why ?? reason}${toAllow(isCommand ? cure : undefined)}`,
+          isCommand && !isLater ? toAllow(fix) : `: ${why ?? reason}${toAllow(isCommand ? fix : undefined)}`,
         place,
         until: isLater ? undefined : 'allowed',
       }
@@ -150,7 +148,7 @@ function tellable(event: AuditEventInput): Tellable | undefined {
   }
 }
 
-const toAllow = (cure: string | undefined): string => (cure === undefined ? '' : `; to allow it: ${cure}`)
+const toAllow = (fix: string | undefined): string => (fix === undefined ? '' : `; to allow it: ${fix}`)
 
 /** The gateway's own reasons: what was said on the connection, not where it goes. */
 const AFTER_THE_RULES: ReadonlySet<string> = new Set([

@@ -4,16 +4,16 @@
  */
 
 import type { AuditSink } from '../audit/event.ts'
-import type { DescriptorRan, DescriptorRun } from '../base/run-with-descriptors.ts'
+import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
 import type { Found } from '../limits/probe.ts'
 import type { Reach } from '../limits/reach.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { FileGrant } from '../policy/decide-grant.ts'
-import type { PathWorld } from '../policy/path.ts'
+import type { FileGrant } from '../policy/files/decide-grant.ts'
+import type { PathWorld } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
-import type { Engine } from './container/engine.ts'
+import type { Engine } from './container/engine/engine.ts'
 import type { HeadStart } from './container/head-start.ts'
 
 /** How a sandbox ended: by its command, or by us. */
@@ -51,7 +51,7 @@ export interface LiveMounts {
   close(): void
 }
 
-/** Does, for a keeper without root, what root's keeper does itself in namespaces that are root's. */
+/** Does, for a supervisor without root, what root's supervisor does itself in namespaces that are root's. */
 export interface Hand {
   /** Starts a program of the host as root, with these descriptors from 3 on. */
   run(
@@ -67,7 +67,7 @@ export type MadeNamespace =
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
   | { readonly kind: 'by-hand'; readonly network: number; readonly hand: Hand }
 
-export interface FurnishedNamespace {
+export interface PreparedNamespace {
   /** Asks for the last time what a hand is needed for: every process of the sandbox is gone. */
   settle(): Promise<void>
 }
@@ -170,7 +170,7 @@ export interface StartOptions {
     readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
   }
   /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
-  readonly furnish: (namespace: MadeNamespace) => Promise<FurnishedNamespace>
+  readonly furnish: (namespace: MadeNamespace) => Promise<PreparedNamespace>
   /** Called once, when an engine is at work and pen would only wait for it. */
   readonly meanwhile?: () => void
   /** What an engine was asked for before there was a plan. */

@@ -103,7 +103,7 @@ describe('writeFileAtomically', () => {
     expect(readdirSync(directory)).toEqual(['config.json'])
   })
 
-  test('a missing directory is refused with its cure', () => {
+  test('a missing directory is refused with its fix', () => {
     expect(refused(() => writeFileAtomically(join(directory, 'no', 'x'), '')).hint).toBe(
       'create the directory first',
     )

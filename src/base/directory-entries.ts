@@ -4,8 +4,8 @@
  */
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync } from 'node:fs'
-import { cLibrary } from './c-library.ts'
-import { succeeded } from './libc.ts'
+import { cLibrary } from './kernel/c-library.ts'
+import { succeeded } from './kernel/libc.ts'
 
 const { O_RDONLY, O_DIRECTORY } = constants
 const GETDENTS64 = process.arch === 'arm64' ? 61 : 217

@@ -12,7 +12,7 @@ test('the documentation lists every error code with its exit code, and no other'
   expect(Object.fromEntries(rows)).toEqual(ERROR_CODES)
 })
 
-test('an error carries code, place, cure, cause and exit code', () => {
+test('an error carries code, place, fix, cause and exit code', () => {
   const cause = new Error('below')
   const at = { file: 'config.json', line: 3, column: 7 }
   const error = new PenError('CONFIG_VALUE', { what: 'no', at, hint: 'yes', cause })

@@ -1,5 +1,5 @@
 /**
- * Every failure that a person may see: a stable code, what happened, where, why, and the cure.
+ * Every failure that a person may see: a stable code, what happened, where, why, and the fix.
  * Code throws; only `main.ts` prints and exits.
  */
 
@@ -54,7 +54,7 @@ export interface ErrorDetail {
   readonly what: string
   /** Where: a place in a file, or a path, flag or host in words. */
   readonly at?: Place | string
-  /** The cure: what the person can do now. */
+  /** The fix: what the person can do now. */
   readonly hint?: string
   readonly cause?: unknown
 }

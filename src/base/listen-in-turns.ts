@@ -7,7 +7,7 @@ export interface Stoppable {
 
 /**
  * The runtime accepts for as long as somebody waits, and does nothing else meanwhile: a sandbox that connects without end would
- * keep its keeper from every timeout and every stop. Only a listener that is gone stops it, so each has a turn, and then comes the
+ * keep its supervisor from every timeout and every stop. Only a listener that is gone stops it, so each has a turn, and then comes the
  * next. `listen` makes one, on a copy of the same descriptor, and tells of each connection that it has accepted.
  */
 export function listenInTurns(listen: (accepted: () => void) => Stoppable): Stoppable {

@@ -12,7 +12,7 @@ const told = (name: string) => {
 }
 
 describe('a program that pen may not run', () => {
-  test('is not there, or nothing that executes: the cure installs it', () => {
+  test('is not there, or nothing that executes: the fix installs it', () => {
     const words = 'is not installed, or not where only root could have put it'
     writeFileSync(join(dir, 'text'), '', { mode: 0o644 })
     for (const name of ['absent', 'text', 'text/below'])

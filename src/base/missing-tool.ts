@@ -3,17 +3,17 @@ import { readFileSync, statSync } from 'node:fs'
 import { PenError } from './error.ts'
 import { TRUSTED_DIRECTORIES, type TrustedDirectory } from './find-tool.ts'
 
-/** `cure` is for one that is not there. */
+/** `fix` is for one that is not there. */
 export function missingTool(
   name: string,
-  cure: string,
+  fix: string,
   directories: readonly TrustedDirectory[] = TRUSTED_DIRECTORIES,
 ): PenError {
   const there = directories.map(({ path }) => `${path}/${name}`).find(isProgram)
   if (there === undefined)
     return new PenError('MISSING_TOOL', {
       what: `${name} is not installed, or not where only root could have put it`,
-      hint: cure,
+      hint: fix,
     })
   if (!isRootKnown())
     return new PenError('MISSING_TOOL', {

@@ -87,7 +87,7 @@ describe('readRegularFile', () => {
     refused(at('n'.repeat(300)))
   })
 
-  onlyWhen(!isRoot)('a file that may not be read names the cure (root may read all)', () => {
+  onlyWhen(!isRoot)('a file that may not be read names the fix (root may read all)', () => {
     writeFileSync(at('secret'), '', { mode: 0 })
     expect(refused(at('secret')).hint).toContain('chmod u+r')
   })

@@ -2,8 +2,8 @@
  * Whoever started pen may have told the kernel to forget ended children, and that is passed on: then nobody could learn how a
  * program ended. To be called before the first is started.
  */
-import { cLibrary } from './c-library.ts'
-import { readKernelFile } from './kernel-file.ts'
+import { cLibrary } from './kernel/c-library.ts'
+import { readKernelFile } from './kernel/kernel-file.ts'
 
 const libc = cLibrary({ signal: { args: ['i32', 'u64'], returns: 'u64' } })
 const SIGCHLD = 17

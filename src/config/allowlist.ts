@@ -5,7 +5,7 @@
  */
 import type { Place } from '../base/error.ts'
 import { codePoint, findDisruptive, nameHidden } from './hidden.ts'
-import { decodeText, type SourceText } from './source-text.ts'
+import { decodeText, type SourceText } from './json/source-text.ts'
 
 /** A word of visible ASCII, unchecked beyond that, and where it stands. */
 export interface Entry {
@@ -15,7 +15,7 @@ export interface Entry {
 
 export const MAX_ENTRIES = 4096
 
-/** Throws `CONFIG_SYNTAX` with the place and the cure. */
+/** Throws `CONFIG_SYNTAX` with the place and the fix. */
 export function readAllowlist(bytes: Uint8Array, file: string): Entry[] {
   const source = decodeText(bytes, file)
   const entries: Entry[] = []

@@ -1,7 +1,7 @@
 /** The live config, copied into the project's `.pen/` for people to check in. */
 import { PenError } from '../base/error.ts'
 import { whileLocked } from './edit.ts'
-import { readJson } from './json.ts'
+import { readJson } from './json/json.ts'
 import { findLive } from './layers.ts'
 import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'

@@ -5,7 +5,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PenError } from '../base/error.ts'
-import { isWithin } from '../policy/path.ts'
+import { isWithin } from '../policy/files/path.ts'
 
 export interface Bound {
   /** A real path: the project, or where the client started pen. */

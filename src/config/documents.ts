@@ -1,16 +1,16 @@
 /** What the documents of a project say, as layers with their positions. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { parseHttpRule, parseTcpRule } from '../policy/endpoint.ts'
-import type { AllowRule } from '../policy/net-rule.ts'
-import type { IsPublicSuffix } from '../policy/net-target.ts'
-import type { PathWorld, Trust } from '../policy/path.ts'
+import type { PathWorld, Trust } from '../policy/files/path.ts'
+import { parseHttpRule, parseTcpRule } from '../policy/network/endpoint.ts'
+import type { AllowRule } from '../policy/network/net-rule.ts'
+import type { IsPublicSuffix } from '../policy/network/net-target.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer, List } from '../policy/settings.ts'
 import type { Parsed } from '../policy/source.ts'
 import type { PositionedDocument } from '../policy/validate.ts'
 import { type Entry, readAllowlist } from './allowlist.ts'
-import { readJson } from './json.ts'
+import { readJson } from './json/json.ts'
 import type { Found, Layers } from './layers.ts'
 import { publicSuffixTest } from './public-suffix.ts'
 
@@ -104,6 +104,6 @@ function parsed(entry: Entry, rule: Parsed<AllowRule>): AllowRule {
   throw new PenError('CONFIG_VALUE', {
     what: `"${printable(entry.text, 120)}": ${rule.why}`,
     at: entry.place,
-    hint: rule.cure ?? 'write one "host:port" a line, a comment after " #"',
+    hint: rule.fix ?? 'write one "host:port" a line, a comment after " #"',
   })
 }

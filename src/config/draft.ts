@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { isSame, liveConfig, readLive, rewriteLiveConfig } from './edit.ts'
-import { printJson } from './json.ts'
+import { printJson } from './json/json.ts'
 import type { Project } from './project.ts'
 
 export class Draft {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HostPath } from '../policy/path.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { editLiveConfig, editNetworkList } from './edit.ts'
 import { locate } from './locate.ts'
 import { withLock } from './lock.ts'
@@ -162,7 +162,7 @@ describe('the lock', () => {
     expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
   })
 
-  test('that cannot be made is told with a cure', async () => {
+  test('that cannot be made is told with a fix', async () => {
     expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('cannot be locked (ENOENT)')
   })
 })

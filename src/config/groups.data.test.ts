@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { GROUPS, isGroupName } from '../policy/groups.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { GROUPS, isGroupName } from '../policy/network/groups.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { type GroupContext, resolveGroup } from './groups.ts'
 
 /** A machine on which no package manager is installed or configured. */

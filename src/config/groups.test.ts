@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { PenError, showPlace } from '../base/error.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { type GroupContext, resolveGroup } from './groups.ts'
 
 let root: string
@@ -166,7 +166,7 @@ describe('npm', () => {
     expect(await rulesOf('npm')).toEqual(['packages.example.com:443'])
   })
 
-  test('without npm the npmrc is enough, and without both the cure is named', async () => {
+  test('without npm the npmrc is enough, and without both the fix is named', async () => {
     expect(await refusalOf('npm')).toMatchObject({
       code: 'GROUP',
       hint: expect.stringContaining('npm config set registry'),

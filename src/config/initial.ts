@@ -1,7 +1,7 @@
 /** The configuration that `pen init` writes: the default profile, and the package sources that the project's files call for. */
 import { lstatSync } from 'node:fs'
-import type { GroupName } from '../policy/groups.ts'
-import { printJson } from './json.ts'
+import type { GroupName } from '../policy/network/groups.ts'
+import { printJson } from './json/json.ts'
 
 export interface Initial {
   readonly text: string

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TemporaryProject, temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { PenError, showPlace } from '../base/error.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { type Layers, readLayers } from './layers.ts'
 import { findProject } from './project.ts'
 

@@ -1,10 +1,10 @@
 /** The documents that a project's policy is merged from, read from disk once. */
 import { readRegularFile } from '../base/regular-file.ts'
-import type { Trust } from '../policy/path.ts'
+import type { Trust } from '../policy/files/path.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import type { Layer } from '../policy/settings.ts'
-import { grantFiles } from './grant-files.ts'
-import type { GrantView } from './grant-layer.ts'
+import { grantFiles } from './grants/grant-files.ts'
+import type { GrantView } from './grants/grant-layer.ts'
 import type { Project } from './project.ts'
 
 const MAX_BYTES = 65_536
@@ -56,7 +56,9 @@ export async function readLayers(
 }
 
 const temporary = async (stateDir: string, view: GrantView): Promise<Layer[]> =>
-  grantFiles(stateDir).length === 0 ? [] : await (await import('./grant-layer.ts')).grantLayer(stateDir, view)
+  grantFiles(stateDir).length === 0
+    ? []
+    : await (await import('./grants/grant-layer.ts')).grantLayer(stateDir, view)
 
 /** The user's own documents: what is in force when a sandbox starts. */
 export const findLive = ({ stateDir }: Project) => ({

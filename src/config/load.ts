@@ -1,16 +1,16 @@
 /** config files ─▶ policy: one function reads like the pipeline. */
 
 import { compile, type GroupRules } from '../policy/compile.ts'
-import { protectLinked } from '../policy/linked-place.ts'
+import { protectLinked } from '../policy/files/linked-place.ts'
+import type { PathWorld } from '../policy/files/path.ts'
 import { type Merged, type MergeInput, mergeLayers } from '../policy/merge.ts'
-import type { PathWorld } from '../policy/path.ts'
 import type { NetCeiling, Policy } from '../policy/policy.ts'
 import type { NamedDocument } from '../policy/preset-layer.ts'
 import { profileLayer } from '../policy/profile.ts'
 import type { Layer, Settings } from '../policy/settings.ts'
-import type { GrantView } from './grant-layer.ts'
+import type { GrantView } from './grants/grant-layer.ts'
 import type { ResolvedGroup } from './groups.ts'
-import { findHomeLinks } from './home-links.ts'
+import { findHomeLinks } from './home/home-links.ts'
 import { type Layers, readLayers } from './layers.ts'
 import type { Project } from './project.ts'
 import { protectPen } from './protect-pen.ts'
@@ -104,7 +104,7 @@ export async function groupRules(settings: Settings, project: Project): Promise<
   // Offline asks no package manager: whatever a group holds, nothing of it is allowed.
   if (names.size === 0 || settings['network.offline']?.value === true) return out
   const { resolveGroup } = await import('./groups.ts')
-  const { isGroupName } = await import('../policy/groups.ts')
+  const { isGroupName } = await import('../policy/network/groups.ts')
   const { home, state, workspace } = project.world
   const writable = [workspace, `${project.stateDir}/volumes`, ...writableIn(settings)]
   for (const name of names)

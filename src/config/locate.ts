@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
-import type { HostPath, Located, PathKind } from '../policy/path.ts'
+import type { HostPath, Located, PathKind } from '../policy/files/path.ts'
 
 /** As many links as the kernel follows. */
 const MAX_LINKS = 40

@@ -88,7 +88,7 @@ let loaded: Flock | undefined
 
 /** Bun has no call for it. */
 async function loadFlock(): Promise<Flock> {
-  const { cLibrary } = await import('../base/c-library.ts')
+  const { cLibrary } = await import('../base/kernel/c-library.ts')
   loaded ??= cLibrary({ flock: { args: ['i32', 'i32'], returns: 'i32' } })().flock
   return loaded
 }

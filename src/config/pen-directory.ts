@@ -16,13 +16,13 @@ import {
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
+import { MAX_BYTES } from './json/source-text.ts'
 import type { Found } from './layers.ts'
-import { MAX_BYTES } from './source-text.ts'
 
 export const DOCUMENTS = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'] as const
 export type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
 
-/** Longer than a keeper takes to look. */
+/** Longer than a supervisor takes to look. */
 const SETTLE_MS = 400
 
 export class PenDirectory {
@@ -128,7 +128,7 @@ export class PenDirectory {
   }
 
   /**
-   * A sandbox that runs, and was started where there was no `.pen/`, has a keeper that takes away what appears there: it
+   * A sandbox that runs, and was started where there was no `.pen/`, has a supervisor that takes away what appears there: it
    * cannot tell whose it is. So a new one is looked at again before anybody is told that it was written.
    */
   settle(): void {

@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { printJson } from './json.ts'
+import { printJson } from './json/json.ts'
 import { ownerOf, settles } from './pen-directory.ts'
 
 export const PERMISSIONS = 'agent-permissions.json'

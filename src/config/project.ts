@@ -3,11 +3,11 @@ import { existsSync, lstatSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
-import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/path.ts'
+import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/files/path.ts'
 import { findHome, locate } from './locate.ts'
 
 /** Stands in the state of a sandbox for as long as one is kept. */
-export const KEEPER_RECORD = 'keeper.json'
+export const KEEPER_RECORD = 'supervisor.json'
 /** Stands there from `pen start` until `pen stop`, whether the sandbox runs or not. */
 export const STARTED = 'started.json'
 /** Each of them makes a directory a project of pen's. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
-import { decideFile } from '../policy/decide-file.ts'
-import type { HostPath } from '../policy/path.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { protectPen } from './protect-pen.ts'
 
 const WS = '/h/u/ws'

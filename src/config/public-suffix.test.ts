@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { parseHttpRule } from '../policy/endpoint.ts'
+import { parseHttpRule } from '../policy/network/endpoint.ts'
 import { publicSuffixTest } from './public-suffix.ts'
 
 test('a wildcard under a public suffix is refused, one under a registered name is not', async () => {

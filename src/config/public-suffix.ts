@@ -1,5 +1,5 @@
-import type { Host } from '../policy/host.ts'
-import { everySuffixIsPublic, type IsPublicSuffix } from '../policy/net-target.ts'
+import type { Host } from '../policy/network/host.ts'
+import { everySuffixIsPublic, type IsPublicSuffix } from '../policy/network/net-target.ts'
 
 /**
  * The test for public suffixes that these entries need. The list costs more to load than all of pen's start

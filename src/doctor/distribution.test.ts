@@ -3,7 +3,7 @@ import { installLine, parseOsRelease } from './distribution.ts'
 
 const install = (text: string, ...packages: string[]) => installLine(parseOsRelease(text), ...packages)
 
-describe('a cure', () => {
+describe('a fix', () => {
   test.each([
     ['ID=debian', 'sudo apt-get install bubblewrap'],
     ['ID=linuxmint\nID_LIKE="ubuntu debian"', 'sudo apt-get install bubblewrap'],

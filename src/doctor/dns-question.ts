@@ -1,5 +1,5 @@
 /** One question to one name server, over UDP, by hand: the system's resolver would answer from files and caches. */
-import { isIPv6 } from '../policy/address.ts'
+import { isIPv6 } from '../policy/network/address.ts'
 
 export type DnsReply =
   /** It answered, whatever it said; `address` when it gave one. */

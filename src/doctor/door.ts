@@ -2,10 +2,10 @@
 import type { AuditEventInput } from '../audit/event.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
-import { type Door, openDoor } from '../gateway/door.ts'
-import { compileNetwork } from '../policy/network.ts'
+import { connectGateway } from '../gateway/egress.ts'
+import { type Door, openDoor } from '../gateway/netns/door.ts'
+import { compileNetwork } from '../policy/network/network.ts'
 import { denyAll, type NetworkPolicy } from '../policy/policy.ts'
-import { connectGateway } from '../sandbox/network.ts'
 import { type Finding, fails, ok } from './finding.ts'
 import { KNOCK_MODE, KNOCK_NAME, KNOCK_PORT, type Knocked } from './knock.ts'
 import { hintOf, messageOf } from './message.ts'
@@ -32,15 +32,15 @@ export async function checkDoor(): Promise<readonly Finding[]> {
     return [UNRECORDED]
   }
   const records: AuditEventInput[] = []
-  const wayOut = connectGateway(door, CLOSED, { record: event => void records.push(event) })
+  const egress = connectGateway(door, CLOSED, { record: event => void records.push(event) })
   try {
-    await wayOut.serve()
+    await egress.serve()
     const knocked = await knockAt(door)
     return [judge(knocked, records, door.ipv6)]
   } catch (error) {
     return [fails(ID, 'the door in a network namespace does not serve', messageOf(error), 'report this')]
   } finally {
-    await wayOut.close()
+    await egress.close()
   }
 }
 

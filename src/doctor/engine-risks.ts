@@ -1,8 +1,8 @@
 /** What is known against the engine and the runtime that a container stands on. */
-import { type EngineName, findEngine } from '../backend/container/engine.ts'
-import { engineFacts } from '../backend/container/engine-facts.ts'
-import { GVISOR_RUNTIME } from '../backend/container/gvisor.ts'
-import { usualRuntime } from '../backend/container/runtimes.ts'
+import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
+import { engineFacts } from '../backend/container/engine/engine-facts.ts'
+import { GVISOR_RUNTIME } from '../backend/container/engine/gvisor.ts'
+import { usualRuntime } from '../backend/container/engine/runtimes.ts'
 import { findTool } from '../base/find-tool.ts'
 import { riskOf } from './known-escapes.ts'
 import { askVersion, findVersion } from './version.ts'

@@ -1,12 +1,12 @@
 /** Container engines, their runtimes and virtual machines that are installed: which version, whether it works, and what it is known for. */
 import { existsSync } from 'node:fs'
 import { refuseForeign } from '../backend/container/backends.ts'
-import { findEngine } from '../backend/container/engine.ts'
-import { type EngineFacts, engineFacts } from '../backend/container/engine-facts.ts'
-import { tryPodman } from '../backend/container/trial.ts'
+import { findEngine } from '../backend/container/engine/engine.ts'
+import { type EngineFacts, engineFacts } from '../backend/container/engine/engine-facts.ts'
+import { tryPodman } from '../backend/container/engine/trial.ts'
 import { findTool } from '../base/find-tool.ts'
-import { isHostRoot } from '../base/host-root.ts'
-import { kernelRelease } from '../base/kernel-release.ts'
+import { isHostRoot } from '../base/kernel/host-root.ts'
+import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { installLine } from './distribution.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
@@ -135,7 +135,7 @@ export function judgeStorage(
   const isOld = major < OWN_OVERLAY[0] || (major === OWN_OVERLAY[0] && minor < OWN_OVERLAY[1])
   const install = rootless && isOld ? `${installLine(distribution, 'fuse-overlayfs')}; then ` : ''
   const file = rootless ? '~/.config/containers/storage.conf' : '/etc/containers/storage.conf'
-  const cure =
+  const fix =
     name === 'docker'
       ? 'write {"storage-driver": "overlay2"} into /etc/docker/daemon.json and restart the daemon'
       : `${install}write [storage] and driver = "overlay" into ${file}, then run podman system reset, which removes all its images and containers`
@@ -144,7 +144,7 @@ export function judgeStorage(
       `storage-${name}`,
       `${name} copies whole images (storage driver vfs, ${storage})`,
       'each container takes seconds to start and as much disk as its image',
-      cure,
+      fix,
     ),
   ]
 }

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryProject, withHome } from '../../test/temporary-project.ts'
-import { plain } from '../cli/colour.ts'
-import { doctorText } from '../cli/doctor.ts'
+import { plain } from '../cli/render/colour.ts'
+import { doctorText } from '../cli/verbs/maintenance/doctor.ts'
 import { describe as describeLimits } from './cgroups.ts'
 import { judge } from './door.ts'
 import { examine } from './examine.ts'
@@ -68,7 +68,7 @@ describe('what is told', () => {
   test('has hostile text spelled out, and ends with whether pen run works', () => {
     const text = doctorText([ok('a', 'x\u001b[2J'), weak('b', 'y', 'w\nz', 'c')], true, plain)
     expect(text).toBe(
-      'ok     a: x\\u001b[2J\nweak   b: y\n       w\\u000az\n       cure: c\n\npen run works here: 1 ok, 1 weak, 0 failed',
+      'ok     a: x\\u001b[2J\nweak   b: y\n       w\\u000az\n       fix: c\n\npen run works here: 1 ok, 1 weak, 0 failed',
     )
     expect(doctorText([fails('a', 'x')], false, plain)).toContain('pen run does not work here')
   })

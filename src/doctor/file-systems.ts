@@ -1,7 +1,7 @@
 /** The file system of the project: what on it would weaken a sandbox, or stop it. */
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname } from '../base/posix-path.ts'
-import { foldsNames } from '../sandbox/folded-names.ts'
+import { foldsNames } from '../survey/case-folding.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
 import { hintOf, messageOf } from './message.ts'

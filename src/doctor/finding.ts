@@ -11,25 +11,25 @@ export interface Finding {
   readonly what: string
   readonly why?: string | undefined
   /** What to do about it on this distribution. */
-  readonly cure?: string | undefined
+  readonly fix?: string | undefined
 }
 
 export const ok = (id: string, what: string, why?: string): Finding => ({ id, status: 'ok', what, why })
 
-export const weak = (id: string, what: string, why?: string, cure?: string): Finding => ({
+export const weak = (id: string, what: string, why?: string, fix?: string): Finding => ({
   id,
   status: 'weak',
   what,
   why,
-  cure,
+  fix,
 })
 
-export const fails = (id: string, what: string, why?: string, cure?: string): Finding => ({
+export const fails = (id: string, what: string, why?: string, fix?: string): Finding => ({
   id,
   status: 'fails',
   what,
   why,
-  cure,
+  fix,
 })
 
 /** The last line of what a tool said, which is where most of them put the reason. */

@@ -6,8 +6,8 @@
 
 import { ptr } from 'bun:ffi'
 import { constants, openSync, writeSync } from 'node:fs'
-import { SystemCallError, systemCall } from '../backend/process/libc.ts'
 import { errnoOf } from '../base/error.ts'
+import { SystemCallError, systemCall } from '../base/kernel/system-call.ts'
 
 export const GUEST_MODE = '__guest'
 export const KVM = '/dev/kvm'

@@ -1,6 +1,6 @@
 /** Names that a policy allows are looked up on the host: whether anybody answers there. */
 import { readFileSync } from 'node:fs'
-import { parseAddress } from '../policy/address.ts'
+import { parseAddress } from '../policy/network/address.ts'
 import { askServer } from './dns-question.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import { ownersOf } from './port-owners.ts'
@@ -36,19 +36,19 @@ export function judgeServers(answers: readonly (readonly [server: string, answer
       .map(([server]) => server)
       .join(', ')
   if (answers.every(([, answered]) => answered)) return ok('dns', `name servers that answer: ${told(true)}`)
-  const cure = 'look at /etc/resolv.conf and at the network; without network, pen run --offline'
+  const fix = 'look at /etc/resolv.conf and at the network; without network, pen run --offline'
   if (answers.some(([, answered]) => answered))
     return weak(
       'dns',
       `name servers that do not answer: ${told(false)}`,
       `every look-up waits for them; ${told(true)} answers`,
-      cure,
+      fix,
     )
   return weak(
     'dns',
     `no name server answers (${told(false)})`,
     'hosts that a policy allows by name cannot be reached',
-    cure,
+    fix,
   )
 }
 

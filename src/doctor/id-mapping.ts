@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { Staging } from '../backend/process/staging.ts'
-import { isHostRoot } from '../base/host-root.ts'
+import { isHostRoot } from '../base/kernel/host-root.ts'
 import { UndoStack } from '../base/undo.ts'
 import { type Finding, fails, ok } from './finding.ts'
 import type { Machine } from './machine.ts'

@@ -1,4 +1,4 @@
-import { kernelRelease } from '../base/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { boundsProcessesByNamespace } from '../limits/probe.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 

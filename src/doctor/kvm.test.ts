@@ -42,17 +42,17 @@ describe('KVM', () => {
     [at('run'), has('hypervisor'), /does not run them/, /nested virtualization.*not virtual/],
     [at('run', '5'), {}, /does not run them: errno 5/, /dmesg/],
     [undefined, {}, /did not come back/, /dmesg/],
-  ])('that ended at %p with %p is weak, and says what to do', (tried, around, what, cure) => {
+  ])('that ended at %p with %p is weak, and says what to do', (tried, around, what, fix) => {
     const found = judge(tried, around)
-    expect([found.status, found.what, found.cure]).toEqual([
+    expect([found.status, found.what, found.fix]).toEqual([
       'weak',
       expect.stringMatching(what),
-      expect.stringMatching(cure),
+      expect.stringMatching(fix),
     ])
     expect(found.why).toContain('pen makes none yet')
   })
 
   test('is opened to a user in the way of the distribution', () => {
-    expect(judge(at('open', 'EACCES'), {}, alpine).cure).toStartWith('sudo addgroup "$USER" kvm')
+    expect(judge(at('open', 'EACCES'), {}, alpine).fix).toStartWith('sudo addgroup "$USER" kvm')
   })
 })

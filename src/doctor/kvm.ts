@@ -55,28 +55,28 @@ export function judgeKvm(tried: Trial | undefined, around: Surroundings, system:
       'KVM makes virtual machines',
       `whether it runs one is not tried on ${around.arch}; ${UNUSED}`,
     )
-  const { what, cure } = trouble(tried, around, system)
-  return weak(ID, what, UNUSED, cure)
+  const { what, fix } = trouble(tried, around, system)
+  return weak(ID, what, UNUSED, fix)
 }
 
 interface Trouble {
   readonly what: string
-  readonly cure: string
+  readonly fix: string
 }
 
 function trouble(tried: Trial | undefined, around: Surroundings, system: Distribution): Trouble {
   if (tried?.at === 'open') {
     if (tried.errno === 'EACCES' || tried.errno === 'EPERM')
-      return { what: `you may not open ${KVM}`, cure: letIn(around, system) }
-    if (tried.errno === 'ENOENT') return { what: `there is no ${KVM}`, cure: bringKvm(around) }
-    return { what: `${KVM} cannot be opened (${tried.errno})`, cure: bringKvm(around) }
+      return { what: `you may not open ${KVM}`, fix: letIn(around, system) }
+    if (tried.errno === 'ENOENT') return { what: `there is no ${KVM}`, fix: bringKvm(around) }
+    return { what: `${KVM} cannot be opened (${tried.errno})`, fix: bringKvm(around) }
   }
   const EBUSY = '16'
   if (tried?.errno === EBUSY)
-    return { what: 'KVM makes no virtual machine', cure: 'stop the other hypervisor that has the processor' }
+    return { what: 'KVM makes no virtual machine', fix: 'stop the other hypervisor that has the processor' }
   if (tried?.at === 'create') {
     const why = tried.errno === undefined ? 'another version of its interface' : `errno ${tried.errno}`
-    return { what: `${KVM} makes no virtual machine (${why})`, cure: bringKvm(around) }
+    return { what: `${KVM} makes no virtual machine (${why})`, fix: bringKvm(around) }
   }
   const how =
     tried === undefined
@@ -84,7 +84,7 @@ function trouble(tried: Trial | undefined, around: Surroundings, system: Distrib
       : tried.errno === undefined
         ? 'a guest of a few bytes did not get to its end'
         : `errno ${tried.errno}`
-  return { what: `KVM makes virtual machines and does not run them: ${how}`, cure: runThem(around) }
+  return { what: `KVM makes virtual machines and does not run them: ${how}`, fix: runThem(around) }
 }
 
 function letIn({ isContainer, group, uid }: Surroundings, { installer }: Distribution): string {

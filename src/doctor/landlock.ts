@@ -1,4 +1,4 @@
-import { landlockAbi } from '../backend/process/landlock-abi.ts'
+import { landlockAbi } from '../base/kernel/landlock-abi.ts'
 import { type Finding, ok, weak } from './finding.ts'
 
 /** Needed by one setting only, so its absence is no failure. */

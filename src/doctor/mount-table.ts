@@ -1,5 +1,5 @@
 /** What is mounted where a path lies. */
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
 export interface MountEntry {
   readonly point: string

@@ -1,6 +1,6 @@
 /** The policy of this project, as `pen run` would load it: whether this machine can keep it. Nothing is started. */
 import { openGaps } from '../plan/gaps.ts'
-import { prepare } from '../sandbox/prepare.ts'
+import { prepare } from '../run/prepare.ts'
 import { type Finding, fails, ok } from './finding.ts'
 import type { Machine } from './machine.ts'
 import { hintOf, messageOf } from './message.ts'

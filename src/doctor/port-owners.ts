@@ -1,6 +1,6 @@
 /** Who listens on a port of the host, as far as this user may know. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
 const TCP_LISTEN = '0A'
 /** More processes than this are not looked at. */

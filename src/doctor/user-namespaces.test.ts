@@ -12,8 +12,8 @@ describe('where user namespaces are blocked', () => {
     [{ ...nothing, apparmor: '1', most: '9000' }, 'kernel.apparmor_restrict_unprivileged_userns=0'],
     [{ ...nothing, container: true }, '--security-opt seccomp=unconfined'],
     [{ ...nothing, clone: '1', apparmor: '0' }, 'CONFIG_USER_NS'],
-  ])('%j is told with its cure', (switches, cure) => {
-    expect(blockedBy(switches, ubuntu).cure).toContain(cure)
+  ])('%j is told with its fix', (switches, fix) => {
+    expect(blockedBy(switches, ubuntu).fix).toContain(fix)
   })
 
   test('a switch of the host comes before the container that pen runs in', () => {

@@ -1,6 +1,6 @@
 /** User namespaces, by starting one. Who forbids them is only asked when that did not work. */
 import { findTool } from '../base/find-tool.ts'
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { capture } from '../base/spawn.ts'
 import { type Distribution, installLine } from './distribution.ts'
 import { type Finding, fails, lastLine, ok } from './finding.ts'
@@ -19,8 +19,8 @@ export async function checkUserNamespaces({ distribution }: Machine): Promise<re
     cwd: '/',
   })
   if (code === 0) return [ok(ID, 'a user namespace with a network namespace in it was started')]
-  const { why, cure } = blockedBy(kernelAnswers(), distribution)
-  return [fails(ID, `no user namespace could be started (${lastLine(stderr) || `code ${code}`})`, why, cure)]
+  const { why, fix } = blockedBy(kernelAnswers(), distribution)
+  return [fails(ID, `no user namespace could be started (${lastLine(stderr) || `code ${code}`})`, why, fix)]
 }
 
 /** What the kernel says of the usual switches; undefined where it has no such switch. */
@@ -50,30 +50,30 @@ function kernelAnswers(): Switches {
 export function blockedBy(
   { apparmor, clone, most, container }: Switches,
   { id, name }: Distribution,
-): { readonly why: string; readonly cure: string } {
+): { readonly why: string; readonly fix: string } {
   if (most === '0')
     return {
       why: 'user.max_user_namespaces is 0',
-      cure: lasting('user.max_user_namespaces=15000'),
+      fix: lasting('user.max_user_namespaces=15000'),
     }
   if (clone === '0')
     return {
       why: `kernel.unprivileged_userns_clone is 0: ${name} keeps them from ordinary users`,
-      cure: lasting('kernel.unprivileged_userns_clone=1'),
+      fix: lasting('kernel.unprivileged_userns_clone=1'),
     }
   if (apparmor === '1')
     return {
       why: `AppArmor keeps them from programs without a profile, as ${id === 'ubuntu' ? 'Ubuntu does since 23.10' : `on ${name}`}`,
-      cure: lasting('kernel.apparmor_restrict_unprivileged_userns=0'),
+      fix: lasting('kernel.apparmor_restrict_unprivileged_userns=0'),
     }
   if (container)
     return {
       why: 'pen runs in a container whose engine forbids them',
-      cure: 'start that container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run pen outside of it',
+      fix: 'start that container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run pen outside of it',
     }
   return {
     why: 'none of the usual switches forbids them: the kernel has none, or a security module is in the way',
-    cure: 'look at the log of the kernel (dmesg) in this moment, or use a kernel with CONFIG_USER_NS',
+    fix: 'look at the log of the kernel (dmesg) in this moment, or use a kernel with CONFIG_USER_NS',
   }
 }
 

@@ -2,15 +2,16 @@
  * Whether a connection may be made, now or after a person was asked. While it is held nothing is dialled and no name is
  * looked up; the answer comes as a change of the policy, which no program in a sandbox can make.
  */
-import { type Allowed, decideConnection } from '../policy/decide-connection.ts'
+
 import { type DenialReason, type Denied, denyByRule } from '../policy/denial.ts'
-import { waitsForAnswer } from '../policy/holdable.ts'
-import { type AllowRule, type DenyRule, printRule } from '../policy/net-rule.ts'
+import { waitsForAnswer } from '../policy/files/holdable.ts'
+import { type Allowed, decideConnection } from '../policy/network/decide-connection.ts'
+import { type AllowRule, type DenyRule, printRule } from '../policy/network/net-rule.ts'
 import { allowedBy, exactRule, findOnce } from '../policy/once.ts'
 import type { Sourced } from '../policy/source.ts'
-import type { ByteStream } from './byte-stream.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
 import type { Surroundings } from './surroundings.ts'
 
 export type Admission =
@@ -91,8 +92,8 @@ function judge(
   const refusing = taken(network.once.deny)
   if (refusing !== undefined) {
     // It is used up: nothing is left to be forgotten, and the next one is judged without it.
-    const cure = `pen allow ${printRule(exactRule(to, port))}`
-    return { kind: 'denied', denied: { ...denyByRule(refusing), cure } }
+    const fix = `pen allow ${printRule(exactRule(to, port))}`
+    return { kind: 'denied', denied: { ...denyByRule(refusing), fix } }
   }
   if (verdict.ok) return { kind: 'allowed', allowed: verdict, once: undefined }
   const once = taken(network.once.allow)

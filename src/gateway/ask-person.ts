@@ -2,9 +2,10 @@
  * A question for a person that no connection waits for yet: a program of theirs, or the model behind it, asks before it dials. It is
  * written down and answered like a connection that is held, and like one it changes nothing by itself.
  */
-import { decideConnection } from '../policy/decide-connection.ts'
-import { waitsForAnswer } from '../policy/holdable.ts'
-import { printRule } from '../policy/net-rule.ts'
+
+import { waitsForAnswer } from '../policy/files/holdable.ts'
+import { decideConnection } from '../policy/network/decide-connection.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { exactRule, findOnce } from '../policy/once.ts'
 import { refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'
@@ -17,7 +18,7 @@ export interface PersonsAnswer {
   readonly reason: string | null
   readonly why: string | null
   /** What the person would have to run. */
-  readonly cure: string | null
+  readonly fix: string | null
 }
 
 export interface Patience {
@@ -53,10 +54,10 @@ function judge(shared: Surroundings, { to, port }: Endpoint) {
   const verdict = decideConnection(network.index, to, port)
   const once = findOnce(network.once.allow, to, port, id => shared.spent.has(id))
   if (verdict.ok || (once !== undefined && verdict.reason !== 'denied-by-rule'))
-    return { allowed: true, reason: null, why: null, cure: null, canBeAsked: false }
+    return { allowed: true, reason: null, why: null, fix: null, canBeAsked: false }
   const { reason, why } = refusalOf(verdict)
   const canBeAsked = waitsForAnswer(network, verdict, to, port)
-  return { allowed: false, reason, why, cure: verdict.cure, canBeAsked }
+  return { allowed: false, reason, why, fix: verdict.fix, canBeAsked }
 }
 
 interface Shown {

@@ -4,21 +4,22 @@
  * client sent goes upstream before that. A client that stays silent may be waiting for the server: its upstream is
  * dialled meanwhile, and what the server says flows at once.
  */
-import type { Accepted } from './accepted.ts'
+
 import { plainDenial } from './admit.ts'
-import type { ByteStream } from './byte-stream.ts'
-import { type HelloReading, readClientHello } from './client-hello.ts'
+import { joinStreams } from './dial/tunnel.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
-import { watchForSecondHello } from './hello-gate.ts'
-import { NOT_PROXY } from './http-judge.ts'
-import { serveHttp } from './http-serve.ts'
+import { NOT_PROXY } from './http/judge.ts'
+import { serveHttp } from './http/serve.ts'
 import { OpaqueGate } from './opaque-gate.ts'
 import { isKnown } from './proxy-secret.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
-import { checkServerName } from './server-name.ts'
 import { httpTongue, type Session, type Tongue } from './session.ts'
-import { joinStreams } from './tunnel.ts'
+import type { Accepted } from './stream/accepted.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
+import { type HelloReading, readClientHello } from './tls/client-hello.ts'
+import { watchForSecondHello } from './tls/hello-gate.ts'
+import { checkServerName } from './tls/server-name.ts'
 
 export async function serveConnection(
   session: Session,
@@ -154,7 +155,7 @@ async function readHello({ client, shared }: Session): Promise<Exclude<HelloRead
 const badHello = (why: string): Refusal => ({
   reason: 'bad-hello',
   why: `the server name cannot be read from the TLS ClientHello: ${why}`,
-  cure: 'use an ordinary TLS client',
+  fix: 'use an ordinary TLS client',
 })
 
 async function tunnel(
@@ -175,7 +176,7 @@ async function tunnel(
 const badBytes = (why: string): Refusal => ({
   reason: 'refused-protocol',
   why: `the bytes may not go to a server: ${why}`,
-  cure: 'speak TLS, HTTP/1.1 or the protocol of the service',
+  fix: 'speak TLS, HTTP/1.1 or the protocol of the service',
 })
 
 const refuseBytes = (session: Session, endpoint: Endpoint, tongue: Tongue, why: string): Promise<void> =>

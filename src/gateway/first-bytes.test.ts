@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { clientHello } from '../../test/gateway/hello.ts'
-import { readClientHello } from './client-hello.ts'
 import { classifyFirstBytes, MAX_UNDECIDED } from './first-bytes.ts'
+import { readClientHello } from './tls/client-hello.ts'
 
 const kindOf = (text: string): string => {
   const first = classifyFirstBytes(Buffer.from(text, 'latin1'))

@@ -1,20 +1,20 @@
 /** The one way out of a sandbox. Every connection it accepts is judged, written down, and only then dialled. */
 import type { AuditSink } from '../audit/event.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
-import type { Accepted } from './accepted.ts'
 import { askPerson, type Patience, type PersonsAnswer } from './ask-person.ts'
 import { serveConnection } from './connection.ts'
-import { type Connect, Dialer } from './dial.ts'
+import { type Connect, Dialer } from './dial/dial.ts'
+import { HostResolver, type Resolver } from './dial/resolve.ts'
+import { connectTcp } from './dial/tcp-connect.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
-import { HostResolver, type Resolver } from './resolve.ts'
 import type { Endpoint } from './route.ts'
 import { Session } from './session.ts'
+import type { Accepted } from './stream/accepted.ts'
 import { type GatewayStats, type NameSource, Surroundings } from './surroundings.ts'
-import { connectTcp } from './tcp-connect.ts'
 
-export type { Accepted } from './accepted.ts'
+export type { Resolver } from './dial/resolve.ts'
 export type { GatewayLimits } from './limits.ts'
-export type { Resolver } from './resolve.ts'
+export type { Accepted } from './stream/accepted.ts'
 export type { GatewayStats, NameSource } from './surroundings.ts'
 
 export interface GatewayOptions {

@@ -4,10 +4,10 @@ import { clientHello } from '../../test/gateway/hello.ts'
 import { echo } from '../../test/gateway/recorder.ts'
 import { policyOf, World, type WorldOptions } from '../../test/gateway/world.ts'
 import { toMillis } from '../base/quantity.ts'
-import { parseHost } from '../policy/host.ts'
+import { parseHost } from '../policy/network/host.ts'
+import { parsePort } from '../policy/network/port.ts'
 import type { OnceRules } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
-import { parsePort } from '../policy/port.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'
 const ALERT_DENIED = '\x15\x03\x03\x00\x02\x02\x31'
@@ -130,7 +130,7 @@ describe('P11 a held connection is told no in its own protocol, and why', () => 
     expect(client.text).toContain('pen allow evil.test:80')
     expect(world.audit).toMatchObject([
       { kind: 'connection-held', connection: 1 },
-      { kind: 'connection-denied', connection: 1, reason: 'not-answered', cure: 'pen allow evil.test:80' },
+      { kind: 'connection-denied', connection: 1, reason: 'not-answered', fix: 'pen allow evil.test:80' },
     ])
     expect(world.lookups).toEqual([])
   })

@@ -2,8 +2,9 @@
  * Connections that wait for a person. Nothing of them has left the host. How many there may be is bounded: a sandbox
  * could open them only to wear somebody down.
  */
-import type { ByteStream } from './byte-stream.ts'
+
 import type { GatewayLimits } from './limits.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
 
 /** `changed`: the policy may have an answer now. `gone`: the program hung up. */
 export type HoldEnd = 'changed' | 'late' | 'gone'

@@ -3,8 +3,9 @@
  * client sends is searched for a request, and an answer in HTTP shows that the server took the bytes for one. A server
  * that answers in another protocol is no HTTP server, and both directions run free from then on.
  */
-import type { ByteStream } from './byte-stream.ts'
-import { RequestScan } from './request-scan.ts'
+
+import { RequestScan } from './http/request-scan.ts'
+import type { ByteStream } from './stream/byte-stream.ts'
 
 const ANSWER = Buffer.from('HTTP/')
 

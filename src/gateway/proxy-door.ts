@@ -3,10 +3,10 @@
  * told. Programs that ignore their proxy variables go their own way: that is the accepted gap. When this process dies, the proxy is gone.
  */
 import { randomBytes } from 'node:crypto'
-import type { Arrivals, Door } from './door.ts'
+import { listenLoopback } from './dial/tcp-connect.ts'
+import type { Arrivals, Door } from './netns/door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
-import { listenLoopback } from './tcp-connect.ts'
-import type { TcpSocket } from './tcp-socket.ts'
+import type { TcpSocket } from './stream/tcp-socket.ts'
 
 /** Each may cost two descriptors; strangers count too. */
 const MOST_CONNECTIONS = 2048

@@ -3,8 +3,8 @@
  * and nothing else: not what is allowed, not what is wrong with the request. Such connections are counted, not recorded one by one,
  * so that a stranger cannot fill the audit.
  */
-import { findHeadEnd, valuesOf } from './http-field.ts'
-import { readRequestHead } from './http-head.ts'
+import { findHeadEnd, valuesOf } from './http/field.ts'
+import { readRequestHead } from './http/head.ts'
 import type { Session } from './session.ts'
 
 export const PROXY_USER = 'pen'

@@ -1,6 +1,6 @@
 /** Why the gateway said no: the policy's verdict, or its own when the bytes name someone else or cannot be trusted. */
 import type { Denied } from '../policy/denial.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import { showSource } from '../policy/source.ts'
 
 /** Words of the gateway's own, beside `DenialReason`. They are in the audit and in `x-pen-denied`. */
@@ -21,7 +21,7 @@ export interface Refusal {
   readonly reason: RefusalReason
   /** Canonical names only: this is shown to the program, and to people. */
   readonly why: string
-  readonly cure: string
+  readonly fix: string
   readonly rule?: string | undefined
   readonly from?: string | undefined
   /** What an HTTP client is told. */
@@ -31,7 +31,7 @@ export interface Refusal {
 export const refusalOf = (denied: Denied): Refusal => ({
   reason: denied.reason,
   why: denied.why,
-  cure: denied.cure,
+  fix: denied.fix,
   rule: denied.rule === undefined ? undefined : printRule(denied.rule),
   from: denied.source === undefined ? undefined : showSource(denied.source),
 })
@@ -39,6 +39,6 @@ export const refusalOf = (denied: Denied): Refusal => ({
 export const badRequest = (why: string, status = 400): Refusal => ({
   reason: 'bad-request',
   why: `the request is one that two servers could read differently: ${why}`,
-  cure: 'send a request as RFC 9112 writes it',
+  fix: 'send a request as RFC 9112 writes it',
   status,
 })

@@ -1,17 +1,18 @@
 /** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
-import type { Address } from '../policy/address.ts'
-import { type Allowed, type Destination, decideConnection } from '../policy/decide-connection.ts'
+
 import type { Denied } from '../policy/denial.ts'
-import { type AllowRule, printRule } from '../policy/net-rule.ts'
-import type { NetworkIndex } from '../policy/network.ts'
+import type { Address } from '../policy/network/address.ts'
+import { type Allowed, type Destination, decideConnection } from '../policy/network/decide-connection.ts'
+import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
+import type { NetworkIndex } from '../policy/network/network.ts'
+import type { Port } from '../policy/network/port.ts'
 import { withGrant } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
-import type { Port } from '../policy/port.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
-import { ByteStream } from './byte-stream.ts'
-import { type DialFailure, Interest } from './dial-result.ts'
-import { sameDestination } from './http-target.ts'
+import { type DialFailure, Interest } from './dial/dial-result.ts'
+import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
+import { ByteStream } from './stream/byte-stream.ts'
 import type { Surroundings } from './surroundings.ts'
 
 export interface Endpoint {

@@ -1,7 +1,7 @@
 /** One connection of the sandbox: its end inside, its way out, and how it is told no. */
-import type { Accepted } from './accepted.ts'
+
 import { admit } from './admit.ts'
-import { ByteStream } from './byte-stream.ts'
+import { classifyFirstBytes } from './first-bytes.ts'
 import {
   ACCESS_DENIED,
   denialLine,
@@ -11,10 +11,11 @@ import {
   INTERNAL_ERROR,
   sshGoodbye,
   startsSsh,
-} from './denial-page.ts'
-import { classifyFirstBytes } from './first-bytes.ts'
+} from './http/denial-page.ts'
 import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
+import type { Accepted } from './stream/accepted.ts'
+import { ByteStream } from './stream/byte-stream.ts'
 import type { Surroundings } from './surroundings.ts'
 
 /** In which protocol the client is answered. */
@@ -131,7 +132,7 @@ export class Session {
     shared.stats.denied++
     // Whatever began with a record ends with one, however many there are.
     if (number === undefined && !shared.mayDeny()) return this.client.reset()
-    const { reason, why, rule, from, cure } = refusal
+    const { reason, why, rule, from, fix } = refusal
     shared.record({
       kind: 'connection-denied',
       connection: number ?? shared.nextNumber(),
@@ -141,7 +142,7 @@ export class Session {
       why,
       rule,
       from,
-      cure,
+      fix,
     })
     const said = tongue ?? (await this.#hearTongue())
     this.#say(said, {

@@ -1,14 +1,14 @@
 /** What all connections of one sandbox share. */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
-import type { Address } from '../policy/address.ts'
-import type { Host } from '../policy/host.ts'
+import type { Address } from '../policy/network/address.ts'
+import type { Host } from '../policy/network/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import type { Sourced } from '../policy/source.ts'
-import type { Dialer } from './dial.ts'
-import { HeldBytes } from './held-bytes.ts'
+import type { Dialer } from './dial/dial.ts'
 import { Holds } from './holds.ts'
 import type { GatewayLimits } from './limits.ts'
-import { TokenBucket } from './token-bucket.ts'
+import { HeldBytes } from './stream/held-bytes.ts'
+import { TokenBucket } from './stream/token-bucket.ts'
 
 /** Which name an address was handed out for: the part of the name pool that the gateway needs. */
 export interface NameSource {

@@ -1,8 +1,8 @@
 /** Where the packages of an image come from, as its own apt is told: so that a private mirror just works. */
-import type { Engine } from '../backend/container/engine.ts'
-import { deb822Sources, oneLineSources } from '../config/apt-sources.ts'
-import { mirrorRule } from '../config/mirror.ts'
-import { type AllowRule, printRule } from '../policy/net-rule.ts'
+import type { Engine } from '../backend/container/engine/engine.ts'
+import { deb822Sources, oneLineSources } from '../config/registries/apt-sources.ts'
+import { mirrorRule } from '../config/registries/mirror.ts'
+import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import type { Sourced } from '../policy/source.ts'
 import { filesOf } from './inspect.ts'
 

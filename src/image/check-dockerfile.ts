@@ -40,7 +40,7 @@ interface Rule {
   readonly in: readonly string[]
   readonly finds: RegExp
   readonly why: string
-  readonly cure: string
+  readonly fix: string
 }
 
 const RULES: readonly Rule[] = [
@@ -48,19 +48,19 @@ const RULES: readonly Rule[] = [
     in: ['RUN'],
     finds: /^--/,
     why: 'flags of RUN reach the files and the network of the host in some engines',
-    cure: 'copy files with COPY, and fetch what is needed with RUN alone',
+    fix: 'copy files with COPY, and fetch what is needed with RUN alone',
   },
   {
     in: ['ADD'],
     finds: /\/\/|git@|github\.com|[^\w./*?+@ \t"[\],=:-]/i,
     why: 'what ADD fetches is fetched by the engine, and not through the network of the project',
-    cure: 'use COPY for files of the project, and RUN curl for others',
+    fix: 'use COPY for files of the project, and RUN curl for others',
   },
   {
     in: ['RUN', 'COPY', 'ADD'],
     finds: /(?:^|\s)\d*<<-?["'\w\\]/,
     why: 'a text within the Dockerfile hides where an instruction ends',
-    cure: 'put it into a file of the project and COPY that',
+    fix: 'put it into a file of the project and COPY that',
   },
 ]
 
@@ -71,12 +71,7 @@ export function checkDockerfile(dockerfile: string, path: string): void {
   for (const { name, text, line } of instructionsOf(dockerfile))
     for (const rule of RULES)
       if (rule.in.includes(name) && rule.finds.test(text))
-        throw refused(
-          path,
-          line,
-          `"${printable(`${name} ${text}`, 80)}" is not built: ${rule.why}`,
-          rule.cure,
-        )
+        throw refused(path, line, `"${printable(`${name} ${text}`, 80)}" is not built: ${rule.why}`, rule.fix)
 }
 
 const refused = (file: string, line: number, what: string, hint: string): PenError =>

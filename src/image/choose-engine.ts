@@ -5,7 +5,7 @@ import {
   findEngine,
   requireEngine,
   tryEngine,
-} from '../backend/container/engine.ts'
+} from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 

@@ -1,6 +1,6 @@
 /** The image that a sandbox is started from, if it is there. Nothing is built here, and nothing is pulled. */
 
-import type { Engine } from '../backend/container/engine.ts'
+import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'

@@ -3,7 +3,7 @@
  * next. All else that this user's pen has built may go.
  */
 
-import { type Engine, tryEngine } from '../backend/container/engine.ts'
+import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
 import { enginesInUse } from '../backend/container/left-containers.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { readRegularFile } from '../base/regular-file.ts'

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Engine } from '../backend/container/engine.ts'
+import type { Engine } from '../backend/container/engine/engine.ts'
 import { findImage } from './inspect.ts'
 
 const ID = 'a'.repeat(64)

@@ -3,9 +3,9 @@
  * they are read from the engine's archive, bounded, and only as text.
  */
 import { mkdirSync } from 'node:fs'
-import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine.ts'
-import { KEEPER_LABEL, keeperLabel } from '../backend/container/keeper-label.ts'
+import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine/engine.ts'
 import { leftIn } from '../backend/container/left-containers.ts'
+import { SUPERVISOR_LABEL, supervisorLabel } from '../backend/container/supervisor-label.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -123,7 +123,7 @@ async function withContainer<T>(
   look: (container: string) => Promise<T>,
 ): Promise<T> {
   const name = `${LOOK}${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
-  const labels = ['--label=pen=1', `--label=${KEEPER_LABEL}=${keeperLabel()}`]
+  const labels = ['--label=pen=1', `--label=${SUPERVISOR_LABEL}=${supervisorLabel()}`]
   const words = ['create', `--name=${name}`, '--network=none', '--pull=never', ...labels, id, '/nothing']
   const [created] = await Promise.all([tryEngine(engine, words), leftIn(engine, { remove: true }, LOOK)])
   const container = created.stdout.trim()

@@ -1,5 +1,5 @@
 /** Whether an engine has pen's own image already. Asked once, and remembered: an engine takes longer to answer than a start. */
-import { type EngineName, findEngine, mayAsk } from '../backend/container/engine.ts'
+import { type EngineName, findEngine, mayAsk } from '../backend/container/engine/engine.ts'
 import type { Policy } from '../policy/policy.ts'
 import { findImage, localName } from './inspect.ts'
 import { defaultRecipe } from './recipe.ts'

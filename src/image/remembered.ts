@@ -3,7 +3,7 @@
  * An id stands for contents, so a stale one starts nothing else; one that is gone is noticed by the start, and asked anew.
  */
 import { mkdirSync } from 'node:fs'
-import type { Engine } from '../backend/container/engine.ts'
+import type { Engine } from '../backend/container/engine/engine.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'

@@ -1,11 +1,11 @@
 /**
- * The audit of one run as it grows. The keeper writes a record before its decision takes effect: whoever looks after a command has
+ * The audit of one run as it grows. The supervisor writes a record before its decision takes effect: whoever looks after a command has
  * ended finds all that was refused to it. Files are read instead of a stream, because two streams would race.
  */
 import { lstatSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { type FoundRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
-import { FILE_MODE } from '../wire/file-order.ts'
+import { FILE_MODE } from '../protocol/file-order.ts'
 
 const LOOK_MS = 50
 /** What is kept for commands that still run. A run that fills more has other troubles than a list of them. */

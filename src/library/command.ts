@@ -1,17 +1,17 @@
-/** One command in a sandbox that runs already: begun over a connection of its own, and told by what the keeper says of it. */
+/** One command in a sandbox that runs already: begun over a connection of its own, and told by what the supervisor says of it. */
 
 import type { FoundRecord } from '../audit/read.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { executeOver } from '../sandbox/client-execution.ts'
-import { signalName } from '../sandbox/signal-number.ts'
+import { executeOver } from '../control/execution.ts'
+import { signalName } from '../terminal/signal-number.ts'
 import type { AuditTail, Kept } from './audit-tail.ts'
 import { usage } from './check-options.ts'
 import { type Denial, denialOf, limitOf } from './denial.ts'
 import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
-import { askFor, askKeeper } from './keeper-connection.ts'
 import { endedError } from './sandbox-error.ts'
+import { askFor, askSupervisor } from './supervisor-connection.ts'
 
 /** A sandbox, as its commands see it. */
 export interface Surroundings {
@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly tail: AuditTail
   /** pen itself, as a command of the sandbox. */
   readonly pen: string
-  /** No kernel says no here, but pen's own gate: it has recorded that, and its words are the keeper's. */
+  /** No kernel says no here, but pen's own gate: it has recorded that, and its words are the supervisor's. */
   readonly gated: boolean
 }
 
@@ -71,7 +71,7 @@ export class Command {
     const order = orderOf(wanted.command, wanted, inside.workspace)
     const mark = inside.tail.mark()
     const request = { want: 'exec', timeoutMs: wanted.timeoutMs } as const
-    const { socket, value } = await askKeeper(inside.stateDir, request)
+    const { socket, value } = await askSupervisor(inside.stateDir, request)
     const { timeoutMs, execution: number } = value as { timeoutMs: number | null; execution: number }
     if (wanted.tooLong !== undefined && timeoutMs !== null && timeoutMs < (wanted.timeoutMs ?? 0)) {
       socket.destroy()
@@ -167,7 +167,7 @@ export class Command {
     return record['reason'] === 'timeout'
   }
 
-  /** What the keeper says of its end: written before the command's own side hears of it. */
+  /** What the supervisor says of its end: written before the command's own side hears of it. */
   #record(): FoundRecord | undefined {
     return this.#inside.tail
       .since(this.#mark)

@@ -19,7 +19,7 @@ describe('a record of the audit', () => {
       port: 443,
       reason: 'not-allowed',
       why: 'no rule',
-      cure: 'pen allow a.example:443',
+      fix: 'pen allow a.example:443',
     }
     expect(denialOf(record('connection-denied', 'deny', fields), 'command')).toEqual({
       kind: 'network',

@@ -44,7 +44,7 @@ export function denialOf(record: FoundRecord, by: Denial['by'] = 'unknown'): Den
   const rest = {
     reason: field('reason') ?? record.kind,
     why: field('why') ?? field('reason') ?? record.kind,
-    permission: field('cure') ?? null,
+    permission: field('fix') ?? null,
     time: record.time,
     by,
   }
@@ -86,7 +86,7 @@ export function limitOf(record: FoundRecord): LimitHit | undefined {
     value: field('value') ?? '',
     reason: field('reason') ?? '',
     why: field('why') ?? `${field('limit') ?? ''}: ${field('value') ?? ''}`,
-    hint: field('cure') ?? null,
+    hint: field('fix') ?? null,
   }
 }
 

@@ -1,6 +1,6 @@
 /** What a program may say of a command, and what it is told of it. */
 import { resolve } from 'node:path/posix'
-import type { ExecOrder } from '../wire/exec-order.ts'
+import type { ExecOrder } from '../protocol/exec-order.ts'
 import { checkValue, type Shape, usage } from './check-options.ts'
 import type { Denial, LimitHit } from './denial.ts'
 
@@ -59,7 +59,7 @@ export interface ExecResult extends CommandEnd {
   readonly truncated: boolean
 }
 
-/** Within what the kernel lets a program be started with, and well within a message to the keeper. */
+/** Within what the kernel lets a program be started with, and well within a message to the supervisor. */
 const LONGEST = 2 ** 20
 const LONGEST_PATH = 4095
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/

@@ -3,19 +3,19 @@
  * on the host, so no path, link or race can lead out. What comes back is hostile, and read within bounds.
  */
 import { EXIT } from '../base/error.ts'
-import type { Judged } from '../sandbox/judge-refusal.ts'
 import {
   FILE_MODE,
   type Match,
   type PlainFileOrder,
   type SearchOrder,
   writeFileOrder,
-} from '../wire/file-order.ts'
+} from '../protocol/file-order.ts'
+import type { Judged } from '../run/judge-refusal.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type Surroundings } from './command.ts'
 import { pathInside } from './exec-options.ts'
-import { askFor } from './keeper-connection.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
+import { askFor } from './supervisor-connection.ts'
 
 export interface ReadOptions {
   /** The first byte; 0 where nothing is said. */
@@ -201,7 +201,7 @@ export class SandboxFiles {
     })
   }
 
-  /** The kernel said no, or there is nothing: the keeper knows whether it was the policy, and records it. A gate has done both. */
+  /** The kernel said no, or there is nothing: the supervisor knows whether it was the policy, and records it. A gate has done both. */
   async #judged(op: Exclude<FileOrder['op'], 'search'>, path: string, told: Told): Promise<Judged | null> {
     if (this.#inside.gated) return told.refused
     if (!REFUSALS.includes(told.errno)) return null
@@ -215,12 +215,12 @@ function countOf(name: string, value: number): number {
   throw usage(`${name} is ${value}`, 'it takes a whole number, 0 or more')
 }
 
-const denied = (access: string, path: string, { why, reason, cure }: Judged): SandboxError =>
+const denied = (access: string, path: string, { why, reason, fix }: Judged): SandboxError =>
   new SandboxError('DENIED', {
     what: `the sandbox may not ${access} ${path}: ${why} (${reason})`,
     at: path,
     hint: 'do without it, or ask the user',
-    permission: cure,
+    permission: fix,
   })
 
 /** What the file tool says went wrong. In a sandbox that programs share with it, they may have said it. */

@@ -1,8 +1,8 @@
 /** A port of the sandbox that programs of this machine reach, for as long as this program wants it. */
-import type { PortPair } from '../gateway/forward.ts'
-import type { OpenForwards } from '../sandbox/forwards.ts'
+import type { PortPair } from '../gateway/forward/forward.ts'
+import type { OpenForwards } from '../run/forwards.ts'
 import { checkOptions, usage } from './check-options.ts'
-import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
+import { askSupervisor, type SupervisorConnection } from './supervisor-connection.ts'
 
 export interface ForwardOptions {
   /** The port of this machine. One that is free where nothing is said; one that is in use is an error. */
@@ -13,10 +13,10 @@ export class ForwardedPort implements AsyncDisposable {
   /** Where to connect to on this machine. Whatever answers there is in the sandbox, and not to be trusted. */
   readonly address = '127.0.0.1'
   readonly port: number
-  readonly #connection: KeeperConnection
+  readonly #connection: SupervisorConnection
   readonly #closed: Promise<void>
 
-  private constructor(port: number, connection: KeeperConnection) {
+  private constructor(port: number, connection: SupervisorConnection) {
     this.port = port
     this.#connection = connection
     this.#closed = new Promise(resolve => connection.attach({ data: () => undefined, closed: resolve }))
@@ -27,7 +27,7 @@ export class ForwardedPort implements AsyncDisposable {
     checkOptions('box.forward()', options, { hostPort: 'number' })
     const host = options.hostPort === undefined ? 0 : checked(options.hostPort)
     const pair: PortPair = { guest: checked(guest), host }
-    const { value, socket } = await askKeeper(stateDir, { want: 'forward', ports: [pair] })
+    const { value, socket } = await askSupervisor(stateDir, { want: 'forward', ports: [pair] })
     const { ports } = value as Pick<OpenForwards, 'ports'>
     return new ForwardedPort(ports[0]?.host ?? 0, socket)
   }

@@ -1,6 +1,6 @@
 /** The pen binary, which does everything that needs locks, engines or a policy: the library only asks it. */
 import { collect } from '../base/collect.ts'
-import { asPenError, readError } from '../sandbox/control-messages.ts'
+import { asPenError, readError } from '../control/messages.ts'
 import { findPen, ownFile } from './find-pen.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
 import { startByNode } from './start-by-node.ts'

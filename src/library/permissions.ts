@@ -1,16 +1,16 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
 import { resolve } from '../base/posix-path.ts'
+import { LONGEST_ASK_MS, LONGEST_TARGET } from '../control/messages.ts'
 import type { PersonsAnswer } from '../gateway/ask-person.ts'
-import { LONGEST_ASK_MS, LONGEST_TARGET } from '../sandbox/control-messages.ts'
-import type { Judged } from '../sandbox/judge-refusal.ts'
-import type { KeptStatus } from '../sandbox/kept-status.ts'
+import type { Judged } from '../run/judge-refusal.ts'
+import type { SandboxStatus } from '../run/status.ts'
 import type { AuditTail } from './audit-tail.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import type { Surroundings } from './command.ts'
 import { pathInside } from './exec-options.ts'
-import { askFor } from './keeper-connection.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
+import { askFor } from './supervisor-connection.ts'
 
 /** One of them; without any, `session`. */
 export interface AllowOptions {
@@ -61,7 +61,7 @@ const ALLOW_SHAPE: Shape<AllowOptions> = {
   always: 'boolean',
 }
 
-/** A keeper looks four times a second. */
+/** A supervisor looks four times a second. */
 const IN_FORCE_MS = 5000
 const LOOK_MS = 500
 
@@ -73,11 +73,11 @@ interface Granted {
 export class Permissions {
   readonly #pen: PenProgram
   readonly #tail: AuditTail
-  readonly #status: KeptStatus
+  readonly #status: SandboxStatus
   readonly #stateDir: string
   #look: Promise<Granted> | undefined
 
-  constructor(pen: PenProgram, { tail, stateDir }: Surroundings, status: KeptStatus) {
+  constructor(pen: PenProgram, { tail, stateDir }: Surroundings, status: SandboxStatus) {
     this.#pen = pen
     this.#tail = tail
     this.#status = status
@@ -139,7 +139,7 @@ export class Permissions {
     if (target.length > LONGEST_TARGET) throw usage('a host that is none', 'registry.example.com:443')
     const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as PersonsAnswer
     if (answer.allowed) return GIVEN
-    return { granted: false, permission: answer.cure, why: answer.why }
+    return { granted: false, permission: answer.fix, why: answer.why }
   }
 
   async #requestPath(
@@ -154,7 +154,7 @@ export class Permissions {
     for (const late = performance.now() + waitMs; ; ) {
       if (await this.#isGranted(path, write)) return GIVEN
       if (performance.now() >= late || signal?.aborted === true)
-        return { granted: false, permission: judged.cure, why: judged.why }
+        return { granted: false, permission: judged.fix, why: judged.why }
       await new Promise(done => setTimeout(done, LOOK_MS))
     }
   }

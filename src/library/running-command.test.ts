@@ -106,7 +106,7 @@ test('a sandbox that ends first is an error event where one listens, and never a
   expect(errors).toEqual([failed])
 })
 
-test('a signal that no keeper passes on is refused, and does not cost the command', async () => {
+test('a signal that no supervisor passes on is refused, and does not cost the command', async () => {
   const { running, sent } = await begin()
   for (const name of ['SIGFOO', 'SIGSEGV', 'toString', '', undefined])
     expect(() => running.signal(name as NodeJS.Signals)).toThrow('is no signal that a command is sent')

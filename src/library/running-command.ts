@@ -1,11 +1,11 @@
 /** A command whose output is read as it comes: by `for await`, or by streams and events like those of `node:child_process`. */
 import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
-import { isPassed } from '../sandbox/signal-number.ts'
+import { isPassed } from '../terminal/signal-number.ts'
+import { CapturedOutput } from './captured-output.ts'
 import { checkValue, usage } from './check-options.ts'
 import type { Command } from './command.ts'
 import { type ExecResult, toBytes } from './exec-options.ts'
-import { KeptOutput } from './kept-output.ts'
 import { type OutputPiece, PieceQueue } from './piece-queue.ts'
 
 /** As those of a `ChildProcess`. A command that was ended by a signal has no exit code. */
@@ -32,7 +32,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
   readonly stdin: Writable
   readonly #command: Command
   readonly #queue: PieceQueue
-  readonly #kept: Record<Stream, KeptOutput>
+  readonly #kept: Record<Stream, CapturedOutput>
   readonly #streams: Partial<Record<Stream, OutputStream>> = {}
   readonly #ended: Promise<ExecResult>
   #isOver: boolean = false
@@ -58,7 +58,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     super()
     this.#command = command
     this.#queue = new PieceQueue(mostOutput)
-    this.#kept = { stdout: new KeptOutput(mostOutput), stderr: new KeptOutput(mostOutput) }
+    this.#kept = { stdout: new CapturedOutput(mostOutput), stderr: new CapturedOutput(mostOutput) }
     this.stdin = new Writable({
       write: (chunk: Uint8Array, _, done) => void command.write(chunk).then(() => done(), done),
       final: done => {

@@ -1,11 +1,12 @@
 /** A sandbox as a value: started, used as often as one likes, and gone when it goes out of scope. */
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
-import { asPenError } from '../sandbox/control-messages.ts'
-import type { KeptStatus } from '../sandbox/kept-status.ts'
-import type { StartAnswer } from '../sandbox/start-for-program.ts'
-import { AGENT_BINARY, AGENTS_OWN } from '../wire/places.ts'
+import { asPenError } from '../control/messages.ts'
+import type { StartAnswer } from '../lifecycle/start-for-program.ts'
+import { AGENT_BINARY, AGENTS_OWN } from '../protocol/guest-paths.ts'
+import type { SandboxStatus } from '../run/status.ts'
 import { AuditTail } from './audit-tail.ts'
+import { CapturedOutput } from './captured-output.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type Surroundings } from './command.ts'
 import { type Ask, askOf, type Denial, denialOf, type LimitHit, limitOf } from './denial.ts'
@@ -23,8 +24,6 @@ import {
 } from './exec-options.ts'
 import { SandboxFiles } from './files.ts'
 import { ForwardedPort, type ForwardOptions } from './forwarded-port.ts'
-import { askKeeper, type KeeperConnection } from './keeper-connection.ts'
-import { KeptOutput } from './kept-output.ts'
 import { OutputListener } from './output-listener.ts'
 import { PenProgram } from './pen-program.ts'
 import {
@@ -38,6 +37,7 @@ import {
 import type { BackendName, PolicyDocument } from './policy-document.ts'
 import { RunningCommand } from './running-command.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
+import { askSupervisor, type SupervisorConnection } from './supervisor-connection.ts'
 
 export interface StartOptions {
   /** The directory that the sandbox works in. It has the same path inside. */
@@ -93,11 +93,11 @@ export class Sandbox implements AsyncDisposable {
   readonly #pen: PenProgram
   readonly #permissions: Permissions
   readonly #events = new EventListeners<SandboxEvents>(EVENTS)
-  readonly #life: KeeperConnection | undefined
+  readonly #life: SupervisorConnection | undefined
   readonly #forget: () => void
   #isOver: boolean = false
 
-  private constructor(started: Started, pen: PenProgram, life: KeeperConnection | undefined) {
+  private constructor(started: Started, pen: PenProgram, life: SupervisorConnection | undefined) {
     const { status, stateDir } = started
     this.project = status.workspace
     this.id = status.id
@@ -148,7 +148,7 @@ export class Sandbox implements AsyncDisposable {
     })) as StartAnswer
     if (!answer.ok) throw asSandboxError(asPenError(answer.error))
     // One that this program started ends with it, also when the program is killed.
-    const life = answer.started ? (await askKeeper(answer.stateDir, { want: 'own' })).socket : undefined
+    const life = answer.started ? (await askSupervisor(answer.stateDir, { want: 'own' })).socket : undefined
     life?.unref()
     return new Sandbox(answer, pen, life)
   }
@@ -157,7 +157,7 @@ export class Sandbox implements AsyncDisposable {
   async exec(command: CommandLine, options: ExecOptions = {}): Promise<ExecResult> {
     checkOptions('box.exec()', options, EXEC_SHAPE)
     const most = bytesOf(options.maxOutput, this.#inside.exec.maxOutput)
-    const kept = { stdout: new KeptOutput(most), stderr: new KeptOutput(most) }
+    const kept = { stdout: new CapturedOutput(most), stderr: new CapturedOutput(most) }
     const listener = new OutputListener(options.onOutput)
     const timeoutMs = timeoutOf(options.timeout, this.#inside.exec.timeout)
     const wanted = {
@@ -245,9 +245,9 @@ export class Sandbox implements AsyncDisposable {
   async stop(): Promise<void> {
     if (this.#isOver) return
     try {
-      const { socket } = await askKeeper(this.#inside.stateDir, { want: 'stop' })
+      const { socket } = await askSupervisor(this.#inside.stateDir, { want: 'stop' })
       await closed(socket)
-      await keeperGone(this.#inside.stateDir)
+      await supervisorGone(this.#inside.stateDir)
     } catch (error) {
       // One that does not answer is ended by force; one that is gone is what was wanted.
       if (!(error instanceof SandboxError) || error.code !== 'ENDED') await this.#pen.verb(['stop'])
@@ -272,7 +272,7 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
-type Started = Extract<StartAnswer, { ok: true }> & { readonly status: KeptStatus }
+type Started = Extract<StartAnswer, { ok: true }> & { readonly status: SandboxStatus }
 
 function directory(path: string): string {
   try {
@@ -287,15 +287,15 @@ function directory(path: string): string {
 const GONE_MS = 2000
 const LOOK_MS = 5
 
-/** Its record is the last that a keeper takes away. */
-async function keeperGone(stateDir: string): Promise<void> {
+/** Its record is the last that a supervisor takes away. */
+async function supervisorGone(stateDir: string): Promise<void> {
   for (const late = performance.now() + GONE_MS; performance.now() < late; ) {
-    if (!existsSync(`${stateDir}/keeper.json`)) return
+    if (!existsSync(`${stateDir}/supervisor.json`)) return
     await new Promise(done => setTimeout(done, LOOK_MS))
   }
 }
 
-function closed(socket: KeeperConnection): Promise<void> {
+function closed(socket: SupervisorConnection): Promise<void> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(
       () => reject(new SandboxError('STATE', { what: 'the sandbox does not end' })),

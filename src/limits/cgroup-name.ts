@@ -1,5 +1,5 @@
 /** The name of a sandbox's cgroup says which pen made it, so that the next one knows whether it is still wanted. */
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
 export interface Owner {
   readonly pid: number

@@ -1,6 +1,6 @@
 /** Cgroups that a container engine makes: pen reads what the kernel counts there, and sets the one bound that no engine can know. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import type { Cgroup, CgroupLimit } from './cgroup.ts'
 import { readV1 } from './cgroup-v1.ts'
 import { readV2 } from './cgroup-v2.ts'

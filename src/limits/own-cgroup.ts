@@ -1,5 +1,5 @@
 /** Where pen itself stands in the cgroup hierarchies. A sandbox is put below, so that bounds on pen bound it too. */
-import { readKernelFile } from '../base/kernel-file.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
 /** What the kernel says; tests bring their own, with a mount point of theirs. */
 export interface CgroupView {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readOfProcess } from '../base/kernel-file.ts'
+import { readOfProcess } from '../base/kernel/kernel-file.ts'
 import { setProcessLimit } from './prlimit.ts'
 
 test('a process that is gone has no file, and needs no limit', async () => {

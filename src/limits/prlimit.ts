@@ -1,9 +1,9 @@
 /** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
 import { ptr } from 'bun:ffi'
-import { cLibrary } from '../base/c-library.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
-import { readOfProcess } from '../base/kernel-file.ts'
+import { cLibrary } from '../base/kernel/c-library.ts'
+import { readOfProcess } from '../base/kernel/kernel-file.ts'
 import { capture } from '../base/spawn.ts'
 
 const RLIMIT_NPROC = 6

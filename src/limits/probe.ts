@@ -1,5 +1,5 @@
 /** What this user can bound on this machine, and by what. Looks only; `openBounds` tries. */
-import { kernelRelease } from '../base/kernel-release.ts'
+import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import type { Capabilities, Hold } from '../plan/gaps.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'

@@ -1,5 +1,5 @@
 /** The output of a command as it comes: what a model is told when the sandbox ends before the command, and whether it is text. */
-import { KeptOutput } from '../library/kept-output.ts'
+import { CapturedOutput } from '../library/captured-output.ts'
 
 type Stream = 'stdout' | 'stderr'
 
@@ -29,13 +29,13 @@ export class HeardOutput {
 }
 
 class HeardStream {
-  readonly #kept: KeptOutput
+  readonly #kept: CapturedOutput
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
   size = 0
   isBinary: boolean = false
 
   constructor(most: number) {
-    this.#kept = new KeptOutput(most)
+    this.#kept = new CapturedOutput(most)
   }
 
   push(bytes: Uint8Array): void {

@@ -119,7 +119,7 @@ async function use(
     return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
   } catch (thrown) {
     const error = failureOf(thrown)
-    // Whoever killed its keeper left no word: the next call starts another.
+    // Whoever killed its supervisor left no word: the next call starts another.
     if (error.code === 'ENDED' && !call.signal.aborted) box.forget()
     return { texts: [], facts: {}, error }
   }

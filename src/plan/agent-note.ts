@@ -3,9 +3,9 @@
  * directories that only the sandbox has: never in the project, and never over a file that somebody mounted.
  */
 import { printable } from '../base/printable.ts'
-import { showDeny } from '../policy/decide-file.ts'
-import { printRule } from '../policy/net-rule.ts'
-import { type GuestPath, isWithin } from '../policy/path.ts'
+import { showDeny } from '../policy/files/decide-file.ts'
+import { type GuestPath, isWithin } from '../policy/files/path.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
 import { NOTE_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'

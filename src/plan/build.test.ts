@@ -3,7 +3,7 @@ import { ABLE } from '../../test/arbitrary/capabilities.ts'
 import { PATHS } from '../../test/arbitrary/layer.ts'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
-import type { GuestPath } from '../policy/path.ts'
+import type { GuestPath } from '../policy/files/path.ts'
 import { buildPlan } from './build.ts'
 import type { HostFacts } from './facts.ts'
 import type { Capabilities } from './gaps.ts'
@@ -56,14 +56,14 @@ describe('a plan', () => {
 
   test('gives root away: the user inside is ordinary', () => {
     const root = { identity: { uid: 0, gid: 0 } }
-    const stranger = plan({}, { ...root, insteadOfRoot: { uid: 65_000, gid: 65_000, owner: false } })
+    const stranger = plan({}, { ...root, unprivilegedUser: { uid: 65_000, gid: 65_000, owner: false } })
     expect([stranger.user.uid, stranger.runAs]).toEqual([1000, { uid: 65_000, gid: 65_000 }])
-    const owner = plan({}, { ...root, insteadOfRoot: { uid: 1234, gid: 99, owner: true } })
+    const owner = plan({}, { ...root, unprivilegedUser: { uid: 1234, gid: 99, owner: true } })
     expect([owner.user, owner.runAs]).toEqual([
       { uid: 1234, gid: 99 },
       { uid: 1234, gid: 99 },
     ])
-    const contained = plan({}, { ...root, insteadOfRoot: undefined })
+    const contained = plan({}, { ...root, unprivilegedUser: undefined })
     expect([contained.user.uid, contained.runAs]).toEqual([1000, 'self'])
     expect(plan({}).runAs).toBe('self')
   })

@@ -1,6 +1,6 @@
 /** A policy, the host's facts and a backend's capabilities become a plan. Pure: the same input gives the same plan. */
 import { PenError } from '../base/error.ts'
-import type { GuestPath } from '../policy/path.ts'
+import type { GuestPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { GIT_CONFIG_PLACE } from '../policy/profile.ts'
 import { PEN_ITSELF } from '../policy/source.ts'
@@ -68,8 +68,8 @@ function checkPenIsHeld(
 }
 
 /** Nobody maps root's files to the user that its command is. */
-const ofRoot = ({ insteadOfRoot }: HostFacts): Weaker[] =>
-  insteadOfRoot?.owner === false
+const ofRoot = ({ unprivilegedUser }: HostFacts): Weaker[] =>
+  unprivilegedUser?.owner === false
     ? [
         {
           name: 'project-of-root',
@@ -112,7 +112,7 @@ const withoutSystem = (facts: HostFacts): HostFacts => ({
 
 function whoItIs(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<Plan, 'user' | 'runAs'> {
   const user = userInside(policy, facts)
-  const instead = facts.insteadOfRoot
+  const instead = facts.unprivilegedUser
   if (instead === undefined) return { user, runAs: 'self' }
   // Where ids are the same on both sides, a configured one is taken on both.
   const { uid, gid } = !caps.mapsUser && policy.user !== 'host' ? user : instead
@@ -125,7 +125,7 @@ function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: numbe
     return { uid, gid }
   }
   if (facts.identity.uid !== 0) return facts.identity
-  const instead = facts.insteadOfRoot
+  const instead = facts.unprivilegedUser
   return instead?.owner === true ? { uid: instead.uid, gid: instead.gid } : INSIDE_ROOT
 }
 

@@ -1,7 +1,7 @@
 /** A policy and a plan as plain data, for machines and for the text in `show.ts`. What may be a secret is never in it. */
 import { showBytes, showMillis } from '../base/quantity.ts'
-import { showDeny } from '../policy/decide-file.ts'
-import { printRule } from '../policy/net-rule.ts'
+import { showDeny } from '../policy/files/decide-file.ts'
+import { printRule } from '../policy/network/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { SettingKey } from '../policy/settings.ts'
 import { type Source, type Sourced, showSource } from '../policy/source.ts'

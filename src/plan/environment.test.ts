@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
-import type { HostPath } from '../policy/path.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { buildEnvironment } from './environment.ts'
 
 function environment(value: object, host: Readonly<Record<string, string>> = {}) {

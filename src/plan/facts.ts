@@ -1,5 +1,5 @@
 /** What a plan needs to know of the host, gathered once before planning, so that planning itself stays pure. */
-import type { GuestPath, HostPath, Located } from '../policy/path.ts'
+import type { GuestPath, HostPath, Located } from '../policy/files/path.ts'
 
 /** A part of the host's system that exists: shown as it is, or as the link that it is. */
 export type SystemEntry =
@@ -67,7 +67,9 @@ export interface HostFacts {
    * Whom root becomes on the host: the project's owner, or for root's own project a uid that nobody has. Undefined when
    * the caller is not the host's root and can become nobody else.
    */
-  readonly insteadOfRoot: { readonly uid: number; readonly gid: number; readonly owner: boolean } | undefined
+  readonly unprivilegedUser:
+    | { readonly uid: number; readonly gid: number; readonly owner: boolean }
+    | undefined
   readonly shell: GuestPath
   /** Where programs are looked for inside. */
   readonly path: readonly string[]

@@ -3,9 +3,9 @@
  * their own paths. So the source of a mount may be neither of them, and may hold none, whether it exists by now or not.
  */
 import { PenError } from '../base/error.ts'
-import { showDeny } from '../policy/decide-file.ts'
-import { nameMatches } from '../policy/glob.ts'
-import { type HostPath, isWithin } from '../policy/path.ts'
+import { showDeny } from '../policy/files/decide-file.ts'
+import { nameMatches } from '../policy/files/glob.ts'
+import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { FileDenyRule, Mount } from '../policy/settings.ts'
 import type { Sourced } from '../policy/source.ts'

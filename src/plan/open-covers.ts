@@ -2,8 +2,8 @@
  * Grants below a denied directory. The directory is covered by an empty one, so that nothing else in it is shown, and
  * the grants are mounted into that. The cover can be passed through but not listed; it is sealed when all are in place.
  */
-import { decideFile } from '../policy/decide-file.ts'
-import { type HostPath, isWithin } from '../policy/path.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
 import type { HostFacts } from './facts.ts'

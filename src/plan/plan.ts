@@ -3,7 +3,7 @@
  * tested without a kernel; only backends interpret it.
  */
 import type { Bytes } from '../base/quantity.ts'
-import type { GuestPath, HostPath } from '../policy/path.ts'
+import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { BackendName, Isolation } from '../policy/settings.ts'
 import type { Gap, Weaker } from './gaps.ts'
@@ -71,7 +71,7 @@ export interface Plan {
   readonly makeDirectories: readonly HostPath[]
   /** Trees whose growth counts against `limits.disk`. */
   readonly growing: readonly HostPath[]
-  /** Protected places that are absent now: the keeper moves away what appears there. */
+  /** Protected places that are absent now: the supervisor moves away what appears there. */
   readonly watch: readonly string[]
   readonly gaps: readonly Gap[]
   readonly weaker: readonly Weaker[]

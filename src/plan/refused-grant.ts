@@ -3,8 +3,8 @@
  * may be meant for another profile, and is noted.
  */
 import { PenError } from '../base/error.ts'
-import type { FileVerdict } from '../policy/decide-file.ts'
-import type { HostPath } from '../policy/path.ts'
+import type { FileVerdict } from '../policy/files/decide-file.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { showSource } from '../policy/source.ts'
 
@@ -30,8 +30,8 @@ export function refusedGrant(
     at: writer === undefined && !isWritten(policy, path) ? '--read' : '--write',
     hint:
       verdict.reason === 'protected'
-        ? `leave the flag out: ${verdict.cure}; or name what you need below it`
-        : `leave the flag out, or ${verdict.cure}`,
+        ? `leave the flag out: ${verdict.fix}; or name what you need below it`
+        : `leave the flag out, or ${verdict.fix}`,
   })
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
-import type { HostPath } from '../policy/path.ts'
+import type { HostPath } from '../policy/files/path.ts'
 import { searchPath, toolchainVariables } from './search-path.ts'
 
 const tree = (path: string) => ({ kind: 'tree', path: path as HostPath, real: path as HostPath }) as const

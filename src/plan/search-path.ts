@@ -2,8 +2,8 @@
  * Where programs are looked for inside, and what tells a toolchain where it is installed. Both are the host user's own, as far
  * as they name what the sandbox sees: nothing else of the host's environment is told by them.
  */
-import { decideFile } from '../policy/decide-file.ts'
-import { type HostPath, isWithin, normalize } from '../policy/path.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import { type HostPath, isWithin, normalize } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { SystemEntry } from './facts.ts'
 import { SYSTEM_PATH } from './system-view.ts'

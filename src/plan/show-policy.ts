@@ -2,7 +2,7 @@
 import { printable } from '../base/printable.ts'
 import { type Bytes, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Expansion, Merged } from '../policy/merge.ts'
-import { type AllowRule, printRule } from '../policy/net-rule.ts'
+import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { PathGrant, SettingKey } from '../policy/settings.ts'
 import { policyData } from './data.ts'

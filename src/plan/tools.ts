@@ -3,7 +3,7 @@
  * at its own place, so that a program finds its libraries as it always does. Without a shell, every shell is covered.
  */
 import type { Bytes } from '../base/quantity.ts'
-import { type GuestPath, type HostPath, isWithin } from '../policy/path.ts'
+import { type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { FoundTool, HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'

@@ -4,8 +4,8 @@
  */
 import { PenError } from '../base/error.ts'
 import type { Bytes } from '../base/quantity.ts'
-import { decideFile } from '../policy/decide-file.ts'
-import { depth, type GuestPath, type HostPath, isWithin } from '../policy/path.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import { depth, type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'

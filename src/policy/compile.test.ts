@@ -3,7 +3,7 @@ import { groupRules, layerOf, PATHS, WORKSPACE, world } from '../../test/arbitra
 import { powersOf } from '../../test/arbitrary/powers.ts'
 import { compile } from './compile.ts'
 import { grow } from './fields.ts'
-import { printRule } from './net-rule.ts'
+import { printRule } from './network/net-rule.ts'
 import { denyAll } from './policy.ts'
 import { profileLayer } from './profile.ts'
 import type { Settings } from './settings.ts'

@@ -1,9 +1,9 @@
 /** Merged settings become a policy with no optional field. What nobody said stays at the zero value, which denies. */
 import type { Millis } from '../base/quantity.ts'
-import type { Host } from './host.ts'
-import type { AllowRule } from './net-rule.ts'
-import { compileNetwork } from './network.ts'
-import type { HostPath } from './path.ts'
+import type { HostPath } from './files/path.ts'
+import type { Host } from './network/host.ts'
+import type { AllowRule } from './network/net-rule.ts'
+import { compileNetwork } from './network/network.ts'
 import { denyAll, type NetCeiling, type PackageSources, type Policy } from './policy.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'

@@ -3,7 +3,7 @@ import { parseConfigKey } from './config-key.ts'
 
 const said = (text: string): string => {
   const key = parseConfigKey(text)
-  return key.ok ? `${key.value.path.join('/')} ${key.value.takes}` : `${key.why}; ${key.cure}`
+  return key.ok ? `${key.value.path.join('/')} ${key.value.takes}` : `${key.why}; ${key.fix}`
 }
 
 describe('a key of the config', () => {

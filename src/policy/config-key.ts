@@ -71,7 +71,7 @@ function refuse(
   return {
     ok: false,
     why: `the config has no key "${printable(text, 80)}"`,
-    cure:
+    fix:
       meant !== undefined
         ? `did you mean ${before}${meant}?`
         : names.length === 0

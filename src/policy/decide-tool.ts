@@ -19,7 +19,7 @@ export type ToolDenial = 'shell-off' | 'not-listed'
 
 export type ToolVerdict =
   | { readonly ok: true; readonly rule: string; readonly from: string }
-  | { readonly ok: false; readonly reason: ToolDenial; readonly why: string; readonly cure: string }
+  | { readonly ok: false; readonly reason: ToolDenial; readonly why: string; readonly fix: string }
 
 export function decideTool(
   { tools, sources }: Pick<Policy, 'tools' | 'sources'>,
@@ -51,9 +51,9 @@ const LIST = 'pen config set tools.allow NAME …, with the names of all that ma
 
 const from = (source: Source | undefined): string => (source === undefined ? 'default' : showSource(source))
 
-const refuse = (reason: ToolDenial, why: string, cure: string): ToolVerdict => ({
+const refuse = (reason: ToolDenial, why: string, fix: string): ToolVerdict => ({
   ok: false,
   reason,
   why,
-  cure,
+  fix,
 })

@@ -1,9 +1,15 @@
-import { type Address, isIPv6 } from './address.ts'
-import { type AddressClass, classifyAddress, embeddedIPv4 } from './address-class.ts'
-import { HOST_SERVICE, type Host, isLocalName } from './host.ts'
-import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule } from './net-rule.ts'
-import type { TargetRules } from './network.ts'
-import type { Port } from './port.ts'
+import { type Address, isIPv6 } from './network/address.ts'
+import { type AddressClass, classifyAddress, embeddedIPv4 } from './network/address-class.ts'
+import { HOST_SERVICE, type Host, isLocalName } from './network/host.ts'
+import {
+  type AllowRule,
+  type DenyRule,
+  type NetTarget,
+  printEndpoint,
+  printRule,
+} from './network/net-rule.ts'
+import type { TargetRules } from './network/network.ts'
+import type { Port } from './network/port.ts'
 import { type Source, type Sourced, showSource } from './source.ts'
 
 /** Stable words: they are in the audit and in the `x-pen-denied` header. */
@@ -26,16 +32,16 @@ export interface Denied {
   readonly rule: AllowRule | DenyRule | undefined
   readonly source: Source | undefined
   /** The command or change that would allow it. */
-  readonly cure: string
+  readonly fix: string
 }
 
 export function deny(
   reason: DenialReason,
   why: string,
-  cure: string,
+  fix: string,
   by?: Sourced<AllowRule | DenyRule>,
 ): Denied {
-  return { ok: false, reason, why, rule: by?.rule, source: by?.source, cure }
+  return { ok: false, reason, why, rule: by?.rule, source: by?.source, fix }
 }
 
 /** Where `pen deny` writes, and `pen forget` takes away. */
@@ -45,8 +51,8 @@ export function denyByRule(by: Sourced<DenyRule>): Denied {
   const rule = printRule(by.rule)
   const { temporary, layer } = by.source
   const isForgettable = temporary !== undefined || layer === LIVE
-  const cure = isForgettable ? `pen forget ${rule}` : `take "${rule}" out of ${showSource(by.source)}`
-  return deny('denied-by-rule', `denied by "${rule}"`, cure, by)
+  const fix = isForgettable ? `pen forget ${rule}` : `take "${rule}" out of ${showSource(by.source)}`
+  return deny('denied-by-rule', `denied by "${rule}"`, fix, by)
 }
 
 /** A sandbox that dials loopback through the gateway means a service of the machine it was started on. */
@@ -70,8 +76,8 @@ const NONE = 'none'
 function cureFor(address: Address, kind: AddressClass, port: Port): string {
   const inner = embeddedIPv4(address)
   if (inner !== undefined) {
-    const { cure } = denyAddress(inner, classifyAddress(inner), port)
-    return cure.startsWith(NONE) ? cure : `${cure}, and dial that instead`
+    const { fix } = denyAddress(inner, classifyAddress(inner), port)
+    return fix.startsWith(NONE) ? fix : `${fix}, and dial that instead`
   }
   if (kind === 'multicast' || kind === 'broadcast') return `${NONE}: such an address takes no connection`
   if (kind === 'link-local' && isIPv6(address)) return `${NONE}: it needs a zone id, which no rule can hold`
@@ -91,18 +97,18 @@ export function denyName(
   const target: NetTarget = { kind: 'name', host }
   const wrongPort = near && denyPort(target, port, near)
   if (wrongPort !== undefined) return wrongPort
-  const cure = allowCommand(target, port)
+  const fix = allowCommand(target, port)
   const wildcard = apex?.allow.get(port)
   if (wildcard !== undefined)
     return deny(
       'not-allowed',
       `"${printRule(wildcard.rule)}" means the names under ${host}, not ${host} itself`,
-      cure,
+      fix,
       wildcard,
     )
   if (isLocalName(host))
-    return deny('local-name', `${host} is a name of the local network, and no rule names it`, cure)
-  return deny('not-allowed', `no rule allows ${host}`, cure)
+    return deny('local-name', `${host} is a name of the local network, and no rule names it`, fix)
+  return deny('not-allowed', `no rule allows ${host}`, fix)
 }
 
 /** Undefined when the target is allowed at no port at all. */

@@ -1,8 +1,8 @@
 /** Small grammars of single entries in a config: variables, tools, users, ports. Each says why it refuses. */
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
-import { GROUPS } from './groups.ts'
-import { parsePort } from './port.ts'
+import { GROUPS } from './network/groups.ts'
+import { parsePort } from './network/port.ts'
 import type { ConfigDocument } from './schema.ts'
 import type { EnvValue, Image, PortForward } from './settings.ts'
 import type { Parsed } from './source.ts'
@@ -16,10 +16,10 @@ export function envEntry(name: string, text: string | undefined): Parsed<EnvValu
     return {
       ok: false,
       why: 'not a variable name',
-      cure: 'use letters, digits and "_", not starting with a digit',
+      fix: 'use letters, digits and "_", not starting with a digit',
     }
   if (PEN_OWN.test(name))
-    return { ok: false, why: 'this variable is set by pen alone', cure: 'choose another name' }
+    return { ok: false, why: 'this variable is set by pen alone', fix: 'choose another name' }
   if (text === undefined) return { ok: true, value: { kind: 'host' } }
   if (text.includes('\0')) return { ok: false, why: 'the value has a NUL byte' }
   return { ok: true, value: { kind: 'text', text } }
@@ -35,9 +35,9 @@ export const number =
 export function group(name: string): Parsed<string> {
   if (Object.hasOwn(GROUPS, name)) return { ok: true, value: name }
   const meant = nearest(name, Object.keys(GROUPS))
-  const cure =
+  const fix =
     meant === undefined ? `the groups are ${Object.keys(GROUPS).join(', ')}` : `did you mean "${meant}"?`
-  return { ok: false, why: 'no such group', cure }
+  return { ok: false, why: 'no such group', fix }
 }
 
 export function proxy(text: string | null): Parsed<string | null> {
@@ -47,7 +47,7 @@ export function proxy(text: string | null): Parsed<string | null> {
     return {
       ok: false,
       why: 'not the address of an HTTP proxy',
-      cure: 'write it as http://proxy.example.com:3128',
+      fix: 'write it as http://proxy.example.com:3128',
     }
   return { ok: true, value: text }
 }
@@ -55,7 +55,7 @@ export function proxy(text: string | null): Parsed<string | null> {
 export function tool(name: string): Parsed<string> {
   return /^[A-Za-z0-9_.+@-]+$/.test(name) && name !== '.' && name !== '..'
     ? { ok: true, value: name }
-    : { ok: false, why: 'a tool is named without a path', cure: 'write "git", not "/usr/bin/git"' }
+    : { ok: false, why: 'a tool is named without a path', fix: 'write "git", not "/usr/bin/git"' }
 }
 
 export function user(text: string): Parsed<string> {
@@ -64,24 +64,24 @@ export function user(text: string): Parsed<string> {
     : {
         ok: false,
         why: 'the user is "host" or "uid:gid" without root',
-        cure: 'write "host", or for example "1000:1000"',
+        fix: 'write "host", or for example "1000:1000"',
       }
 }
 
 export const runtime = (text: string): Parsed<string> =>
   /^[a-z0-9][a-z0-9._-]{0,62}$/.test(text)
     ? { ok: true, value: text }
-    : { ok: false, why: 'a runtime is named without a path', cure: 'write "runc", "crun" or "runsc"' }
+    : { ok: false, why: 'a runtime is named without a path', fix: 'write "runc", "crun" or "runsc"' }
 
 export const fingerprint = (text: string): Parsed<string> =>
   /^SHA256:[A-Za-z0-9+/]{43}$/.test(text)
     ? { ok: true, value: text }
-    : { ok: false, why: 'not a key fingerprint', cure: 'copy it from `ssh-add -l`, as SHA256:…' }
+    : { ok: false, why: 'not a key fingerprint', fix: 'copy it from `ssh-add -l`, as SHA256:…' }
 
 export const gapName = (text: string): Parsed<string> =>
   /^[a-z][a-z0-9-]{0,62}$/.test(text)
     ? { ok: true, value: text }
-    : { ok: false, why: 'not the name of a gap', cure: '`pen plan` lists the gaps by name' }
+    : { ok: false, why: 'not the name of a gap', fix: '`pen plan` lists the gaps by name' }
 
 export function forward(said: { guest: number; host: number }): Parsed<PortForward> {
   const guestPort = parsePort(String(said.guest))

@@ -1,9 +1,10 @@
 /** What an untrusted layer added, when the user let it: each grant by itself, so that each can be printed. */
-import { denialDepth } from './decide-file.ts'
+
 import { FIELDS } from './fields.ts'
+import { denialDepth } from './files/decide-file.ts'
+import { depth, isWithin } from './files/path.ts'
 import type { Expansion } from './merge.ts'
-import { type AllowRule, covers, meeting } from './net-rule.ts'
-import { depth, isWithin } from './path.ts'
+import { type AllowRule, covers, meeting } from './network/net-rule.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source } from './source.ts'
 

@@ -3,7 +3,7 @@ import { groupRules, layerOf, WORKSPACE, world } from '../../test/arbitrary/laye
 import { compile } from './compile.ts'
 import { explainConnection, explainFile, explanationText } from './explain.ts'
 import { grow } from './fields.ts'
-import type { HostPath } from './path.ts'
+import type { HostPath } from './files/path.ts'
 import { profileLayer } from './profile.ts'
 
 const policy = (value: object) =>
@@ -71,7 +71,7 @@ describe('an explanation', () => {
       why: 'a.test:443 grants it',
       rule: 'a.test:443',
       source,
-      cure: null,
+      fix: null,
     })
     expect(text).toBe(
       'allowed: a.test:443\n  why:  a.test:443 grants it\n  rule: a.test:443\n  from: live config (/h/u/.pen/config.json:7)',
@@ -81,7 +81,7 @@ describe('an explanation', () => {
   test('of a denied file says what would change it', () => {
     const explained = explainFile(open, '/data/x' as HostPath, 'read')
     expect(explained).toMatchObject({ verdict: 'denied', reason: 'not-granted', rule: null, source: null })
-    expect(explained.cure).toContain('files.read')
+    expect(explained.fix).toContain('files.read')
   })
 
   test('of an allowed file names the grant', () => {
@@ -89,7 +89,7 @@ describe('an explanation', () => {
       verdict: 'allowed',
       rule: WORKSPACE,
       source: { layer: 'profile coding', file: null, line: null },
-      cure: null,
+      fix: null,
     })
   })
 })

@@ -1,12 +1,13 @@
 /** Verdicts in words: what, why, which rule of which file and line decided, and what would change it. */
-import { parseAddress } from './address.ts'
-import { type ConnectionVerdict, decideConnection } from './decide-connection.ts'
-import { decideFile, type FileAccess, type FileVerdict } from './decide-file.ts'
-import { parseHost } from './host.ts'
-import { printRule } from './net-rule.ts'
-import type { HostPath } from './path.ts'
+
+import { decideFile, type FileAccess, type FileVerdict } from './files/decide-file.ts'
+import type { HostPath } from './files/path.ts'
+import { parseAddress } from './network/address.ts'
+import { type ConnectionVerdict, decideConnection } from './network/decide-connection.ts'
+import { parseHost } from './network/host.ts'
+import { printRule } from './network/net-rule.ts'
+import { type Port, parsePort } from './network/port.ts'
 import type { Policy } from './policy.ts'
-import { type Port, parsePort } from './port.ts'
 import type { Parsed, Source } from './source.ts'
 
 export interface Explanation {
@@ -21,7 +22,7 @@ export interface Explanation {
     readonly file: string | null
     readonly line: number | null
   } | null
-  readonly cure: string | null
+  readonly fix: string | null
 }
 
 /** `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`. The text is the user's question, not a rule. */
@@ -45,7 +46,7 @@ export type Question = {
 export function parseQuestion(text: string): Parsed<Question> {
   const match = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/s.exec(text)
   if (match === null)
-    return { ok: false, why: 'not a host and port', cure: 'write it as registry.example.com:443' }
+    return { ok: false, why: 'not a host and port', fix: 'write it as registry.example.com:443' }
   const [, bracketed, plain = '', portText = '443'] = match
   const port = parsePort(portText)
   if (!port.ok) return port
@@ -63,7 +64,7 @@ export function parseQuestion(text: string): Parsed<Question> {
     return {
       ok: false,
       why: 'only an IPv6 address stands in brackets',
-      cure: 'write it as [2001:db8::7]:443',
+      fix: 'write it as [2001:db8::7]:443',
     }
   const host = parseHost(plain)
   if (!host.ok) return host
@@ -83,7 +84,7 @@ function asExplanation(subject: string, verdict: ConnectionVerdict | FileVerdict
     why: verdict.ok ? `${rule ?? 'a rule'} grants it` : verdict.why,
     rule: rule ?? null,
     source: verdict.source === undefined ? null : shownSource(verdict.source),
-    cure: verdict.ok ? null : verdict.cure,
+    fix: verdict.ok ? null : verdict.fix,
   }
 }
 
@@ -101,6 +102,6 @@ export function explanationText(explanation: Explanation): string {
     const line = source.line === null ? '' : `:${source.line}`
     lines.push(`  from: ${source.layer}${source.file === null ? '' : ` (${source.file}${line})`}`)
   }
-  if (explanation.cure !== null) lines.push(`  cure: ${explanation.cure}`)
+  if (explanation.fix !== null) lines.push(`  fix: ${explanation.fix}`)
   return lines.join('\n')
 }

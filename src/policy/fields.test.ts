@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { layerOf } from '../../test/arbitrary/layer.ts'
 import { grow, narrow } from './fields.ts'
-import { printRule } from './net-rule.ts'
+import { printRule } from './network/net-rule.ts'
 import type { Settings } from './settings.ts'
 
 const user = (value: object): Settings => layerOf(value, 'user').settings

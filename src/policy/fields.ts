@@ -9,8 +9,9 @@
  *
  * Property tests hold all of this: `merge.property.test.ts`.
  */
-import { type AllowRule, meet, meeting } from './net-rule.ts'
-import { isWithin } from './path.ts'
+
+import { isWithin } from './files/path.ts'
+import { type AllowRule, meet, meeting } from './network/net-rule.ts'
 import type {
   EnvValue,
   Isolation,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { PenError, showPlace } from '../base/error.ts'
-import { readJson } from '../config/json.ts'
-import { printRule } from './net-rule.ts'
+import { readJson } from '../config/json/json.ts'
+import type { HostPath, PathWorld, Trust } from './files/path.ts'
+import { printRule } from './network/net-rule.ts'
 import { parseLayer } from './parse.ts'
-import type { HostPath, PathWorld, Trust } from './path.ts'
 
 const LINKS: Readonly<Record<string, string>> = {
   '/h/u/ws/out': '/etc',

@@ -1,11 +1,10 @@
 /**
  * A validated document becomes a layer: every text in it is parsed into a checked value, or refused with its
- * place and a cure. One bad entry refuses the whole document; nothing falls back to a default.
+ * place and a fix. One bad entry refuses the whole document; nothing falls back to a default.
  */
 import { PenError, type Place } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { parseBytes, parseMillis } from '../base/quantity.ts'
-import { type IsPublicSuffix, parseDenyRule, parseHttpRule, parseTcpRule } from './endpoint.ts'
 import {
   envEntry,
   fingerprint,
@@ -19,8 +18,7 @@ import {
   tool,
   user,
 } from './entries.ts'
-import { parseGlob } from './glob.ts'
-import type { AllowRule } from './net-rule.ts'
+import { parseGlob } from './files/glob.ts'
 import {
   absolute,
   canonicalize,
@@ -31,7 +29,9 @@ import {
   locateOrSay,
   type PathWorld,
   type Trust,
-} from './path.ts'
+} from './files/path.ts'
+import { type IsPublicSuffix, parseDenyRule, parseHttpRule, parseTcpRule } from './network/endpoint.ts'
+import type { AllowRule } from './network/net-rule.ts'
 import type { ConfigDocument } from './schema.ts'
 import type {
   EnvValue,
@@ -158,7 +158,7 @@ class LayerParser {
         if (isWithin(written.value, place) && !isWithin(real.value.real, place))
           this.#refuse(path, text, {
             why: `the path is a link that leads out of ${place}, which the sandbox may write, to ${real.value.real}`,
-            cure: 'name the place that it leads to',
+            fix: 'name the place that it leads to',
           })
     }
     for (const key of ['read', 'write'] as const)
@@ -171,12 +171,12 @@ class LayerParser {
     return new LazySource(this.#context.name, this.#document, path)
   }
 
-  #refuse(path: DocumentPath, said: unknown, parsed: { why: string; cure?: string }, at = path): never {
+  #refuse(path: DocumentPath, said: unknown, parsed: { why: string; fix?: string }, at = path): never {
     const shown = typeof said === 'string' && !mayHoldSecret(path) ? ` "${printable(said, 120)}"` : ''
     throw new PenError('CONFIG_VALUE', {
       what: `${path.filter(key => typeof key === 'string').join('.')}${shown}: ${parsed.why}`,
       at: this.#document.placeOf(at) ?? this.#context.name,
-      hint: parsed.cure ?? 'see docs/reference/config.md',
+      hint: parsed.fix ?? 'see docs/reference/config.md',
     })
   }
 
@@ -221,7 +221,7 @@ class LayerParser {
 
   #grant(text: string): Parsed<PathGrant> {
     if (/[*?]/.test(text))
-      return { ok: false, why: 'grants take no patterns', cure: 'name the directory itself' }
+      return { ok: false, why: 'grants take no patterns', fix: 'name the directory itself' }
     const path = canonicalize(text, this.#context.trust, this.#context.world)
     if (!path.ok) return path
     const source = checkMountSource(path.value, this.#context.world)
@@ -241,14 +241,14 @@ class LayerParser {
         return {
           ok: false,
           why: 'patterns are anchored at the workspace',
-          cure: 'write it relative to the workspace',
+          fix: 'write it relative to the workspace',
         }
       // Verdicts are on real paths: a place denied by its alias is denied by its own name too.
       const found = locateOrSay(path.value, world)
       if (!found.ok) return found
       const { real } = found.value
       if (isWithin(world.workspace, real))
-        return { ok: false, why: 'this would deny the whole workspace', cure: 'name a place inside it' }
+        return { ok: false, why: 'this would deny the whole workspace', fix: 'name a place inside it' }
       return { ok: true, value: { kind: 'path', path: real } }
     }
     const glob = parseGlob(text)
@@ -258,14 +258,14 @@ class LayerParser {
   #protect(text: string): Parsed<ProtectRule> {
     const { world } = this.#context
     if (/[*?]/.test(text))
-      return { ok: false, why: 'protected places take no patterns', cure: 'name each of them' }
+      return { ok: false, why: 'protected places take no patterns', fix: 'name each of them' }
     const path = absolute(text, world)
     if (!path.ok) return path
     if (!isWithin(path.value, world.workspace) || path.value === world.workspace)
       return {
         ok: false,
         why: 'only places inside the workspace can be protected',
-        cure: 'elsewhere, grant it under files.read',
+        fix: 'elsewhere, grant it under files.read',
       }
     return { ok: true, value: { path: path.value } }
   }
@@ -275,7 +275,7 @@ class LayerParser {
     if (!at.ok) return at
     if ('volume' in said) {
       if (!/^[a-z0-9][a-z0-9._-]{0,62}$/.test(said.volume))
-        return { ok: false, why: 'a volume is named with a–z, 0–9, ".", "_" and "-"', cure: 'rename it' }
+        return { ok: false, why: 'a volume is named with a–z, 0–9, ".", "_" and "-"', fix: 'rename it' }
       return { ok: true, value: { kind: 'volume', volume: said.volume, at: at.value } }
     }
     const path = canonicalize(said.host, this.#context.trust, this.#context.world)

@@ -1,9 +1,9 @@
 /** The compiled policy: what a sandbox may do. No field is optional, and the zero value denies everything. */
 import type { Bytes, Millis } from '../base/quantity.ts'
-import type { AllowRule, DenyRule } from './net-rule.ts'
-import { compileNetwork, type NetworkIndex } from './network.ts'
+import type { HostPath } from './files/path.ts'
+import type { AllowRule, DenyRule } from './network/net-rule.ts'
+import { compileNetwork, type NetworkIndex } from './network/network.ts'
 import type { OnceRules } from './once.ts'
-import type { HostPath } from './path.ts'
 import type {
   BackendName,
   EnvValue,

@@ -1,5 +1,5 @@
 /** What a preset opens for one run, given which variables the host has set. Values are never looked at: names suffice. */
-import type { GroupName } from './groups.ts'
+import type { GroupName } from './network/groups.ts'
 import { PRESETS, type PresetName } from './presets.ts'
 
 /** A document that the person chose by name: trusted as the command line is, and weaker than all that they wrote themselves. */

@@ -3,7 +3,7 @@
  * None shows the host's own credentials: what an agent keeps, it keeps in a volume of the project's sandbox, and keys of
  * the host are passed on by name, only those that are set.
  */
-import type { GroupHost, GroupName } from './groups.ts'
+import type { GroupHost, GroupName } from './network/groups.ts'
 import { NOTE_PLACE, SANDBOX_HOME } from './profile.ts'
 
 /** Whose models an agent talks to. */

@@ -1,8 +1,8 @@
 /** The built-in base policies. Each one is a layer like any other; `strict` grants less than `coding`, `coding` less than `dev`. */
 import type { Bytes, Millis } from '../base/quantity.ts'
-import { parseGlob } from './glob.ts'
-import { depth, type HostPath, type PathWorld } from './path.ts'
-import { DENIED_GLOBS, PROTECTED_PLACES } from './protected-places.ts'
+import { parseGlob } from './files/glob.ts'
+import { depth, type HostPath, type PathWorld } from './files/path.ts'
+import { DENIED_GLOBS, PROTECTED_PLACES } from './files/protected-places.ts'
 import type { FileDenyRule, Layer, List, PathGrant, ProfileName, ProtectRule, Settings } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 

@@ -3,10 +3,10 @@
  * an error name a setting alike. An absent key says nothing; only the merged result denies by absence.
  */
 import type { Bytes, Millis } from '../base/quantity.ts'
-import type { Glob } from './glob.ts'
-import type { AllowRule, DenyRule } from './net-rule.ts'
-import type { GuestPath, HostPath, Trust } from './path.ts'
-import type { Port } from './port.ts'
+import type { Glob } from './files/glob.ts'
+import type { GuestPath, HostPath, Trust } from './files/path.ts'
+import type { AllowRule, DenyRule } from './network/net-rule.ts'
+import type { Port } from './network/port.ts'
 import type { Setting, Sourced } from './source.ts'
 import type {
   BACKEND_NAMES,

@@ -31,7 +31,7 @@ export interface Setting<T> {
 /** The answer of a parser that has no place to report: the caller adds it. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly why: string; readonly cure?: string }
+  | { readonly ok: false; readonly why: string; readonly fix?: string }
 
 /** The layer of what holds pen's own files: see config/protect-pen.ts. */
 export const PEN_ITSELF = 'pen itself'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/gateway/world.ts'
-import type { Destination } from './decide-connection.ts'
-import { printRule } from './net-rule.ts'
-import type { Port } from './port.ts'
+import type { Destination } from './network/decide-connection.ts'
+import { printRule } from './network/net-rule.ts'
+import type { Port } from './network/port.ts'
 import { suggest, type Wanted } from './suggest.ts'
 
 const wanted = (text: string, count = 1): Wanted => {
@@ -23,7 +23,7 @@ const suggested = (
   return {
     add: found.add.map(({ rule }) => printRule(rule)),
     wildcards: found.wildcards.map(({ rule, covers }) => `${printRule(rule)} for ${covers}`),
-    withheld: found.withheld.map(({ target, cure }) => `${target}: ${cure}`),
+    withheld: found.withheld.map(({ target, fix }) => `${target}: ${fix}`),
     denied: found.denied.map(({ target }) => target),
   }
 }

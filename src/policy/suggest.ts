@@ -1,12 +1,13 @@
 /** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
-import { isBackgroundHost } from './background-hosts.ts'
-import { type Destination, decideConnection } from './decide-connection.ts'
-import { type IsPublicSuffix, parseAllowRule } from './endpoint.ts'
-import { mayBeOffered } from './holdable.ts'
-import { type AllowRule, covers, printRule } from './net-rule.ts'
+
+import { mayBeOffered } from './files/holdable.ts'
+import { isBackgroundHost } from './network/background-hosts.ts'
+import { type Destination, decideConnection } from './network/decide-connection.ts'
+import { type IsPublicSuffix, parseAllowRule } from './network/endpoint.ts'
+import { type AllowRule, covers, printRule } from './network/net-rule.ts'
+import type { Port } from './network/port.ts'
 import { exactRule } from './once.ts'
 import type { NetworkPolicy } from './policy.ts'
-import type { Port } from './port.ts'
 
 /** What a sandbox dialled, however that went. */
 export interface Wanted {
@@ -21,9 +22,9 @@ export interface Suggestion {
   /** Shorter, and wider: each stands for several of these, and for names that nobody asked for. */
   readonly wildcards: readonly { readonly rule: AllowRule; readonly covers: number }[]
   /** Of this machine, its network or its cloud: whoever wants them open says so by themselves. */
-  readonly withheld: readonly { readonly target: string; readonly why: string; readonly cure: string }[]
+  readonly withheld: readonly { readonly target: string; readonly why: string; readonly fix: string }[]
   /** Denied by name: a rule would not help. */
-  readonly denied: readonly { readonly target: string; readonly cure: string }[]
+  readonly denied: readonly { readonly target: string; readonly fix: string }[]
 }
 
 /** Fewer are better named one by one. */
@@ -42,10 +43,10 @@ export function suggest(
     const verdict = decideConnection(network.index, to, port)
     if (verdict.ok) continue
     const rule = exactRule(to, port)
-    const { why, cure, reason } = verdict
+    const { why, fix, reason } = verdict
     if (mayBeOffered(verdict, to)) add.push({ rule, count })
-    else if (reason === 'denied-by-rule') denied.push({ target: printRule(rule), cure })
-    else withheld.push({ target: printRule(rule), why, cure })
+    else if (reason === 'denied-by-rule') denied.push({ target: printRule(rule), fix })
+    else withheld.push({ target: printRule(rule), why, fix })
   }
   add.sort((a, b) => compare(printRule(a.rule), printRule(b.rule)))
   return { add, wildcards: wildcardsFor(add, isPublicSuffix), withheld, denied }

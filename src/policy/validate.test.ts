@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { PenError, showPlace } from '../base/error.ts'
-import { readJson } from '../config/json.ts'
+import { readJson } from '../config/json/json.ts'
 import { validateDocument } from './validate.ts'
 
 const check = (text: string) =>
   validateDocument(readJson(new TextEncoder().encode(text), 'config.json'), 'live config')
 
-/** The error in one line: what, where, cure. */
+/** The error in one line: what, where, fix. */
 function refusal(text: string): string {
   try {
     check(text)

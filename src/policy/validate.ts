@@ -1,4 +1,4 @@
-/** Checks a document against the schema; the first thing wrong is reported with its place, its reason and a cure. */
+/** Checks a document against the schema; the first thing wrong is reported with its place, its reason and a fix. */
 import * as v from 'valibot'
 import { PenError, type Place } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'

@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Launcher } from '../conformance/launcher.ts'
-import { until } from '../kept/kept.ts'
+import { until } from '../lifecycle/started.ts'
 import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
 import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 

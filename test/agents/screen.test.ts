@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { realpathSync } from 'node:fs'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
-import { until } from '../kept/kept.ts'
+import { until } from '../lifecycle/started.ts'
 import { type AgentName, AgentProject, define } from './agent-project.ts'
 import { ANTHROPIC } from './mock-anthropic.ts'
 import type { Protocol, ToolCall } from './mock-model.ts'

@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check'
 import type { GroupRules } from '../../src/policy/compile.ts'
-import { parseHttpRule } from '../../src/policy/endpoint.ts'
+import type { HostPath, PathWorld, Trust } from '../../src/policy/files/path.ts'
+import { parseHttpRule } from '../../src/policy/network/endpoint.ts'
 import { parseLayer } from '../../src/policy/parse.ts'
-import type { HostPath, PathWorld, Trust } from '../../src/policy/path.ts'
 import type { Layer } from '../../src/policy/settings.ts'
 
 export const WORKSPACE = '/h/u/ws' as HostPath

@@ -2,8 +2,8 @@
 import type { HostFacts } from '../../src/plan/facts.ts'
 import type { Step } from '../../src/plan/plan.ts'
 import { SYSTEM_PATH } from '../../src/plan/system-view.ts'
-import { denialDepth, showDeny } from '../../src/policy/decide-file.ts'
-import { depth, type GuestPath, type HostPath, isWithin } from '../../src/policy/path.ts'
+import { denialDepth, showDeny } from '../../src/policy/files/decide-file.ts'
+import { depth, type GuestPath, type HostPath, isWithin } from '../../src/policy/files/path.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 
 export interface Access {
@@ -48,7 +48,7 @@ export function factsFor(
     },
     env: new Map(),
     identity: { uid: 1000, gid: 1000 },
-    insteadOfRoot: undefined,
+    unprivilegedUser: undefined,
     foldsNames: false,
     shell: '/bin/sh' as GuestPath,
     path: SYSTEM_PATH,

@@ -16,8 +16,15 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { seccompFilter } from '../../src/backend/seccomp/filter.ts'
-import type { AgentSetup } from '../../src/wire/exec-order.ts'
-import { BINARY, orderOf, proportionalSize, type RunningAgent, SETUP, startAgent } from '../agent/agent.ts'
+import type { DaemonSetup } from '../../src/protocol/exec-order.ts'
+import {
+  BINARY,
+  orderOf,
+  proportionalSize,
+  type RunningAgent,
+  SETUP,
+  startAgent,
+} from '../exec-daemon/exec-daemon.ts'
 import { onlyWhen } from '../skip.ts'
 import { Stopwatch } from '../stopwatch.ts'
 
@@ -51,7 +58,7 @@ beforeAll(async () => {
   chmodSync(place, 0o755)
   home = join(place, 'home')
   mkdirSync(home, { mode: 0o700 })
-  const setup: AgentSetup = {
+  const setup: DaemonSetup = {
     ...SETUP,
     user: USER,
     given: [home],
@@ -318,7 +325,7 @@ asRoot(
   },
 )
 
-asRoot('P17 when the keeper is gone, so are the agent and all that it started', async () => {
+asRoot('P17 when the supervisor is gone, so are the agent and all that it started', async () => {
   const other = startAgent(SETUP, [...CONTAINER, BINARY])
   await other.link.ready
   const execution = other.link.exec(orderOf('trap "" TERM HUP; setsid sleep 60 & sleep 60'), () => undefined)

@@ -12,9 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { walkBeneath } from '../../src/broker/open-beneath.ts'
-import { FileRefused } from '../../src/inner/broker-client.ts'
-import { BrokerWorld, chunks, SECRET } from '../broker/world.ts'
+import { walkBeneath } from '../../src/base/beneath/open-beneath.ts'
+import { FileRefused } from '../../src/guest/broker-client.ts'
+import { BrokerWorld, chunks, SECRET } from '../file-broker/world.ts'
 import { skipUnless } from '../skip.ts'
 
 const onLinux = skipUnless(

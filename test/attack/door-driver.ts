@@ -3,9 +3,9 @@
  * Compiled, so that an ordinary user can run it too: `driver '{"ports":[443]}' command…`. One JSON document a line.
  */
 import { readlinkSync, writeSync } from 'node:fs'
-import { openDoor } from '../../src/gateway/door.ts'
-import { openInside } from '../../src/gateway/door-inside.ts'
-import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
+import { openDoor } from '../../src/gateway/netns/door.ts'
+import { openInside } from '../../src/gateway/netns/inside.ts'
+import type { StreamSocket } from '../../src/gateway/stream/stream-socket.ts'
 import { silent } from '../gateway/listen.ts'
 
 export interface DriverOptions {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
-import { openDoor } from '../../src/gateway/door.ts'
-import type { StreamSocket } from '../../src/gateway/stream-socket.ts'
+import { openDoor } from '../../src/gateway/netns/door.ts'
+import type { StreamSocket } from '../../src/gateway/stream/stream-socket.ts'
 import { silent } from '../gateway/listen.ts'
 import {
   type Answer,

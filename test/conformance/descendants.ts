@@ -1,7 +1,7 @@
 /** Everything that was started below this test and still lives, however often it forked away from its parent. */
 import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { systemCall } from '../../src/backend/process/libc.ts'
+import { systemCall } from '../../src/base/kernel/system-call.ts'
 import { Stopwatch } from '../stopwatch.ts'
 
 const PRCTL = process.arch === 'arm64' ? 167 : 157

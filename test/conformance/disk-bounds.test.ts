@@ -54,7 +54,7 @@ conformance(
   },
   {
     timeout: 60_000,
-    once: 'the keeper watches what grows on the host; the next claim shows that it does so here',
+    once: 'the supervisor watches what grows on the host; the next claim shows that it does so here',
   },
 )
 
@@ -123,7 +123,7 @@ while time.time() < start + 12:
   if len(kept) % 10 == 0: os.write(1, b'x' * 60000)`
 
 conformance(
-  'P13 while a sandbox storms, its keeper is small and heeds, and another sandbox works',
+  'P13 while a sandbox storms, its supervisor is small and heeds, and another sandbox works',
   async box => {
     const other = box.directory(join(box.home, 'other'))
     const flags = [

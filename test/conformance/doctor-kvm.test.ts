@@ -33,7 +33,7 @@ function agrees(box: Box, change = ''): [keyof typeof SAID, Asked] {
   expect([seen, found?.what]).toEqual([seen, expect.stringMatching(SAID[seen])])
   // Whatever it is: pen run works without.
   expect([asked.code, failing(asked), found?.status]).toEqual([0, [], seen === 'runs' ? 'ok' : 'weak'])
-  expect([seen, (found?.cure ?? '') !== '']).toEqual([seen, seen !== 'runs'])
+  expect([seen, (found?.fix ?? '') !== '']).toEqual([seen, seen !== 'runs'])
   return [seen, asked]
 }
 
@@ -55,7 +55,7 @@ onTheHost(
   'P20 where there is no /dev/kvm the doctor says so, with what would bring it',
   async box => {
     const [seen, asked] = agrees(box, WITHOUT_KVM)
-    expect([seen, asked.of('kvm')?.cure]).toEqual([
+    expect([seen, asked.of('kvm')?.fix]).toEqual([
       'absent',
       expect.stringMatching(/modprobe|nested virtualization|firmware|--device/),
     ])

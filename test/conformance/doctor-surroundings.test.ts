@@ -15,7 +15,7 @@ onTheHost(
       if (name === 'setpriv' && box.launcher.who.become.length > 0) continue
       const asked = agrees(box, missing(`/usr/bin/${name}`))
       expect([name, asked.of(`tool-${name}`)?.status]).not.toEqual([name, 'ok'])
-      expect([name, asked.of(`tool-${name}`)?.cure]).toEqual([name, expect.stringContaining('install')])
+      expect([name, asked.of(`tool-${name}`)?.fix]).toEqual([name, expect.stringContaining('install')])
     }
   },
   { ...asRoot, timeout: 60_000 },

@@ -37,7 +37,7 @@ onTheHost('P20 the doctor says that pen run works where it does, and leaves noth
   ])
     expect([id, asked.of(id)?.status]).toEqual([id, 'ok'])
   for (const finding of asked.report.findings)
-    expect(Object.keys(finding)).toEqual(['id', 'status', 'what', 'why', 'cure'])
+    expect(Object.keys(finding)).toEqual(['id', 'status', 'what', 'why', 'fix'])
   expect(Object.keys(asked.report)).toEqual(['version', 'pen', 'system', 'works', 'ok', 'findings'])
   expect(new Set(asked.report.findings.map(({ id }) => id)).size).toBe(asked.report.findings.length)
   expect(everything(box)).toEqual([...before.filter(name => name !== 'sandboxes'), 'sandboxes'])
@@ -62,10 +62,10 @@ onTheHost(
       'fails',
       'fails',
     ])
-    expect(nsenter.of('tool-nsenter')?.cure).toContain('util-linux')
+    expect(nsenter.of('tool-nsenter')?.fix).toContain('util-linux')
     const bwrap = agrees(box, missing('/usr/bin/bwrap'))
     expect([bwrap.code, bwrap.of('bubblewrap')?.status]).toEqual([1, 'fails'])
-    expect(bwrap.of('bubblewrap')?.cure).toMatch(/(apt-get install|dnf install|pacman -S|apk add) bubblewrap/)
+    expect(bwrap.of('bubblewrap')?.fix).toMatch(/(apt-get install|dnf install|pacman -S|apk add) bubblewrap/)
     // What one check needs and others do not: they still say what they found.
     expect([bwrap.of('network')?.status, bwrap.of('user-namespaces')?.status]).toEqual(['ok', 'ok'])
     const git = agrees(box, missing('/usr/bin/git'))
@@ -81,7 +81,7 @@ onTheHost(
     writeFileSync(filter, WITHOUT_PACKET_FILTER.at(-1) ?? '')
     const asked = agrees(box, `set -- /usr/bin/python3 ${filter} "$@"`)
     expect([asked.code, asked.of('network')?.status]).toEqual([1, 'fails'])
-    expect(asked.of('network')?.cure).toContain('--accept-gap refusals-unrecorded')
+    expect(asked.of('network')?.fix).toContain('--accept-gap refusals-unrecorded')
   },
   asRoot,
 )
@@ -106,7 +106,7 @@ onTheHost(
     const { findings, works } = JSON.parse(stdout) as Report
     const found = findings.find(({ id }) => id === 'user-namespaces')
     expect([status, works, found?.status]).toEqual([1, false, 'fails'])
-    expect([found?.why, found?.cure?.includes('user.max_user_namespaces=15000')]).toEqual([
+    expect([found?.why, found?.fix?.includes('user.max_user_namespaces=15000')]).toEqual([
       'user.max_user_namespaces is 0',
       true,
     ])
@@ -156,7 +156,7 @@ onTheHost(
     ] as const) {
       chmodSync(state, mode)
       const open = agrees(box, '')
-      expect([open.code, open.of('state')?.status, open.of('state')?.cure]).toEqual([
+      expect([open.code, open.of('state')?.status, open.of('state')?.fix]).toEqual([
         code,
         status,
         `chmod go-w ${state}`,
@@ -182,7 +182,7 @@ onTheHost('P20 a policy that this machine cannot keep fails in its own project o
   box.file('agent-permissions.json', '{ "version": 1, "files": { "deny": ["**/secret"] } }')
   const asked = agrees(box, '')
   expect([asked.code, asked.of('policy')?.status, asked.of('run')?.status]).toEqual([1, 'fails', 'ok'])
-  expect(asked.of('policy')?.cure).toContain('--accept-gap deny-any-depth')
+  expect(asked.of('policy')?.fix).toContain('--accept-gap deny-any-depth')
   const other = box.directory(join(box.home, 'other'))
   expect(doctor(box, '', [], { cwd: other }).of('policy')?.status).toBe('ok')
   // The home is no project: the machine is examined all the same.

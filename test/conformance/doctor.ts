@@ -15,7 +15,7 @@ export interface Report {
     readonly status: 'ok' | 'weak' | 'fails'
     readonly what: string
     readonly why: string | null
-    readonly cure: string | null
+    readonly fix: string | null
   }[]
 }
 

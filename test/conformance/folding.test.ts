@@ -63,7 +63,7 @@ conformance(
       expect(refused.stderr).toContain('names-folded')
       expect(refused.stderr).toContain('--accept-gap names-folded')
       const asked = agrees(box, '', { cwd: project })
-      expect([asked.of('project')?.status, asked.of('project')?.cure]).toEqual([
+      expect([asked.of('project')?.status, asked.of('project')?.fix]).toEqual([
         'fails',
         expect.stringContaining('--accept-gap names-folded'),
       ])

@@ -212,7 +212,7 @@ conformance(
 )
 
 conformance(
-  'P17 when the keeper is killed in the middle of a write, the old file stays, and nothing beside it',
+  'P17 when the supervisor is killed in the middle of a write, the old file stays, and nothing beside it',
   async box => {
     const { dir, file } = notes(box)
     expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)

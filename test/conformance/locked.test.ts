@@ -36,7 +36,7 @@ conformance(
     const flags = ['--deny', 'safe/key']
     const locked = await box.sh('echo ran', { flags })
     expect([locked.code, locked.stdout]).toEqual([2, ''])
-    expect(locked.stderr).toContain(`at ${box.project}/safe/key\n  cure: a directory on the way is locked`)
+    expect(locked.stderr).toContain(`at ${box.project}/safe/key\n  fix: a directory on the way is locked`)
     chmodSync(join(box.project, 'safe'), 0o755)
     expect((await box.sh('cat safe/key; echo ran', { flags })).stdout).toBe('ran\n')
   },

@@ -78,7 +78,7 @@ onTheHost(
       through: 'bwrap --unshare-user --dev-bind / / -- "$@"',
     })
     expect([around.code, around.stdout]).toEqual([125, ''])
-    expect(around.stderr).toMatch(/MISSING_TOOL: .*root has no number\n.*\n +cure: .*start pen outside/)
+    expect(around.stderr).toMatch(/MISSING_TOOL: .*root has no number\n.*\n +fix: .*start pen outside/)
   },
   { only: ({ who }) => who.uid !== 0 },
 )

@@ -179,7 +179,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 a path that is not there and a gap that nobody has stop the run, each with its cure',
+  'P20 a path that is not there and a gap that nobody has stop the run, each with its fix',
   async box => {
     for (const flag of ['--read', '--write']) {
       const { code, stdout, stderr } = await box.sh('echo ran', { flags: [flag, '/no/such/place'] })
@@ -188,7 +188,7 @@ onTheHost(
     }
     const gap = await box.sh('echo ran', { flags: ['--accept-gap', 'proxy-onyl'] })
     expect([gap.code, gap.stdout]).toEqual([2, ''])
-    expect(gap.stderr).toContain('cure: did you mean proxy-only?')
+    expect(gap.stderr).toContain('fix: did you mean proxy-only?')
     const made = await box.sh('echo ran', {
       flags: ['--write', 'new', '--accept-gap', 'proxy-only'],
     })

@@ -46,7 +46,7 @@ conformance(
     ]) {
       const refused = await box.sh(MARK, { through })
       expect([through, refused.code, ran(box)]).toEqual([through, 125, false])
-      expect(refused.stderr).toContain('cure: run pen as an ordinary user')
+      expect(refused.stderr).toContain('fix: run pen as an ordinary user')
     }
   },
   onlyRootLauncher,
@@ -71,7 +71,7 @@ conformance(
   { ...onlyRootLauncher, needs: 'ownUserNamespace' },
 )
 
-conformance('P20 what cannot be asked for stops before anything runs, with a cure', async box => {
+conformance('P20 what cannot be asked for stops before anything runs, with a fix', async box => {
   const cases: readonly (readonly [number, readonly string[]])[] = [
     [125, ['--isolation', 'vm']],
     [2, ['--read', '/']],
@@ -88,7 +88,7 @@ conformance('P20 what cannot be asked for stops before anything runs, with a cur
   for (const [code, flags] of cases) {
     const { code: actual, stderr } = await box.sh(MARK, { flags })
     expect([flags, actual, ran(box)]).toEqual([flags, code, false])
-    expect([flags, /^ {2}cure: \S/m.test(stderr)]).toEqual([flags, true])
+    expect([flags, /^ {2}fix: \S/m.test(stderr)]).toEqual([flags, true])
   }
   expect(
     (await box.sh(MARK, { flags: ['--deny', '**/secret', '--accept-gap', 'deny-any-depth'] })).code,
@@ -113,7 +113,7 @@ conformance(
     ]) {
       const { code, stderr } = await box.sh(MARK, { env: { HOME } })
       expect([HOME, code, ran(box)]).toEqual([HOME, 125, false])
-      expect([HOME, /cure: /.test(stderr)]).toEqual([HOME, true])
+      expect([HOME, /fix: /.test(stderr)]).toEqual([HOME, true])
     }
     const deep = box.directory(join(box.root, 'd'.repeat(120)))
     expect((await box.sh(MARK, { env: { HOME: deep, XDG_RUNTIME_DIR: `/${'x'.repeat(150)}` } })).code).toBe(0)

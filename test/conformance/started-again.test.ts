@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kept, lives, until } from '../kept/kept.ts'
+import { Kept, lives, until } from '../lifecycle/started.ts'
 import { conformance } from './conformance.ts'
 
 const STORED = 'started.json'
@@ -24,9 +24,9 @@ class Narrow extends Kept {
     return { running, backend, network, disk: limits?.disk, text: read?.stdout }
   }
 
-  /** What the host has of it: the keeper's end, and nothing that pen did about it. */
+  /** What the host has of it: the supervisor's end, and nothing that pen did about it. */
   async end(signal: NodeJS.Signals): Promise<void> {
-    const pid = this.keeper() ?? 0
+    const pid = this.supervisor() ?? 0
     process.kill(pid, signal)
     await until(() => !lives(pid))
   }
@@ -53,7 +53,7 @@ const claim = (title: string, body: (here: Narrow) => Promise<void>, options?: {
 
 claim('P25 P13 a limit that ends a sandbox is told to its command, and the next has the same', async here => {
   await here.begin()
-  const pid = here.keeper() ?? 0
+  const pid = here.supervisor() ?? 0
   const died = await here.sh('dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 30')
   expect(died.code).toBe(137)
   expect(died.stderr).toContain('limits.disk is 20 MiB')

@@ -55,7 +55,7 @@ onTheHost('P1 a directory of the PATH is searched inside when it is granted, and
 })
 
 onTheHost(
-  'P14 a command that leads out of the sandbox is 127, and one that is no program is 126, each with its cure',
+  'P14 a command that leads out of the sandbox is 127, and one that is no program is 126, each with its fix',
   async box => {
     program(box, join(box.home, 'outside/pen-tool'))
     symlinkSync(join(box.home, 'outside/pen-tool'), join(box.project, 'linked'))
@@ -66,10 +66,10 @@ onTheHost(
       return `${code} ${stderr}`
     }
     expect(await told('./linked')).toMatch(
-      /^127 .*leads out of it.*cure: the host has it at .*outside\/pen-tool.*--read/s,
+      /^127 .*leads out of it.*fix: the host has it at .*outside\/pen-tool.*--read/s,
     )
     expect(await told('./windows')).toMatch(
-      /^126 .*interpreter \/bin\/sh\\u000d is not found.*cure: .*Windows/s,
+      /^126 .*interpreter \/bin\/sh\\u000d is not found.*fix: .*Windows/s,
     )
     expect(await told('./dir')).toMatch(/^126 .*\.\/dir is a directory\n/s)
     expect(await told('')).toMatch(/^127 .*empty word/s)

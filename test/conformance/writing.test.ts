@@ -110,7 +110,7 @@ conformance('P2 a directory that holds more than one project is no project', asy
     box.directory(join(box.home, '.pen'), 0o700)
     const ran = await box.sh(`echo ${marker}`, { cwd })
     expect([cwd, ran.code, ran.stdout]).toEqual([cwd, 2, ''])
-    expect(ran.stderr).toMatch(/cannot be a project: .*\n.*cure: cd into/)
+    expect(ran.stderr).toMatch(/cannot be a project: .*\n.*fix: cd into/)
   }
   expect((await box.sh('cat f')).stdout).toBe('x')
 })

@@ -41,11 +41,11 @@ onEachEngine(
     using project = world.project({ name: engine.who.name, user })
     const heard = world.listen()
     const lines: string[] = []
-    let keeper = 0
+    let supervisor = 0
     for (const line of DAY) {
       const words = line.map(word => (word === 'ENGINE' ? engine.backend : word))
       const { status, stdout, stderr } = project.command(words, engine.env)
-      if (words[0] === 'status' && status === 0) keeper = Number(/process (\d+)/.exec(stdout)?.[1])
+      if (words[0] === 'status' && status === 0) supervisor = Number(/process (\d+)/.exec(stdout)?.[1])
       lines.push(`$ pen ${line.map(quoted).join(' ')}`, stdout.trimEnd(), stderr.trimEnd())
       if (status !== 0) lines.push(`[exit ${status}]`)
       lines.push('')
@@ -55,8 +55,8 @@ onEachEngine(
     expect(shown).toBe(readFileSync(TRANSCRIPT, 'utf8'))
     // One request arrived: the one after the refusal and the permission.
     expect(heard.requests).toHaveLength(1)
-    expect(keeper).toBeGreaterThan(1)
-    expect(await within(2000, () => isGone(keeper))).toBe(true)
+    expect(supervisor).toBeGreaterThan(1)
+    expect(await within(2000, () => isGone(supervisor))).toBe(true)
     const [program = '', ...rest] = engine.command(['ps', '--all', '--quiet', '--filter', 'label=pen=1'])
     const left = spawnSync(program, [...rest, '--filter', `label=pen.sandbox=${idOf(project.stateDir)}`])
     expect(left.stdout.toString()).toBe('')

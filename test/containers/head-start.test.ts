@@ -126,8 +126,8 @@ onEachEngine(
       renameSync(project.box.file(`${shown}-next`, `shown ${round}`), shown)
       expect(await ended).toEqual([0, null])
       expect(project.pen('exec', '--', 'cat', shown).out).toStartWith('shown')
-      const [keeper = ''] = readFileSync(join(project.stateDir, 'keeper.lock'), 'utf8').split(' ')
-      const open = readdirSync(`/proc/${keeper}/fd`).map(fd => linkOf(`/proc/${keeper}/fd/${fd}`))
+      const [supervisor = ''] = readFileSync(join(project.stateDir, 'supervisor.lock'), 'utf8').split(' ')
+      const open = readdirSync(`/proc/${supervisor}/fd`).map(fd => linkOf(`/proc/${supervisor}/fd/${fd}`))
       expect(open.filter(link => link.startsWith('net:')).length).toBe(1)
       project.pen('stop')
     }

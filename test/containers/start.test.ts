@@ -119,7 +119,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P4 after SIGKILL of the keeper nothing is left: no process, no container, no directory',
+  'P4 after SIGKILL of the supervisor nothing is left: no process, no container, no directory',
   async engine => {
     using project = new ContainerProject(engine)
     const child = project.start('echo up; setsid sleep 61 & exec sleep 60')
@@ -174,10 +174,10 @@ onEachEngine(
     const leave = (...labels: string[]) =>
       project.ask('create', '--name', name, ...labels.map(label => `--label=${label}`), image, 'true')
     const namespace = Number(/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0])
-    expect(leave('pen=1', `pen.keeper=1:0:${namespace}:${engine.who.uid}`).code).toBe(0)
+    expect(leave('pen=1', `pen.supervisor=1:0:${namespace}:${engine.who.uid}`).code).toBe(0)
     expect([project.sh('echo one').out, project.ask('inspect', name).code]).not.toEqual(['one\n', 0])
     // The last is of a pen in a container, which has the same daemon: its numbers are not those of this one's processes.
-    for (const label of ['else=1', `pen.keeper=1:0:${namespace + 1}:${engine.who.uid}`]) {
+    for (const label of ['else=1', `pen.supervisor=1:0:${namespace + 1}:${engine.who.uid}`]) {
       expect(leave('pen=1', label).code).toBe(0)
       expect([project.sh('echo two').out, project.ask('inspect', name).code]).toEqual(['two\n', 0])
       expect(project.pen('gc', '--dry-run').out).not.toContain(`container ${name}\n`)
@@ -195,7 +195,7 @@ onEachEngine(
     const name = `pen-${project.stateDir.slice(project.stateDir.lastIndexOf('/') + 1)}-${run}`
     const image = project.ask('images', '--quiet').out.split('\n')[0] ?? ''
     const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
-    const label = `--label=pen.keeper=4194304:1:${namespace}:${engine.who.uid}`
+    const label = `--label=pen.supervisor=4194304:1:${namespace}:${engine.who.uid}`
     expect(project.ask('create', '--name', `${name}-hand`, label, image, 'true').code).toBe(0)
     expect(project.ask('create', '--name', name, image, 'true').code).toBe(0)
     project.box.directory(join(project.stateDir, `containers/pen-4194304-1-${run}`))

@@ -5,11 +5,11 @@ import { everyEngine } from '../engines/every-engine.ts'
 import { Workshop } from '../images/workshop.ts'
 
 interface Report {
-  readonly findings: readonly { readonly id: string; readonly status: string; readonly cure: string | null }[]
+  readonly findings: readonly { readonly id: string; readonly status: string; readonly fix: string | null }[]
 }
 
 everyEngine(['podman'])(
-  'P20 the doctor warns of podman’s storage driver vfs with its cure; overlay is fine',
+  'P20 the doctor warns of podman’s storage driver vfs with its fix; overlay is fine',
   async engine => {
     using shop = new Workshop(engine)
     const storage = (of: Workshop) =>
@@ -25,7 +25,7 @@ everyEngine(['podman'])(
     using slow = new Workshop({ ...engine, env })
     expect(storage(slow)).toMatchObject({
       status: 'weak',
-      cure: expect.stringMatching(/driver = "overlay" into .*storage\.conf, then run podman system reset/),
+      fix: expect.stringMatching(/driver = "overlay" into .*storage\.conf, then run podman system reset/),
     })
   },
 )

@@ -1,5 +1,5 @@
 import { PenError } from '../../src/base/error.ts'
-import { AskReader, encodeAsk } from '../../src/wire/broker-messages.ts'
+import { AskReader, encodeAsk } from '../../src/protocol/broker-messages.ts'
 import { fuzz } from './fuzz.ts'
 
 /** Everything that was read until the end or the first refusal. */

@@ -1,5 +1,5 @@
-import { readClientHello } from '../../src/gateway/client-hello.ts'
 import { classifyFirstBytes } from '../../src/gateway/first-bytes.ts'
+import { readClientHello } from '../../src/gateway/tls/client-hello.ts'
 import { clientHello, extension } from '../gateway/hello.ts'
 import { fuzz } from './fuzz.ts'
 

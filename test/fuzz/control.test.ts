@@ -1,11 +1,6 @@
 import { PenError } from '../../src/base/error.ts'
-import type { Port } from '../../src/policy/port.ts'
-import {
-  AnswerReader,
-  encodeAnswer,
-  encodeRequest,
-  RequestReader,
-} from '../../src/sandbox/control-messages.ts'
+import { AnswerReader, encodeAnswer, encodeRequest, RequestReader } from '../../src/control/messages.ts'
+import type { Port } from '../../src/policy/network/port.ts'
 import { fuzz } from './fuzz.ts'
 
 const REQUESTS = [

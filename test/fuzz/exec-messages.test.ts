@@ -1,6 +1,6 @@
 import { PenError } from '../../src/base/error.ts'
-import { encodeOrder, encodeReport, OrderReader, ReportReader } from '../../src/wire/exec-messages.ts'
-import { MAX_PAYLOAD } from '../../src/wire/frame.ts'
+import { encodeOrder, encodeReport, OrderReader, ReportReader } from '../../src/protocol/exec-messages.ts'
+import { MAX_PAYLOAD } from '../../src/protocol/frame.ts'
 import { fuzz } from './fuzz.ts'
 
 interface Reader<T> {

@@ -4,7 +4,7 @@ import type { PenError } from '../../src/base/error.ts'
 export function expectPlaceInside(error: PenError, input: Uint8Array): void {
   const { at, hint, message } = error
   if (at === undefined || typeof at === 'string') throw new Error('an error without a place')
-  if (hint === undefined || hint === '') throw new Error('an error without a cure')
+  if (hint === undefined || hint === '') throw new Error('an error without a fix')
   if (/[^\p{L}\p{N}\p{P}\p{S}\p{M} ]/u.test(message + hint)) throw new Error('hidden characters in an error')
   if (message.length > 600 || hint.length > 600) throw new Error('an error too long to read')
   const line = Buffer.from(input).toString('utf8').split('\n')[at.line - 1]

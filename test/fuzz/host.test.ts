@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
-import { parseAddress } from '../../src/policy/address.ts'
-import { classifyAddress } from '../../src/policy/address-class.ts'
-import { parseAllowRule, parseDenyRule } from '../../src/policy/endpoint.ts'
-import { parseHost } from '../../src/policy/host.ts'
-import { printRule } from '../../src/policy/net-rule.ts'
-import { parsePort } from '../../src/policy/port.ts'
+import { parseAddress } from '../../src/policy/network/address.ts'
+import { classifyAddress } from '../../src/policy/network/address-class.ts'
+import { parseAllowRule, parseDenyRule } from '../../src/policy/network/endpoint.ts'
+import { parseHost } from '../../src/policy/network/host.ts'
+import { printRule } from '../../src/policy/network/net-rule.ts'
+import { parsePort } from '../../src/policy/network/port.ts'
 import type { Parsed } from '../../src/policy/source.ts'
 import { fuzz } from './fuzz.ts'
 
@@ -75,7 +75,7 @@ const readings = (input: Uint8Array): string[] => [
 
 const checkReason = (parsed: Parsed<unknown>): void => {
   if (!parsed.ok)
-    check(/^[ -~…“”]+$/.test(`${parsed.why}${parsed.cure ?? ''}`), 'a reason holds hostile characters')
+    check(/^[ -~…“”]+$/.test(`${parsed.why}${parsed.fix ?? ''}`), 'a reason holds hostile characters')
 }
 
 fuzz('a name that is accepted is one that every parser reads alike', {

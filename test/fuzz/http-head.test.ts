@@ -1,10 +1,10 @@
-import { endToEnd, findHeadEnd } from '../../src/gateway/http-field.ts'
-import { readRequestHead, readResponseHead } from '../../src/gateway/http-head.ts'
-import { judgeRequest } from '../../src/gateway/http-judge.ts'
-import { parseAuthority, printAuthority } from '../../src/gateway/http-target.ts'
+import { endToEnd, findHeadEnd } from '../../src/gateway/http/field.ts'
+import { readRequestHead, readResponseHead } from '../../src/gateway/http/head.ts'
+import { judgeRequest } from '../../src/gateway/http/judge.ts'
+import { parseAuthority, printAuthority } from '../../src/gateway/http/target.ts'
 import { DEFAULT_LIMITS } from '../../src/gateway/limits.ts'
-import { parseHost } from '../../src/policy/host.ts'
-import { parsePort } from '../../src/policy/port.ts'
+import { parseHost } from '../../src/policy/network/host.ts'
+import { parsePort } from '../../src/policy/network/port.ts'
 import { fuzz } from './fuzz.ts'
 
 const check = (holds: boolean, claim: string): void => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { PenError } from '../../src/base/error.ts'
-import { type JsonDocument, printJson, readJson } from '../../src/config/json.ts'
+import { type JsonDocument, printJson, readJson } from '../../src/config/json/json.ts'
 import { expectPlaceInside } from './expect-place.ts'
 import { fuzz } from './fuzz.ts'
 

@@ -1,5 +1,5 @@
 import { classifyFirstBytes } from '../../src/gateway/first-bytes.ts'
-import { RequestScan } from '../../src/gateway/request-scan.ts'
+import { RequestScan } from '../../src/gateway/http/request-scan.ts'
 import { ODD_REQUESTS } from '../attack/lenient/requests.ts'
 import { fuzz } from './fuzz.ts'
 

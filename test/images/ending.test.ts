@@ -40,7 +40,7 @@ onEachEngine(
     shop.dockerfile(tinyImage('true', `LABEL look=${Math.random()}`))
     const mark = String(Math.random()).slice(2, 10)
     const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
-    const labels = ['--label=pen=1', `--label=pen.keeper=4194304:1:${namespace}:${engine.who.uid}`]
+    const labels = ['--label=pen=1', `--label=pen.supervisor=4194304:1:${namespace}:${engine.who.uid}`]
     const create = (name: string, ...more: string[]) =>
       shop.ask('create', `--name=${name}`, '--network=none', ...more, BASE_NAME, 'true').code
     const [left, mine] = [`pen-look-${mark}`, `pen-look-mine-${mark}`]

@@ -61,7 +61,7 @@ onEachEngine('P6 P7 a build reaches an allowed host; another is refused, told, a
       const audit = shop.audit()
       expect(audit.filter(({ kind }) => kind === 'connection-allowed').length).toBe(1)
       expect(audit.filter(({ kind }) => kind === 'connection-denied')).toMatchObject([
-        { name: 'evil.test', port: 80, cure: 'pen allow evil.test:80' },
+        { name: 'evil.test', port: 80, fix: 'pen allow evil.test:80' },
         { address: '198.51.100.66', port: 80 },
       ])
       expect(audit.filter(({ kind }) => kind === 'run-start')).toContainEqual(

@@ -101,7 +101,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('P20 an image that cannot be fetched is told with its reason and a cure', async engine => {
+onEachEngine('P20 an image that cannot be fetched is told with its reason and a fix', async engine => {
   using shop = new Workshop(withRegistry(engine))
   const build = (base: string) => {
     shop.configure({ image: { args: { BASE: base } } })
@@ -110,9 +110,9 @@ onEachEngine('P20 an image that cannot be fetched is told with its reason and a 
   const absent = build(`${registry.at}/absent:1`)
   expect([absent.code, absent.out]).toEqual([125, ''])
   expect(absent.err).toMatch(/could not fetch the image \S+\/absent:1: .*(manifest|unknown|not found)/)
-  expect(absent.err).toContain('cure: check the name and the tag of the image')
+  expect(absent.err).toContain('fix: check the name and the tag of the image')
   const unreached = build(`127.0.0.1:${await freePort()}/tiny:1`)
   expect([unreached.code, unreached.out]).toEqual([125, ''])
   expect(unreached.err).toMatch(/could not fetch the image .*(connection refused|dial)/)
-  expect(unreached.err).toContain('cure: check the connection to the registry')
+  expect(unreached.err).toContain('fix: check the connection to the registry')
 })

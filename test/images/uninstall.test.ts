@@ -74,8 +74,8 @@ asRoot(
     expect(make('pen/default:0123456789abcdef', 'pen=1')).toMatch(/^[0-9a-f]{64}\n$/)
     expect(make('others/default:0123456789abcdef', 'pen=2')).toMatch(/^[0-9a-f]{64}\n$/)
     const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
-    const keeper = `pen.keeper=4194304:1:${namespace}:${outer.engine.who.uid}`
-    const label = ['--label', 'pen=1', '--label', keeper]
+    const supervisor = `pen.supervisor=4194304:1:${namespace}:${outer.engine.who.uid}`
+    const label = ['--label', 'pen=1', '--label', supervisor]
     askOf(own, 'create', '--name', 'pen-left', '--network=none', ...label, BASE_NAME, 'sleep')
     askOf(own, 'create', '--name', 'of-others', '--network=none', BASE_NAME, 'sleep')
     expect(shop.pen('start', '--detach')).toMatchObject({ code: 0 })

@@ -20,7 +20,7 @@ const GATE = { reader: 'head', writer: 'truncate', list: ['curl', 'head', 'trunc
 
 const isSoft = (place: Place): boolean => place.ground.backend === 'soft'
 const twins = (place: Place) => (isSoft(place) ? GATE : KERNEL)
-/** What the keeper has recorded. Commands such as `pen grant` have files of their own beside it. */
+/** What the supervisor has recorded. Commands such as `pen grant` have files of their own beside it. */
 function records(place: Place): Line[] {
   const lines = place.audit()
   const starts = lines.filter(line => line['kind'] === 'run-start')

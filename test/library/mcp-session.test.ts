@@ -63,8 +63,8 @@ onGrounds(
     await withClient(place, {}, async client => {
       const call = client.call('run', { command: 'echo partly; sleep 60' })
       await client.call('run', { command: 'true' })
-      const keeper = readFileSync(join(place.stateDir, 'keeper.lock'), 'utf8').split(' ')[0]
-      process.kill(Number(keeper), 'SIGKILL')
+      const supervisor = readFileSync(join(place.stateDir, 'supervisor.lock'), 'utf8').split(' ')[0]
+      process.kill(Number(supervisor), 'SIGKILL')
       const ended = await call
       expect(ended).toMatchObject({
         failed: true,

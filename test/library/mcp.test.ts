@@ -231,8 +231,8 @@ onGrounds(
     expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
     await withClient(place, {}, async client => {
       expect((await client.call('run', { command: 'echo joined' })).texts[1]).toBe('stdout:\njoined\n')
-      const keeper = readFileSync(join(place.stateDir, 'keeper.lock'), 'utf8').split(' ')[0]
-      process.kill(Number(keeper), 'SIGKILL')
+      const supervisor = readFileSync(join(place.stateDir, 'supervisor.lock'), 'utf8').split(' ')[0]
+      process.kill(Number(supervisor), 'SIGKILL')
       for (const late = performance.now() + 10_000; ; ) {
         const again = await client.call('run', { command: 'echo again' })
         if (again.texts[1] === 'stdout:\nagain\n') break

@@ -33,7 +33,7 @@ onGrounds(SOFT, 'is started by its name alone, with every gap accepted, and says
 
 onGrounds(
   SOFT,
-  'runs what is listed, and tells once what is not, with its reason and its cure',
+  'runs what is listed, and tells once what is not, with its reason and its fix',
   async place => {
     await withProgram(place, 'node', async program => {
       await program.ask('start', start(place, { tools: { allow: ['env', 'sleep'] } }))

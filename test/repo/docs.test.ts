@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { VERBS } from '../../src/cli/frame/verbs.ts'
 import { list, ROOT, read } from './sources.ts'
 
 const top = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']

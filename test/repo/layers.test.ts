@@ -22,7 +22,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // Where no kernel confines a sandbox: pen itself judges and records each file, program and connection that a tool asks for.
   gate: ['gateway', 'limits', 'audit', 'plan', 'policy', 'base'],
   backend: ['gate', 'audit', 'limits', 'plan', 'policy', 'wire', 'base'],
-  // pen as root, in a container of its own, for a keeper that is not: it does what it is told by that keeper alone.
+  // pen as root, in a container of its own, for a supervisor that is not: it does what it is told by that supervisor alone.
   hand: ['gateway', 'limits', 'wire', 'base'],
   // What a container's file system is made from, and what an engine has of it.
   image: ['backend', 'config', 'policy', 'base'],
@@ -42,7 +42,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
   inner: ['wire', 'base'],
-  // A sandbox as a value, for programs on Node and on Bun: it starts the pen binary, and talks to the keeper that this leaves.
+  // A sandbox as a value, for programs on Node and on Bun: it starts the pen binary, and talks to the supervisor that this leaves.
   library: ['sandbox', 'gateway', 'backend', 'audit', 'wire', 'base'],
   // Tools for a model, over the library. Loaded by `pen mcp` alone.
   mcp: ['library', 'base'],
@@ -78,15 +78,15 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 const KEEPER = ['gate', 'hand', 'backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner', 'doctor']
 /** Takes Bun's way where Bun is, and Node's elsewhere; and what is loaded only by verbs that edit, never by the library. */
 const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
-/** What every layer of the keeper needs, and the inner mode too; the library reaches none of it. */
+/** What every layer of the supervisor needs, and the inner mode too; the library reaches none of it. */
 const BENEATH_THE_KEEPER = [
-  'src/base/c-library.ts',
-  'src/base/enter-mounts.ts',
-  'src/base/libc.ts',
-  'src/base/descriptors.ts',
+  'src/base/kernel/c-library.ts',
+  'src/base/kernel/enter-mounts.ts',
+  'src/base/kernel/libc.ts',
+  'src/base/kernel/descriptors.ts',
   'src/base/directory-entries.ts',
-  'src/base/descriptor-socket.ts',
-  'src/base/run-with-descriptors.ts',
+  'src/base/kernel/descriptor-socket.ts',
+  'src/base/kernel/run-with-descriptors.ts',
   'src/base/spawn.ts',
 ]
 /** The binary's own entry point: no library user imports it. */
@@ -181,7 +181,7 @@ describe('layers', () => {
     ).toEqual([])
   })
 
-  test('Bun’s own API stays where the keeper runs: the library also runs on Node', () => {
+  test('Bun’s own API stays where the supervisor runs: the library also runs on Node', () => {
     expect(
       breaches(source => {
         if (
@@ -206,7 +206,7 @@ describe('layers', () => {
         if (file !== undefined && !typeOnly) walk(file)
     }
     walk('src/index.ts')
-    expect(reached.has('src/library/sandbox.ts') && reached.has('src/wire/frame.ts')).toBe(true)
+    expect(reached.has('src/library/sandbox.ts') && reached.has('src/protocol/frame.ts')).toBe(true)
     // Promise.withResolvers and others came after Node 20.
     const words = /\b(Bun\.|Promise\.withResolvers|Promise\.try|Array\.fromAsync|import\.meta\.dir)/
     expect(

@@ -81,7 +81,7 @@ counted('a start asks a bounded number of questions about files', () => {
 
 counted('a project of 20,000 files is asked no more than an empty one', () => {
   for (const project of ['empty', 'full']) run(RUN, project)
-  // The keeper and bubblewrap work side by side, and a run in sixteen looks at old audits: the least of a few.
+  // The supervisor and bubblewrap work side by side, and a run in sixteen looks at old audits: the least of a few.
   const least = (project: string) => Math.min(...[1, 2, 3, 4].map(() => questions(project)))
   expect(Math.abs(least('full') - least('empty'))).toBeLessThan(20)
 })

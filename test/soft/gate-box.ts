@@ -1,9 +1,9 @@
-/** A project with a gate around it, as a keeper would make one: a policy of the user's own, and an audit that is kept in memory. */
+/** A project with a gate around it, as a supervisor would make one: a policy of the user's own, and an audit that is kept in memory. */
 import { realpathSync } from 'node:fs'
 import type { AuditEventInput } from '../../src/audit/event.ts'
+import { Gate, type GateOptions } from '../../src/backend/soft/gate/gate.ts'
 import { type Loaded, loadPolicy } from '../../src/config/load.ts'
 import { projectHere } from '../../src/config/project.ts'
-import { Gate, type GateOptions } from '../../src/gate/gate.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { type TemporaryProject, temporaryProject, withHome } from '../temporary-project.ts'
 

@@ -23,7 +23,7 @@ async function recorder(): Promise<{ port: number; heard: string[]; close(): voi
 const get = (url: string) => ['curl', '-s', '-S', '-m', '10', '-w', '%{http_code}', url]
 
 forEverybody(
-  'an allowed service is reached, another is refused with its cure, and both are in the audit',
+  'an allowed service is reached, another is refused with its fix, and both are in the audit',
   async box => {
     const outside = await recorder()
     try {

@@ -26,14 +26,14 @@ const onMachine = skipUnless(works, 'hiding tools needs root, unshare and the te
 
 for (const who of EVERYBODY)
   onMachine(
-    `without bubblewrap and namespaces a run stops with the cure, and only the soft sandbox that is asked for by name runs, or stays (${who.name})`,
+    `without bubblewrap and namespaces a run stops with the fix, and only the soft sandbox that is asked for by name runs, or stays (${who.name})`,
     async () => {
       const box = new SoftBox(who)
       const around = who.uid === 0 ? WITHOUT_TOOLS : WITHOUT_NAMESPACES
       try {
         const plain = await box.start(['run', '--offline', '--', 'touch', 'ran'], { around }).ended
         expect(plain.code).toBe(125)
-        expect(plain.stderr).toMatch(/cure: install (bubblewrap|util-linux)/)
+        expect(plain.stderr).toMatch(/fix: install (bubblewrap|util-linux)/)
         expect(plain.stderr).not.toContain('SOFT')
         const kept = await box.start(['run', '--isolation', 'container', '--', 'touch', 'ran'], { around })
           .ended

@@ -161,7 +161,7 @@ export const LEAVING =
   'setsid sh -c "echo \\$\\$ > own; sleep 300" & ( ( sh -c "echo \\$\\$ > forked; sleep 300" & ) ) ; while [ ! -s own ] || [ ! -s forked ]; do :; done; echo up; '
 
 /** With a sandbox that stays, which is gone afterwards. */
-export async function withKept(box: SoftBox, body: () => Promise<void>): Promise<void> {
+export async function withStarted(box: SoftBox, body: () => Promise<void>): Promise<void> {
   const { code, stderr } = await box.pen(...KEEP_SOFT)
   if (code !== 0) throw new Error(stderr)
   try {

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { AGENT_CAPABILITIES, type ContainerOrder, HAND_CAPABILITIES, runArguments } from './arguments.ts'
+import {
+  AGENT_CAPABILITIES,
+  type ContainerOrder,
+  ROOT_HELPER_CAPABILITIES,
+  runArguments,
+} from './arguments.ts'
 
 const ORDER: ContainerOrder = {
   engine: 'podman',
@@ -93,7 +98,7 @@ describe('the arguments of an engine', () => {
   })
 
   test('pen’s hand alone sees the host’s processes and is left to mount, and has no more capabilities than it needs', () => {
-    const hand = words({ engine: 'docker', hand: true, capabilities: HAND_CAPABILITIES })
+    const hand = words({ engine: 'docker', hand: true, capabilities: ROOT_HELPER_CAPABILITIES })
     expect(hand.filter(word => /=host\b|unconfined|privileged/.test(word))).toEqual([
       '--pid=host',
       '--cgroupns=host',

@@ -1,5 +1,5 @@
 /** What an engine is told to run: one container, confined as far as the engine can. Pure. */
-import type { EngineName } from './engine.ts'
+import type { EngineName } from './engine/engine.ts'
 import { mountField } from './mount-field.ts'
 
 export interface Bind {
@@ -23,7 +23,7 @@ export interface ContainerOrder {
   readonly runtimeFlags: readonly string[]
   /** For its only program. */
   readonly capabilities: readonly string[]
-  /** pen's hand, which acts on the host for a keeper without root: what confines a sandbox would be in its way. */
+  /** pen's hand, which acts on the host for a supervisor without root: what confines a sandbox would be in its way. */
   readonly hand: boolean
   /** Whether it is started at once, or made and started later. */
   readonly verb: 'run' | 'create'
@@ -58,7 +58,7 @@ export const AGENT_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP
  * What pen's hand needs to enter a sandbox's namespaces and to furnish them, to pass over the modes of the user's directories on the
  * way, and to end a sandbox.
  */
-export const HAND_CAPABILITIES = [
+export const ROOT_HELPER_CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',
   'KILL',

@@ -1,6 +1,7 @@
 /** The two engines as backends: what each gives on this machine, and the same container for both. */
 import { PenError } from '../../base/error.ts'
-import { isHostRoot } from '../../base/host-root.ts'
+import { isHostRoot } from '../../base/kernel/host-root.ts'
+import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
 import { engineMeans } from '../../limits/engine-cgroup.ts'
@@ -9,11 +10,10 @@ import type { Capabilities, Hold } from '../../plan/gaps.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { holdMapping } from '../mounts/id-mapping.ts'
-import { landlockAbi } from '../process/landlock-abi.ts'
-import { type Engine, type EngineName, requireEngine } from './engine.ts'
-import { type EngineFacts, engineFacts } from './engine-facts.ts'
-import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
-import { agentProgram } from './loader.ts'
+import { type Engine, type EngineName, requireEngine } from './engine/engine.ts'
+import { type EngineFacts, engineFacts } from './engine/engine-facts.ts'
+import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './engine/gvisor.ts'
+import { guestProgram } from './guest-program.ts'
 import { startContainer } from './start.ts'
 
 /** Both are the policy's. */
@@ -40,7 +40,7 @@ export function containerBackend(
     container: true,
     engine: () => requireEngine(name),
     warm: cacheDir => {
-      void agentProgram(cacheDir)
+      void guestProgram(cacheDir)
       if (isHostRoot()) holdMapping()
     },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),

@@ -3,25 +3,25 @@
  * nothing of the image runs before whoever asked has furnished it.
  */
 import { UndoStack } from '../../base/undo.ts'
-import { AGENT_MODE } from '../../wire/places.ts'
-import { type AgentListener, listenForAgent } from '../agent-socket.ts'
+import { DAEMON_MODE } from '../../protocol/guest-paths.ts'
 import type { StartOptions } from '../backend.ts'
+import { type DaemonListener, listenForDaemon } from '../daemon-socket.ts'
 import { requireMountPoints } from '../mounts/mount-points.ts'
 import type { ContainerOrder } from './arguments.ts'
 import { Container, killNobody, removeLeft } from './container.ts'
+import type { RuntimeChoice } from './engine/runtimes.ts'
+import type { GuestProgram } from './guest-program.ts'
 import type { Release } from './in-two-steps.ts'
 import { AGENT_SHOWN, AGENT_SOCKET, type InsideDirectory, makeInside } from './inside-directory.ts'
-import { KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
-import type { AgentProgram } from './loader.ts'
-import type { RuntimeChoice } from './runtimes.ts'
 import type { Shape } from './shape.ts'
+import { SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
 export type Sandbox = StartOptions['sandbox']
 
 /** What stands before the engine is asked. */
 export interface Ready {
   readonly inside: InsideDirectory
-  readonly agent: AgentListener
+  readonly agent: DaemonListener
   readonly order: Omit<ContainerOrder, 'runtime'>
   /** Another name for it, when the first is in use. */
   readonly spare: string
@@ -37,7 +37,7 @@ export interface Begun extends Ready {
 
 export interface Asking {
   readonly shape: Shape
-  readonly program: AgentProgram
+  readonly program: GuestProgram
   readonly sandbox: Sandbox
   readonly runtimes: RuntimeChoice
   /** Of an order to `create`: when it is started. */
@@ -82,18 +82,18 @@ function makeReady(
   const { id, run, stateDir } = sandbox
   const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
   undo.push('inside directory', () => inside.remove())
-  const agent = listenForAgent(inside.socket)
+  const agent = listenForDaemon(inside.socket)
   undo.push('agent socket', () => agent.close())
   const order: Ready['order'] = {
     ...shape.order,
     name: `pen-${id}`,
-    labels: { pen: '1', 'pen.sandbox': id, 'pen.run': run, [KEEPER_LABEL]: keeperLabel() },
+    labels: { pen: '1', 'pen.sandbox': id, 'pen.run': run, [SUPERVISOR_LABEL]: supervisorLabel() },
     binds: [...shape.order.binds, ...inside.binds],
     idFile: inside.idFile,
     pidFile: inside.pidFile,
     argv: [
       ...program.words,
-      AGENT_MODE,
+      DAEMON_MODE,
       ...(shape.shows ? [`show:${AGENT_SHOWN}`] : []),
       `unix:${AGENT_SOCKET}`,
     ],

@@ -1,6 +1,6 @@
 /** What an engine is told to build an image. The Dockerfile and its context are hostile; nothing of them chooses a flag. */
 import { DOOR_NAMES } from './arguments.ts'
-import type { EngineName } from './engine.ts'
+import type { EngineName } from './engine/engine.ts'
 
 export type BuildNetwork =
   /** That of a container, for an engine that can join no other. */

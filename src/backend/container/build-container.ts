@@ -3,17 +3,17 @@
  * program is pen's agent, which waits and ends with pen; its image is empty. pen opens the door in it as in that of a sandbox.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { isHostRoot } from '../../base/host-root.ts'
+import { isHostRoot } from '../../base/kernel/host-root.ts'
 import type { MadeNamespace, StartOptions } from '../backend.ts'
 import { begin, type Ready } from './begin.ts'
-import type { Engine } from './engine.ts'
-import { engineFacts } from './engine-facts.ts'
-import { startHand } from './hand.ts'
-import { withHandImage } from './hand-image.ts'
-import type { HandLink } from './hand-link.ts'
-import { hardLimits } from './hard-limits.ts'
-import { agentProgram } from './loader.ts'
-import { chooseRuntime } from './runtimes.ts'
+import type { Engine } from './engine/engine.ts'
+import { engineFacts } from './engine/engine-facts.ts'
+import { hardLimits } from './engine/hard-limits.ts'
+import { chooseRuntime } from './engine/runtimes.ts'
+import { guestProgram } from './guest-program.ts'
+import { withRootHelperImage } from './root-helper/image.ts'
+import type { RootHelperLink } from './root-helper/link.ts'
+import { startRootHelper } from './root-helper/start.ts'
 import type { Shape } from './shape.ts'
 import { awaitNamespaces, type ShownNamespaces } from './shown-namespaces.ts'
 
@@ -37,14 +37,14 @@ export async function startBuildContainer({
   cacheDir,
   open,
 }: BuildContainerOptions): Promise<BuildContainer> {
-  const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), agentProgram(cacheDir)])
+  const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), guestProgram(cacheDir)])
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
   const byHand = !isHostRoot()
-  return await withHandImage(engine, cacheDir, async image => {
-    const other: { hand?: Promise<HandLink>; shown?: () => Promise<ShownNamespaces> } = {}
+  return await withRootHelperImage(engine, cacheDir, async image => {
+    const other: { hand?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
     const besides = (ready: Ready): void => {
       other.shown = awaitNamespaces(ready.inside.shownSocket, ready.agent, ready.undo)
-      other.hand = startHand({ engine, program, runtimes, cacheDir, ...ready })
+      other.hand = startRootHelper({ engine, program, runtimes, cacheDir, ...ready })
       other.hand.catch(() => undefined)
     }
     const shape = shapeOf(engine, image, { byHand, open })

@@ -4,10 +4,10 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import type { Captured } from '../../base/spawn.ts'
 import { type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
-import { askEngine, CONTAINER_ID, type Engine, engineError, reasonOf, tryEngine } from './engine.ts'
+import { askEngine, CONTAINER_ID, type Engine, engineError, reasonOf, tryEngine } from './engine/engine.ts'
+import { blamesRuntime, type RuntimeChoice } from './engine/runtimes.ts'
 import { inTwoSteps, type Release } from './in-two-steps.ts'
-import { isLeft, KEEPER_LABEL, keeperLabel } from './keeper-label.ts'
-import { blamesRuntime, type RuntimeChoice } from './runtimes.ts'
+import { isLeft, SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
 /**
  * The configuration of Docker's client would hand proxies on to the container. podman does one thing after the other, and its
@@ -270,7 +270,7 @@ const askFirstProcess = async (engine: Engine, id: string): Promise<number | und
 async function inTheWay(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
   if (id !== '') return isLeft(label) ? id : undefined
-  const { unfinishedIn } = await import('./unfinished.ts')
+  const { unfinishedIn } = await import('./engine/unfinished.ts')
   return (await unfinishedIn(engine)).find(left => left.name === name)?.id
 }
 
@@ -293,7 +293,7 @@ async function labelled(
   engine: Engine,
   name: string,
 ): Promise<{ readonly id: string; readonly label: string }> {
-  const format = `{{.Id}} {{index .Config.Labels "${KEEPER_LABEL}"}}`
+  const format = `{{.Id}} {{index .Config.Labels "${SUPERVISOR_LABEL}"}}`
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, name])
   const [id = '', label = ''] = stdout.trim().split(' ')
   return CONTAINER_ID.test(id) ? { id, label } : { id: '', label: '' }
@@ -302,7 +302,7 @@ async function labelled(
 /** Of an engine's client that was killed before it said what its daemon had made. */
 async function removeOwn(engine: Engine, name: string): Promise<void> {
   const { id, label } = await labelled(engine, name)
-  if (label === keeperLabel()) await removeContainer(engine, id)
+  if (label === supervisorLabel()) await removeContainer(engine, id)
 }
 
 /** Or its daemon is: then nothing of it runs, and whoever starts the sandbox again removes what the daemon still lists. */

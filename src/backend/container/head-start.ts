@@ -5,7 +5,7 @@
  */
 import { rmSync } from 'node:fs'
 import type { Begun, Sandbox } from './begin.ts'
-import { recall, remember } from './found-once.ts'
+import { recall, remember } from './engine/found-once.ts'
 import type { Shape } from './shape.ts'
 
 const MOST_BYTES = 1024 * 1024
@@ -45,12 +45,12 @@ export class HeadStart {
   /** Whatever stands in its way is told by the start proper. */
   async #begin({ shape, runtime }: Kept, cacheDir: string): Promise<Begun | undefined> {
     try {
-      const { agentProgram } = await import('./loader.ts')
-      const { findEngine } = await import('./engine.ts')
+      const { guestProgram } = await import('./guest-program.ts')
+      const { findEngine } = await import('./engine/engine.ts')
       const { begin } = await import('./begin.ts')
       // Of another storage, or another session of the user's.
       if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
-      const program = await agentProgram(cacheDir)
+      const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
       const begun = await begin({ shape, program, sandbox: this.sandbox, runtimes })
       // Whoever takes it hears of a failure.

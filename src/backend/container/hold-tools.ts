@@ -6,16 +6,16 @@
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
-import { AGENT_BINARY } from '../../wire/places.ts'
+import { AGENT_BINARY } from '../../protocol/guest-paths.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { WHATEVER_IS_THERE } from '../mounts/meant.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
 import { restrictsTools } from '../programs/survey.ts'
 import type { Bind } from './arguments.ts'
+import { AGENT_PLACE } from './guest-program.ts'
 import { mountPoints } from './in-place.ts'
-import { AGENT_PLACE } from './loader.ts'
 
 export interface HeldTools {
   /** All that may be executed; undefined where anything may. */

@@ -2,7 +2,7 @@
 import { posix } from 'node:path'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Bind } from './arguments.ts'
 
 /** Docker makes a directory for each, in what is mounted there: it would stay in the project. podman is told to make none. */

@@ -4,11 +4,11 @@
  * project could have swapped one; here nothing is taken for its name. Whatever is not as planned ends the container.
  */
 import { closeSync, constants, openSync } from 'node:fs'
+import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
 import { PenError } from '../../base/error.ts'
-import { readOfProcess } from '../../base/kernel-file.ts'
+import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { printable } from '../../base/printable.ts'
-import { isWithin } from '../../policy/path.ts'
-import { findBeneath, O_PATH } from '../mounts/beneath-root.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { WHATEVER_IS_THERE } from '../mounts/meant.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'

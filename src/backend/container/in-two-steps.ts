@@ -6,7 +6,7 @@ import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { type Captured, capture } from '../../base/spawn.ts'
 import { type ContainerOrder, runArguments, runtimeArguments } from './arguments.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './engine/engine.ts'
 
 /** Says the word: true to start it, false to take it away. */
 export type Release = Promise<boolean>

@@ -5,13 +5,13 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
-import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
+import { AGENT_BINARY, INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
-import { AGENT_PLACE } from './loader.ts'
+import { AGENT_PLACE } from './guest-program.ts'
 
 /** The agent connects to it once; then it is gone. */
 export const AGENT_SOCKET = `${AGENT_PLACE}/agent`
-/** Before that, where the keeper may not look: what the agent shows of itself. */
+/** Before that, where the supervisor may not look: what the agent shows of itself. */
 export const AGENT_SHOWN = `${AGENT_PLACE}/shown`
 /** An empty file that nobody may open: what denied files are covered with. */
 export const AGENT_NOTHING = `${AGENT_PLACE}/nothing`

@@ -1,9 +1,9 @@
-/** Containers whose keeper is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
+/** Containers whose supervisor is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
 import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { leftBehind, removeContainer } from './container.ts'
-import { type Engine, findEngine, mayAsk, tryEngine } from './engine.ts'
-import { unfinishedIn } from './unfinished.ts'
+import { type Engine, findEngine, mayAsk, tryEngine } from './engine/engine.ts'
+import { unfinishedIn } from './engine/unfinished.ts'
 
 const ANSWER_MS = 10_000
 

@@ -3,7 +3,7 @@
  * runs. The engine is told paths; inside the project pen trusts no path, and works by descriptor (see in-place.ts). Pure.
  */
 import type { Plan } from '../../plan/plan.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Bind, Scratch } from './arguments.ts'
 
 export interface PlacedHold {

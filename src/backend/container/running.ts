@@ -1,10 +1,10 @@
-/** A container that waits to begin, as the keeper sees it. */
+/** A container that waits to begin, as the supervisor sees it. */
 import { PenError } from '../../base/error.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import type { AgentLink } from '../agent-link.ts'
 import type { Ending, Execution, LiveMounts, Running } from '../backend.ts'
+import type { DaemonLink } from '../daemon-link.ts'
 import type { Container } from './container.ts'
-import { type HandLink, lostHand } from './hand-link.ts'
+import { lostRootHelper, type RootHelperLink } from './root-helper/link.ts'
 
 export interface WaitingContainer {
   readonly container: Container
@@ -14,13 +14,13 @@ export interface WaitingContainer {
   readonly inside: string
   readonly notes: readonly string[]
   /** When the agent has come. */
-  readonly link: Promise<AgentLink>
+  readonly link: Promise<DaemonLink>
   /** What to say when the agent ended instead of taking orders. */
   readonly notReady: (error: unknown) => unknown
   /** When the agent takes orders, before the first. */
   readonly onReady: () => Promise<void>
   /** Without which nothing could be held any more, where there is one. */
-  readonly hand: HandLink | undefined
+  readonly hand: RootHelperLink | undefined
   /** A path to its root directory, where that of its first process is closed to pen. */
   readonly root: string | undefined
   readonly network: Running['network']
@@ -37,7 +37,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
   readiness.promise.catch(() => undefined)
   void waiting.hand?.closed.then(() => {
     // After the end it is given back.
-    if (!isOver) failure ??= lostHand()
+    if (!isOver) failure ??= lostRootHelper()
     over.resolve()
   })
   const kill = (): void => {
@@ -57,7 +57,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
     return killed ? { kind: 'killed' } : { kind: 'exit', code: 0 }
   })
   ended.catch(() => undefined)
-  let link: AgentLink | undefined
+  let link: DaemonLink | undefined
   const coming = waiting.link.then(come => {
     link = come
     void come.closed.then(over.resolve, over.resolve)

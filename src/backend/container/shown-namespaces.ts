@@ -1,10 +1,10 @@
-/** What the agent of a container shows of itself to a keeper that may not look at root's processes (see inner/show-namespaces.ts). */
+/** What the agent of a container shows of itself to a supervisor that may not look at root's processes (see inner/show-namespaces.ts). */
 import { closeSync } from 'node:fs'
-import { listenForDescriptors } from '../../base/descriptor-socket.ts'
-import { receiveDescriptors } from '../../base/descriptors.ts'
 import { PenError } from '../../base/error.ts'
+import { listenForDescriptors } from '../../base/kernel/descriptor-socket.ts'
+import { receiveDescriptors } from '../../base/kernel/descriptors.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import type { AgentListener } from '../agent-socket.ts'
+import type { DaemonListener } from '../daemon-socket.ts'
 
 /** Descriptors. Those of mounts and root are closed by whoever mounts. */
 export interface ShownNamespaces {
@@ -16,7 +16,7 @@ export interface ShownNamespaces {
 /** `path` is on the host. What is returned waits for the agent, which shows them before it comes: nothing of the image has run then. */
 export function awaitNamespaces(
   path: string,
-  agent: AgentListener,
+  agent: DaemonListener,
   undo: UndoStack,
 ): () => Promise<ShownNamespaces> {
   const listener = listenForDescriptors(path)

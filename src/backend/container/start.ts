@@ -8,26 +8,26 @@ import type { UndoStack } from '../../base/undo.ts'
 import { boundProcesses } from '../../limits/engine-cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { SANDBOX_HOME } from '../../policy/profile.ts'
-import type { AgentSetup } from '../../wire/exec-order.ts'
-import { INSIDE } from '../../wire/places.ts'
-import { AgentLink } from '../agent-link.ts'
+import type { DaemonSetup } from '../../protocol/exec-order.ts'
+import { INSIDE } from '../../protocol/guest-paths.ts'
 import type { Running, StartOptions } from '../backend.ts'
+import { DaemonLink } from '../daemon-link.ts'
 import type { Others } from '../mounts/id-mapping.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
 import { begin, type Ready, targetsOf } from './begin.ts'
-import { goferOf } from './gvisor.ts'
-import { refuseWritableProgram, startHand } from './hand.ts'
-import type { HandLink } from './hand-link.ts'
+import { goferOf } from './engine/gvisor.ts'
+import { chooseRuntime } from './engine/runtimes.ts'
+import { guestProgram } from './guest-program.ts'
 import { type HeldTools, holdTools, notLocked } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
 import { AGENT_NOTHING } from './inside-directory.ts'
-import { agentProgram } from './loader.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
+import type { RootHelperLink } from './root-helper/link.ts'
+import { refuseWritableProgram, startRootHelper } from './root-helper/start.ts'
 import { runningContainer } from './running.ts'
-import { chooseRuntime } from './runtimes.ts'
 import { type Machine, shapeOf } from './shape.ts'
 import { awaitNamespaces, type ShownNamespaces } from './shown-namespaces.ts'
 
@@ -37,7 +37,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   if (image === undefined)
     throw new PenError('INTERNAL', { what: 'a container was started without an image' })
   refuseRoot(plan)
-  const program = await agentProgram(options.cacheDir)
+  const program = await guestProgram(options.cacheDir)
   const mounts = planMounts(plan)
   if (byHand) refuseWritableProgram(program, mounts.binds)
   if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
@@ -45,10 +45,10 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
   /** Where pen acts by a hand, that comes in a container of its own, and the agent shows it the way. */
-  const other: { hand?: Promise<HandLink>; shown?: () => Promise<ShownNamespaces> } = {}
+  const other: { hand?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
   const besides = (ready: Ready): void => {
     other.shown = awaitNamespaces(ready.inside.shownSocket, ready.agent, ready.undo)
-    other.hand = startHand({ engine, program, runtimes, cacheDir: options.cacheDir, ...ready })
+    other.hand = startRootHelper({ engine, program, runtimes, cacheDir: options.cacheDir, ...ready })
     other.hand.catch(() => undefined)
   }
   const { inside, agent, order, coming, disarm, undo } =
@@ -66,7 +66,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     // While the engine is at it.
     const trees =
       plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo, gvisor ? 'swapped' : 'nobody')
-    const setup: AgentSetup = {
+    const setup: DaemonSetup = {
       user: plan.user,
       given: gvisor ? mounts.given.toReversed() : [SANDBOX_HOME],
       env: plan.env.map(({ name, value }) => ({ name, value })),
@@ -144,10 +144,10 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
         if (hand === undefined) boundProcesses(init, plan.limits.pids)
         else await hand.boundProcesses(init, plan.limits.pids)
       },
-      // It comes, and sets itself up, while the keeper still gets ready.
+      // It comes, and sets itself up, while the supervisor still gets ready.
       link: connected.then(
         socket =>
-          new AgentLink(socket, {
+          new DaemonLink(socket, {
             ...setup,
             ...(held.executable !== undefined && { executable: held.executable }),
           }),

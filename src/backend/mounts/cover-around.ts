@@ -3,8 +3,8 @@
  * detached mounts before the cover hides them, and are put into it at their places.
  */
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs'
+import { type Found, findBeneath } from '../../base/beneath/beneath-root.ts'
 import type { HoldResult } from '../backend.ts'
-import { type Found, findBeneath } from './beneath-root.ts'
 import { isMeant, type Meant } from './meant.ts'
 import {
   attach,

@@ -3,16 +3,16 @@
  * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
  */
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { findBeneath, openBeneath } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { SystemCallError } from '../../base/kernel/system-call.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { Step } from '../../plan/plan.ts'
 import { viewTools } from '../../plan/tools.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
-import { SystemCallError } from '../process/libc.ts'
 import { ImageFiles, OddImage } from '../programs/image-files.ts'
 import { surveyImage } from '../programs/survey-image.ts'
-import { findBeneath, openBeneath } from './beneath-root.ts'
 import {
   attach,
   bind,

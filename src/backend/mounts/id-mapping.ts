@@ -5,9 +5,9 @@
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
-import { readOfProcess } from '../../base/kernel-file.ts'
+import { readOfProcess } from '../../base/kernel/kernel-file.ts'
+import { cString, pipe, systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
-import { cString, pipe, systemCall } from '../process/libc.ts'
 
 export interface Identity {
   readonly uid: number

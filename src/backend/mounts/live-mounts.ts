@@ -4,15 +4,15 @@
  * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
+import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
-import { isHostRoot } from '../../base/host-root.ts'
+import { isHostRoot } from '../../base/kernel/host-root.ts'
+import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
+import { SystemCallError, systemCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
-import { runWithDescriptors } from '../../base/run-with-descriptors.ts'
 import type { Hand, HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
-import { SystemCallError, systemCall } from '../process/libc.ts'
 import { NOTHING } from '../process/nothing.ts'
-import { findBeneath, O_PATH } from './beneath-root.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
 import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
 import { carryOutOrder, type MountOrder } from './mount-orders.ts'
@@ -32,7 +32,7 @@ export interface Entrance {
 }
 
 /** Whoever may not enter has it done: by a hand with root, which needs no user namespace. */
-export interface EnteredByHand {
+export interface EnteredByRootHelper {
   readonly hand: Hand
   readonly entrance: Omit<Entrance, 'owner'>
 }
@@ -44,7 +44,7 @@ export interface Surroundings {
   /** Whether we are the only id of the user namespace that owns the mounts, or have to become its uid 0. */
   readonly ids: 'one' | 'many'
   /** Where pen itself may not enter. */
-  readonly by?: EnteredByHand
+  readonly by?: EnteredByRootHelper
 }
 
 const OF_BUBBLEWRAP: Surroundings = { nothing: NOTHING, ids: 'one' }
@@ -164,7 +164,7 @@ const ended = (code: number, timeoutMs: number): string =>
   code === KILLED ? `it was ended, as is done after ${timeoutMs / 1000} seconds` : `exit ${code}`
 
 /** No user namespace is entered, and none is asked for. */
-const entranceBy = ({ entrance: { mounts, root } }: EnteredByHand): Entrance => ({
+const entranceBy = ({ entrance: { mounts, root } }: EnteredByRootHelper): Entrance => ({
   mounts,
   root,
   owner: mounts,

@@ -1,6 +1,6 @@
 /** Mounts by descriptor: no name is looked up that could be swapped. */
 import { closeSync } from 'node:fs'
-import { cString, systemCall } from '../process/libc.ts'
+import { cString, systemCall } from '../../base/kernel/system-call.ts'
 
 const CALL = { mount: process.arch === 'arm64' ? 40 : 165, openTree: 428, moveMount: 429, setattr: 442 }
 const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000

@@ -3,9 +3,9 @@
  * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
  */
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
+import { type Found, findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
+import { SystemCallError } from '../../base/kernel/system-call.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
-import { SystemCallError } from '../process/libc.ts'
-import { type Found, findBeneath, O_PATH } from './beneath-root.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
 import { isMeant, type Meant } from './meant.ts'
 import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'

@@ -6,7 +6,7 @@
 import { lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 
 interface Mount {
   readonly at: string

@@ -3,9 +3,9 @@
  * only while nothing of the sandbox runs: what is done there is done at once, without a process of its own that would have to start.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { enterMounts } from '../../base/enter-mounts.ts'
-import { libc, succeeded } from '../../base/libc.ts'
-import { O_PATH } from './beneath-root.ts'
+import { O_PATH } from '../../base/beneath/beneath-root.ts'
+import { enterMounts } from '../../base/kernel/enter-mounts.ts'
+import { libc, succeeded } from '../../base/kernel/libc.ts'
 
 /** The root directory stays the host's, so that no path leads through the sandbox's files. */
 export function withinMounts<T>(mounts: number, work: () => T): T {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Plan, Step } from '../../plan/plan.ts'
-import type { GuestPath, HostPath } from '../../policy/path.ts'
+import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { bwrapArguments, type Wiring } from './bwrap-arguments.ts'
 
 const at = (path: string) => path as GuestPath

@@ -1,6 +1,6 @@
+import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
-import { landlockAbi } from './landlock-abi.ts'
 
 /** What bubblewrap gives on this machine. */
 export function capabilities(): Capabilities {

@@ -81,7 +81,7 @@ describe('the sandbox’s /etc', () => {
     view(file('/etc/hosts', 'y'))
     expect(existsSync(draft)).toBe(false)
   })
-  test('cannot be made in a place that is not writable: said with the cure', () => {
+  test('cannot be made in a place that is not writable: said with the fix', () => {
     writeFileSync(join(root, 'cache'), '')
     expect(() => view(file('/etc/hosts', 'x'))).toThrow('could not prepare its copy of /etc')
   })

@@ -1,8 +1,8 @@
 /** Where programs of a process sandbox find pen, when it is not one of the system's programs anyway. */
 import type { Plan } from '../../plan/plan.ts'
 import { SETSID_PLACE } from '../../plan/system-view.ts'
-import { isWithin } from '../../policy/path.ts'
-import { INSIDE } from '../../wire/places.ts'
+import { isWithin } from '../../policy/files/path.ts'
+import { INSIDE } from '../../protocol/guest-paths.ts'
 
 /** The same whether or not only listed programs execute. */
 export const withInsidePath = (plan: Plan): Plan =>

@@ -1,5 +1,5 @@
 /**
- * What of pen's own a process sandbox shows at `/run/pen`: a directory of this run, read-only inside, in which the keeper may
+ * What of pen's own a process sandbox shows at `/run/pen`: a directory of this run, read-only inside, in which the supervisor may
  * put a socket at any time later; and pen itself, the client for it. Made while the guard starts, on another core.
  */
 import {
@@ -17,8 +17,8 @@ import { basename, dirname } from '../../base/posix-path.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
-import type { GuestPath, HostPath } from '../../policy/path.ts'
-import { AGENT_BINARY, INSIDE } from '../../wire/places.ts'
+import type { GuestPath, HostPath } from '../../policy/files/path.ts'
+import { AGENT_BINARY, INSIDE } from '../../protocol/guest-paths.ts'
 import { isPenMissing } from './inside-path.ts'
 
 export interface InsideView {

@@ -5,13 +5,13 @@
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { readOfProcess } from '../../base/kernel-file.ts'
+import { readOfProcess } from '../../base/kernel/kernel-file.ts'
+import { pipe } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
-import { isWithin } from '../../policy/path.ts'
-import { LISTED_MODE, type ListedOrder, READY } from '../../wire/listed-order.ts'
+import { isWithin } from '../../policy/files/path.ts'
+import { LISTED_MODE, type ListedOrder, READY } from '../../protocol/listed-order.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { pipe } from './libc.ts'
 
 export interface Listed {
   /** To be handed to the guard, in this order. */

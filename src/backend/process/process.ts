@@ -2,18 +2,18 @@
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
-import { isHostRoot } from '../../base/host-root.ts'
+import { isHostRoot } from '../../base/kernel/host-root.ts'
+import { memoryFile, pipe } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
 import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
-import { keepApart } from './apart.ts'
 import { capabilities } from './capabilities.ts'
+import { keepApart } from './cpu-placement.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
-import { memoryFile, pipe } from './libc.ts'
 import { pinnedDescriptors } from './pinned.ts'
 import { Staging } from './staging.ts'
 import { BwrapStatus } from './status.ts'
@@ -33,7 +33,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
   const inner = given.listedExec ? await import('./listed.ts') : undefined
-  const keeping = options.agent ? await import('./kept.ts') : undefined
+  const keeping = options.agent ? await import('./exec-daemon.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
@@ -43,7 +43,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const [argsFd, argsWriter] = argumentPipe(undo)
     const seccompFd = temporary(undo)
     const pinned = staging === undefined ? pinnedDescriptors(plan, undo) : new Map<string, number>()
-    const kept = keeping?.startKept(plan, undo)
+    const kept = keeping?.startExecDaemon(plan, undo)
     const identity = plan.runAs === 'self' ? undefined : plan.runAs
     const crossing = crossStdio(kept?.stdio ?? options.stdio, identity)
     undo.push('stdio', () => crossing.handedOver())
@@ -82,7 +82,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
 
-    const { furnish, seccompFilter, showInside } = await import('./furnish.ts')
+    const { furnish, seccompFilter, showInside } = await import('./bwrap-setup.ts')
     put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
     const numbers = new Map([...pinned.keys()].map((path, i) => [path, innerBase - pinned.size + i]))
     const inside = showInside(plan, options.sandbox, undo)

@@ -6,9 +6,9 @@
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
 import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import { type Identity, IdMapping } from '../mounts/id-mapping.ts'
-import { cString, systemCall } from './libc.ts'
 
 const CLONE_NEWNS = 0x20000
 const CLONE_FS = 0x200

@@ -6,11 +6,11 @@
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { findTool } from '../../base/find-tool.ts'
+import { pipe, systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
-import { pipe, systemCall } from './libc.ts'
 
 type Stdio = StartOptions['stdio']
 

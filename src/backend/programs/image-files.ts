@@ -4,11 +4,11 @@
  * opened, and whatever is larger than any system's directory of programs is refused.
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import { openBeneath } from '../../base/beneath/beneath-root.ts'
 import { errnoOf } from '../../base/error.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import { PROGRAM_HEAD_BYTES, type ProgramHead, parseProgramHead } from '../../base/program-head.ts'
-import { isWithin } from '../../policy/path.ts'
-import { openBeneath } from '../mounts/beneath-root.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import { kindOf, type ProgramFiles, type Status } from './files.ts'
 import { inDirectory } from './follow.ts'
 

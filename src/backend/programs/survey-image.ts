@@ -1,7 +1,7 @@
 /** What of an image's programs a tool policy needs to know: where they are, which are listed and which are shells. */
 import type { HostFacts, SystemEntry } from '../../plan/facts.ts'
 import { SYSTEM_PATH } from '../../plan/system-view.ts'
-import { type HostPath, isWithin } from '../../policy/path.ts'
+import { type HostPath, isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { findProgramDirectories, isProgramDirectory } from './directories.ts'
 import type { ProgramFiles } from './files.ts'

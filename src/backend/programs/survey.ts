@@ -2,7 +2,7 @@
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { FoundTool, SystemEntry, ToolFacts } from '../../plan/facts.ts'
 import { isShellName } from '../../plan/system-view.ts'
-import { isWithin } from '../../policy/path.ts'
+import { isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { ProgramFiles } from './files.ts'
 import { follow, inDirectory } from './follow.ts'

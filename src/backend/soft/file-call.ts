@@ -1,10 +1,9 @@
 /**
  * A file call of the library or of a tool server, done by the gate. They ask as they do everywhere, for pen's own file tool as a
- * command; here nothing is started for it, so its words are the keeper's own, and can be believed.
+ * command; here nothing is started for it, so its words are the supervisor's own, and can be believed.
  */
 import { PenError } from '../../base/error.ts'
 import { ownProgram } from '../../base/own-program.ts'
-import { type Gate, NotDone, Refused } from '../../gate/gate.ts'
 import {
   FILE_MODE,
   type FileOrder,
@@ -13,9 +12,10 @@ import {
   type PlainFileOrder,
   type SearchOrder,
   writeFileOrder,
-} from '../../wire/file-order.ts'
+} from '../../protocol/file-order.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend.ts'
-import type { SoftAgent } from './soft-agent.ts'
+import { type Gate, NotDone, Refused } from './gate/gate.ts'
+import type { SoftDaemon } from './soft-daemon.ts'
 
 const DONE: ExecEnding = { kind: 'exit', code: 0 }
 const FAILED: ExecEnding = { kind: 'exit', code: 1 }
@@ -26,7 +26,7 @@ const PIECE = 64 * 1024
 export class FileCall implements Execution {
   readonly ended: Promise<ExecEnding>
   readonly #gate: Gate
-  readonly #agent: SoftAgent
+  readonly #agent: SoftDaemon
   readonly #output: ExecOutput
   readonly #given: Uint8Array[] = []
   readonly #whole = Promise.withResolvers<void>()
@@ -34,7 +34,7 @@ export class FileCall implements Execution {
   #searching: Execution | undefined
   #isKilled: boolean = false
 
-  constructor(gate: Gate, agent: SoftAgent, order: FileOrder, output: ExecOutput) {
+  constructor(gate: Gate, agent: SoftDaemon, order: FileOrder, output: ExecOutput) {
     this.#gate = gate
     this.#agent = agent
     this.#output = output
@@ -164,7 +164,7 @@ const tooLong = (at: string): NotDone =>
 function tellFailure(error: unknown): object | undefined {
   if (error instanceof Refused) {
     const { reason, why, hint } = error
-    return { errno: 'EACCES', refused: { reason, why, cure: hint ?? '' } }
+    return { errno: 'EACCES', refused: { reason, why, fix: hint ?? '' } }
   }
   if (error instanceof NotDone) return { errno: error.errno }
   if (error instanceof PenError && error.code === 'LIMIT') return { errno: 'EFBIG' }

@@ -1,9 +1,9 @@
 /** A home and scratch of one run's own. Nothing in them is shown to another user, and nothing of them is left. */
 import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { Directory } from '../../gate/directory.ts'
-import { removeAll } from '../../gate/remove-tree.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
-import type { HostPath } from '../../policy/path.ts'
+import type { HostPath } from '../../policy/files/path.ts'
+import { Directory } from './gate/directory.ts'
+import { removeAll } from './gate/remove-tree.ts'
 
 export interface PrivatePlaces {
   readonly home: string

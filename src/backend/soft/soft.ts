@@ -6,12 +6,12 @@
 import type { AuditSink } from '../../audit/event.ts'
 import { briefly } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'
-import { allowProgram, exitCodeOf, limitsOf } from '../../gate/exec.ts'
-import { keepLeftovers } from '../../gate/leftovers.ts'
-import { startSupervised } from '../../gate/supervised.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
 import { capabilities } from './capabilities.ts'
+import { allowProgram, exitCodeOf, limitsOf } from './gate/exec.ts'
+import { keepLeftovers } from './gate/leftovers.ts'
+import { startSupervised } from './gate/supervised.ts'
 import { makePrivatePlaces, type PrivatePlaces } from './private-places.ts'
 
 export const softBackend: Backend = {
@@ -35,7 +35,8 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     TMPDIR: places.scratch,
   }
   try {
-    if (options.agent) return await (await import('./kept.ts')).startKept(plan, options, places, env)
+    if (options.agent)
+      return await (await import('./exec-daemon.ts')).startExecDaemon(plan, options, places, env)
     return await supervise(plan, options, identity, places, env)
   } catch (error) {
     places.remove()

@@ -5,7 +5,7 @@
 import { expect } from 'bun:test'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { GROUPS } from '../../../src/policy/groups.ts'
+import { GROUPS } from '../../../src/policy/network/groups.ts'
 import { PRESETS, type PresetName } from '../../../src/policy/presets.ts'
 import type { Project } from './project.ts'
 import { forEachKind } from './world.ts'
@@ -117,7 +117,7 @@ for (const name of Object.keys(PRESETS) as PresetName[])
   )
 
 forEachKind(
-  'P15 an agent that is not there is told with its cure, and nothing was started',
+  'P15 an agent that is not there is told with its fix, and nothing was started',
   async (_, project) => {
     const { status, stderr } = project.command(['agent', 'codex', '--env', 'PATH=/nowhere'], {
       PATH: '/nowhere',
@@ -152,7 +152,7 @@ forEachKind('P6 a preset opens nothing that the user took away', async (world, p
 })
 
 forEachKind(
-  'P15 in a sandbox that stays an agent has all of the same, where that was started for it; elsewhere it is refused with the cure',
+  'P15 in a sandbox that stays an agent has all of the same, where that was started for it; elsewhere it is refused with the fix',
   async (world, project) => {
     const heard = world.listen()
     const bin = install(project, 'codex')
@@ -162,7 +162,7 @@ forEachKind(
       expect(pen('start', '--detach', '--backend', 'process', ...flags).status).toBe(0)
       const refused = pen('agent', 'codex')
       expect([refused.status, refused.stdout]).toEqual([125, ''])
-      expect(refused.stderr).toContain('cure: pen restart --agent codex brings them')
+      expect(refused.stderr).toContain('fix: pen restart --agent codex brings them')
 
       // The flags stay those of the start.
       expect(pen('restart', '--agent', 'codex').status).toBe(0)

@@ -41,7 +41,7 @@ print(s.recv(100).decode())"`
 const denials = (audit: readonly AuditLine[]) =>
   audit
     .filter(({ kind }) => kind === 'connection-denied')
-    .map(({ name, address, port, reason, cure }) => `${name ?? address} ${port} ${reason} ${cure}`)
+    .map(({ name, address, port, reason, fix }) => `${name ?? address} ${port} ${reason} ${fix}`)
 
 forEachKind(
   'P6 curl, wget, Node, Python, git and raw sockets reach what is allowed without a setting',
@@ -106,14 +106,14 @@ forEachKind(
       },
       { allow: ALLOW },
     )
-    const cure = 'pen allow evil.test:80'
+    const fix = 'pen allow evil.test:80'
     for (const name of ['curl', 'proxy'] as const) {
       expect(steps[name].said).toStartWith('HTTP/1.1 403 ')
       expect(steps[name].said).toContain('x-pen-denied: not-allowed\r\n')
-      expect(steps[name].said).toContain(cure)
+      expect(steps[name].said).toContain(fix)
       expect(steps[name].said).toContain('Do not retry')
     }
-    expect(steps.node.said).toContain(cure)
+    expect(steps.node.said).toContain(fix)
     expect(steps.curlPort.said).toContain('pen allow allowed.test:8080')
     expect(steps.curlAddress.said).toContain(`pen allow ${EVIL}:80`)
     for (const name of ['curlTls', 'curlSix', 'pythonTls', 'wgetTls', 'nodeTls', 'git'] as const)

@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WITHOUT_PACKET_FILTER } from '../../no-packet-filter.ts'
 import { Stopwatch } from '../../stopwatch.ts'
-import { keeperOf, until } from './keeper.ts'
 import { runSteps } from './steps.ts'
+import { supervisorOf, until } from './supervisor.ts'
 import { forEachKind, inWorld, World } from './world.ts'
 import { EVIL, UP } from './zones.ts'
 
@@ -32,14 +32,14 @@ forEachKind(
       allow: ['allowed.test:80'],
     })
     await until(() => running.text.out.includes('200'))
-    const keeper = keeperOf(world, project.workspace)
-    process.kill(keeper, 'SIGSTOP')
+    const supervisor = supervisorOf(world, project.workspace)
+    process.kill(supervisor, 'SIGSTOP')
     await Bun.sleep(300)
     const heard = world.listen()
     await Bun.sleep(1500)
     expect([heard.left, heard.names]).toEqual([[], []])
     const before = running.text.out.length
-    process.kill(keeper, 'SIGCONT')
+    process.kill(supervisor, 'SIGCONT')
     await until(() => running.text.out.slice(before).includes('200'))
     running.child.kill('SIGTERM')
     await running.ended
@@ -57,8 +57,8 @@ forEachKind(
       },
     )
     await until(() => running.text.out.includes('200'))
-    const keeper = keeperOf(world, project.workspace)
-    process.kill(keeper, 'SIGKILL')
+    const supervisor = supervisorOf(world, project.workspace)
+    process.kill(supervisor, 'SIGKILL')
     const watch = new Stopwatch()
     await Bun.sleep(50)
     const heard = world.listen()

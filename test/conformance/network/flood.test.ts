@@ -6,8 +6,8 @@ import { mutate } from '../../fuzz/mutate.ts'
 import { prng } from '../../fuzz/prng.ts'
 import { clientHello } from '../../gateway/hello.ts'
 import { Stopwatch } from '../../stopwatch.ts'
-import { keeperOf, until } from './keeper.ts'
 import { runSteps } from './steps.ts'
+import { supervisorOf, until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
 import { EVIL, UP } from './zones.ts'
 
@@ -80,13 +80,13 @@ forEachKind(
       { allow: ['allowed.test:80', 'allowed.test:443'] },
     )
     await until(() => running.text.out.includes('begin'))
-    const keeper = keeperOf(world, project.workspace)
-    const before = { memory: memory(keeper), descriptors: descriptors(keeper) }
+    const supervisor = supervisorOf(world, project.workspace)
+    const before = { memory: memory(supervisor), descriptors: descriptors(supervisor) }
     await until(() => running.text.out.includes('over'), 55_000)
     expect(running.text.out).toContain(`thrown ${MUTANTS}`)
     expect(running.text.out).toContain(`hello from ${UP} 80\n`)
-    await until(() => descriptors(keeper) <= before.descriptors + 20, 15_000)
-    expect(memory(keeper)).toBeLessThan(before.memory + 150)
+    await until(() => descriptors(supervisor) <= before.descriptors + 20, 15_000)
+    expect(memory(supervisor)).toBeLessThan(before.memory + 150)
     running.child.kill('SIGTERM')
     await running.ended
     expect(heard.left.filter(flow => !flow.startsWith(`tcp ${UP} `))).toEqual([])

@@ -1,6 +1,6 @@
 /** From what a command could not reach to the rules that it needs: shown, and opened by nobody but the user. */
 import { expect } from 'bun:test'
-import { until } from './keeper.ts'
+import { until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
 

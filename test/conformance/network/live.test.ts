@@ -1,7 +1,7 @@
 /** The policy while a sandbox runs: an edit of the user's holds at once and as a whole, and nobody else's does. */
 import { expect } from 'bun:test'
-import { until } from './keeper.ts'
 import type { Project, Started } from './project.ts'
+import { until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
 

@@ -37,7 +37,7 @@ export interface AuditLine {
   readonly address?: string
   readonly port?: number
   readonly reason?: string
-  readonly cure?: string
+  readonly fix?: string
   readonly raw?: string
   readonly rule?: string
   readonly connection?: number

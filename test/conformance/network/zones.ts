@@ -1,5 +1,5 @@
 /** What the hostile name server outside answers. Each name is one way to turn an allowed name into something else. */
-import { GROUPS } from '../../../src/policy/groups.ts'
+import { GROUPS } from '../../../src/policy/network/groups.ts'
 import { PRESETS } from '../../../src/policy/presets.ts'
 import type { Zone } from '../../gateway/dns-server.ts'
 

@@ -1,0 +1,145 @@
+/**
+ * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
+ * nothing of the image is executed before the sandbox is complete.
+ */
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import { capture } from '../../base/spawn.ts'
+import type { Bind } from './arguments.ts'
+import { foundOnce } from './engine/found-once.ts'
+
+/**
+ * Where the agent and all that it needs stand in a container: a name that no image can have known, in the one directory that no
+ * image can have put a link in the place of. Every other path might lead into the project, to a program of the project's.
+ */
+export const AGENT_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
+const PROGRAM = `${AGENT_PLACE}/pen`
+const LOADER = `${AGENT_PLACE}/loader`
+const LIBRARIES = `${AGENT_PLACE}/lib`
+
+export interface GuestProgram {
+  /** Files of the host, each at its place inside; the program itself is the first. */
+  readonly binds: readonly [Bind, ...Bind[]]
+  /** As it names it. */
+  readonly loader: string | undefined
+  /** Words that start it there. */
+  readonly words: readonly [string, ...string[]]
+}
+
+let asked: Promise<GuestProgram> | undefined
+
+/** Asked once; whoever knows that it will be needed asks before. */
+export function guestProgram(cacheDir: string): Promise<GuestProgram> {
+  if (asked !== undefined) return asked
+  asked = programOf(agentBinary(), cacheDir)
+  // Whoever awaits it hears of a failure; until then it must not count as unheard.
+  asked.catch(() => undefined)
+  return asked
+}
+
+/** The inner mode is pen's own binary: a pen that runs from source has none. */
+function agentBinary(): string {
+  if (import.meta.path.startsWith('/$bunfs/')) {
+    if (existsSync(process.execPath)) return process.execPath
+    throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
+  }
+  throw new PenError('BACKEND', {
+    what: 'containers need the compiled pen: its binary is what runs inside',
+    hint: 'build it: ./pen version',
+  })
+}
+
+interface Needs {
+  /** Null for a program that is complete by itself. */
+  readonly loader: string | null
+  readonly libraries: readonly Library[]
+}
+
+interface Library {
+  readonly name: string
+  readonly path: string
+}
+
+/** A program of the host, with the host's loader and libraries, as it can be started in any image. */
+export async function programOf(binary: string, cacheDir?: string): Promise<GuestProgram> {
+  const key = cacheDir === undefined ? undefined : keyOf(binary)
+  const { loader, libraries } =
+    key === undefined
+      ? await needsOf(binary)
+      : await foundOnce(`${cacheDir}/agent-libraries.json`, key, () => needsOf(binary))
+  const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
+  if (loader === null) return { binds: [own], loader: undefined, words: [PROGRAM] }
+  return {
+    binds: [
+      own,
+      { from: loader, at: LOADER, mode: 'ro' },
+      ...libraries.map(({ name, path }): Bind => ({ from: path, at: `${LIBRARIES}/${name}`, mode: 'ro' })),
+    ],
+    loader,
+    // The cache of libraries is the image's.
+    words: [LOADER, ...(isMusl(loader) ? [] : ['--inhibit-cache']), '--library-path', LIBRARIES, PROGRAM],
+  }
+}
+
+/** The system's own index of libraries: written anew whenever one is installed. */
+const INDEX = '/etc/ld.so.cache'
+
+/** Undefined where nothing tells that a library has changed. */
+function keyOf(binary: string): string | undefined {
+  if (!existsSync(INDEX)) return undefined
+  return JSON.stringify(
+    [binary, INDEX].map(path => {
+      const { dev, ino, size, mtimeMs } = statSync(path)
+      return [path, dev, ino, size, mtimeMs]
+    }),
+  )
+}
+
+async function needsOf(binary: string): Promise<Needs> {
+  const loader = interpreterOf(binary)
+  if (loader === undefined) return { loader: null, libraries: [] }
+  const { stdout, code } = await capture([loader, '--list', binary], { env: {}, timeoutMs: 5000, cwd: '/' })
+  if (code !== 0)
+    throw new PenError('BACKEND', {
+      what: `the libraries of ${binary} could not be listed by ${loader}`,
+      hint: 'report this with `pen version --json`',
+    })
+  return { loader, libraries: parseList(stdout).filter(({ path }) => path !== loader) }
+}
+
+const isMusl = (loader: string): boolean => loader.includes('/ld-musl-')
+
+/** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`; what has no file has no arrow. */
+export function parseList(text: string): Library[] {
+  return text.split('\n').flatMap(line => {
+    const [, name, path] = /^\s*([A-Za-z0-9._+-]+) => (\/.+) \(0x[0-9a-f]+\)$/.exec(line) ?? []
+    return name === undefined || path === undefined ? [] : [{ name, path }]
+  })
+}
+
+const PT_INTERP = 3
+const HEADER = 64
+const ENTRY = 56
+
+/** The loader that a 64-bit ELF program names; undefined when it needs none. */
+export function interpreterOf(binary: string): string | undefined {
+  const fd = openSync(binary, 'r')
+  const bytes = (at: number, length: number): Buffer => {
+    const buffer = Buffer.alloc(length)
+    return buffer.subarray(0, readSync(fd, buffer, 0, length, at))
+  }
+  try {
+    const head = bytes(0, HEADER)
+    const table = Number(head.readBigUInt64LE(0x20))
+    const count = head.readUInt16LE(0x38)
+    for (let i = 0; i < count; i++) {
+      const entry = bytes(table + i * ENTRY, ENTRY)
+      if (entry.readUInt32LE(0) !== PT_INTERP) continue
+      const text = bytes(Number(entry.readBigUInt64LE(8)), Number(entry.readBigUInt64LE(32)))
+      return text.toString('utf8').replace(/\0.*$/s, '')
+    }
+    return undefined
+  } finally {
+    closeSync(fd)
+  }
+}

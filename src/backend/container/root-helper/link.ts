@@ -1,0 +1,176 @@
+/** The supervisor's link to its hand: pen as root, in a container beside the sandbox's (see hand/hand.ts). Both ends are trusted. */
+import { closeSync, constants, openSync } from 'node:fs'
+import { O_PATH } from '../../../base/beneath/beneath-root.ts'
+import { errnoOf, PenError } from '../../../base/error.ts'
+import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
+import { sendDescriptors } from '../../../base/kernel/descriptors.ts'
+import type { DescriptorRan } from '../../../base/kernel/run-with-descriptors.ts'
+import { printable } from '../../../base/printable.ts'
+import type { Owner } from '../../../limits/cgroup-name.ts'
+import { Outbox } from '../../../protocol/outbox.ts'
+import {
+  encodeMessage,
+  MessageReader,
+  ROOT_HELPER_SOCKETS,
+  type RootHelperAnswer,
+  type RootHelperOrder,
+} from '../../../protocol/root-helper-orders.ts'
+import type { Hand } from '../../backend.ts'
+import { type DaemonSocket, listenForDaemon } from '../../daemon-socket.ts'
+
+/** Longer than any order may take there. */
+const PATIENCE_MS = 30_000
+
+export interface RootHelperListener {
+  /** When it has come, and sees the files that the supervisor sees. */
+  readonly arrived: Promise<RootHelperLink>
+  close(): void
+}
+
+/** `directory` is the supervisor's own, and shown to the hand alone. */
+export function listenForRootHelper(directory: string): RootHelperListener {
+  const descriptors = listenForDescriptors(`${directory}/${ROOT_HELPER_SOCKETS.descriptors}`)
+  const orders = listenForDaemon(`${directory}/${ROOT_HELPER_SOCKETS.orders}`)
+  const arrive = async (): Promise<RootHelperLink> => {
+    const socket = await orders.connected
+    // It came here first.
+    const over = descriptors.accept()
+    descriptors.close()
+    if (over === undefined) throw new PenError('INTERNAL', { what: 'the hand came without descriptors' })
+    const link = new RootHelperLink(socket, over)
+    await link.come()
+    return link
+  }
+  const arrived = arrive()
+  arrived.catch(() => undefined)
+  return {
+    arrived,
+    close: () => {
+      orders.close()
+      descriptors.close()
+    },
+  }
+}
+
+export const lostRootHelper = (): PenError =>
+  new PenError('BACKEND', {
+    what: 'pen’s hand beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
+    hint: 'run it again',
+  })
+
+export class RootHelperLink implements Hand {
+  readonly closed: Promise<void>
+  readonly #socket: DaemonSocket
+  readonly #over: number
+  readonly #outbox: Outbox
+  readonly #answers = new MessageReader<RootHelperAnswer>()
+  readonly #awaited = new Map<number, (answer: RootHelperAnswer) => void>()
+  readonly #closure = Promise.withResolvers<void>()
+  #life: 'open' | 'closed' = 'open'
+  #channels = 0
+
+  constructor(socket: DaemonSocket, over: number) {
+    this.#socket = socket
+    this.#over = over
+    this.#outbox = new Outbox(bytes => socket.write(bytes))
+    this.closed = this.#closure.promise
+    socket.listen({
+      data: bytes => this.#hear(bytes),
+      drain: () => this.#outbox.drain(),
+      close: () => this.close(),
+    })
+  }
+
+  async come(): Promise<void> {
+    const mounts = openSync('/proc/self/ns/mnt', 'r')
+    const root = openSync('/', O_PATH | constants.O_DIRECTORY)
+    try {
+      await this.#ask({ do: 'come' }, [mounts, root])
+    } finally {
+      for (const fd of [mounts, root]) closeSync(fd)
+    }
+  }
+
+  async run(
+    argv: readonly string[],
+    { descriptors, input = '', timeoutMs }: Parameters<Hand['run']>[1],
+  ): Promise<DescriptorRan> {
+    return (await this.#ask({ do: 'run', argv, input, timeoutMs }, descriptors)) as DescriptorRan
+  }
+
+  async listRefused(socket: number): Promise<unknown> {
+    return await this.#ask({ do: 'list-refused' }, [socket])
+  }
+
+  async boundProcesses(pid: number, pids: number): Promise<void> {
+    await this.#ask({ do: 'bound-processes', pid, pids })
+  }
+
+  /** False when there is nobody to do it. */
+  kill({ pid, startTime }: Owner): boolean {
+    if (this.#life === 'closed') return false
+    this.#ask({ do: 'kill', pid, startTime }).catch(() => undefined)
+    return true
+  }
+
+  /** What is awaited, unless the hand ends before: then nothing counts that was asked of it. */
+  async whileThere<T>(awaited: Promise<T>): Promise<T> {
+    return await Promise.race([this.closed.then(() => Promise.reject(lostRootHelper())), awaited])
+  }
+
+  /** The hand ends by that. */
+  close(): void {
+    if (this.#life === 'closed') return
+    this.#life = 'closed'
+    this.#socket.close()
+    this.#outbox.close()
+    closeSync(this.#over)
+    for (const answer of this.#awaited.values()) answer({ failed: 'it ended' })
+    this.#awaited.clear()
+    this.#closure.resolve()
+  }
+
+  async #ask(order: RootHelperOrder, descriptors: readonly number[] = []): Promise<unknown> {
+    if (this.#life === 'closed') throw failure(order, 'it ended')
+    const channel = ++this.#channels
+    const { promise, resolve } = Promise.withResolvers<RootHelperAnswer>()
+    this.#awaited.set(channel, resolve)
+    if (!this.#hasSent(channel, descriptors)) throw failure(order, 'it ended')
+    this.#outbox.send(encodeMessage(channel, { ...order, descriptors: descriptors.length }))
+    // One that does not answer guards nothing: it counts as gone, and the sandbox goes too.
+    const timer = setTimeout(() => this.close(), PATIENCE_MS)
+    const answer = await promise
+    clearTimeout(timer)
+    if ('failed' in answer) throw failure(order, answer.failed)
+    return answer.done
+  }
+
+  /** One that takes none is gone. */
+  #hasSent(channel: number, descriptors: readonly number[]): boolean {
+    try {
+      if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
+      return true
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      this.close()
+      return false
+    }
+  }
+
+  #hear(bytes: Uint8Array): void {
+    try {
+      for (const { channel, message } of this.#answers.push(bytes)) {
+        this.#awaited.get(channel)?.(message)
+        this.#awaited.delete(channel)
+      }
+    } catch {
+      this.close()
+    }
+  }
+}
+
+const failure = (order: RootHelperOrder, why: string): PenError =>
+  new PenError('BACKEND', {
+    what: `pen's hand beside the container failed to ${order.do}: ${printable(why)}`,
+    hint: 'run it again; `pen doctor` tries the engine',
+  })

@@ -1,0 +1,84 @@
+/**
+ * pen's hand: a container beside the sandbox's, for a user who may ask a daemon of root's for containers and may not enter them.
+ * Its only program is pen, on the host's loader, as the agent's is; its image is empty.
+ */
+import { realpathSync } from 'node:fs'
+import { PenError } from '../../../base/error.ts'
+import type { UndoStack } from '../../../base/undo.ts'
+import { isWithin } from '../../../policy/files/path.ts'
+import { ROOT_HELPER_MODE } from '../../../protocol/root-helper-orders.ts'
+import { type Bind, type ContainerOrder, ROOT_HELPER_CAPABILITIES } from '../arguments.ts'
+import { Container, killNobody } from '../container.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { RuntimeChoice } from '../engine/runtimes.ts'
+import { AGENT_PLACE, type GuestProgram } from '../guest-program.ts'
+import type { InsideDirectory } from '../inside-directory.ts'
+import { withRootHelperImage } from './image.ts'
+import { listenForRootHelper, type RootHelperLink } from './link.ts'
+
+export interface RootHelperOptions {
+  readonly engine: Engine
+  readonly inside: InsideDirectory
+  readonly program: GuestProgram
+  /** Of the sandbox that it is for. */
+  readonly order: Omit<ContainerOrder, 'runtime'>
+  readonly spare: string
+  readonly runtimes: RuntimeChoice
+  readonly cacheDir: string
+  readonly undo: UndoStack
+}
+
+/** It is no sandbox: whoever lists those does not want it. */
+function handLabels({
+  'pen.sandbox': sandbox = '',
+  ...labels
+}: ContainerOrder['labels']): ContainerOrder['labels'] {
+  return { ...labels, 'pen.hand': sandbox }
+}
+
+/** What will be root on the host is no file that a sandbox could have put there. */
+export function refuseWritableProgram({ binds }: GuestProgram, granted: readonly Bind[]): void {
+  const writable = granted.filter(({ mode }) => mode === 'rw')
+  const within = binds.find(({ from }) => writable.some(tree => isWithin(realpathSync(from), tree.from)))
+  if (within === undefined) return
+  throw new PenError('BACKEND', {
+    what: 'the sandbox may write where pen itself is installed, and the Docker daemon would start that as root',
+    at: within.from,
+    hint: 'install pen outside of the project and of what you grant to it',
+  })
+}
+
+/** Resolves when it is there, and sees the host's files as its supervisor does. It ends with the supervisor at the latest. */
+export async function startRootHelper(options: RootHelperOptions): Promise<RootHelperLink> {
+  const { engine, inside, program, order: sandbox, spare, runtimes, cacheDir, undo } = options
+  const { shown, binds, idFile, pidFile } = inside.makeHand()
+  const listener = listenForRootHelper(shown)
+  undo.push('hand’s sockets', () => listener.close())
+  const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
+    ...sandbox,
+    // Of this run alone: the engine may still be removing that of the last.
+    name: `${spare}-hand`,
+    labels: handLabels(sandbox.labels),
+    hostname: 'pen-hand',
+    hand: true,
+    capabilities: ROOT_HELPER_CAPABILITIES,
+    network: 'none',
+    limits: {},
+    scratch: [],
+    binds,
+    idFile,
+    pidFile,
+    argv: [...program.words, ROOT_HELPER_MODE, AGENT_PLACE],
+  }
+  const starting = withRootHelperImage(engine, cacheDir, image =>
+    Container.run(engine, { ...order, image }, runtimes, order.name, { killer: killNobody }),
+  )
+  undo.push('hand', async () => {
+    const link = await Promise.race([listener.arrived, starting.then(() => undefined)]).catch(() => undefined)
+    const container = await starting.catch(() => undefined)
+    link?.close()
+    await (link === undefined ? container?.end() : container?.leave())
+  })
+  const container = await starting
+  return await container.whileAlive(listener.arrived)
+}

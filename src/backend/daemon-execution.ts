@@ -1,0 +1,161 @@
+/** One command inside, as the supervisor sees it. What the agent says of it is hostile: what does not fit ends the link. */
+import type { Order, Report, Stream } from '../protocol/exec-messages.ts'
+import { MAX_PAYLOAD, protocolError } from '../protocol/frame.ts'
+import { Allowance, Credit } from '../protocol/window.ts'
+import type { ExecEnding, ExecOutput, Execution } from './backend.ts'
+
+/** The link's voice. */
+export interface OrderVoice {
+  order(order: Order): void
+  /** Undefined when there is room at once. */
+  room(): Promise<void> | undefined
+}
+
+export type ReportOnOne = Exclude<Report, { kind: 'ready' | 'full' }>
+
+export class DaemonExecution implements Execution {
+  readonly ended: Promise<ExecEnding>
+  readonly #channel: number
+  readonly #voice: OrderVoice
+  readonly #output: ExecOutput
+  readonly #end: (ending: ExecEnding) => void
+  readonly #credit = new Credit()
+  readonly #allowances = { stdout: new Allowance(), stderr: new Allowance() }
+  readonly #delivered: Record<Stream, Promise<void> | undefined> = { stdout: undefined, stderr: undefined }
+  #state: 'ordered' | 'started' | 'over' = 'ordered'
+  #granted: () => void = () => undefined
+  #written: Promise<void> = Promise.resolve()
+
+  constructor(channel: number, output: ExecOutput, voice: OrderVoice) {
+    this.#channel = channel
+    this.#output = output
+    this.#voice = voice
+    let end: (ending: ExecEnding) => void = () => undefined
+    // The library runs this too, on a Node that has no Promise.withResolvers.
+    this.ended = new Promise(resolve => {
+      end = resolve
+    })
+    this.#end = ending => end(ending)
+  }
+
+  write(bytes: Uint8Array): Promise<void> {
+    this.#written = this.#written.then(() => this.#send(bytes))
+    return this.#written
+  }
+
+  endInput(): void {
+    this.#written = this.#written.then(() => this.#order({ kind: 'stdin-end', channel: this.#channel }))
+  }
+
+  resize(columns: number, rows: number): void {
+    const within = (size: number) => Math.min(0xffff, Math.max(0, Math.trunc(size)))
+    this.#order({ kind: 'resize', channel: this.#channel, columns: within(columns), rows: within(rows) })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    const { signals } = process.getBuiltinModule('node:os').constants
+    this.#order({ kind: 'signal', channel: this.#channel, signal: signals[signal] })
+  }
+
+  kill(): void {
+    // Also when the command itself has ended: what it left behind is meant too.
+    this.#voice.order({ kind: 'end', channel: this.#channel })
+  }
+
+  /** What the agent says; true when that was the last. */
+  hear(report: ReportOnOne): boolean {
+    if ((this.#state === 'ordered') !== (report.kind === 'started' || report.kind === 'failed'))
+      throw protocolError(`"${report.kind}" out of its turn`)
+    switch (report.kind) {
+      case 'started':
+        this.#state = 'started'
+        return false
+      case 'stdout':
+      case 'stderr':
+        this.#allowances[report.kind].receive(report.bytes.length)
+        this.#deliver(report.kind, report.bytes)
+        return false
+      case 'window':
+        this.#credit.grant(report.bytes)
+        this.#granted()
+        return false
+      case 'exit':
+        this.#finish(
+          report.how === 'exit'
+            ? { kind: 'exit', code: report.value }
+            : { kind: 'signal', signal: report.value },
+        )
+        return true
+      default:
+        this.#finish({ kind: 'not-started', errno: report.errno, reason: report.reason })
+        return true
+    }
+  }
+
+  /** The agent is gone, or not to be believed any more. */
+  lose(): void {
+    this.#finish({ kind: 'lost' })
+  }
+
+  async #send(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length && this.#state !== 'over'; ) {
+      if (this.#credit.left === 0) {
+        await new Promise<void>(resolve => {
+          this.#granted = resolve
+        })
+        continue
+      }
+      await this.#voice.room()
+      const piece = bytes.subarray(at, at + Math.min(MAX_PAYLOAD, this.#credit.left))
+      this.#credit.spend(piece.length)
+      this.#order({ kind: 'stdin', channel: this.#channel, bytes: piece })
+      at += piece.length
+    }
+  }
+
+  #order(order: Order): void {
+    if (this.#state !== 'over') this.#voice.order(order)
+  }
+
+  /** In order, one at a time; what waits is within the window that the agent was given. */
+  #deliver(stream: Stream, bytes: Uint8Array): void {
+    const before = this.#delivered[stream]
+    // A view of the socket's bytes is good for now only.
+    const kept = before === undefined ? bytes : bytes.slice()
+    const done = before === undefined ? this.#give(stream, kept) : before.then(() => this.#give(stream, kept))
+    const { length } = bytes
+    if (done === undefined) {
+      this.#used(stream, length)
+      return
+    }
+    const settled = done.then(
+      () => this.#used(stream, length),
+      // Nobody reads it any more; the command is not to hang on that.
+      () => this.#used(stream, length),
+    )
+    this.#delivered[stream] = settled
+    void settled.then(() => {
+      if (this.#delivered[stream] === settled) this.#delivered[stream] = undefined
+    })
+  }
+
+  #give(stream: Stream, bytes: Uint8Array): Promise<void> | undefined {
+    try {
+      return this.#output(stream, bytes)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  #used(stream: Stream, length: number): void {
+    const bytes = this.#allowances[stream].use(length)
+    if (bytes > 0) this.#order({ kind: 'window', channel: this.#channel, stream, bytes })
+  }
+
+  #finish(ending: ExecEnding): void {
+    if (this.#state === 'over') return
+    this.#state = 'over'
+    this.#granted()
+    void Promise.all([this.#delivered.stdout, this.#delivered.stderr]).then(() => this.#end(ending))
+  }
+}

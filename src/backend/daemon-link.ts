@@ -1,0 +1,133 @@
+/**
+ * The supervisor's link to the agent inside. The agent may have been taken over by what it started: everything that it says is
+ * parsed strictly and held within bounds, and the first thing that does not fit ends the link, and with it the sandbox.
+ */
+import { PenError } from '../base/error.ts'
+import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'
+import { type DaemonSetup, readOrder, writeOrder } from '../protocol/exec-order.ts'
+import { MAX_TEXT, protocolError } from '../protocol/frame.ts'
+import { Outbox } from '../protocol/outbox.ts'
+import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
+import { DaemonExecution, type OrderVoice } from './daemon-execution.ts'
+import type { DaemonSocket } from './daemon-socket.ts'
+
+/** An agent that does not read what it is told has ceased to be one. */
+const MAX_BACKLOG = 16 * 2 ** 20
+
+export class DaemonLink {
+  /** When the agent is confined; rejects when it ended before. */
+  readonly ready: Promise<void>
+  readonly closed: Promise<void>
+  /** When commands have as many processes as they may, where the agent bounds them. */
+  readonly full: Promise<void>
+  readonly #socket: DaemonSocket
+  readonly #outbox: Outbox
+  readonly #reports = new ReportReader()
+  readonly #executions = new Map<number, DaemonExecution>()
+  readonly #voice: OrderVoice = { order: order => this.#order(order), room: () => this.#outbox.room() }
+  readonly #readiness = Promise.withResolvers<void>()
+  readonly #closure = Promise.withResolvers<void>()
+  readonly #fullness = Promise.withResolvers<void>()
+  #state: 'asked' | 'ready' | 'closed' = 'asked'
+  #channels = 0
+
+  constructor(socket: DaemonSocket, setup: DaemonSetup) {
+    this.#socket = socket
+    this.#outbox = new Outbox(bytes => socket.write(bytes))
+    this.ready = this.#readiness.promise
+    this.ready.catch(() => undefined)
+    this.closed = this.#closure.promise
+    this.full = this.#fullness.promise
+    socket.listen({
+      data: bytes => this.#hear(bytes),
+      drain: () => this.#outbox.drain(),
+      close: () => this.#end(undefined),
+    })
+    this.#order({ kind: 'configure', setup })
+  }
+
+  exec(order: ExecOrder, output: ExecOutput): Execution {
+    const channel = ++this.#channels
+    const execution = new DaemonExecution(channel, output, this.#voice)
+    if (this.#state === 'closed') {
+      execution.lose()
+      return execution
+    }
+    const refusal = refuse(order)
+    if (refusal === undefined) {
+      this.#executions.set(channel, execution)
+      this.#order({ kind: 'exec', channel, order })
+    } else execution.hear({ kind: 'failed', channel, ...refusal })
+    return execution
+  }
+
+  /** For every command that runs. */
+  signal(name: NodeJS.Signals): void {
+    for (const execution of this.#executions.values()) execution.signal(name)
+  }
+
+  /** Ends the agent, and with it the sandbox. */
+  close(): void {
+    this.#end(undefined)
+  }
+
+  #hear(bytes: Uint8Array): void {
+    try {
+      for (const report of this.#reports.push(bytes)) this.#take(report)
+    } catch (error) {
+      this.#end(error)
+    }
+  }
+
+  #take(report: Report): void {
+    if (report.kind === 'ready') {
+      if (this.#state !== 'asked') throw protocolError('"ready" out of its turn')
+      this.#state = 'ready'
+      this.#readiness.resolve()
+      return
+    }
+    if (report.kind === 'full') {
+      if (this.#state !== 'ready') throw protocolError('"full" out of its turn')
+      this.#fullness.resolve()
+      return
+    }
+    const execution = this.#executions.get(report.channel)
+    if (this.#state !== 'ready' || execution === undefined)
+      throw protocolError('a report on nothing that was ordered')
+    if (execution.hear(report)) this.#executions.delete(report.channel)
+  }
+
+  #order(order: Order): void {
+    if (this.#state === 'closed') return
+    this.#outbox.send(encodeOrder(order))
+    if (this.#outbox.backlog > MAX_BACKLOG) this.#end(protocolError('the agent does not listen'))
+  }
+
+  #end(cause: unknown): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    const what = 'the agent inside the sandbox ended before it was ready'
+    this.#readiness.reject(new PenError('BACKEND', { what, ...(cause !== undefined && { cause }) }))
+    this.#socket.close()
+    this.#outbox.close()
+    for (const execution of this.#executions.values()) execution.lose()
+    this.#executions.clear()
+    this.#closure.resolve()
+  }
+}
+
+/** What the agent would take for a mistake of its supervisor's, and end over, is told to whoever ordered it. */
+function refuse(order: ExecOrder): { errno: string; reason: string } | undefined {
+  const bytes = writeOrder(order)
+  if (bytes.length > MAX_TEXT) return { errno: 'E2BIG', reason: 'the command and its variables are too long' }
+  try {
+    readOrder(bytes)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return {
+      errno: 'EINVAL',
+      reason: 'the command, its directory or its variables are not what the kernel takes',
+    }
+  }
+}

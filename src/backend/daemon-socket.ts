@@ -1,0 +1,99 @@
+/** The supervisor's end of the agent's socket. Nothing that comes out of it is believed before it was parsed. */
+import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
+import { basename, dirname } from '../base/posix-path.ts'
+
+export interface DaemonSocketEvents {
+  data(bytes: Uint8Array): void
+  drain(): void
+  close(): void
+}
+
+type Native = Bun.Socket<DaemonSocket>
+
+export class DaemonSocket {
+  #native: Native | undefined
+  #events: DaemonSocketEvents | undefined
+  #closed: boolean = false
+
+  /** Bun's handlers, for all of them. An agent that speaks before it was spoken to is not ours. */
+  static readonly handlers = {
+    open: (native: Native) => {
+      native.data.#native = native
+      if (native.data.#closed) native.terminate()
+    },
+    data: (native: Native, bytes: Uint8Array) => {
+      const events = native.data.#events
+      if (events === undefined) native.data.close()
+      else events.data(bytes)
+    },
+    drain: (native: Native) => native.data.#events?.drain(),
+    close: (native: Native) => native.data.#end(),
+    error: (native: Native) => native.data.#end(),
+  }
+
+  listen(events: DaemonSocketEvents): void {
+    this.#events = events
+    if (this.#closed) events.close()
+  }
+
+  /** How much was taken; the rest is the caller's to keep until there is room. */
+  write(bytes: Uint8Array): number {
+    return this.#closed ? bytes.length : (this.#native?.write(bytes) ?? 0)
+  }
+
+  close(): void {
+    this.#native?.terminate()
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#events?.close()
+  }
+}
+
+/** A descriptor of a connected pair, whose other end the agent has. */
+export function adoptDaemonSocket(fd: number): DaemonSocket {
+  const socket = new DaemonSocket()
+  const options = { fd, data: socket, socket: DaemonSocket.handlers }
+  Bun.connect(options as unknown as Bun.UnixSocketOptions<DaemonSocket>).catch(() => socket.close())
+  return socket
+}
+
+export interface DaemonListener {
+  readonly connected: Promise<DaemonSocket>
+  /** Nobody comes any more. */
+  close(): void
+}
+
+/** Exactly one connection is accepted: then the socket is closed, and its name is gone. */
+export function listenForDaemon(path: string): DaemonListener {
+  const { promise, resolve } = Promise.withResolvers<DaemonSocket>()
+  // A socket's name may have 107 bytes; the way through the open directory is short.
+  const directory = openSync(dirname(path), 'r')
+  let open = true
+  const close = () => {
+    if (!open) return
+    open = false
+    listener.stop()
+    rmSync(path, { force: true })
+    closeSync(directory)
+  }
+  const listener = Bun.listen<DaemonSocket>({
+    unix: `/proc/self/fd/${directory}/${basename(path)}`,
+    socket: {
+      ...DaemonSocket.handlers,
+      open: native => {
+        native.data = new DaemonSocket()
+        DaemonSocket.handlers.open(native)
+        if (!open) return native.data.close()
+        close()
+        resolve(native.data)
+      },
+    },
+  })
+  // The agent is another user than the supervisor. Who may come near is said by the directories above.
+  chmodSync(path, 0o666)
+  return { connected: promise, close }
+}

@@ -1,0 +1,109 @@
+/**
+ * What bubblewrap is told to put where, and what must be made for it first. Loaded when the guard has been started: it works
+ * beside the guard, on another core.
+ */
+import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from '../../base/posix-path.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { isWithin } from '../../policy/files/path.ts'
+import { requireMountPoints } from '../mounts/mount-points.ts'
+import { bwrapArguments } from './bwrap-arguments.ts'
+import { type BindStep, etcView, isEtcStep } from './etc-view.ts'
+import { FD } from './guard.ts'
+import { openPinned } from './pinned.ts'
+import type { Staging } from './staging.ts'
+
+export { seccompFilter } from '../seccomp/filter.ts'
+export { showInside } from './inside-view.ts'
+
+export interface Surroundings {
+  /** Root's; left when everything is in place. */
+  readonly staging: Staging | undefined
+  readonly cacheDir: string
+  readonly env: Plan['env']
+  readonly blockFd: number
+  readonly insideDoor: boolean
+  readonly isFirst: boolean
+  readonly descriptor: (path: string) => number | undefined
+}
+
+/** Returns the arguments of bubblewrap. */
+export function furnish(plan: Plan, { staging, cacheDir, env, ...wiring }: Surroundings): string[] {
+  const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
+  requireMountPoints(
+    mounts.map(({ at }) => at),
+    mounts,
+  )
+  const grants = plan.steps.flatMap(step =>
+    step.op === 'bind' && step.why !== 'system' && step.at.startsWith('/etc/') ? [step] : [],
+  )
+  const etc = etcView(plan.steps.filter(isEtcStep), cacheDir, grants)
+  const nothing = emptyFile(cacheDir)
+  const staged = staging === undefined ? undefined : stageAll(plan, staging, [etc, nothing])
+  staging?.leave()
+  const source = (path: string): string => staged?.(path) ?? path
+  return bwrapArguments(
+    { ...plan, env },
+    {
+      ...wiring,
+      source,
+      etc: source(etc),
+      nothing: source(nothing),
+      seccompFd: FD.seccomp,
+      statusFd: FD.status,
+    },
+  )
+}
+
+function emptyFile(cacheDir: string): string {
+  const file = `${cacheDir}/nothing`
+  const stat = lstatSync(file, { throwIfNoEntry: false })
+  if (stat?.isFile() && stat.size === 0 && (stat.mode & 0o777) === 0) return file
+  mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
+  writeFileSync(file, '', { mode: 0o000 })
+  chmodSync(file, 0o000)
+  return file
+}
+
+/** The system's own needs no other name, unless it is a toolchain in root's home, where nobody else may enter. */
+function isReachable({ why, at, from }: BindStep): boolean {
+  if (why !== 'system') return false
+  if (at.startsWith('/etc/')) return true
+  const first = lstatSync(from).isDirectory() ? from : dirname(from)
+  for (let above: string = first; above !== '/'; above = dirname(above))
+    if ((lstatSync(above).mode & 0o001) === 0) return false
+  return true
+}
+
+/** Every tree that its uid does not reach is shown under a reachable name, with root's files mapped to the sandbox's uid. */
+function stageAll(
+  plan: Plan,
+  staging: Staging,
+  extra: readonly string[],
+): (path: string) => string | undefined {
+  const roots = new Map<string, string>()
+  const mapped = new Map<string, boolean>()
+  const sources = plan.steps.flatMap(step =>
+    step.op === 'bind' && !isReachable(step) ? [step.from as string] : [],
+  )
+  const own = new Map<string, string>()
+  for (const path of [...sources.sort((a, b) => a.length - b.length), ...extra]) {
+    const inside = [...roots.keys()].find(root => isWithin(path, root))
+    if (inside === undefined) {
+      const stat = lstatSync(path)
+      mapped.set(path, stat.uid === 0)
+      roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
+    } else if (path !== inside && !own.has(path)) {
+      // As for an ordinary user: by descriptor, and never by a name that another sandbox of this project could swap.
+      const fd = openPinned(path)
+      const kind = fstatSync(fd).isDirectory() ? 'directory' : 'file'
+      own.set(path, staging.stage(fd, kind, mapped.get(inside) === true))
+      closeSync(fd)
+    }
+  }
+  staging.show()
+  return path => {
+    const root = [...roots.keys()].find(top => isWithin(path, top))
+    return own.get(path) ?? (root === undefined ? undefined : `${roots.get(root)}${path.slice(root.length)}`)
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * A process sandbox that stays: its first program is pen's agent, which starts commands for the supervisor and ends with it. The agent is
+ * given by descriptor, as the inner mode for listed programs is, and so is its one socket: the sandbox sees no file of either.
+ *
+ * There is one user inside, so a command can end the agent, and with it the sandbox. It can gain nothing by that, or by any word
+ * that it makes the agent say: the supervisor takes the agent for as hostile as the rest.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { pipe, socketPair } from '../../base/kernel/system-call.ts'
+import { readProgramHead } from '../../base/program-head.ts'
+import type { UndoStack } from '../../base/undo.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { AGENTS_OWN, DAEMON_MODE } from '../../protocol/guest-paths.ts'
+import type { Execution, Running, StartOptions } from '../backend.ts'
+import { DaemonLink } from '../daemon-link.ts'
+import { adoptDaemonSocket } from '../daemon-socket.ts'
+
+export interface ProcessDaemon {
+  /** To be handed to the guard, in this order. */
+  readonly fds: readonly number[]
+  argv(firstFd: number): readonly string[]
+  /** All that the agent itself has in its environment. */
+  readonly env: Plan['env']
+  /** What it has for stdin, stdout and stderr; commands have their own. */
+  readonly stdio: StartOptions['stdio']
+  /** When the guard holds its copies. */
+  handedOver(): void
+  /** Signals are for every command that runs. */
+  readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
+}
+
+/** What bubblewrap and the agent have to say when something is wrong, and no more of whatever else writes there. */
+const MOST_SAID = 16 * 1024
+
+/** pen itself, as the agent starts it for a command, and its loader. */
+function ownExecutables(): string[] {
+  const head = readProgramHead(process.execPath)
+  return [AGENTS_OWN, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
+}
+
+export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
+  const program = openSync(process.execPath, 'r')
+  const nothing = openSync('/dev/null', 'r+')
+  const [ours, theirs] = socketPair()
+  const [said, says] = pipe()
+  const given = [theirs, says, nothing]
+  const handedOver = (): void => {
+    for (const fd of given.splice(0)) closeSync(fd)
+  }
+  undo.push('agent', () => {
+    handedOver()
+    closeSync(program)
+  })
+  void relayWords(said)
+  const link = new DaemonLink(adoptDaemonSocket(ours), {
+    user: undefined,
+    given: [],
+    env: plan.env.map(({ name, value }) => ({ name, value })),
+    seccomp: undefined,
+    emptyBounding: false,
+    ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
+  })
+  undo.push('agent link', () => link.close())
+  const running = new Set<Execution>()
+  return {
+    fds: [program, theirs],
+    argv: first => [`/proc/self/fd/${first}`, DAEMON_MODE, `fd:${first + 1}`],
+    env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
+    stdio: [nothing, nothing, says],
+    handedOver,
+    commands: {
+      ready: link.ready,
+      exec: (order, output) => {
+        const execution = link.exec(order, output)
+        running.add(execution)
+        void execution.ended.finally(() => running.delete(execution)).catch(() => undefined)
+        return execution
+      },
+      signal: name => {
+        for (const execution of running) execution.signal(name)
+      },
+    },
+  }
+}
+
+/** Into the supervisor's own log. It comes from inside: hostile, so it is bounded, and shown to nobody as it is. */
+export async function relayWords(fd: number): Promise<void> {
+  let left = MOST_SAID
+  try {
+    for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {
+      if (left > 0) process.stderr.write(Buffer.from(bytes.subarray(0, left)))
+      left -= bytes.length
+    }
+  } catch {
+    // The sandbox is gone.
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * A soft sandbox that stays. Whatever a client of the supervisor asks for goes through the gate: a file is opened by the gate itself, and a
+ * program is started by the agent if the policy lists it. pen cannot tell who asks, so each is judged as an agent's request.
+ */
+import type { AuditSink } from '../../audit/event.ts'
+import type { Plan } from '../../plan/plan.ts'
+import type { Policy } from '../../policy/policy.ts'
+import { FILE_MODE, readFileOrder } from '../../protocol/file-order.ts'
+import { AGENT_BINARY } from '../../protocol/guest-paths.ts'
+import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
+import { FileCall } from './file-call.ts'
+import { limitsOf } from './gate/exec.ts'
+import { Gate, NotDone, Refused } from './gate/gate.ts'
+import { notStarted } from './not-started.ts'
+import type { PrivatePlaces } from './private-places.ts'
+import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
+
+/** A sandbox that stays for hours sees its user begin other things. */
+const OTHERS = 2048
+
+export async function startExecDaemon(
+  plan: Plan,
+  options: StartOptions,
+  places: PrivatePlaces,
+  env: Readonly<Record<string, string>>,
+): Promise<Running> {
+  const agent = await startSoftDaemon({
+    identity: plan.runAs === 'self' ? undefined : plan.runAs,
+    wrap: options.wrap,
+    env: options.env,
+    joinFds: options.joinFds,
+    variables: env,
+    limits: limitsOf(options.policy, plan.runAs, plan.limits.wall, OTHERS),
+  })
+  const gate = Promise.withResolvers<Gate>()
+  // Whoever waits for `ready` hears of a failure.
+  gate.promise.catch(() => undefined)
+  let opened: Gate | undefined
+  const open = async (audit: AuditSink): Promise<Gate> => {
+    const { world, grants } = options.judging
+    const granted = await grants(audit)
+    opened = new Gate({ policy: () => options.policy, audit, world, grants: granted, env, runAs: plan.runAs })
+    return opened
+  }
+  return {
+    sharesHost: true,
+    judges: true,
+    begin: audit => void open(audit).then(gate.resolve, gate.reject),
+    ready: Promise.all([agent.ready, gate.promise]).then(() => undefined),
+    exec: (order, output) =>
+      opened === undefined
+        ? notStarted('EAGAIN')
+        : perform(opened, agent, named(order, options.policy), output),
+    ended: agent.ended.then(() => {
+      places.remove()
+      return { kind: 'killed' as const }
+    }),
+    initPid: () => agent.pid,
+    kill: agent.kill,
+    signal: agent.signal,
+  }
+}
+
+/** Without a command it is a shell: bash, unless only the other is listed. */
+function named(order: ExecOrder, { tools }: Policy): ExecOrder {
+  if (order.argv.length > 0) return order
+  const lacksBash = tools.allow !== 'shown' && !tools.allow.includes('bash')
+  return { ...order, argv: [lacksBash ? 'sh' : 'bash'] }
+}
+
+function perform(gate: Gate, agent: SoftDaemon, order: ExecOrder, output: ExecOutput): Execution {
+  const [program, mode, words = ''] = order.argv
+  if (program === AGENT_BINARY && mode === FILE_MODE && order.argv.length === 3)
+    return new FileCall(gate, agent, readFileOrder(words), output)
+  try {
+    const env = Object.fromEntries(order.env.map(({ name, value }) => [name, value]))
+    const admitted = gate.exec(order.argv, { cwd: order.cwd, env })
+    return agent.exec(
+      {
+        ...order,
+        argv: admitted.argv,
+        cwd: admitted.cwd,
+        env: Object.entries(admitted.env).map(([name, value]) => ({ name, value })),
+      },
+      output,
+    )
+  } catch (error) {
+    if (error instanceof Refused)
+      return notStarted(error.reason === 'not-found' ? 'ENOENT' : 'EACCES', describe(order.argv[0], error))
+    if (error instanceof NotDone) return notStarted(error.errno, `${order.cwd}: ${error.message}`)
+    throw error
+  }
+}
+
+const describe = (program = '', { message, hint }: Refused): string =>
+  `${program}: ${message}${hint === undefined ? '' : ` (${hint})`}`

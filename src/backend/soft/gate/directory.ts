@@ -1,0 +1,115 @@
+/**
+ * A directory, held open, in a tree that hostile programs change at the same time. Each step opens one name without following a link,
+ * and asks the next question of what it opened: so an answer is about the very path that was judged, or there is none.
+ */
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  unlinkSync,
+} from 'node:fs'
+import { errnoOf } from '../../../base/error.ts'
+import type { HostPath } from '../../../policy/files/path.ts'
+
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
+const O_PATH = 0x20_0000
+/** macOS: no component of the path may be a link. */
+const O_NOFOLLOW_ANY = 0x2000_0000
+
+const onLinux = process.platform === 'linux'
+const ENTER = onLinux ? O_PATH | O_DIRECTORY | O_NOFOLLOW : O_RDONLY | O_DIRECTORY | O_NOFOLLOW_ANY
+const STAY = onLinux ? O_NOFOLLOW : O_NOFOLLOW_ANY
+
+export class Directory {
+  readonly path: string
+  readonly #fd: number
+
+  private constructor(fd: number, path: string) {
+    this.#fd = fd
+    this.path = path
+  }
+
+  /** Throws ELOOP or ENOTDIR when a link stands in the way, whoever put it there and however lately. */
+  static open(path: HostPath): Directory {
+    let at = new Directory(openSync('/', ENTER), '')
+    for (const name of namesOf(path)) {
+      try {
+        const next = at.enter(name)
+        at.close()
+        at = next
+      } catch (error) {
+        at.close()
+        throw error
+      }
+    }
+    return at
+  }
+
+  enter(name: string): Directory {
+    return new Directory(openSync(this.#at(name), ENTER), `${this.path}/${name}`)
+  }
+
+  /** Never waits for the other end of a pipe. What it is, the caller has to ask. */
+  openFile(name: string, flags: number, mode?: number): number {
+    return openSync(this.#at(name), flags | STAY | O_NONBLOCK, mode)
+  }
+
+  /** Of the name itself: a link is a link. */
+  look(name: string): BigIntStats | undefined {
+    try {
+      return lstatSync(this.#at(name), { bigint: true, throwIfNoEntry: false })
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      return undefined
+    }
+  }
+
+  stats(): BigIntStats {
+    return fstatSync(this.#fd, { bigint: true })
+  }
+
+  names(): string[] {
+    return readdirSync(this.#at('.'))
+  }
+
+  /** False when something has the name already. */
+  make(name: string): boolean {
+    try {
+      mkdirSync(this.#at(name), { mode: 0o755 })
+      return true
+    } catch (error) {
+      if (errnoOf(error) === 'EEXIST') return false
+      throw error
+    }
+  }
+
+  rename(from: string, to: string): void {
+    renameSync(this.#at(from), this.#at(to))
+  }
+
+  unlink(name: string): void {
+    unlinkSync(this.#at(name))
+  }
+
+  removeEmpty(name: string): void {
+    rmdirSync(this.#at(name))
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+
+  /** Only the kernel's own link to the open directory leads through; elsewhere the path itself, which `STAY` guards on opening. */
+  #at(name: string): string {
+    return onLinux ? `/proc/self/fd/${this.#fd}/${name}` : `${this.path}/${name}`
+  }
+}
+
+export const namesOf = (path: string): string[] => path.split('/').filter(name => name !== '')

@@ -1,0 +1,130 @@
+/**
+ * The files below a place that the policy lets be read, one after the other, for a search. Every directory and file is judged; what may not
+ * be read is recorded as any other refusal, and passed over. No link is followed.
+ */
+import { closeSync, constants, fstatSync } from 'node:fs'
+import { errnoOf, PenError } from '../../../base/error.ts'
+import { basename, dirname } from '../../../base/posix-path.ts'
+import type { HostPath } from '../../../policy/files/path.ts'
+import { Directory } from './directory.ts'
+import { type GateFiles, readUpTo } from './files.ts'
+import { NotDone, Refused } from './refused.ts'
+
+export interface Scope {
+  /** Names of directories that are meant only when they are asked for. */
+  readonly passOver: readonly string[]
+  readonly mostBytes: number
+}
+
+export interface FoundFile {
+  readonly path: string
+  /** Undefined for one that is too long, is gone by now, or may not be opened after all. */
+  read(): Uint8Array | undefined
+}
+
+/** Beyond these it is not looked further: each costs a moment of the supervisor's, or a record. */
+const MOST_NAMES = 200_000
+const MOST_REFUSED = 1000
+
+export function* filesBelow(files: GateFiles, text: string, scope: Scope): Generator<FoundFile> {
+  const { judge } = files
+  const path = judge.find('read', text)
+  judge.allow('read', path)
+  if (path === '/') return
+  const parent = openParent(path)
+  const budget = { names: MOST_NAMES, refused: MOST_REFUSED }
+  try {
+    if (parent.look(basename(path)) === undefined) throw absent(path)
+    yield* walk(files, parent, basename(path), scope, budget)
+  } finally {
+    parent.close()
+  }
+}
+
+function* walk(
+  files: GateFiles,
+  parent: Directory,
+  name: string,
+  scope: Scope,
+  budget: { names: number; refused: number },
+): Generator<FoundFile> {
+  const path = `${parent.path}/${name}` as HostPath
+  if (budget.names-- <= 0 || budget.refused <= 0)
+    throw new PenError('LIMIT', {
+      what: 'there is too much below it',
+      at: path,
+      hint: 'search its parts one by one',
+    })
+  const stats = parent.look(name)
+  if (stats?.isFile() !== true && stats?.isDirectory() !== true) return
+  const said = files.judge.verdict('read', path)
+  if (!said.ok) {
+    budget.refused--
+    files.judge.refuse('read', path, said)
+    return
+  }
+  if (stats.isFile()) {
+    yield { path, read: () => contentOf(files, parent, name, scope.mostBytes) }
+    return
+  }
+  const directory = entered(files, parent, name)
+  if (directory === undefined) return
+  try {
+    for (const inner of directory.names().sort((a, b) => (a < b ? -1 : 1)))
+      if (!scope.passOver.includes(inner)) yield* walk(files, directory, inner, scope, budget)
+  } finally {
+    directory.close()
+  }
+}
+
+function openParent(path: HostPath): Directory {
+  try {
+    return Directory.open(dirname(path) as HostPath)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    throw absent(path)
+  }
+}
+
+const absent = (at: string): NotDone =>
+  new NotDone('ENOENT', { what: 'it is not there', at, hint: 'check the spelling; list the directory' })
+
+/** Undefined when it is another thing by now, or closed to whom root acts for. */
+function entered(files: GateFiles, parent: Directory, name: string): Directory | undefined {
+  return orNothing(() => {
+    const directory = parent.enter(name)
+    try {
+      files.requireOwn('read', directory.path, directory.stats())
+      directory.names()
+      return directory
+    } catch (error) {
+      directory.close()
+      throw error
+    }
+  })
+}
+
+function contentOf(files: GateFiles, parent: Directory, name: string, most: number): Uint8Array | undefined {
+  return orNothing(() => {
+    const fd = parent.openFile(name, constants.O_RDONLY)
+    try {
+      const stats = fstatSync(fd, { bigint: true })
+      if (!stats.isFile() || stats.size > BigInt(most)) return undefined
+      files.requireOwn('read', `${parent.path}/${name}`, stats)
+      const { bytes, truncated } = readUpTo(fd, 0, most)
+      return truncated ? undefined : bytes
+    } finally {
+      closeSync(fd)
+    }
+  })
+}
+
+/** A refusal was recorded before it was thrown; what the kernel says no to is not there for a search. */
+function orNothing<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch (error) {
+    if (error instanceof Refused || errnoOf(error) !== undefined) return undefined
+    throw error
+  }
+}

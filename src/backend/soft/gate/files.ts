@@ -1,0 +1,228 @@
+/**
+ * The files of a soft sandbox, for tools: each call is judged by the policy, recorded, and only then done, by descriptors that follow no link.
+ * Paths and bytes are an agent's: hostile.
+ */
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  readSync,
+  writeSync,
+} from 'node:fs'
+import { errnoOf } from '../../../base/error.ts'
+import { basename, dirname } from '../../../base/posix-path.ts'
+import { type HostPath, isWithin } from '../../../policy/files/path.ts'
+import { Directory, namesOf } from './directory.ts'
+import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
+import { NotDone } from './refused.ts'
+
+export interface FileOptions extends JudgeOptions {
+  /** Whom root acts for: then nothing is done that they could not do themselves. */
+  readonly runAs: 'self' | { readonly uid: number; readonly gid: number }
+}
+
+export interface Listed {
+  readonly name: string
+  readonly kind: 'file' | 'directory' | 'link' | 'other'
+  readonly size: number
+}
+
+export interface ReadOptions {
+  readonly from?: number
+  /** Never more than `exec.maxOutput`. */
+  readonly maxBytes?: number
+}
+
+export interface ReadBytes {
+  readonly bytes: Uint8Array
+  readonly truncated: boolean
+}
+
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants
+const MOST_NAMES = 10_000
+const MAY = { read: 0o4n, write: 0o2n } as const
+
+export class GateFiles {
+  readonly judge: FileJudge
+  readonly #options: FileOptions
+
+  constructor(options: FileOptions) {
+    this.#options = options
+    this.judge = new FileJudge(options)
+  }
+
+  read(text: string, { from = 0, maxBytes = this.#most }: ReadOptions = {}): ReadBytes {
+    const path = this.judge.find('read', text)
+    this.judge.allow('read', path)
+    return this.#within('read', path, directory => {
+      const fd = directory.openFile(basename(path), O_RDONLY)
+      try {
+        const stats = fstatSync(fd, { bigint: true })
+        if (!stats.isFile()) throw notAFile(path, stats)
+        this.requireOwn('read', path, stats)
+        return readUpTo(fd, from, Math.min(maxBytes, this.#most))
+      } finally {
+        closeSync(fd)
+      }
+    })
+  }
+
+  /**
+   * A new file in the place of the old one: a second name of the old one elsewhere keeps its bytes, and nobody sees half of it.
+   * Directories on the way are made.
+   */
+  write(text: string, bytes: Uint8Array | string, executable = false): void {
+    const path = this.judge.find('write', text)
+    this.judge.allow('write', path)
+    this.#makeParents(path)
+    // Elsewhere, by a grant, nothing is made that the host could start.
+    const mode = executable && isWithin(path, this.#options.policy().workspace) ? 0o755n : 0o644n
+    this.#within('write', path, directory => {
+      const name = basename(path)
+      const before = directory.look(name)
+      if (before?.isSymbolicLink()) throw this.judge.changed('write', path)
+      if (before !== undefined && !before.isFile()) throw notAFile(path, before)
+      this.requireOwn('write', path, directory.stats())
+      if (before !== undefined) this.requireOwn('write', path, before)
+      const temporary = `.pen-${crypto.randomUUID()}`
+      const fd = directory.openFile(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+      try {
+        writeAll(fd, typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+        fchmodSync(fd, Number((before?.mode ?? mode) & 0o777n))
+        this.#give(fd)
+        directory.rename(temporary, name)
+      } catch (error) {
+        directory.unlink(temporary)
+        throw error
+      } finally {
+        closeSync(fd)
+      }
+    })
+  }
+
+  list(text: string): readonly Listed[] {
+    const path = this.judge.find('list', text)
+    this.judge.allow('list', path)
+    return this.#opened('list', path, path, directory => {
+      this.requireOwn('read', path, directory.stats())
+      return directory
+        .names()
+        .sort((a, b) => (a < b ? -1 : 1))
+        .slice(0, MOST_NAMES)
+        .flatMap(name => {
+          const stats = directory.look(name)
+          return stats === undefined ? [] : [{ name, kind: kindOf(stats), size: Number(stats.size) }]
+        })
+    })
+  }
+
+  /** One file, one link or one empty directory. */
+  remove(text: string): void {
+    const path = this.judge.findName('delete', text)
+    this.judge.allow('delete', path)
+    this.#within('delete', path, directory => {
+      const stats = directory.look(basename(path))
+      if (stats === undefined) throw failure('delete', path, 'ENOENT')
+      this.requireOwn('write', path, directory.stats())
+      if (stats.isDirectory()) directory.removeEmpty(basename(path))
+      else directory.unlink(basename(path))
+    })
+  }
+
+  /** Does something in the directory that the path is in. */
+  #within<T>(access: Access, path: HostPath, act: (directory: Directory) => T): T {
+    return this.#opened(access, path, dirname(path) as HostPath, act)
+  }
+
+  #opened<T>(access: Access, path: HostPath, where: HostPath, act: (directory: Directory) => T): T {
+    let directory: Directory | undefined
+    try {
+      directory = Directory.open(where)
+      return act(directory)
+    } catch (error) {
+      const errno = errnoOf(error)
+      if (errno === 'ELOOP' || errno === 'ENOTDIR') throw this.judge.changed(access, path)
+      throw errno === undefined ? error : failure(access, path, errno)
+    } finally {
+      directory?.close()
+    }
+  }
+
+  #makeParents(path: HostPath): void {
+    this.#opened('write', path, '/' as HostPath, root => {
+      const open = [root]
+      try {
+        for (const name of namesOf(dirname(path))) {
+          const at = open.at(-1) as Directory
+          if (at.look(name) === undefined) {
+            this.requireOwn('write', path, at.stats())
+            at.make(name)
+            const made = at.openFile(name, O_RDONLY)
+            this.#give(made)
+            closeSync(made)
+          }
+          open.push(at.enter(name))
+        }
+      } finally {
+        for (const directory of open.slice(1)) directory.close()
+      }
+    })
+  }
+
+  get #most(): number {
+    return this.#options.policy().exec.maxOutput
+  }
+
+  /** Root does nothing for the owner of the project that they may not do themselves. */
+  requireOwn(what: keyof typeof MAY, path: string, { uid, mode }: BigIntStats): void {
+    const { runAs } = this.#options
+    if (runAs === 'self' || uid === BigInt(runAs.uid) || (mode & MAY[what]) !== 0n) return
+    throw this.judge.notOwn(what, path)
+  }
+
+  #give(fd: number): void {
+    const { runAs } = this.#options
+    if (runAs !== 'self') fchownSync(fd, runAs.uid, runAs.gid)
+  }
+}
+
+/** Of a file that is open, at most so many bytes. */
+export function readUpTo(fd: number, from: number, most: number): ReadBytes {
+  const parts: Buffer[] = []
+  let size = 0
+  for (;;) {
+    const part = Buffer.alloc(Math.min(65_536, most - size + 1))
+    const got = readSync(fd, part, 0, part.length, from + size)
+    if (got === 0) return { bytes: Buffer.concat(parts), truncated: false }
+    size += got
+    parts.push(part.subarray(0, got))
+    if (size > most) return { bytes: Buffer.concat(parts).subarray(0, most), truncated: true }
+  }
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+}
+
+const kindOf = (stats: BigIntStats): Listed['kind'] =>
+  stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : stats.isSymbolicLink() ? 'link' : 'other'
+
+const notAFile = (path: string, stats: BigIntStats): NotDone =>
+  new NotDone(stats.isDirectory() ? 'EISDIR' : 'EINVAL', {
+    what: 'it is not a plain file',
+    at: path,
+    hint: 'name a file',
+  })
+
+const failure = (access: Access, path: string, errno: string): NotDone =>
+  new NotDone(errno, {
+    what: `${access} did not work (${errno})`,
+    at: path,
+    hint:
+      errno === 'ENOENT'
+        ? 'check the spelling; list the directory'
+        : 'list the directory, and look at what is there',
+  })

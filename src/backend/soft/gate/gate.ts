@@ -1,0 +1,69 @@
+/**
+ * The one way by which tools act where no kernel confines them. Every action is asked for here, judged by the policy, written down, and only
+ * then done. A program that the policy lets run is past the gate: what it does by itself nobody judges, which is why the sandbox is called soft.
+ */
+import type { Resolver } from '../../../gateway/dial/resolve.ts'
+import { type Connection, Connector } from './connect.ts'
+import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.ts'
+import { type FileOptions, GateFiles, type Listed, type ReadBytes, type ReadOptions } from './files.ts'
+import { type FoundFile, filesBelow, type Scope } from './files-below.ts'
+import { removeTree } from './remove-tree.ts'
+
+export type { Connection } from './connect.ts'
+export type { Admitted, ExecOptions } from './exec.ts'
+export type { Listed } from './files.ts'
+export type { FoundFile } from './files-below.ts'
+export { NotDone, Refused } from './refused.ts'
+
+export interface GateOptions extends FileOptions, Omit<ExecWorld, 'judge'> {
+  /** For tests: answers to look-ups. */
+  readonly resolver?: Resolver
+}
+
+export class Gate {
+  readonly #options: GateOptions
+  readonly #files: GateFiles
+  readonly #connector: Connector
+
+  constructor(options: GateOptions) {
+    this.#options = options
+    this.#files = new GateFiles(options)
+    this.#connector = new Connector({
+      network: () => options.policy().network,
+      audit: options.audit,
+      resolver: options.resolver,
+    })
+  }
+
+  async read(path: string, options?: ReadOptions): Promise<ReadBytes> {
+    return this.#files.read(path, options)
+  }
+
+  async write(path: string, bytes: Uint8Array | string, executable = false): Promise<void> {
+    this.#files.write(path, bytes, executable)
+  }
+
+  async list(path: string): Promise<readonly Listed[]> {
+    return this.#files.list(path)
+  }
+
+  /** What a search may look into. */
+  below(path: string, scope: Scope): Generator<FoundFile> {
+    return filesBelow(this.#files, path, scope)
+  }
+
+  /** A directory with all in it only when the policy lists `rm`. */
+  async delete(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
+    if (recursive) removeTree(this.#files, this.#options.policy(), path)
+    else this.#files.remove(path)
+  }
+
+  /** Whoever starts it starts the file that was judged. */
+  exec(argv: readonly string[], options?: ExecOptions): Admitted {
+    return admit({ ...this.#options, judge: this.#files.judge }, argv, options)
+  }
+
+  async connect(host: string, port: number): Promise<Connection> {
+    return await this.#connector.connect(host, port)
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Takes a directory away with all in it. Off unless the policy lists the tool that would do the same, `rm`; and whole or not at all as
+ * far as can be known: one name in it that may not be deleted keeps everything.
+ */
+import { PenError } from '../../../base/error.ts'
+import { basename, dirname } from '../../../base/posix-path.ts'
+import { decideTool } from '../../../policy/decide-tool.ts'
+import type { HostPath } from '../../../policy/files/path.ts'
+import type { Policy } from '../../../policy/policy.ts'
+import { Directory } from './directory.ts'
+import type { GateFiles } from './files.ts'
+
+const MOST_NAMES = 100_000
+const RM = { name: 'rm', shell: false }
+
+export function removeTree(files: GateFiles, policy: Policy, text: string): void {
+  const { judge } = files
+  const path = judge.findName('delete', text)
+  const tool = decideTool(policy, RM, 'agent')
+  if (!tool.ok)
+    throw judge.refuse('delete', path, {
+      reason: 'not-granted',
+      why: 'deleting a directory with all in it is off unless tools.allow lists rm',
+      fix: tool.fix,
+    })
+  const parent = Directory.open(dirname(path) as HostPath)
+  try {
+    const names = survey(files, parent, basename(path), { left: MOST_NAMES })
+    judge.allow('delete', path, names)
+    take(files, parent, basename(path))
+  } finally {
+    parent.close()
+  }
+}
+
+/** How many names there are. Throws at the first that may not go. */
+function survey(files: GateFiles, parent: Directory, name: string, budget: { left: number }): number {
+  const path = `${parent.path}/${name}` as HostPath
+  mustGo(files, parent, path)
+  if (budget.left-- <= 0)
+    throw new PenError('LIMIT', {
+      what: `more than ${MOST_NAMES} names are in it`,
+      at: path,
+      hint: 'delete its parts one by one',
+    })
+  if (parent.look(name)?.isDirectory() !== true) return 1
+  const directory = parent.enter(name)
+  try {
+    return directory.names().reduce((sum, inner) => sum + survey(files, directory, inner, budget), 1)
+  } finally {
+    directory.close()
+  }
+}
+
+/** Each name is judged again: it may have come since. */
+function take(files: GateFiles, parent: Directory, name: string): void {
+  removeAll(parent, name, (directory, path) => mustGo(files, directory, path))
+}
+
+/** Without following a link, whoever puts one there meanwhile. `before` may throw, and what is left then stays. */
+export function removeAll(
+  parent: Directory,
+  name: string,
+  before: (parent: Directory, path: HostPath) => void = () => undefined,
+): void {
+  before(parent, `${parent.path}/${name}` as HostPath)
+  if (parent.look(name)?.isDirectory() !== true) {
+    parent.unlink(name)
+    return
+  }
+  const directory = parent.enter(name)
+  try {
+    for (const inner of directory.names()) removeAll(directory, inner, before)
+  } finally {
+    directory.close()
+  }
+  parent.removeEmpty(name)
+}
+
+function mustGo(files: GateFiles, parent: Directory, path: HostPath): void {
+  const said = files.judge.verdict('delete', path)
+  if (!said.ok) throw files.judge.refuse('delete', path, said)
+  files.requireOwn('write', path, parent.stats())
+}

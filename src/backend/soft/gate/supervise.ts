@@ -1,0 +1,106 @@
+/**
+ * pen beside a command that no namespace holds: its parent, for as long as it runs. Whatever the command leaves behind is this process's
+ * child (Linux), also when it forked twice or began a session of its own; and when pen dies, everything here ends.
+ * It has none of the command's variables, and nothing of pen's but two pipes.
+ */
+import { writeSync } from 'node:fs'
+import { EXIT, type ExitCode } from '../../../base/error.ts'
+import { findTool } from '../../../base/find-tool.ts'
+import { endBelow, signal } from './descendants.ts'
+import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
+import { gainNothing, keepOrphans, reapOrphans, setLimits } from './own-process.ts'
+
+const ORDERS = 3
+const REPORTS = 4
+/** Cgroups to join: open files, here and in the command until it has begun. */
+const FIRST_JOIN = 5
+const FIRST_CHILD = 3
+
+const REAP_MS = 500
+
+/** Everything that pen says comes in one line; the end of the pipe means that pen is gone, or wants an end. */
+export async function supervise(): Promise<ExitCode> {
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(name, () => undefined)
+  const orders = linesOf(ORDERS)
+  const first = await orders.next()
+  const order = first.done === true ? undefined : parseOrder(first.value)
+  if (order === undefined) return EXIT.pen
+  keepOrphans()
+  gainNothing()
+  setLimits(order.limits)
+  const child = start(order)
+  if (child === undefined) return EXIT.pen
+  report({ kind: 'started', pid: child.pid })
+  const reaping = setInterval(() => reapOrphans(child.pid), REAP_MS)
+  const gone = orders.next().then(() => 'gone' as const)
+  await Promise.race([child.exited, gone])
+  const survivors = await endAll(child.pid)
+  clearInterval(reaping)
+  report({
+    kind: 'ended',
+    code: child.exitCode,
+    signal: child.signalCode as NodeJS.Signals | null,
+    survivors,
+  })
+  return EXIT.ok
+}
+
+function start(order: SuperviseOrder): Bun.Subprocess | undefined {
+  const [name = '', ...args] = order.argv
+  const joins = order.joins.map((_, i) => FIRST_JOIN + i)
+  const command = [order.file, ...args]
+  try {
+    return Bun.spawn(joins.length === 0 ? command : joined(joins, command), {
+      ...(joins.length === 0 && { argv0: name }),
+      cwd: order.cwd,
+      env: order.env,
+      stdio: ['inherit', 'inherit', 'inherit', ...joins],
+      // A session of its own: one signal reaches what stays in it.
+      detached: true,
+    })
+  } catch (error) {
+    report({
+      kind: 'not-started',
+      errno: error instanceof Error && 'code' in error ? String(error.code) : '',
+    })
+    return undefined
+  }
+}
+
+/** The cgroups are the command's: the supervisor would take up their room. */
+function joined(joins: readonly number[], command: readonly string[]): string[] {
+  const shell = findTool('sh')
+  if (shell === undefined) throw Object.assign(new Error('there is no shell'), { code: 'ENOENT' })
+  const numbers = joins.map((_, i) => FIRST_CHILD + i)
+  const script = [
+    ...numbers.map(fd => `echo 0 >&${fd} || exit 125; exec ${fd}>&-`),
+    'unset PWD OLDPWD',
+    'exec "$@"',
+  ]
+  return [shell, '-c', script.join('\n'), 'pen', ...command]
+}
+
+async function endAll(leader: number): Promise<number> {
+  signal(-leader, 'SIGKILL')
+  return await endBelow(process.pid)
+}
+
+function report(message: SuperviseReport): void {
+  try {
+    writeSync(REPORTS, `${JSON.stringify(message)}\n`)
+  } catch {
+    // pen is gone: nobody asks any more.
+  }
+}
+
+async function* linesOf(fd: number): AsyncGenerator<string> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of Bun.file(fd).stream()) {
+    text += decoder.decode(bytes, { stream: true })
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      yield text.slice(0, end)
+      text = text.slice(end + 1)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+/** One command and everything that it starts, from pen's side: started by a supervisor, ended as a whole. */
+import { closeSync, writeSync } from 'node:fs'
+import { ownProgram } from '../../../base/own-program.ts'
+import { startTimeOf } from '../../../limits/cgroup-name.ts'
+import { endBelow, isChildOf, signal } from './descendants.ts'
+import { parseReport, type SuperviseOrder } from './order.ts'
+
+export type SupervisedEnding =
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'not-started'; readonly errno: string }
+  /** Its supervisor went first: the command may have ended it. */
+  | { readonly kind: 'lost' }
+
+export interface SupervisedOptions {
+  readonly stdio: readonly [Stdio, Stdio, Stdio]
+  readonly identity: { readonly uid: number; readonly gid: number } | undefined
+  /** Words in front, such as those that make a scope. */
+  readonly wrap?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Open files of cgroups. */
+  readonly joinFds?: readonly number[]
+}
+
+type Stdio = number | 'inherit' | 'ignore' | 'pipe'
+
+export interface Supervised {
+  /** Of the supervisor: everything else is below it. */
+  readonly pid: number
+  readonly child: Bun.Subprocess
+  /** Which process the command is, once it is one and the kernel agrees; undefined when it never was. */
+  readonly started: Promise<number | undefined>
+  begin(order: Omit<SuperviseOrder, 'joins'>): void
+  signal(name: NodeJS.Signals): void
+  /** Ends everything, at once. */
+  kill(): void
+  readonly ended: Promise<{ readonly ending: SupervisedEnding; readonly survivors: number }>
+}
+
+/** A supervisor that was stopped, by the command itself perhaps, must not keep pen from ending. */
+const PATIENCE_MS = 1000
+const LAST_MS = 500
+
+export function startSupervised(options: SupervisedOptions): Supervised {
+  const { identity, joinFds = [] } = options
+  const child = Bun.spawn([...(options.wrap ?? []), ...ownProgram(), '__supervise'], {
+    stdio: [...options.stdio, 'pipe', 'pipe', ...joinFds],
+    detached: true,
+    env: { ...options.env },
+    cwd: '/',
+    ...(identity === undefined ? {} : { uid: identity.uid, gid: identity.gid }),
+  } as Parameters<typeof Bun.spawn>[1])
+  const [orders, reports] = child.stdio.slice(3, 5) as [number, number]
+  let leader: { readonly pid: number; readonly since: string | undefined } | undefined
+  let open = true
+  const hangUp = (): void => {
+    if (open) closeSync(orders)
+    open = false
+  }
+  const toLeader = (name: NodeJS.Signals): void => {
+    if (leader !== undefined && startTimeOf(leader.pid) === leader.since) signal(-leader.pid, name)
+  }
+  const givenUp = Promise.withResolvers<undefined>()
+  const started = Promise.withResolvers<number | undefined>()
+  const kill = (): void => {
+    toLeader('SIGKILL')
+    hangUp()
+    setTimeout(givenUp.resolve, PATIENCE_MS, undefined).unref()
+  }
+  const heard = hear(reports, pid => {
+    // The number came over a pipe that the command's user may write to: the kernel has to agree whose child it is.
+    if (isChildOf(pid, child.pid)) leader ??= { pid, since: startTimeOf(pid) }
+    // What was killed before it began.
+    if (!open) toLeader('SIGKILL')
+    started.resolve(leader?.pid)
+  })
+  const ended = Promise.race([heard, givenUp.promise]).then(async said => {
+    // Whoever said it: the supervisor ends everything and goes when pen hangs up. One that does not is not waited for.
+    hangUp()
+    started.resolve(undefined)
+    if (said === undefined) toLeader('SIGKILL')
+    await Promise.race([child.exited, Bun.sleep(LAST_MS)])
+    if (hasExited(child)) return said ?? LOST
+    const survivors = await endBelow(child.pid)
+    child.kill('SIGKILL')
+    await child.exited
+    return { ending: said?.ending ?? LOST.ending, survivors }
+  })
+  return {
+    pid: child.pid,
+    child,
+    started: started.promise,
+    begin: order => {
+      if (open) writeSync(orders, `${JSON.stringify({ ...order, joins: joinFds.map((_, i) => i) })}\n`)
+    },
+    signal: toLeader,
+    kill,
+    ended,
+  }
+}
+
+const LOST: Last = { ending: { kind: 'lost' }, survivors: 0 }
+
+interface Last {
+  readonly ending: SupervisedEnding
+  readonly survivors: number
+}
+
+const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
+  exitCode !== null || signalCode !== null
+
+const MOST = 65_536
+
+/** Until the supervisor has said how it ended, or is gone. */
+async function hear(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
+  let text = ''
+  for await (const bytes of Bun.file(fd).stream()) {
+    text += new TextDecoder().decode(bytes)
+    if (text.length > MOST) return undefined
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      const said = parseReport(text.slice(0, end))
+      text = text.slice(end + 1)
+      if (said?.kind === 'started') started(said.pid)
+      if (said?.kind === 'not-started') return { ending: said, survivors: 0 }
+      if (said?.kind !== 'ended') continue
+      const { code, signal: name, survivors } = said
+      const ending: SupervisedEnding =
+        name !== null
+          ? { kind: 'signal', signal: name }
+          : code === null
+            ? LOST.ending
+            : { kind: 'exit', code }
+      return { ending, survivors }
+    }
+  }
+  return undefined
+}

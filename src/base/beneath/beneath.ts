@@ -1,0 +1,117 @@
+/**
+ * Walking below a directory that a hostile process changes at the same time (Linux). Each step opens one component
+ * without following links and asks the next question of that descriptor, so no answer can be about another directory.
+ */
+import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { errnoOf } from '../error.ts'
+import { absent, lookAt } from './look-at.ts'
+
+export const O_PATH = 0x20_0000
+const { O_DIRECTORY, O_NOFOLLOW } = constants
+
+/** A name in an open directory, as a path that only the kernel's own link leads through. */
+export const at = (fd: number, name: string | Buffer): string | Buffer =>
+  typeof name === 'string'
+    ? `/proc/self/fd/${fd}/${name}`
+    : Buffer.concat([Buffer.from(`/proc/self/fd/${fd}/`), name])
+
+export const itself = (fd: number): string => `/proc/self/fd/${fd}`
+
+/** Undefined when it is not, or no longer, a directory. Nothing is changed by it, and nothing may be allowed in it: see `withAccess`. */
+export function openDirectory(path: string | Buffer): number | undefined {
+  try {
+    return openSync(path, O_PATH | O_DIRECTORY | O_NOFOLLOW)
+  } catch (error) {
+    return absent(error, path)
+  }
+}
+
+/** For what pen removes or keeps from the user's tools. Makes it passable and writable for its owner: a sandbox may have locked it. */
+export function openForRemoval(path: string | Buffer): number | undefined {
+  const fd = openDirectory(path)
+  if (fd !== undefined) setMode(fd, (fstatSync(fd).mode & 0o777) | 0o700)
+  return fd
+}
+
+/** Bits of a directory's mode that its owner needs. */
+export const ENTER = 0o100
+export const LIST = 0o500
+export const CHANGE = 0o300
+
+/**
+ * A sandbox may lock a directory (`chmod 000`) against pen, which is the same user. It is unlocked until the returned function is
+ * called, and has its mode back then: modes in the project are the user's.
+ */
+export function unlock(dir: number, need: number): () => void {
+  if (mayDo(dir, need)) return () => undefined
+  const mode = fstatSync(dir).mode & 0o7777
+  if (!setMode(dir, mode | need)) return () => undefined
+  return () => void setMode(dir, mode)
+}
+
+export function withAccess<T>(dir: number, need: number, act: () => T): T {
+  const lock = unlock(dir, need)
+  try {
+    return act()
+  } finally {
+    lock()
+  }
+}
+
+/** As the kernel judges, also for root and by access lists. */
+function mayDo(dir: number, need: number): boolean {
+  try {
+    accessSync(itself(dir), need >> 6)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
+
+/** False when it is not ours to change: whoever acts then hears of it from the kernel. */
+function setMode(dir: number, mode: number): boolean {
+  try {
+    if ((fstatSync(dir).mode & 0o7777) !== mode) chmodSync(itself(dir), mode)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
+
+export interface Spot {
+  /** The open directory that has it; valid during the call only. */
+  readonly parent: number
+  readonly name: string
+  readonly stats: BigIntStats
+  /** How many of the components lead to it: fewer than all when a link stands in the way. */
+  readonly depth: number
+}
+
+/**
+ * Calls `act` with what stands at the end of the path, or with the first link on the way; not at all when there is neither.
+ * Throws `Unseen` when that cannot be told.
+ */
+export function withSpot<T>(
+  root: number,
+  names: readonly string[],
+  act: (spot: Spot) => T,
+  depth = 0,
+): T | undefined {
+  const name = names[depth]
+  if (name === undefined) return undefined
+  return withAccess(root, ENTER, () => {
+    const stats = lookAt(at(root, name))
+    if (stats === undefined) return undefined
+    if (stats.isSymbolicLink() || depth === names.length - 1)
+      return act({ parent: root, name, stats, depth: depth + 1 })
+    const next = stats.isDirectory() ? openDirectory(at(root, name)) : undefined
+    if (next === undefined) return undefined
+    try {
+      return withSpot(next, names, act, depth + 1)
+    } finally {
+      closeSync(next)
+    }
+  })
+}

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { errnoOf } from '../error.ts'
+import { identityOf, openBeneath, openDirectory, walkBeneath } from './open-beneath.ts'
+
+let base: string
+let root: number
+
+beforeAll(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'pen-beneath-')))
+  mkdirSync(join(base, 'root/a/b'), { recursive: true })
+  writeFileSync(join(base, 'root/a/b/file'), 'x')
+  writeFileSync(join(base, 'outside'), 'secret')
+  symlinkSync('../outside', join(base, 'root/out'))
+  symlinkSync('a', join(base, 'root/within'))
+  symlinkSync('/', join(base, 'root/top'))
+  symlinkSync('/proc/self/cwd', join(base, 'root/magic'))
+  root = openSync(join(base, 'root'), constants.O_RDONLY | constants.O_DIRECTORY)
+})
+
+afterAll(() => {
+  closeSync(root)
+  rmSync(base, { recursive: true, force: true })
+})
+
+/** What the descriptor is, or why there is none. */
+function outcome(open: () => number): string {
+  let fd: number
+  try {
+    fd = open()
+  } catch (error) {
+    return errnoOf(error) ?? String(error)
+  }
+  const stats = fstatSync(fd)
+  closeSync(fd)
+  return stats.isSymbolicLink() ? 'link' : stats.isDirectory() ? 'directory' : 'file'
+}
+
+describe.each([
+  ['one call of the kernel', openBeneath],
+  ['a walk, component by component', walkBeneath],
+])('%s', (_, open) => {
+  test.each([
+    ['a/b/file', 'file'],
+    ['a/b', 'directory'],
+    ['', 'directory'],
+    ['absent', 'ENOENT'],
+    ['a/b/file/x', 'ENOTDIR'],
+    ['within/b/file', 'ELOOP'],
+    ['top/etc/passwd', 'ELOOP'],
+    ['magic/x', 'ELOOP'],
+    ['out', 'link'],
+  ])('%s is %s', (path, expected) => {
+    expect(outcome(() => open(root, path.split('/').filter(Boolean)))).toBe(expected)
+  })
+
+  test('no other mount is entered, and the mount itself can be a root', () => {
+    const proc = statSync('/proc').dev !== statSync('/').dev
+    const top = openSync('/', constants.O_RDONLY | constants.O_DIRECTORY)
+    expect(outcome(() => open(top, ['proc', 'version']))).toBe(proc ? 'EXDEV' : 'file')
+    closeSync(top)
+    const inside = openSync('/proc', constants.O_RDONLY | constants.O_DIRECTORY)
+    expect(outcome(() => open(inside, ['version']))).toBe('file')
+    closeSync(inside)
+  })
+})
+
+test('a directory is found by its canonical path alone', () => {
+  const fd = openDirectory(join(base, 'root/a'))
+  const { ino, dev } = statSync(join(base, 'root/a'), { bigint: true })
+  expect(identityOf(fd)).toEqual({ ino, dev })
+  closeSync(fd)
+  expect(outcome(() => openDirectory(join(base, 'root/within')))).toBe('ELOOP')
+  expect(outcome(() => openDirectory(join(base, 'root/within/b')))).toBe('ELOOP')
+  expect(outcome(() => openDirectory(join(base, 'outside')))).toBe('ENOTDIR')
+})

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Stopwatch } from '../../../test/stopwatch.ts'
+import { removeTree } from './remove-tree.ts'
+
+const scratch = (): string => mkdtempSync(join(tmpdir(), 'pen-remove-'))
+
+/** Built from the deepest up: no path could name it. */
+function deepTree(top: string, depth: number): void {
+  const name = 'd'.repeat(200)
+  mkdirSync(join(top, 'tree'))
+  for (let i = 0; i < depth; i++) {
+    mkdirSync(join(top, 'next'))
+    renameSync(join(top, 'tree'), join(top, 'next', name))
+    renameSync(join(top, 'next'), join(top, 'tree'))
+  }
+}
+
+describe('a tree that a sandbox has filled', () => {
+  test('goes however deep it is, in time that grows only with its names', () => {
+    const top = scratch()
+    deepTree(top, 3000)
+    const watch = new Stopwatch()
+    removeTree(top)
+    // Opened from the top for every level it takes half a minute.
+    expect(watch.ms).toBeLessThan(15_000)
+    expect(() => readdirSync(top)).toThrow('ENOENT')
+  })
+
+  test('goes with what is shut, what is no text and what is no file; what links lead to stays', () => {
+    const [top, mine] = [scratch(), scratch()]
+    writeFileSync(join(mine, 'file'), 'mine')
+    chmodSync(mine, 0o555)
+    mkdirSync(join(top, 'shut/below'), { recursive: true })
+    writeFileSync(join(top, 'shut/below/file'), '')
+    for (const name of ['shut/below', 'shut']) chmodSync(join(top, name), 0)
+    mkdirSync(Buffer.concat([Buffer.from(`${top}/`), Buffer.from([0xff, 0x0a])]))
+    closeSync(openSync(Buffer.concat([Buffer.from(`${top}/`), Buffer.from([0xfe])]), 'w'))
+    symlinkSync(mine, join(top, 'link'))
+    symlinkSync('/nowhere', join(top, 'dangling'))
+    removeTree(top)
+    expect(() => readdirSync(top)).toThrow('ENOENT')
+    expect(readFileSync(join(mine, 'file'), 'utf8')).toBe('mine')
+    expect(readdirSync(mine)).toEqual(['file'])
+    removeTree(mine)
+    expect(() => readdirSync(mine)).toThrow('ENOENT')
+  })
+
+  test('goes whatever names it foresaw', () => {
+    const top = scratch()
+    mkdirSync(join(top, 'a/b/c/d'), { recursive: true })
+    for (let i = 0; i < 100; i++) {
+      mkdirSync(join(top, `pen-removes-${process.pid}-${i}/x`), { recursive: true })
+      writeFileSync(join(top, `pen-removes-${i}`), '')
+    }
+    removeTree(top)
+    expect(() => readdirSync(top)).toThrow('ENOENT')
+  })
+
+  test('that is a link is taken away as such, and one that is not there is no error', () => {
+    const [top, mine] = [scratch(), scratch()]
+    symlinkSync(mine, join(top, 'link'))
+    removeTree(join(top, 'link'))
+    removeTree(join(top, 'link'))
+    expect([readdirSync(top), readdirSync(mine)]).toEqual([[], []])
+    for (const path of [top, mine]) removeTree(path)
+  })
+})

@@ -1,0 +1,136 @@
+/**
+ * Copying and disarming trees that a sandbox made: by descriptor, never through a link, within a budget. Generators, so that
+ * a large tree is done in slices.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { directoryEntries } from '../directory-entries.ts'
+import { errnoOf } from '../error.ts'
+import { at, itself, O_PATH, openForRemoval } from './beneath.ts'
+import { lookAt } from './look-at.ts'
+
+/** Counts down; a walk stops where either is used up. */
+export interface Budget {
+  entries: number
+  bytes: number
+}
+
+type Name = string | Buffer
+type Walk = Generator<void, boolean, void>
+
+const MAX_DEPTH = 64
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+
+/** Takes exec bits and other users' access from it. True when the whole tree was seen and fits the budget. */
+export function* disarmTree(parent: number, name: Name, budget: Budget, depth = 0): Walk {
+  yield
+  if (budget.entries-- <= 0) return false
+  const stats = lookAt(at(parent, name))
+  if (stats === undefined) return true
+  if (stats.isDirectory())
+    return yield* eachChild(parent, name, depth, (dir, child) => disarmTree(dir, child, budget, depth + 1))
+  budget.bytes -= Number(stats.blocks) * 512
+  // A file with a second name may be one of the user's: its mode is not ours to change, and the directory is closed anyway.
+  if (stats.isFile() && stats.nlink === 1n) attempt(() => chmodOpened(at(parent, name)))
+  return budget.bytes >= 0
+}
+
+/** Regular files as they are, links as `NAME.link` with their text, nothing else. True when all of it was copied. */
+export function* copyTree(parent: number, name: Name, to: Name, budget: Budget, depth = 0): Walk {
+  yield
+  if (budget.entries-- <= 0) return false
+  const stats = lookAt(at(parent, name))
+  if (stats === undefined) return true
+  if (stats.isDirectory()) {
+    if (!attempt(() => mkdirSync(to, { mode: 0o700 }))) return false
+    return yield* eachChild(parent, name, depth, (dir, child) =>
+      copyTree(dir, child, below(to, child), budget, depth + 1),
+    )
+  }
+  if (stats.isSymbolicLink())
+    return attempt(() =>
+      writeFileSync(below(to, Buffer.from('.link'), ''), readlinkSync(at(parent, name)), {
+        flag: 'wx',
+        mode: 0o600,
+      }),
+    )
+  return stats.isFile() && (yield* copyFile(at(parent, name), to, budget))
+}
+
+function* copyFile(from: Name, to: Name, budget: Budget): Walk {
+  let source: number | undefined
+  let target: number | undefined
+  try {
+    source = openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    if (!fstatSync(source).isFile()) return false
+    target = openSync(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    const chunk = Buffer.allocUnsafe(65_536)
+    for (;;) {
+      const n = readSync(source, chunk, 0, chunk.length, null)
+      if (n === 0) return true
+      budget.bytes -= n
+      if (budget.bytes < 0) return false
+      for (let done = 0; done < n; ) done += writeSync(target, chunk, done, n - done)
+      yield
+    }
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  } finally {
+    if (source !== undefined) closeSync(source)
+    if (target !== undefined) closeSync(target)
+  }
+}
+
+function* eachChild(
+  parent: number,
+  name: Name,
+  depth: number,
+  visit: (dir: number, child: Buffer) => Walk,
+): Walk {
+  const dir = depth < MAX_DEPTH ? openForRemoval(at(parent, name)) : undefined
+  if (dir === undefined) return false
+  try {
+    let all = true
+    for (const { name: child } of directoryEntries(dir)) all = (yield* visit(dir, child)) && all
+    return all
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  } finally {
+    closeSync(dir)
+  }
+}
+
+// Opened first, so that a link put in its place meanwhile is not followed.
+function chmodOpened(path: Name): void {
+  const fd = openSync(path, O_PATH | O_NOFOLLOW)
+  try {
+    if (fstatSync(fd).isFile()) chmodSync(itself(fd), 0o600)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const below = (path: Name, child: Buffer, slash = '/'): Buffer =>
+  Buffer.concat([typeof path === 'string' ? Buffer.from(path) : path, Buffer.from(slash), child])
+
+function attempt(act: () => void): boolean {
+  try {
+    act()
+    return true
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}

@@ -1,0 +1,58 @@
+/** A named place at which one process of pen's hands descriptors to another (see descriptors.ts). */
+import { ptr } from 'bun:ffi'
+import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
+import { basename, dirname } from '../posix-path.ts'
+import { AF, libc, SOCK, succeeded } from './libc.ts'
+
+export interface DescriptorListener {
+  /** One that has come by now. It is the caller's to close. */
+  accept(): number | undefined
+  /** Nobody comes any more, and the name is gone. */
+  close(): void
+}
+
+const SEQPACKET = SOCK.seqpacket | SOCK.cloexec
+/** With the NUL at its end. */
+const MOST_BYTES = 108
+
+export function listenForDescriptors(path: string): DescriptorListener {
+  // The way through the open directory is short, whatever the path is.
+  const directory = openSync(dirname(path), 'r')
+  const fd = succeeded('socket', libc().socket(AF.unix, SEQPACKET | SOCK.nonblock, 0))
+  const name = nameOf(`/proc/self/fd/${directory}/${basename(path)}`)
+  succeeded(`bind ${path}`, libc().bind(fd, ptr(name), name.length))
+  succeeded(`listen at ${path}`, libc().listen(fd, 1))
+  // The other end may be another user. Who may come near is said by the directories above.
+  chmodSync(path, 0o666)
+  closeSync(directory)
+  let open = true
+  return {
+    accept: () => {
+      const accepted = libc().accept4(fd, null, null, SOCK.cloexec)
+      return accepted < 0 ? undefined : accepted
+    },
+    close: () => {
+      if (!open) return
+      open = false
+      libc().close(fd)
+      rmSync(path, { force: true })
+    },
+  }
+}
+
+export function connectForDescriptors(path: string): number {
+  const fd = succeeded('socket', libc().socket(AF.unix, SEQPACKET, 0))
+  const name = nameOf(path)
+  succeeded(`connect to ${path}`, libc().connect(fd, ptr(name), name.length))
+  return fd
+}
+
+/** struct sockaddr_un { u16 family; char path[108] } */
+function nameOf(path: string): Uint8Array {
+  const bytes = new TextEncoder().encode(`${path}\0`)
+  if (bytes.length > MOST_BYTES) throw new RangeError(`the name of a socket is too long: ${path}`)
+  const name = new Uint8Array(2 + bytes.length)
+  new DataView(name.buffer).setUint16(0, AF.unix, true)
+  name.set(bytes, 2)
+  return name
+}

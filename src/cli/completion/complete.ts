@@ -1,0 +1,131 @@
+/** `pen __complete -- WORD…`, for the scripts of `pen completion`: what may stand where the last word is. It writes nothing. */
+
+import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
+import { beginsAtAWord } from '../frame/flags.ts'
+import type { Verb, VerbTable } from '../frame/verb.ts'
+import type { Candidate, Offer } from './candidate.ts'
+import { NOTHING, offerLines } from './candidate.ts'
+import { CONTEXT, type Context, positionalOffer, valueOffer } from './values.ts'
+
+/** Never an error: a person is in the middle of a line, and whatever is wrong is told when it is run. */
+export async function complete(argv: readonly string[], table: VerbTable): Promise<number> {
+  const { writeSync } = await import('node:fs')
+  const typed = argv[0] === '--' ? argv.slice(1) : argv
+  try {
+    const offer = await offerFor(typed, table, CONTEXT)
+    writeSync(1, `${offerLines(offer, typed.at(-1) ?? '').join('\n')}\n`)
+  } catch {
+    writeSync(1, 'words\n')
+  }
+  return 0
+}
+
+/** The words after `pen`; the last one is being typed. */
+export async function offerFor(typed: readonly string[], table: VerbTable, context: Context): Promise<Offer> {
+  const current = typed.at(-1) ?? ''
+  const before = typed.slice(0, -1)
+  const [first] = before
+  if (first === undefined) return await firstWords(current, table)
+  const name = [before.slice(0, 2).join(' '), first].find(words => Object.hasOwn(table, words))
+  const seconds = before.length === 1 ? await secondWords(first, table) : []
+  if (name === undefined) return { is: 'words', candidates: seconds }
+  const { verb } = (await table[name]?.()) ?? {}
+  if (verb === undefined) return NOTHING
+  const skipped = name.split(' ').length
+  const offer = await insideVerb(verb, before.slice(skipped), current, skipped + 1, { ...context, table })
+  return offer.is === 'words' ? { is: 'words', candidates: [...seconds, ...offer.candidates] } : offer
+}
+
+async function firstWords(current: string, table: VerbTable): Promise<Offer> {
+  if (current.startsWith('-'))
+    return { is: 'words', candidates: [{ value: '--help' }, { value: '--version' }] }
+  const groups = new Map<string, Candidate>()
+  for (const name of Object.keys(table)) {
+    const [first = '', second] = name.split(' ')
+    if (second === undefined) groups.set(first, { value: first, about: await summaryOf(name, table) })
+    else if (!groups.has(first)) groups.set(first, { value: first, about: '…' })
+  }
+  return { is: 'words', candidates: [...groups.values()] }
+}
+
+async function secondWords(group: string, table: VerbTable): Promise<Candidate[]> {
+  const names = Object.keys(table).filter(name => name.startsWith(`${group} `))
+  return await Promise.all(
+    names.map(async name => ({
+      value: name.slice(group.length + 1),
+      about: await summaryOf(name, table),
+    })),
+  )
+}
+
+const summaryOf = async (name: string, table: VerbTable): Promise<string> =>
+  (await table[name]?.())?.verb.summary ?? ''
+
+/** Reads the words as the parser does, but for mistakes: those are passed over. */
+async function insideVerb(
+  verb: Verb,
+  before: readonly string[],
+  current: string,
+  offset: number,
+  context: Context,
+): Promise<Offer> {
+  const given = new Set<string>()
+  let position = 0
+  for (let i = 0; i < before.length; i++) {
+    const word = before[i] ?? ''
+    if (word === '--' || !word.startsWith('-')) {
+      if (beginsAtAWord(verb)) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
+      // What follows is another program's, and not a command of the shell's either.
+      if (word === '--' && verb.command !== undefined) return NOTHING
+      if (word === '--') return await positionalAt(verb, position, current, context)
+      position++
+      continue
+    }
+    const [name = '', inline] = splitOnce(word.slice(2))
+    given.add(name)
+    const spec = ownSpec(verb.flags, name)
+    if (spec === undefined || spec.kind === 'boolean' || inline !== undefined) continue
+    if (i === before.length - 1) return await valueOffer(spec, current, context)
+    i++
+  }
+  const equals = current.indexOf('=')
+  if (current.startsWith('--') && equals > 0) {
+    const name = current.slice(2, equals)
+    const spec = ownSpec(verb.flags, name)
+    if (spec === undefined || spec.kind === 'boolean') return NOTHING
+    return prefixed(`--${name}=`, await valueOffer(spec, current.slice(equals + 1), context))
+  }
+  if (current.startsWith('-')) return flagsOf(verb, given)
+  if (beginsAtAWord(verb) && current !== '') return { is: 'command', at: offset + before.length }
+  const offer = await positionalAt(verb, position, current, context)
+  return offer === NOTHING && current === '' ? flagsOf(verb, given) : offer
+}
+
+const ownSpec = (flags: FlagSpecs, name: string): FlagSpec | undefined =>
+  Object.hasOwn(flags, name) ? flags[name] : undefined
+
+function splitOnce(word: string): [string, string | undefined] {
+  const at = word.indexOf('=')
+  return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
+}
+
+const prefixed = (prefix: string, offer: Offer): Offer =>
+  offer.is !== 'words'
+    ? offer
+    : { is: 'words', candidates: offer.candidates.map(one => ({ ...one, value: `${prefix}${one.value}` })) }
+
+/** Those that may still be given. */
+function flagsOf(verb: Verb, given: ReadonlySet<string>): Offer {
+  const own = Object.entries(verb.flags)
+    .filter(([name, { kind }]) => kind === 'list' || !given.has(name))
+    .map(([name, { about }]) => ({ value: `--${name}`, about }))
+  const end = verb.command === undefined ? [] : [{ value: '--', about: 'the command follows' }]
+  return { is: 'words', candidates: [...own, { value: '--help', about: 'tell how it is used' }, ...end] }
+}
+
+async function positionalAt(verb: Verb, index: number, current: string, context: Context): Promise<Offer> {
+  const specs = Object.entries(verb.positionals)
+  const last = specs.at(-1)
+  const at = specs[index] ?? (last?.[1].arity === 'many' ? last : undefined)
+  return at === undefined ? NOTHING : await positionalOffer(verb.name, at[0], current, context)
+}

@@ -1,0 +1,147 @@
+/** What may stand for a value: by the word that help shows for it, or by the flag. A test finds what has no row. */
+
+import type { FlagSpec } from '../frame/flag-spec.ts'
+import { limitExamples } from '../frame/limit-examples.ts'
+import type { VerbTable } from '../frame/verb.ts'
+import { NOTHING, type Offer, words } from './candidate.ts'
+
+export interface Context {
+  readonly table: VerbTable
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export const CONTEXT: Context = { table: {}, env: process.env }
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+type Source = (current: string, context: Context) => Promise<Offer>
+
+const PATHS: Source = async () => ({ is: 'paths' })
+const lately = () => import('../render/recent-refusals.ts')
+const refused: Source = async () => words((await lately()).refusedHosts(), 'refused lately')
+
+/** A grant that cannot be read keeps nobody from forgetting another. */
+const ruled: Source = async () => {
+  const { ruledHosts, grantedHosts } = await lately()
+  const granted = await grantedHosts().catch(() => [])
+  return {
+    is: 'words',
+    candidates: [
+      ...ruledHosts().map(value => ({ value, about: 'in the live config' })),
+      ...granted.map(value => ({ value, about: 'for a while' })),
+    ],
+  }
+}
+
+const configKey: Source = async () => words((await import('../frame/config-keys.ts')).configKeys())
+
+const groupNames: Source = async () => {
+  const { GROUPS } = await import('../../policy/network/groups.ts')
+  return {
+    is: 'words',
+    candidates: Object.entries(GROUPS).map(([value, { reason }]) => ({ value, about: reason })),
+  }
+}
+
+const agentNames: Source = async () => {
+  const { PRESETS } = await import('../../policy/presets.ts')
+  return {
+    is: 'words',
+    candidates: Object.entries(PRESETS).map(([value, { title }]) => ({ value, about: title })),
+  }
+}
+
+async function grantedPaths(): Promise<string[]> {
+  const { readFileGrants } = await import('../../config/grants/file-grants.ts')
+  const { findProject } = await import('../../config/project.ts')
+  return readFileGrants(findProject().stateDir).map(({ path }) => path)
+}
+
+const sandboxes =
+  (isWanted: (state: string) => boolean): Source =>
+  async () => {
+    const { listSandboxes } = await import('../../lifecycle/list.ts')
+    const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
+    return {
+      is: 'words',
+      candidates: known.map(({ id, workspace = 'never started' }) => ({ value: id, about: workspace })),
+    }
+  }
+const anySandbox = sandboxes(() => true)
+
+/** Values of flags, by what stands for them in help. */
+export const VALUES: Readonly<Record<string, Source>> = {
+  PATH: PATHS,
+  'HOST:PORT': refused,
+  'NAME[=VALUE]': async (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
+  'KEY=VALUE': async current => limitExamples(current),
+  NAME: async () => words((await import('../frame/gap-names.ts')).gapNames()),
+  GROUP: groupNames,
+  ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
+  // A place in a file, which only its reader knows.
+  BYTE: async () => NOTHING,
+  BYTES: async () => NOTHING,
+  // Read from another command's output, and never guessed.
+  'sha256:…': async () => NOTHING,
+}
+
+/** Words that are no flags, by verb and name. */
+export const WORDS: Readonly<Record<string, Source>> = {
+  'allow target': refused,
+  'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
+  'forget target': ruled,
+  'stop name': sandboxes(state => state !== 'stopped'),
+  'status name': anySandbox,
+  'rm name': anySandbox,
+  'policy explain subject': async (current, context) =>
+    /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
+  'config get key': configKey,
+  'config set key': configKey,
+  // As many kinds as there are keys: what is wrong is told with the right form.
+  'config set value': async () => NOTHING,
+  'grant path': PATHS,
+  'revoke path': async () => words(await grantedPaths(), 'granted'),
+  // Inside: what the host has is the broker's to tell, and a completion asks nobody.
+  'files ls path': PATHS,
+  'files stat path': PATHS,
+  'files cat path': PATHS,
+  'files get path': PATHS,
+  'files get to': PATHS,
+  'files put from': PATHS,
+  'files put path': PATHS,
+  'groups name': groupNames,
+  'agent name': agentNames,
+  'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
+  // What listens inside nobody on the host knows.
+  'forward port': async () => NOTHING,
+  'completion shell': async () => words(SHELLS),
+}
+
+const DURATIONS = ['30s', '10m', '1h', '8h', '1d']
+
+export async function valueOffer(
+  spec: Exclude<FlagSpec, { kind: 'boolean' }>,
+  current: string,
+  context: Context,
+): Promise<Offer> {
+  if (spec.kind === 'choice') return words(spec.choices)
+  if (spec.kind === 'duration') return words(DURATIONS)
+  return await ask(VALUES, spec.value, current, context)
+}
+
+export const positionalOffer = (
+  verb: string,
+  name: string,
+  current: string,
+  context: Context,
+): Promise<Offer> => ask(WORDS, `${verb} ${name}`, current, context)
+
+async function ask(
+  rows: Readonly<Record<string, Source>>,
+  key: string,
+  current: string,
+  context: Context,
+): Promise<Offer> {
+  const source = Object.hasOwn(rows, key) ? rows[key] : undefined
+  return source === undefined ? NOTHING : await source(current, context)
+}

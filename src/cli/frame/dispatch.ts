@@ -1,0 +1,82 @@
+import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
+import { checkArguments } from './arguments.ts'
+import { findVerb } from './find-verb.ts'
+import { ownFlags } from './flags.ts'
+import { meantGlobalFlag } from './meant-flag.ts'
+import { exitCodeOf, reportJson, reportText } from './report.ts'
+import { OutputClosed } from './terminal.ts'
+import type { Surroundings, Verb } from './verb.ts'
+
+/** What a shell reports for a program that SIGPIPE ended, as for other programs in a pipeline. */
+const EXIT_OUTPUT_CLOSED = 128 + 13
+
+/** From the words after `pen` to an exit code. Never throws: every failure is told on stderr. */
+export async function dispatch(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+  let json = mentionsJson(argv)
+  try {
+    checkArguments(argv)
+    const words = withVerb(argv)
+    const found = await findVerb(words, surroundings.verbs)
+    const flags = ownFlags(found.is === 'verb' ? found.verb : { flags: {} }, found.rest)
+    json = flags.includes('--json')
+    // Asking for help wins over mistakes in the other words.
+    if (flags.includes('--help') || flags.includes('-h')) {
+      const { showHelp } = await import('../verbs/maintenance/help.ts')
+      await showHelp(words.slice(0, words.length - found.rest.length), json, surroundings)
+      return EXIT.ok
+    }
+    if (found.is === 'group')
+      throw new PenError('USAGE', {
+        what: `pen ${found.name} needs one more word`,
+        hint: `see pen ${found.name} --help`,
+      })
+    refuseInsideSandbox(found.verb, surroundings)
+    return await found.verb.start(found.rest, surroundings)
+  } catch (error) {
+    return fail(error, json, surroundings)
+  }
+}
+
+/** Tells a failure and says how to exit because of it. */
+export function fail(
+  error: unknown,
+  json: boolean,
+  { env, terminal }: Omit<Surroundings, 'verbs'>,
+): ExitCode {
+  if (error instanceof OutputClosed) return EXIT_OUTPUT_CLOSED
+  if (json) terminal.note(reportJson(error))
+  else terminal.note(reportText(error, terminal.paintNote, env['PEN_DEBUG'] === '1'))
+  return exitCodeOf(error)
+}
+
+/** For failures before the verb is known. */
+export function mentionsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
+}
+
+function withVerb(argv: readonly string[]): readonly string[] {
+  const [first, ...rest] = argv
+  if (first === undefined)
+    throw new PenError('USAGE', { what: 'nothing to do', hint: 'see pen help, or try pen run -- COMMAND' })
+  if (first === '--help' || first === '-h') return ['help', ...rest]
+  if (first === '--version' || first === '-V') return ['version', ...rest]
+  if (!first.startsWith('-')) return argv
+  const meant = meantGlobalFlag(first)
+  throw new PenError('USAGE', {
+    what: `unknown flag ${first}`,
+    at: 'pen',
+    hint: meant ? `did you mean ${meant}?` : 'write the verb first; see pen help',
+  })
+}
+
+/** Stops honest mistakes: an agent could unset the mark, and it is the sandbox around it that holds. */
+function refuseInsideSandbox(verb: Verb, { env }: Surroundings): void {
+  const mark = env['AGENT_IN_SANDBOX']
+  if (verb.insideSandbox === 'allow' || mark === undefined || mark === '' || mark === '0') return
+  throw new PenError('INSIDE_SANDBOX', {
+    what: `pen ${verb.name} does not work inside a sandbox`,
+    at: 'AGENT_IN_SANDBOX',
+    hint: 'run it on the host, outside',
+  })
+}

@@ -1,0 +1,62 @@
+import type { Bytes, Millis } from '../../base/quantity.ts'
+
+/** What a flag is, declared once: the parser, the help text and the type of its value all come from this. */
+export type FlagSpec =
+  /** `short`: one letter, for those that everybody's fingers know. */
+  | { readonly kind: 'boolean'; readonly about: string; readonly short?: string }
+  | { readonly kind: 'string'; readonly value: string; readonly about: string }
+  /** `known`: all there can be, asked only when the flag is given. */
+  | {
+      readonly kind: 'list'
+      readonly value: string
+      readonly about: string
+      readonly known?: () => Promise<readonly string[]>
+    }
+  | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly about: string }
+  | { readonly kind: 'count'; readonly value: string; readonly about: string }
+  | { readonly kind: 'duration'; readonly value: string; readonly about: string }
+  | { readonly kind: 'bytes'; readonly value: string; readonly about: string }
+
+/** Keys are the flags' names without the dashes. Shared sets are spread: `{ ...policyFlags, ...jsonFlag }`. */
+export type FlagSpecs = Readonly<Record<string, FlagSpec>>
+
+type FlagValue<S extends FlagSpec> = S extends { kind: 'boolean' }
+  ? boolean
+  : S extends { kind: 'list' }
+    ? readonly string[]
+    : S extends { kind: 'choice'; choices: readonly (infer C)[] }
+      ? C | undefined
+      : S extends { kind: 'count' }
+        ? number | undefined
+        : S extends { kind: 'duration' }
+          ? Millis | undefined
+          : S extends { kind: 'bytes' }
+            ? Bytes | undefined
+            : string | undefined
+
+/** What `run` receives: false, [] or undefined when the flag was not given. */
+export type FlagValues<F extends FlagSpecs> = { readonly [K in keyof F]: FlagValue<F[K]> }
+
+/** Keeps the literal types of a shared set of flags, so that its values are typed where it is spread. */
+export const defineFlags = <const F extends FlagSpecs>(flags: F): F => flags
+
+export const jsonFlag = defineFlags({
+  json: { kind: 'boolean', about: 'print JSON, errors too' },
+})
+
+/** Words that are no flags. Keys name them, in order. */
+export interface PositionalSpec {
+  readonly about: string
+  /** `optional` ones stand after all that are needed, `many` last. */
+  readonly arity: 'one' | 'optional' | 'many'
+}
+
+export type PositionalSpecs = Readonly<Record<string, PositionalSpec>>
+
+type PositionalValue<S extends PositionalSpec> = S['arity'] extends 'one'
+  ? string
+  : S['arity'] extends 'optional'
+    ? string | undefined
+    : readonly string[]
+
+export type PositionalValues<P extends PositionalSpecs> = { readonly [K in keyof P]: PositionalValue<P[K]> }

@@ -1,0 +1,203 @@
+import { PenError } from '../../base/error.ts'
+import { nearest } from '../../base/nearest.ts'
+import { parseBytes, parseMillis } from '../../base/quantity.ts'
+import type { FlagSpec, FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from './flag-spec.ts'
+import { meantFlag } from './meant-flag.ts'
+import type { Verb, VerbSpec } from './verb.ts'
+
+type Syntax<F extends FlagSpecs, P extends PositionalSpecs> = Pick<
+  VerbSpec<F, P>,
+  'name' | 'flags' | 'positionals' | 'command'
+>
+
+export interface Arguments<F extends FlagSpecs, P extends PositionalSpecs> {
+  readonly flags: FlagValues<F>
+  readonly positionals: PositionalValues<P>
+  readonly command: readonly string[]
+}
+
+/** Strict: what is not declared fails, and nothing that was typed is dropped or taken for something else. */
+export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
+  syntax: Syntax<F, P>,
+  argv: readonly string[],
+): Arguments<F, P> {
+  const given = new Map<string, string[]>()
+  const words: string[] = []
+  let command: readonly string[] = []
+  const takesCommand = syntax.command !== undefined
+
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] ?? ''
+    if (word === '--') {
+      if (takesCommand) command = argv.slice(i + 1)
+      else words.push(...argv.slice(i + 1))
+      break
+    }
+    if (!word.startsWith('-') || word === '-') {
+      if (beginsAtAWord(syntax)) {
+        command = argv.slice(i)
+        break
+      }
+      words.push(word)
+      continue
+    }
+    const letters = shortNames(syntax.flags, word)
+    if (letters !== undefined) {
+      for (const letter of letters) giveOnce(given, letter, syntax.name)
+      continue
+    }
+    const [name, inline] = splitFlag(syntax.name, syntax.flags, word)
+    const spec = flagSpec(syntax, name, word)
+    const { text, used } = takeValue(spec, name, inline, argv[i + 1])
+    i += used
+    const before = given.get(name)
+    if (before === undefined) given.set(name, [text])
+    else if (spec.kind === 'list') before.push(text)
+    else throw usage(`--${name} is given twice`, syntax.name, `keep one --${name}`)
+  }
+
+  if (syntax.command === 'required' && command.length === 0)
+    throw usage('a command is missing', syntax.name, `write pen ${syntax.name} [flags] -- COMMAND`)
+  // The two records are built key by key from the declarations that their types are derived from.
+  const flags = Object.fromEntries(
+    Object.entries(syntax.flags).map(([name, spec]) => [name, readFlag(name, spec, given.get(name))]),
+  ) as FlagValues<F>
+  const positionals = readPositionals(syntax, words) as PositionalValues<P>
+  return { flags, positionals, command }
+}
+
+/** `-i`, `-t` and `-it`, where each letter is declared; undefined for any other word. */
+function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
+  if (!/^-[a-z]+$/.test(word)) return undefined
+  const names = [...word.slice(1)].map(
+    letter => Object.entries(flags).find(([, spec]) => spec.kind === 'boolean' && spec.short === letter)?.[0],
+  )
+  return names.every(name => name !== undefined) ? names : undefined
+}
+
+function giveOnce(given: Map<string, string[]>, name: string, verb: string): void {
+  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `keep one --${name}`)
+  given.set(name, [''])
+}
+
+function splitFlag(verb: string, flags: FlagSpecs, word: string): [name: string, inline: string | undefined] {
+  if (!word.startsWith('--')) {
+    const name = word.replace(/^-/, '').replace(/=.*/s, '')
+    const meant = meantFlag(name, flags)
+    throw usage(`unknown flag ${word}`, verb, meant ? `did you mean ${meant}?` : help(verb))
+  }
+  const equals = word.indexOf('=')
+  return equals < 0 ? [word.slice(2), undefined] : [word.slice(2, equals), word.slice(equals + 1)]
+}
+
+function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word: string): FlagSpec {
+  const spec = Object.hasOwn(syntax.flags, name) ? syntax.flags[name] : undefined
+  if (spec !== undefined) return spec
+  const shown = clip(word.includes('=') ? `--${name}` : word)
+  const meant = meantFlag(name, syntax.flags)
+  throw usage(`unknown flag ${shown}`, syntax.name, meant ? `did you mean ${meant}?` : help(syntax.name))
+}
+
+function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {
+  if (spec.kind === 'boolean') {
+    if (inline === undefined) return { text: '', used: 0 }
+    throw usage(`--${name} takes no value`, `--${name}`, `write --${name} alone, or leave it out`)
+  }
+  const text = inline ?? next
+  const metavar = spec.kind === 'choice' ? spec.choices.join('|') : spec.value
+  if (text === undefined || text === '')
+    throw usage(`--${name} needs a value`, `--${name}`, `write --${name} ${metavar}`)
+  // A flag in the place of a value is a forgotten value far more often than a value with a dash.
+  if (inline === undefined && text.startsWith('-') && text !== '-')
+    throw usage(
+      `--${name} needs a value, and ${text} looks like a flag`,
+      `--${name}`,
+      `write --${name}=${metavar}`,
+    )
+  return { text, used: inline === undefined ? 1 : 0 }
+}
+
+function readFlag(name: string, spec: FlagSpec, texts: readonly string[] | undefined): unknown {
+  if (spec.kind === 'boolean') return texts !== undefined
+  if (spec.kind === 'list') return texts ?? []
+  const text = texts?.[0]
+  if (text === undefined || spec.kind === 'string') return text
+  if (spec.kind === 'choice') return readChoice(name, spec.choices, text)
+  if (spec.kind === 'count') return readCount(name, text)
+  try {
+    return spec.kind === 'bytes' ? parseBytes(text) : parseMillis(text)
+  } catch (error) {
+    if (error instanceof PenError) throw usage(error.message, `--${name}`, error.hint)
+    throw error
+  }
+}
+
+function readChoice(name: string, choices: readonly string[], text: string): string {
+  if (choices.includes(text)) return text
+  const meant = nearest(text, choices)
+  const hint = meant ? `did you mean ${meant}?` : `choose one of ${choices.join(', ')}`
+  throw usage(`"${clip(text)}" is not a value of --${name}`, `--${name}`, hint)
+}
+
+/** A gap that nobody has, say, would be accepted in vain. */
+export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagValues<F>): Promise<void> {
+  for (const [name, spec] of Object.entries(specs)) {
+    if (spec.kind !== 'list' || spec.known === undefined) continue
+    const given = values[name] as readonly string[]
+    if (given.length === 0) continue
+    const known = await spec.known()
+    for (const text of given) readChoice(name, known, text)
+  }
+}
+
+function readCount(name: string, text: string): number {
+  if (/^(0|[1-9][0-9]{0,14})$/.test(text)) return Number(text)
+  throw usage(`"${text}" is not a whole number`, `--${name}`, `write --${name} 4, say`)
+}
+
+function readPositionals(
+  syntax: { name: string; positionals?: PositionalSpecs },
+  words: readonly string[],
+): unknown {
+  const rest = [...words]
+  const entries = Object.entries(syntax.positionals ?? {}).map(([name, { arity }]) => {
+    if (arity === 'many') return [name, rest.splice(0)]
+    const word = rest.shift()
+    if (word === undefined && arity === 'one')
+      throw usage(`${name.toUpperCase()} is missing`, syntax.name, help(syntax.name))
+    return [name, word]
+  })
+  if (rest[0] !== undefined) throw usage(`unexpected word "${clip(rest[0])}"`, syntax.name, help(syntax.name))
+  return Object.fromEntries(entries)
+}
+
+/** The flags of the verb itself, in words that may hold mistakes: not their values, and nothing of a command's. */
+export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] {
+  const own: string[] = []
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] ?? ''
+    const isFlag = word.startsWith('-') && word !== '-'
+    if (word === '--' || (!isFlag && beginsAtAWord(syntax))) break
+    if (!isFlag) continue
+    own.push(word)
+    const name = word.slice(2)
+    const takesValue = Object.hasOwn(syntax.flags, name) && syntax.flags[name]?.kind !== 'boolean'
+    if (takesValue && !argv[i + 1]?.startsWith('-')) i++
+  }
+  return own
+}
+
+/** Whether a word that is no flag begins a command, whose own flags follow. */
+export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>
+  command !== undefined && command !== 'after-dashes'
+
+/** A mistake is quoted so that it is recognised, not in full length. */
+export const clip = (word: string): string => (word.length > 80 ? `${word.slice(0, 79)}…` : word)
+
+const help = (verb: string): string => `see pen ${verb} --help`
+
+/** `where` is a verb's name or a flag. */
+function usage(what: string, where: string, hint: string | undefined): PenError {
+  const at = where.startsWith('-') ? where : `pen ${where}`
+  return new PenError('USAGE', { what, at, ...(hint !== undefined && { hint }) })
+}

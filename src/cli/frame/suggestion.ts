@@ -1,0 +1,131 @@
+/** What was dialled and is not allowed for good, as the smallest change of the live config. Shown; never applied from here. */
+import { auditDirectory } from '../../audit/directory.ts'
+import { type FoundRecord, listSegments, readAudit } from '../../audit/read.ts'
+import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
+import type { Millis } from '../../base/quantity.ts'
+import { resolveGroup } from '../../config/groups.ts'
+import { loadPolicy } from '../../config/load.ts'
+import { findProject, type Project } from '../../config/project.ts'
+import { publicSuffixTest } from '../../config/public-suffix.ts'
+import { parseAddress } from '../../policy/network/address.ts'
+import { GROUPS } from '../../policy/network/groups.ts'
+import { parseHost } from '../../policy/network/host.ts'
+import { covers } from '../../policy/network/net-rule.ts'
+import { parsePort } from '../../policy/network/port.ts'
+import { type Suggestion, suggest, type Wanted } from '../../policy/suggest.ts'
+import { suggestionData, suggestionText } from '../render/suggestion-text.ts'
+import type { Terminal } from './terminal.ts'
+
+/** A group that stands for some of these, and how many. */
+export interface GroupOffer {
+  readonly name: string
+  readonly covers: number
+}
+
+interface Request {
+  readonly run: string | undefined
+  readonly since: Millis | undefined
+  readonly json: boolean
+}
+
+export async function showSuggestion({ run, since, json }: Request, terminal: Terminal): Promise<ExitCode> {
+  const project = findProject()
+  if (run !== undefined && !runsOf(project).some(name => name.run === run))
+    throw new PenError('USAGE', {
+      what: `there is no run ${run} in the audit of this project`,
+      at: '--run',
+      hint: 'pen logs --all shows the runs that are kept',
+    })
+  const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
+  const { suggestion, groups, had, isCut } = await learn(project, run, from)
+  if (json) terminal.printJson({ ...suggestionData(suggestion, groups, had), truncated: isCut })
+  else terminal.print(suggestionText(suggestion, groups, had, terminal.paint))
+  if (isCut && !json) terminal.note(CUT)
+  return EXIT.ok
+}
+
+/** After a run of this process. What it prints is not the command's: it goes to stderr. */
+export async function noteLearned(terminal: Terminal): Promise<void> {
+  const project = findProject()
+  const run = runsOf(project).findLast(({ pid }) => pid === process.pid)?.run
+  if (run === undefined) return
+  const { suggestion, groups, had, isCut } = await learn(project, run, '')
+  terminal.note(suggestionText(suggestion, groups, had, terminal.paintNote))
+  if (isCut) terminal.note(CUT)
+}
+
+const runsOf = ({ stateDir }: Project) => listSegments(auditDirectory(stateDir))
+
+async function learn(project: Project, run: string | undefined, from: string) {
+  const { wanted, isCut } = wantedIn(
+    readAudit(auditDirectory(project.stateDir), { run, wanted: ({ time }) => time >= from }),
+  )
+  // What was granted for a while, or by a flag, is not there the next time.
+  const options = { flags: {}, offline: false, allowUserExpansion: false, grants: 'none' } as const
+  const { policy } = await loadPolicy(project, options)
+  const suggestion = suggest(policy.network, wanted, await publicSuffixTest(['*']))
+  return {
+    suggestion,
+    groups: await groupOffers(project, suggestion, policy.network.groups),
+    had: policy.network.groups,
+    isCut,
+  }
+}
+
+/** Reasons that a rule would change. Names that do not match what is spoken no rule lets through. */
+const CURABLE: ReadonlySet<unknown> = new Set([
+  'not-allowed',
+  'port-not-allowed',
+  'literal-not-allowed',
+  'address-not-allowed',
+  'local-name',
+  'denied-by-rule',
+  'not-answered',
+  'hung-up',
+  'too-many-held',
+])
+/** A program that dials a thousand names does not want a list of them. */
+const MOST_TARGETS = 200
+/** Whoever dials so many first could hide what it dials next. */
+const CUT = `only the first ${MOST_TARGETS} that were dialled are told here, and there were more: see pen logs, or --run and --since`
+
+/** Names in the audit were chosen by programs in a sandbox: they are read again as what they should be. */
+function wantedIn(records: Iterable<FoundRecord>): { readonly wanted: Wanted[]; readonly isCut: boolean } {
+  const found = new Map<string, Wanted>()
+  let isCut: boolean = false
+  for (const { kind, name, address, port: number, reason } of records) {
+    if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && CURABLE.has(reason))) continue
+    const port = parsePort(String(number))
+    const host = typeof name === 'string' ? parseHost(name) : undefined
+    const literal = host === undefined && typeof address === 'string' ? parseAddress(address) : undefined
+    const to = host?.ok ? { name: host.value } : literal?.ok ? { address: literal.value } : undefined
+    if (!port.ok || to === undefined) continue
+    const key = `${Object.values(to)[0]} ${port.value}`
+    const known = found.get(key)
+    if (known !== undefined || found.size < MOST_TARGETS)
+      found.set(key, { to, port: port.value, count: (known?.count ?? 0) + 1 })
+    else isCut = true
+  }
+  return { wanted: [...found.values()], isCut }
+}
+
+async function groupOffers(
+  project: Project,
+  { add }: Suggestion,
+  had: readonly string[],
+): Promise<GroupOffer[]> {
+  if (add.length === 0) return []
+  const { home, state, workspace } = project.world
+  const offers = Object.keys(GROUPS)
+    .filter(name => !had.includes(name))
+    .map(async name => {
+      const context = { home, writable: [workspace], cacheDir: `${state}/cache` }
+      // A package manager that is not here, or does not answer, has no hosts to stand for.
+      const rules = await resolveGroup(name, context).then(
+        group => group.rules,
+        () => [],
+      )
+      return { name, covers: add.filter(({ rule }) => rules.some(other => covers(other.rule, rule))).length }
+    })
+  return (await Promise.all(offers)).filter(offer => offer.covers > 0)
+}

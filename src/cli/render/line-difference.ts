@@ -1,0 +1,81 @@
+/** Two texts, line by line, for the person who is to agree to the second. Both may be hostile: every line is escaped. */
+import { printable } from '../../base/printable.ts'
+import type { Paint } from './colour.ts'
+
+type Change = { readonly sign: ' ' | '-' | '+'; readonly line: string }
+
+/** Beyond it the comparison would take seconds: then everything is old, and everything is new. */
+const MAX_PAIRS = 4_000_000
+/** Lines that stayed as they are, around those that did not. */
+const AROUND = 3
+/** As long as a Dockerfile may be: what is cut off would not have been shown. */
+const LONGEST = 65_536
+
+export function lineDifference(before: string, after: string, paint: Paint): string {
+  const changes = compare(before.split('\n'), after.split('\n'))
+  const near = changes.map((_, i) =>
+    changes.slice(Math.max(0, i - AROUND), i + AROUND + 1).some(({ sign }) => sign !== ' '),
+  )
+  const shown: string[] = []
+  for (const [i, { sign, line }] of changes.entries()) {
+    if (near[i] === true) shown.push(painted(sign, `${sign} ${printable(line, LONGEST)}`, paint))
+    else if (near[i - 1] !== false) shown.push('  …')
+  }
+  return shown.join('\n')
+}
+
+/** A text that is new as a whole. */
+export const allNew = (text: string, paint: Paint): string =>
+  text
+    .replace(/\n$/, '')
+    .split('\n')
+    .map(line => painted('+', `+ ${printable(line, LONGEST)}`, paint))
+    .join('\n')
+
+const painted = (sign: Change['sign'], text: string, paint: Paint): string =>
+  sign === '+' ? paint('green', text) : sign === '-' ? paint('red', text) : text
+
+function compare(before: readonly string[], after: readonly string[]): Change[] {
+  let start = 0
+  while (start < before.length && start < after.length && before[start] === after[start]) start += 1
+  let tail = 0
+  const most = Math.min(before.length, after.length) - start
+  while (tail < most && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1
+  const same = (line: string): Change => ({ sign: ' ', line })
+  return [
+    ...before.slice(0, start).map(same),
+    ...middle(before.slice(start, before.length - tail), after.slice(start, after.length - tail)),
+    ...before.slice(before.length - tail).map(same),
+  ]
+}
+
+/** By the longest lines in common. */
+function middle(old: readonly string[], fresh: readonly string[]): Change[] {
+  const width = fresh.length + 1
+  if (old.length * width > MAX_PAIRS)
+    return [
+      ...old.map(line => ({ sign: '-', line }) as const),
+      ...fresh.map(line => ({ sign: '+', line }) as const),
+    ]
+  const length = new Uint32Array((old.length + 1) * width)
+  const at = (i: number, j: number): number => length[i * width + j] ?? 0
+  for (let i = old.length - 1; i >= 0; i -= 1)
+    for (let j = fresh.length - 1; j >= 0; j -= 1)
+      length[i * width + j] =
+        old[i] === fresh[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1))
+  const changes: Change[] = []
+  for (let i = 0, j = 0; i < old.length || j < fresh.length; ) {
+    if (i < old.length && j < fresh.length && old[i] === fresh[j]) {
+      changes.push({ sign: ' ', line: old[i] ?? '' })
+      i += 1
+      j += 1
+    } else if (j >= fresh.length || (i < old.length && at(i + 1, j) >= at(i, j + 1))) {
+      changes.push({ sign: '-', line: old[i] ?? '' })
+      i += 1
+    } else {
+      changes.push({ sign: '+', line: fresh[j] ?? '' })
+      j += 1
+    }
+  }
+  return changes
+}

@@ -1,0 +1,143 @@
+import { EXIT, PenError } from '../../../base/error.ts'
+import { nearest } from '../../../base/nearest.ts'
+import { printable } from '../../../base/printable.ts'
+import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
+import type { Prepared } from '../../../run/prepare.ts'
+import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import type { Terminal } from '../../frame/terminal.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'agent',
+  summary:
+    'Start a coding agent in the sandbox of the current project; without a name, list those that pen knows',
+  details:
+    "A preset opens the hosts of the agent's models, keeps its settings and sign-in in volumes of this project's sandbox, and passes on the keys that are set. Your own credentials stay outside. Your config and flags have the last word. Where a sandbox of the project stays that was started with --agent, the agent runs in that one. What stands after -- is the agent's.",
+  flags: defineFlags({
+    ...policyFlags,
+    ...jsonFlag,
+    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
+  }),
+  positionals: { name: { arity: 'optional', about: 'the agent' } },
+  command: 'after-dashes',
+  examples: [
+    { line: 'pen agent', does: 'the agents that pen knows, and what each one needs' },
+    { line: 'pen agent claude-code', does: 'Claude Code in this project' },
+    { line: 'pen agent codex --group npm -- exec "run the tests"', does: 'with packages, and a task' },
+    { line: 'pen agent gemini --dry-run-policy', does: 'what would hold; nothing is run' },
+  ],
+  async run({ flags, positionals: { name }, command, env, terminal }) {
+    if (name === undefined) {
+      if (command.length > 0)
+        throw new PenError('USAGE', {
+          what: 'NAME is missing',
+          at: 'pen agent',
+          hint: 'pen agent lists them',
+        })
+      if (flags.json) terminal.printJson({ version: 1, agents: Object.entries(PRESETS).map(asData) })
+      else terminal.print(Object.entries(PRESETS).map(asText).join('\n'))
+      return EXIT.ok
+    }
+    const preset = presetNamed(name)
+    const { notThere, runInStarted } = await import('../../frame/agent-inside.ts')
+    if (!flags['dry-run-policy']) {
+      const code = await runInStarted({ preset, flags, words: command, env, terminal })
+      if (code !== undefined) return code
+    }
+    const { openFor, whatItOpens } = await import('../../../run/agent-preset.ts')
+    const { addressWords } = await import('../../../run/model-address.ts')
+    const { prepare } = await import('../../../run/prepare.ts')
+    const opening = openFor(preset, env)
+    const prepared = await prepare({
+      command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
+      env,
+      allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
+      toRun: !flags['dry-run-policy'],
+      preset: opening,
+      flags: project => flagDocument(flags, project),
+    })
+    if (!flags.json)
+      for (const line of whatItOpens(preset, opening, prepared, env))
+        terminal.note(printable(`pen: ${line}`, 1024))
+    await requireInstalled(
+      preset,
+      prepared,
+      env['PATH'] ?? '',
+      flags['dry-run-policy'] ? terminal : undefined,
+    )
+    if (flags['dry-run-policy']) {
+      const { showPlan } = await import('../run/plan.ts')
+      return showPlan(prepared, flags.json, terminal)
+    }
+    const { leaveInstructions } = await import('../../../run/instructions.ts')
+    leaveInstructions(PRESETS[preset], prepared)
+    const { launch } = await import('../../../run/launch.ts')
+    const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    if (code === EXIT.notFound && prepared.backend.container === true)
+      terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
+    return code
+  },
+})
+
+function presetNamed(name: string): PresetName {
+  if (isPresetName(name)) return name
+  const byProgram = Object.entries(PRESETS).find(([, { command }]) => command[0] === name)?.[0]
+  const meant = byProgram ?? nearest(name, Object.keys(PRESETS))
+  throw new PenError('USAGE', {
+    what: `there is no preset for the agent "${printable(name, 64)}"`,
+    at: 'pen agent',
+    hint:
+      meant === undefined
+        ? `pen knows ${Object.keys(PRESETS).join(', ')}; any other program is started with pen run`
+        : `did you mean pen agent ${meant}?`,
+  })
+}
+
+/** Asked here too, because the fix is the agent's own. What an image holds is only known inside it. */
+async function requireInstalled(
+  name: PresetName,
+  { plan, backend, door }: Prepared,
+  hostPath: string,
+  onlyNote: Terminal | undefined,
+): Promise<void> {
+  if (backend.container === true) return
+  const { findCommand } = await import('../../../survey/find-command.ts')
+  const found = findCommand(plan, hostPath)
+  if (found.ok) return
+  const { title, install } = PRESETS[name]
+  const error = new PenError('MISSING_TOOL', {
+    what: `${title} is not there for the sandbox: ${found.what}`,
+    hint: found.hint.startsWith('the host has it') ? found.hint : `install it for all users: ${install}`,
+  })
+  if (onlyNote !== undefined) return onlyNote.note(`pen: ${error.message}\n  fix: ${error.hint}`)
+  await door?.then(
+    opened => opened.close(),
+    () => undefined,
+  )
+  throw error
+}
+
+const asData = ([name, preset]: readonly [string, AgentPreset]) => ({
+  name,
+  version: preset.version,
+  title: preset.title,
+  command: preset.command,
+  groups: preset.providers.map(({ group, always, keys }) => ({ group, always, keys })),
+  hosts: preset.hosts,
+  volumes: preset.volumes.map(({ volume, at, holds }) => ({ volume, at, holds })),
+  passes: preset.passes,
+  sets: preset.sets,
+  ownSandboxOff: preset.ownSandboxOff ?? null,
+  install: preset.install,
+})
+
+const asText = ([name, { title, providers, hosts, volumes, install }]: readonly [string, AgentPreset]) =>
+  [
+    `${name}: ${title}`,
+    `  opens    ${providers.map(({ group, always, keys }) => (always ? `group ${group}` : `group ${group} if ${keys.join(' or ')} is set`)).join(', ')}`,
+    ...hosts.map(({ rule, reason }) => `           ${rule}, ${reason}`),
+    ...volumes.map(({ volume, at, holds }) => `  keeps    ${at} in volume ${volume}: ${holds}`),
+    `  install  ${install}`,
+  ].join('\n')

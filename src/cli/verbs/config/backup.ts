@@ -1,0 +1,36 @@
+import { EXIT } from '../../../base/error.ts'
+import { printable } from '../../../base/printable.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'config backup',
+  summary: 'Copy the live config into the .pen/ of the project, to be checked in',
+  details:
+    'Writes .pen/config.json, with the entries of live text lists in it, so that .pen/ means what is in force; text lists in .pen/ go, because they might say more. Links in the project are replaced, not followed.',
+  flags: {
+    'with-password': { kind: 'boolean', about: 'copy the password of network.upstreamProxy too' },
+    ...jsonFlag,
+  },
+  examples: [{ line: 'pen config backup', does: 'then review it with git diff and commit' }],
+  async run({ flags, terminal }) {
+    const { findProject } = await import('../../../config/project.ts')
+    const { backUp } = await import('../../../config/backup.ts')
+    const { schemaText } = await import('./schema.ts')
+    const done = await backUp(findProject(), {
+      withPassword: flags['with-password'],
+      schema: schemaText(),
+    })
+    if (flags.json) terminal.printJson(done)
+    else {
+      const file = printable(done.file, 4096)
+      terminal.print(done.changed ? `written: ${file}` : `${file} is what is in force`)
+      for (const name of done.removed) terminal.print(`removed: ${name}, it is in config.json now`)
+    }
+    if (done.values.length > 0)
+      terminal.note(
+        `the project now holds the values of ${printable(done.values.join(', '), 1000)}: look whether they are secret`,
+      )
+    return EXIT.ok
+  },
+})

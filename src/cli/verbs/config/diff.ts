@@ -1,0 +1,26 @@
+import { EXIT } from '../../../base/error.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'config diff',
+  summary: 'Show what the .pen/ of the project would change, and what of it lets a sandbox do more',
+  details:
+    'Compares what the two mean, not their text. Exit code 0 when they are the same, 1 when they differ. The digest at the end is of every byte on both sides: pen config apply --yes --expect takes it.',
+  flags: jsonFlag,
+  examples: [
+    { line: 'pen config diff', does: 'what pen config apply would put in force' },
+    { line: 'pen config diff --json', does: 'for a program' },
+  ],
+  async run({ flags, terminal }) {
+    const { findProject } = await import('../../../config/project.ts')
+    const { readProposal } = await import('../../../config/proposal.ts')
+    const { proposalData, proposalText } = await import('../../render/difference-text.ts')
+    const proposal = await readProposal(findProject())
+    const data = proposalData(proposal)
+    if (flags.json) terminal.printJson(data)
+    else if (data.same) terminal.print('the .pen/ of the project is what is in force')
+    else terminal.print(proposalText(proposal, terminal.paint))
+    return data.same ? EXIT.ok : EXIT.failed
+  },
+})

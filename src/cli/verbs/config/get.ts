@@ -1,0 +1,40 @@
+import { EXIT } from '../../../base/error.ts'
+import { printable, printableJson } from '../../../base/printable.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+import { configKey } from './set.ts'
+
+export const verb = defineVerb({
+  name: 'config get',
+  summary: 'Print what the live config of the project says of one key',
+  details:
+    'A list is printed an entry a line. Exit code 1 when the live config says nothing of it: pen config show tells what is in force then.',
+  flags: jsonFlag,
+  positionals: { key: { arity: 'one', about: 'as limits.memory, network.http or env.NAME' } },
+  examples: [
+    { line: 'pen config get network.http', does: 'the names that you allowed' },
+    { line: 'pen config get limits --json', does: 'all limits that you set' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const { path } = configKey(positionals.key)
+    const { findProject } = await import('../../../config/project.ts')
+    const { findLive } = await import('../../../config/layers.ts')
+    const { readJson } = await import('../../../config/json/json.ts')
+    const { valueAt } = await import('../../../config/json/value-at.ts')
+    const { live } = findLive(findProject())
+    const value = live === undefined ? undefined : valueAt(readJson(live.bytes, live.file).value, path)
+    if (flags.json) terminal.printJson(value ?? null)
+    else if (value === undefined)
+      terminal.note(
+        `the live config says nothing of ${positionals.key}; pen config show tells what is in force`,
+      )
+    else terminal.print(showValue(value))
+    return value === undefined ? EXIT.failed : EXIT.ok
+  },
+})
+
+function showValue(value: unknown): string {
+  const one = (part: unknown) => (typeof part === 'string' ? printable(part, 65_536) : printableJson(part))
+  if (Array.isArray(value) && value.length > 0) return value.map(one).join('\n')
+  return typeof value === 'object' ? printableJson(value, 2) : one(value)
+}

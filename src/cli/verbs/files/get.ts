@@ -1,0 +1,65 @@
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { EXIT, errnoOf, PenError } from '../../../base/error.ts'
+import { basename, join, resolve } from '../../../base/posix-path.ts'
+import { printable } from '../../../base/printable.ts'
+import { hostPath, withBroker } from '../../frame/broker-connection.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'files get',
+  summary: 'Inside a sandbox: copy a granted file of the host into the sandbox',
+  details:
+    'The copy is there whole or not at all. A file that is granted with --exec keeps being executable.',
+  insideSandbox: 'allow',
+  flags: jsonFlag,
+  positionals: {
+    path: { arity: 'one', about: 'a path of the host' },
+    to: { arity: 'optional', about: 'where to put it; without it, here, under its own name' },
+  },
+  examples: [{ line: 'pen files get /home/you/data.csv', does: 'as ./data.csv' }],
+  async run({ flags, positionals, env, terminal }) {
+    const path = hostPath(positionals.path)
+    const to = targetOf(path, positionals.to ?? '.')
+    const draft = `${to}.${crypto.randomUUID()}.tmp`
+    let fd: number | undefined
+    try {
+      const bytes = await withBroker(env, path, client =>
+        client.read(path, facts => {
+          const file = here(draft, () => openSync(draft, 'wx', 0o644))
+          fd = file
+          if (facts.executable) fchmodSync(file, 0o755)
+          return piece => {
+            for (let done = 0; done < piece.length; ) done += here(to, () => writeSync(file, piece, done))
+          }
+        }),
+      )
+      here(to, () => renameSync(draft, to))
+      if (flags.json) terminal.printJson({ path, to, bytes })
+      else terminal.print(`${printable(to)}: ${bytes} bytes`)
+      return EXIT.ok
+    } finally {
+      if (fd !== undefined) closeSync(fd)
+      rmSync(draft, { force: true })
+    }
+  },
+})
+
+function targetOf(path: string, to: string): string {
+  const isDirectory = statSync(to, { throwIfNoEntry: false })?.isDirectory() === true
+  return resolve(isDirectory ? join(to, basename(path)) : to)
+}
+
+/** Of this side, not of pen's state on the host: a full disk is the sandbox's own. */
+function here<T>(path: string, act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    throw new PenError('STATE', {
+      what: `the copy could not be made (${errnoOf(error) ?? 'unknown error'})`,
+      at: path,
+      hint: 'name a place that the sandbox may write, and that has room for it',
+      cause: error,
+    })
+  }
+}

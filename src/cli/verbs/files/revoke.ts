@@ -1,0 +1,57 @@
+import { EXIT, PenError } from '../../../base/error.ts'
+import { resolve } from '../../../base/posix-path.ts'
+import { printable } from '../../../base/printable.ts'
+import { editFileGrants } from '../../../config/grants/file-grants.ts'
+import { findProject } from '../../../config/project.ts'
+import { absolute } from '../../../policy/files/path.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'revoke',
+  summary: 'Take back what pen grant granted; transfers that are under way end at once',
+  details: 'Exit code 1 when there was nothing to take back.',
+  flags: { all: { kind: 'boolean', about: 'everything that is granted to this project' }, ...jsonFlag },
+  positionals: {
+    path: { arity: 'optional', about: 'as it was given to pen grant, or as pen grants shows it' },
+  },
+  examples: [
+    { line: 'pen revoke ~/reports', does: 'nothing there is served any more' },
+    { line: 'pen revoke --all', does: 'nothing at all' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const { path } = positionals
+    if ((path === undefined) !== flags.all)
+      throw new PenError('USAGE', {
+        what: flags.all ? '--all takes everything back, and no path' : 'nothing is named',
+        hint: 'pen revoke PATH, or pen revoke --all',
+      })
+    const project = findProject()
+    const named = path === undefined ? undefined : spellings(path, project)
+    const revoked: string[] = []
+    await editFileGrants(
+      project,
+      grants => {
+        const gone = grants.filter(grant => named === undefined || named.has(grant.path))
+        revoked.push(...gone.map(grant => grant.path))
+        return grants.filter(grant => !gone.includes(grant))
+      },
+      flags.all ? 'whatever it says' : 'as it is',
+    )
+    if (flags.json) terminal.printJson({ revoked, project: project.world.workspace })
+    else
+      terminal.print(
+        revoked.length === 0
+          ? 'nothing to revoke'
+          : `revoked: ${revoked.map(one => printable(one)).join(', ')}`,
+      )
+    return revoked.length === 0 ? EXIT.failed : EXIT.ok
+  },
+})
+
+/** The place itself, and where it led: what was granted may be gone, or a link by now. */
+function spellings(path: string, { cwd, world }: ReturnType<typeof findProject>): ReadonlySet<string> {
+  const made = absolute(path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path), world)
+  if (!made.ok) throw new PenError('PATH_REFUSED', { what: `${path}: ${made.why}`, at: path })
+  return new Set([made.value, world.locate(made.value).real])
+}

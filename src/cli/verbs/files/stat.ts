@@ -1,0 +1,24 @@
+import { EXIT } from '../../../base/error.ts'
+import { printable } from '../../../base/printable.ts'
+import { hostPath, withBroker } from '../../frame/broker-connection.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'files stat',
+  summary: 'Inside a sandbox: kind, size and time of a granted file',
+  insideSandbox: 'allow',
+  flags: jsonFlag,
+  positionals: { path: { arity: 'one', about: 'a path of the host' } },
+  examples: [{ line: 'pen files stat /home/you/notes/todo.txt', does: 'whether it is there, and how large' }],
+  async run({ flags, positionals, env, terminal }) {
+    const path = hostPath(positionals.path)
+    const facts = await withBroker(env, path, client => client.stat(path))
+    if (flags.json) terminal.printJson({ path, ...facts })
+    else
+      terminal.print(
+        `${printable(path)}: ${facts.kind}, ${facts.size} bytes, ${facts.writable ? 'read and write' : 'read only'}, changed ${new Date(facts.modified).toISOString()}`,
+      )
+    return EXIT.ok
+  },
+})

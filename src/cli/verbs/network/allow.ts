@@ -1,0 +1,59 @@
+import { auditDirectory } from '../../../audit/directory.ts'
+import { takenUp } from '../../../audit/taken-up.ts'
+import { EXIT } from '../../../base/error.ts'
+import { printable } from '../../../base/printable.ts'
+import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
+import { findProject } from '../../../config/project.ts'
+import { listOf, printRule } from '../../../policy/network/net-rule.ts'
+import { allowRules } from '../../frame/endpoints.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { grantForAWhile, lifeFlags } from '../../frame/grant-flags.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'allow',
+  summary: 'Let the sandboxes of this project connect to a host, from now on or for a while',
+  details:
+    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself and no backup finds it. A running sandbox takes it up within a second, and a connection that is held for an answer goes on. A rule that denies the same host still wins: see pen forget.',
+  flags: { ...lifeFlags, ...jsonFlag },
+  positionals: {
+    target: {
+      arity: 'many',
+      about: 'host:port (443 if absent), *.host:port, ip:port or host.pen.internal:port',
+    },
+  },
+  examples: [
+    { line: 'pen allow registry.example.com:443', does: 'one host, one port' },
+    {
+      line: 'pen allow 203.0.113.7:5432 host.pen.internal:8080',
+      does: 'an address, and a service of this machine',
+    },
+    { line: 'pen allow cdn.example.com:443 --session', does: 'until the sandbox that runs now ends' },
+    { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for an hour; then open connections end' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const rules = await allowRules(positionals.target)
+    const project = findProject()
+    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+      const granted = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
+      if (granted === undefined)
+        await editLiveConfig(project, config =>
+          rules.reduce((edited, rule) => {
+            const text = printRule(rule)
+            return editNetworkList(edited, listOf(rule), list =>
+              list.includes(text) ? list : [...list, text],
+            )
+          }, config),
+        )
+      return granted
+    })
+    const allowed = rules.map(printRule)
+    const { workspace } = project.world
+    if (flags.json) terminal.printJson({ allowed, project: workspace, ...(life !== undefined && { life }) })
+    else
+      terminal.print(
+        `allowed for ${printable(workspace)}: ${allowed.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+      )
+    return EXIT.ok
+  },
+})

@@ -1,0 +1,49 @@
+import { auditDirectory } from '../../../audit/directory.ts'
+import { takenUp } from '../../../audit/taken-up.ts'
+import { EXIT } from '../../../base/error.ts'
+import { printable } from '../../../base/printable.ts'
+import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
+import { findProject } from '../../../config/project.ts'
+import { printRule } from '../../../policy/network/net-rule.ts'
+import { denyRules } from '../../frame/endpoints.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { grantForAWhile, lifeFlags } from '../../frame/grant-flags.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'deny',
+  summary: 'Refuse a host to the sandboxes of this project, whatever else allows it',
+  details:
+    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself. A running sandbox takes it up within a second, and open connections there end.',
+  flags: { ...lifeFlags, ...jsonFlag },
+  positionals: {
+    target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
+  },
+  examples: [
+    { line: 'pen deny telemetry.example.com', does: 'no port of it is reached' },
+    { line: 'pen deny cdn.example.com:443 --once', does: 'the connection that is held, or the next one' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const rules = await denyRules(positionals.target)
+    const project = findProject()
+    const denied = rules.map(printRule)
+    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+      const granted = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
+      if (granted === undefined)
+        await editLiveConfig(project, config =>
+          editNetworkList(config, 'deny', list => {
+            const added = denied.filter(text => !list.includes(text))
+            return added.length === 0 ? list : [...list, ...added]
+          }),
+        )
+      return granted
+    })
+    const { workspace } = project.world
+    if (flags.json) terminal.printJson({ denied, project: workspace, ...(life !== undefined && { life }) })
+    else
+      terminal.print(
+        `denied for ${printable(workspace)}: ${denied.join(', ')}${life === undefined ? '' : `, ${life}`}`,
+      )
+    return EXIT.ok
+  },
+})

@@ -1,0 +1,57 @@
+import { auditDirectory } from '../../../audit/directory.ts'
+import { takenUp } from '../../../audit/taken-up.ts'
+import { EXIT } from '../../../base/error.ts'
+import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
+import { removeGrants } from '../../../config/grants/network-grants.ts'
+import { findProject } from '../../../config/project.ts'
+import { parseAllowRule, parseDenyRule } from '../../../policy/network/endpoint.ts'
+import { printRule } from '../../../policy/network/net-rule.ts'
+import { everySuffixIsPublic } from '../../../policy/network/net-target.ts'
+import { denyRules } from '../../frame/endpoints.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'forget',
+  summary: 'Take back what pen allow or pen deny said of a host',
+  details:
+    'Removes the entry from the live config of the project, however it is spelled there, and what was said of it for a while. Exit code 1 when there was none.',
+  flags: jsonFlag,
+  positionals: { target: { arity: 'many', about: 'as it was given to pen allow or pen deny' } },
+  examples: [
+    { line: 'pen forget registry.example.com:443', does: 'neither allowed nor denied by name any more' },
+  ],
+  async run({ flags, positionals, terminal }) {
+    const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
+    for (const rule of await denyRules(positionals.target)) spelled.add(printRule(rule))
+    const project = findProject()
+    const forgotten: string[] = []
+    const forget = async (): Promise<void> => {
+      await editLiveConfig(project, config =>
+        ['http', 'tcp', 'deny'].reduce(
+          (edited, key) =>
+            editNetworkList(edited, key, list => {
+              const isMeant = (text: string): boolean =>
+                spelled.has(text) || spelled.has(inOneSpelling(key, text))
+              const gone = list.filter(isMeant)
+              forgotten.push(...gone)
+              return gone.length === 0 ? list : list.filter(text => !isMeant(text))
+            }),
+          config,
+        ),
+      )
+      const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
+      forgotten.push(...grants.map(({ rule }) => printRule(rule)))
+    }
+    await takenUp(auditDirectory(project.stateDir), forget)
+    if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
+    else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
+    return forgotten.length === 0 ? EXIT.failed : EXIT.ok
+  },
+})
+
+/** As a verdict names it. A star is only taken as it stands. */
+function inOneSpelling(key: string, text: string): string {
+  const rule = (key === 'deny' ? parseDenyRule : parseAllowRule)(text, everySuffixIsPublic)
+  return rule.ok ? printRule(rule.value) : text
+}

@@ -1,0 +1,56 @@
+import { EXIT, showPlace } from '../../../base/error.ts'
+import { printable } from '../../../base/printable.ts'
+import type { ResolvedGroup } from '../../../config/groups.ts'
+import { GROUPS, type Group } from '../../../policy/network/groups.ts'
+import { printRule } from '../../../policy/network/net-rule.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'groups',
+  summary: 'List the named sets of hosts, or show what one of them means on this machine',
+  details:
+    "A group for a package manager follows that manager's own configuration, yours and the system's, never a file of the project. Put its name into network.groups, or say --group.",
+  flags: jsonFlag,
+  positionals: { name: { arity: 'optional', about: 'the group to show, with the reason for each host' } },
+  examples: [
+    { line: 'pen groups', does: 'all groups, with version and purpose' },
+    { line: 'pen groups github', does: 'the hosts of one, each with its reason' },
+    { line: 'pen run --group github -- git fetch', does: 'one run with a group open' },
+  ],
+  async run({ flags, positionals: { name }, terminal }) {
+    if (name === undefined) {
+      const groups = Object.entries(GROUPS).map(([id, group]) => ({ name: id, ...summary(group) }))
+      if (flags.json) terminal.printJson({ version: 1, groups })
+      else
+        terminal.print(groups.map(row => `${row.name.padEnd(11)} v${row.version}  ${row.reason}`).join('\n'))
+      return EXIT.ok
+    }
+    const { resolveGroup } = await import('../../../config/groups.ts')
+    const { findProject } = await import('../../../config/project.ts')
+    const { home, state, workspace } = findProject().world
+    const resolved = await resolveGroup(name, { home, writable: [workspace], cacheDir: `${state}/cache` })
+    const group = summary(GROUPS[name as keyof typeof GROUPS])
+    const hosts = rows(resolved)
+    if (flags.json) terminal.printJson({ version: 1, group: { name, ...group, hosts } })
+    else
+      terminal.print(
+        [`${name} v${group.version}: ${group.reason}`, ...hosts.map(inWords)]
+          .map(line => printable(line, 4096))
+          .join('\n'),
+      )
+    return EXIT.ok
+  },
+})
+
+const summary = ({ version, reason, follows }: Group) => ({ version, reason, follows: follows ?? null })
+
+const rows = ({ rules }: ResolvedGroup) =>
+  rules.map(({ rule, source }) => ({
+    rule: printRule(rule),
+    reason: source.note ?? '',
+    at: source.place === undefined ? null : showPlace(source.place),
+  }))
+
+const inWords = ({ rule, reason }: { rule: string; reason: string }): string =>
+  `  ${rule.padEnd(36)}  ${reason}`

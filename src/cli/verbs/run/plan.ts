@@ -1,0 +1,53 @@
+import { EXIT, type ExitCode } from '../../../base/error.ts'
+import { planData, policyData } from '../../../plan/data.ts'
+import { planText } from '../../../plan/show.ts'
+import { projectDocument, showExpansion } from '../../../plan/show-policy.ts'
+import type { Prepared } from '../../../run/prepare.ts'
+import { jsonFlag } from '../../frame/flag-spec.ts'
+import { policyFlags } from '../../frame/policy-flags.ts'
+import type { Terminal } from '../../frame/terminal.ts'
+import { defineVerb } from '../../frame/verb.ts'
+
+export const verb = defineVerb({
+  name: 'plan',
+  summary: 'Print the merged policy, where each part came from, the gaps and the exact plan; run nothing',
+  details: 'The same as `pen run --dry-run-policy`. Values of variables are not shown: they may be secrets.',
+  flags: { ...policyFlags, ...jsonFlag },
+  command: 'optional',
+  examples: [
+    { line: 'pen plan', does: 'what would hold for a shell here' },
+    {
+      line: 'pen plan --allow registry.example.com:443 -- npm ci',
+      does: 'with one more host, for one command',
+    },
+    { line: 'pen plan --json', does: 'for a program' },
+  ],
+  async run({ flags, command, env, terminal }) {
+    const { prepare } = await import('../../../run/prepare.ts')
+    const { flagDocument } = await import('../../frame/policy-flags.ts')
+    const prepared = await prepare({
+      command,
+      env,
+      allowUserExpansion: flags['allow-user-expansion'],
+      offline: flags.offline,
+      toRun: false,
+      flags: project => flagDocument(flags, project),
+    })
+    return showPlan(prepared, flags.json, terminal)
+  },
+})
+
+export function showPlan({ loaded, plan }: Prepared, json: boolean, terminal: Terminal): ExitCode {
+  const { policy, merged } = loaded
+  if (json)
+    terminal.printJson({
+      version: 1,
+      layers: merged.layers.map(layer => layer.name),
+      projectDocument: projectDocument(merged),
+      expanded: merged.expanded.map(showExpansion),
+      policy: policyData(policy),
+      plan: planData(plan),
+    })
+  else terminal.print(planText(policy, plan, merged))
+  return EXIT.ok
+}

@@ -1,0 +1,147 @@
+import { EXIT } from '../../../base/error.ts'
+import { endOf } from '../../../base/printable.ts'
+import type { SandboxStats } from '../../../run/status.ts'
+import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { defineVerb } from '../../frame/verb.ts'
+import { showSize, table } from '../../render/table.ts'
+
+/** Between two readings, for a rate. */
+const SAMPLE_MS = 250
+const REFRESH_MS = 1000
+
+export const verb = defineVerb({
+  name: 'stats',
+  summary: 'Show what the sandboxes that run use: processors, memory, processes, disk and network',
+  details:
+    'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway. Exit code 0 when one runs, 1 when none does, as for pen status.',
+  flags: defineFlags({
+    ...jsonFlag,
+    all: { kind: 'boolean', about: 'all your sandboxes, not only the one of this project' },
+    once: { kind: 'boolean', about: 'also on a terminal' },
+  }),
+  examples: [
+    { line: 'pen stats', does: 'of this project, until q' },
+    { line: 'pen stats --all --once', does: 'of all, once' },
+    { line: 'pen stats --json', does: 'once, for a program' },
+  ],
+  async run({ flags, terminal }) {
+    const { isTerminal } = await import('../../../terminal/modes.ts')
+    const sandboxes = await chosen(flags.all)
+    const first = await read(sandboxes)
+    if (first.length === 0) {
+      if (flags.json) terminal.printJson({ version: 1, sandboxes: [] })
+      else terminal.print(flags.all ? 'no sandbox runs' : `${sandboxes[0]?.id}: not running`)
+      return EXIT.failed
+    }
+    if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
+      const { showUntilLeft } = await import('../../render/live-table.ts')
+      const { windowSize } = await import('../../../terminal/host-terminal.ts')
+      const columns = (): number => windowSize(1).cols
+      let before = first
+      await showUntilLeft(REFRESH_MS, async () => {
+        const now = await read(await chosen(flags.all))
+        const lines = statsTable(before, now, columns())
+        before = now
+        return lines
+      })
+      return EXIT.ok
+    }
+    await new Promise(resolve => setTimeout(resolve, SAMPLE_MS))
+    const second = await read(sandboxes)
+    if (flags.json)
+      terminal.printJson({
+        version: 1,
+        sandboxes: second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats })),
+      })
+    else {
+      const { windowSize } = await import('../../../terminal/host-terminal.ts')
+      const columns = isTerminal(1) ? windowSize(1).cols : Number.POSITIVE_INFINITY
+      for (const line of statsTable(first, second, columns)) terminal.print(line)
+    }
+    return EXIT.ok
+  },
+})
+
+interface Place {
+  readonly id: string
+  readonly stateDir: string
+}
+
+interface Reading {
+  readonly id: string
+  readonly stats: SandboxStats
+}
+
+async function chosen(all: boolean): Promise<readonly Place[]> {
+  if (all) {
+    const { listSandboxes } = await import('../../../lifecycle/list.ts')
+    return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
+  }
+  const { findProject } = await import('../../../config/project.ts')
+  return [findProject()]
+}
+
+async function read(places: readonly Place[]): Promise<Reading[]> {
+  const { askFor } = await import('../../../control/client.ts')
+  const readings = places.map(async ({ id, stateDir }) => {
+    const asked = await askFor(stateDir, 'stats')
+    return asked === undefined ? [] : [{ id, stats: asked.value as SandboxStats }]
+  })
+  return (await Promise.all(readings)).flat()
+}
+
+/** Of one processor; two that are busy are 200. */
+function percent(before: readonly Reading[], { id, stats }: Reading): number {
+  const earlier = before.find(one => one.id === id)?.stats ?? stats
+  const passed = stats.atMs - earlier.atMs
+  return passed <= 0 ? 0 : Math.max(0, Math.round(((stats.cpuMs - earlier.cpuMs) / passed) * 1000) / 10)
+}
+
+const HEADINGS = ['NAME', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
+
+/** In one table where that fits, else in two: of the machine, and of commands and network. */
+export function statsTable(before: readonly Reading[], now: readonly Reading[], columns: number): string[] {
+  const rows = rowsOf(before, now)
+  const whole = table(HEADINGS, rows)
+  if (whole.every(line => line.length <= columns)) return whole
+  const [name = '', ...rest] = HEADINGS
+  const part = (from: number, to: number): string[] => {
+    const headings = rest.slice(from, to)
+    const cells = rows.map(([id = '', ...row]) => [id, ...row.slice(from, to)])
+    const width = Math.max(
+      ...table(
+        headings,
+        cells.map(row => row.slice(1)),
+      ).map(line => line.length),
+    )
+    // The end of a name tells two projects apart.
+    const room = Math.max(8, columns - width - 2)
+    return table(
+      [name, ...headings],
+      cells.map(([id = '', ...row]) => [endOf(id, room), ...row]),
+    )
+  }
+  return [...part(0, 4), '', ...part(4, rest.length)]
+}
+
+function rowsOf(before: readonly Reading[], now: readonly Reading[]): string[][] {
+  return now.map(one => {
+    const { limits, network, ...used } = one.stats
+    return [
+      one.id,
+      `${percent(before, one).toFixed(1)}%`,
+      `${showSize(used.memoryBytes)} / ${showSize(limits.memory)}`,
+      `${used.processes} / ${limits.pids}`,
+      `${showSize(used.diskBytes)} / ${showSize(limits.disk)}`,
+      String(used.executions),
+      ...(network === null
+        ? ['-', '-', '-', '-']
+        : [
+            String(network.open),
+            String(network.denied),
+            showSize(network.bytesUp),
+            showSize(network.bytesDown),
+          ]),
+    ]
+  })
+}

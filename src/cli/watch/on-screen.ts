@@ -1,0 +1,138 @@
+/** Somebody at a terminal who watches, and answers. */
+import type { FoundRecord } from '../../audit/read.ts'
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
+import type { Project } from '../../config/project.ts'
+import type { Paint } from '../render/colour.ts'
+import { type Answer, answer } from './answer.ts'
+import { screenLines } from './screen.ts'
+import { type HeldTarget, type RefusedTarget, WatchState } from './state.ts'
+import { type Key, WatchTerminal } from './terminal.ts'
+
+const ANSWERS: Readonly<Partial<Record<Key, Answer>>> = {
+  o: 'once',
+  s: 'session',
+  a: 'always',
+  d: 'not now',
+  n: 'never',
+}
+
+/** A key that was meant for what stood there a moment ago must not answer what stands there now. */
+const ARMED_AFTER_MS = 700
+const REDRAW_MS = 1000
+/** How long what is allowed once may take to come again, as with `pen allow --once`. */
+const ONCE_MS = 600_000
+
+export class WatchScreen {
+  readonly #project: Project
+  readonly #paint: Paint
+  readonly #state = new WatchState()
+  readonly #ending = new AbortController()
+  readonly #terminal: WatchTerminal
+  #selected: string | undefined
+  #armedAt = Infinity
+  #message = ''
+
+  constructor(project: Project, paint: Paint) {
+    this.#project = project
+    this.#paint = paint
+    this.#terminal = new WatchTerminal({
+      key: key => this.#pressed(key),
+      end: () => this.#ending.abort(),
+      resized: () => this.#draw(),
+    })
+  }
+
+  get ending(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  async untilEnd(records: AsyncGenerator<FoundRecord[]>): Promise<void> {
+    const { signal } = this.#ending
+    const ticking = setInterval(() => this.#draw(), REDRAW_MS)
+    const aborted = new Promise<undefined>(resolve => {
+      if (signal.aborted) resolve(undefined)
+      signal.addEventListener('abort', () => resolve(undefined))
+    })
+    try {
+      this.#draw()
+      for (;;) {
+        const next = await Promise.race([records.next(), aborted])
+        if (next === undefined || next.done === true) return
+        for (const record of next.value) this.#state.add(record)
+        this.#draw()
+      }
+    } finally {
+      clearInterval(ticking)
+      this.#terminal.close()
+    }
+  }
+
+  #draw(): void {
+    if (this.#ending.signal.aborted) return
+    const now = Date.now()
+    // What was refused is selected by a person alone: nobody waits for an answer to it.
+    if (!this.#choices(now).some(({ key }) => key === this.#selected))
+      this.#select(this.#state.held(now)[0]?.key)
+    this.#terminal.draw(
+      screenLines({
+        state: this.#state,
+        ...this.#terminal.size,
+        now,
+        project: this.#project.id,
+        selected: this.#selected,
+        isArmed: performance.now() >= this.#armedAt,
+        message: this.#message,
+        paint: this.#paint,
+      }),
+    )
+  }
+
+  /** What waits comes first. */
+  #choices(now: number): readonly (HeldTarget | RefusedTarget)[] {
+    return [...this.#state.held(now), ...this.#state.refused()]
+  }
+
+  #select(key: string | undefined): void {
+    if (key === this.#selected) return
+    this.#selected = key
+    this.#disarm()
+  }
+
+  #disarm(): void {
+    this.#armedAt = performance.now() + ARMED_AFTER_MS
+    setTimeout(() => this.#draw(), ARMED_AFTER_MS + 1)
+  }
+
+  #pressed(key: Key): void {
+    if (key === 'quit') {
+      this.#ending.abort()
+      return
+    }
+    const choices = this.#choices(Date.now())
+    const at = choices.findIndex(target => target.key === this.#selected)
+    if (key === 'up' || key === 'down') {
+      const next = at + (key === 'up' ? -1 : 1)
+      this.#select(choices[Math.max(0, Math.min(choices.length - 1, next))]?.key)
+      this.#draw()
+      return
+    }
+    const given = ANSWERS[key]
+    const target = choices[at]
+    if (given === undefined || target === undefined || performance.now() < this.#armedAt) return
+    this.#disarm()
+    if (!('until' in target) && given === 'not now') return
+    const until = 'until' in target ? target.until : Date.now() + ONCE_MS
+    void answer(this.#project, { ...target, until }, given)
+      .catch(describe)
+      .then(told => {
+        this.#message = printable(told, 300).replaceAll(/[^ -~]/g, '?')
+        this.#draw()
+      })
+  }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof PenError)) return String(error)
+  return error.hint === undefined ? error.message : `${error.message}: ${error.hint}`
+}

@@ -1,0 +1,118 @@
+/** What stands on the screen, as lines of exactly its width at most. Nothing is drawn here. */
+import { endOf, printable } from '../../base/printable.ts'
+import type { Colour, Paint } from '../render/colour.ts'
+import type { HeldTarget, RefusedTarget, Totals, WatchState } from './state.ts'
+
+export interface View {
+  readonly state: WatchState
+  readonly columns: number
+  readonly rows: number
+  readonly now: number
+  /** As pen names the sandbox. */
+  readonly project: string
+  readonly selected: string | undefined
+  /** Whether a key counts already: what has just appeared is read before it is answered. */
+  readonly isArmed: boolean
+  readonly message: string
+  readonly paint: Paint
+}
+
+const KEYS = 'o once  s session  a always  d not now  n never  up/down choose  q quit'
+const REFUSED_KEYS = 'o once  s session  a always  n never  up/down choose  q quit'
+const CHOOSE_KEYS = 'up/down choose what was refused, to allow it  q quit'
+const IDLE_KEYS = 'q quit'
+const COLOURS: Readonly<Record<string, Colour>> = {
+  allow: 'green',
+  hold: 'cyan',
+  deny: 'red',
+  error: 'yellow',
+  note: 'dim',
+}
+
+export function screenLines(view: View): string[] {
+  const { state, columns, rows, now, paint } = view
+  const cut = (text: string): string => (text.length > columns ? `${text.slice(0, columns - 1)}~` : text)
+  const held = state.held(now)
+  const room = Math.max(1, Math.floor((rows - 5) / 2))
+  const shown = around(held, view.selected, room)
+  const hidden = held.length - shown.length
+  const top = [
+    paint('bold', cut(`pen watch  ${view.project}`)),
+    cut(totalsText(state.totals)),
+    paint(
+      'bold',
+      cut(held.length === 0 ? 'nothing waits for an answer' : `${held.length} waiting for your answer`),
+    ),
+    ...shown.map(target => {
+      const isSelected = target.key === view.selected
+      const line = cut(heldText(target, isSelected, view))
+      return isSelected ? paint(view.isArmed ? 'cyan' : 'dim', line) : line
+    }),
+    ...(hidden > 0 ? [cut(`  and ${hidden} more`)] : []),
+    ...refusedLines(view, cut, Math.floor((rows - shown.length - 6) / 2)),
+  ]
+  const bottom = [cut(view.message), paint('dim', cut(keysFor(view, held)))]
+  const left = Math.max(0, rows - top.length - bottom.length)
+  const recent = state.lines(left).map(({ verdict, text }) => paint(COLOURS[verdict] ?? 'dim', cut(text)))
+  const empty = Array.from({ length: left - recent.length }, () => '')
+  return [...top, ...recent, ...empty, ...bottom].slice(0, rows)
+}
+
+function refusedLines(view: View, cut: (text: string) => string, room: number): string[] {
+  const refused = view.state.refused()
+  if (refused.length === 0 || room < 2) return []
+  const lines = around(refused, view.selected, room - 1).map(({ key, target, count }) => {
+    const isSelected = key === view.selected
+    const many = count > 1 ? ` x${count}` : ''
+    const name = endOf(printable(target, 280), view.columns - 3 - many.length)
+    const line = cut(`${isSelected ? '>' : ' '} ${name}${many}`)
+    return isSelected ? view.paint(view.isArmed ? 'cyan' : 'dim', line) : line
+  })
+  const hosts =
+    refused.length === 1 ? 'one host was refused' : `${refused.length} hosts were refused, the newest first`
+  return [view.paint('bold', cut(hosts)), ...lines]
+}
+
+function keysFor({ state, selected }: View, held: readonly HeldTarget[]): string {
+  const refused = state.refused()
+  if (refused.some(({ key }) => key === selected)) return REFUSED_KEYS
+  if (held.length > 0) return KEYS
+  return refused.length > 0 ? CHOOSE_KEYS : IDLE_KEYS
+}
+
+/** As many as there is room for, the selected one among them. */
+function around<T extends HeldTarget | RefusedTarget>(
+  held: readonly T[],
+  selected: string | undefined,
+  room: number,
+): readonly T[] {
+  const at = held.findIndex(({ key }) => key === selected)
+  const from = Math.max(0, Math.min(at - room + 1, held.length - room))
+  return held.slice(from, from + room)
+}
+
+/** A sandbox chooses the name, and its end says whose it is: that is what stays when there is no room for all of it. */
+function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean, view: View): string {
+  const seconds = Math.max(0, Math.ceil((until - view.now) / 1000))
+  const many = count > 1 ? ` x${count}` : ''
+  const waits = ` ${`${seconds} s`.padStart(6)}${many}`
+  const room = view.columns - 3 - waits.length
+  const name = endOf(printable(target, 280), room).padEnd(Math.min(36, room))
+  return `${isSelected ? '>' : ' '} ${name}${waits}  run ${printable(run, 40)}`
+}
+
+function totalsText({ allowed, refused, quiet, failed, limits, bytesUp, bytesDown }: Totals): string {
+  const quietly = quiet === 0 ? '' : ` (${quiet} quietly)`
+  return `${allowed} allowed  ${refused} refused${quietly}  ${failed} failed  ${limits} limits  ${size(bytesUp)} up  ${size(bytesDown)} down`
+}
+
+function size(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let value = bytes
+  let unit = 0
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
+    unit++
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+}

@@ -1,0 +1,179 @@
+/**
+ * What a person who watches is shown, from the records as they come. Every text in a record may come from a sandbox; what is
+ * kept here is bounded, whatever it does.
+ */
+import type { FoundRecord } from '../../audit/read.ts'
+import { parseAddress } from '../../policy/network/address.ts'
+import { classifyAddress } from '../../policy/network/address-class.ts'
+import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
+import { HOST_SERVICE } from '../../policy/network/host.ts'
+import { plain } from '../render/colour.ts'
+import { logLine } from '../render/log-line.ts'
+
+/** Connections of one run that want the same, and wait for one answer. */
+export interface HeldTarget {
+  readonly key: string
+  readonly run: string
+  readonly target: string
+  /** When it is too late for the first of them. */
+  readonly until: number
+  readonly count: number
+}
+
+/** What was refused in a run that goes on, and a rule would allow. */
+export interface RefusedTarget {
+  readonly key: string
+  readonly run: string
+  readonly target: string
+  readonly count: number
+}
+
+export interface Totals {
+  allowed: number
+  refused: number
+  /** Of those refused, the background calls of agents. They have no line. */
+  quiet: number
+  failed: number
+  limits: number
+  bytesUp: number
+  bytesDown: number
+}
+
+const MOST_LINES = 500
+const MOST_HELD = 1000
+const MOST_REFUSED = 200
+/** A supervisor that was killed leaves what it held without a last word. */
+const SLACK_MS = 3000
+
+export class WatchState {
+  readonly totals: Totals = {
+    allowed: 0,
+    refused: 0,
+    quiet: 0,
+    failed: 0,
+    limits: 0,
+    bytesUp: 0,
+    bytesDown: 0,
+  }
+  readonly #held = new Map<
+    string,
+    { readonly run: string; readonly target: string; readonly until: number }
+  >()
+  /** The one that was refused last stands last. */
+  readonly #refused = new Map<string, RefusedTarget>()
+  #lines: { readonly verdict: FoundRecord['verdict']; readonly text: string }[] = []
+
+  add(record: FoundRecord): void {
+    this.#count(record)
+    this.#hold(record)
+    this.#refuse(record)
+    if (record.kind === 'connection-closed' || isQuiet(record)) return
+    const text = shortLine(record)
+    this.#lines.push({ verdict: record.verdict, text })
+    if (this.#lines.length > 2 * MOST_LINES) this.#lines = this.#lines.slice(-MOST_LINES)
+  }
+
+  /** Oldest first: what appears while somebody reads does not move what they read. */
+  held(now: number): HeldTarget[] {
+    const targets = new Map<string, HeldTarget>()
+    for (const [id, { run, target, until }] of this.#held) {
+      if (until + SLACK_MS < now) {
+        this.#held.delete(id)
+        continue
+      }
+      const key = `${run} ${target}`
+      const known = targets.get(key)
+      if (known === undefined) targets.set(key, { key, run, target, until, count: 1 })
+      else targets.set(key, { ...known, until: Math.min(known.until, until), count: known.count + 1 })
+    }
+    return [...targets.values()]
+  }
+
+  /** The newest first. */
+  refused(): RefusedTarget[] {
+    return [...this.#refused.values()].reverse()
+  }
+
+  /** The newest, oldest of them first. */
+  lines(count: number): readonly { readonly verdict: FoundRecord['verdict']; readonly text: string }[] {
+    return count <= 0 ? [] : this.#lines.slice(-count)
+  }
+
+  #hold(record: FoundRecord): void {
+    const id = `${record.run} ${String(record['connection'])}`
+    if (record.kind === 'connection-held') {
+      const target = targetOf(record)
+      const until = Date.parse(String(record['until']))
+      if (target !== undefined && Number.isFinite(until) && this.#held.size < MOST_HELD)
+        this.#held.set(id, { run: record.run, target, until })
+    } else if (record.kind.startsWith('connection-')) this.#held.delete(id)
+    else if (record.kind === 'run-end')
+      for (const [other, { run }] of this.#held) if (run === record.run) this.#held.delete(other)
+  }
+
+  #refuse(record: FoundRecord): void {
+    const { kind, run } = record
+    if (kind === 'run-end') {
+      for (const [key, other] of this.#refused) if (other.run === run) this.#refused.delete(key)
+      return
+    }
+    const target = targetOf(record)
+    if (target === undefined) return
+    const key = `refused ${run} ${target}`
+    if (kind === 'connection-allowed') this.#refused.delete(key)
+    if (kind !== 'connection-denied' || !isOffered(record, target)) return
+    const count = (this.#refused.get(key)?.count ?? 0) + 1
+    this.#refused.delete(key)
+    this.#refused.set(key, { key, run, target, count })
+    const [oldest] = this.#refused.keys()
+    if (this.#refused.size > MOST_REFUSED && oldest !== undefined) this.#refused.delete(oldest)
+  }
+
+  #count(record: FoundRecord): void {
+    const { totals } = this
+    if (isQuiet(record)) totals.quiet++
+    if (record.kind === 'connection-allowed') totals.allowed++
+    else if (record.verdict === 'deny') totals.refused++
+    else if (record.kind === 'connection-failed') totals.failed++
+    else if (record.kind === 'limit-hit') totals.limits++
+    else if (record.kind === 'connection-closed') {
+      totals.bytesUp += Number(record['bytesUp']) || 0
+      totals.bytesDown += Number(record['bytesDown']) || 0
+    }
+  }
+}
+
+/** Of a line in 80 columns, half is left for the reason. */
+const TARGET_WIDTH = 26
+
+/** The day is today's, and the command that would allow it has keys here. One character is one place on the screen. */
+function shortLine({ fix: _, ...record }: FoundRecord): string {
+  const { name, verdict } = record
+  const [time = '', , target = '', ...rest] = logLine(record, plain).slice(11).split(/ {2,}/)
+  const said = rest.join(' ').replace('allowed, but not reached', 'not reached')
+  const reason = typeof name === 'string' && verdict !== 'allow' ? said.replaceAll(name, 'it') : said
+  return `${time} ${verdict.padEnd(5)} ${target.padEnd(TARGET_WIDTH)} ${reason}`.replaceAll(/[^ -~]/g, '?')
+}
+
+const isQuiet = ({ kind, name }: FoundRecord): boolean =>
+  kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
+
+/**
+ * A sandbox chooses what it dials, and could go on until somebody agrees: so what is of this machine, its network or its cloud
+ * is not offered, as in `mayBeOffered`.
+ */
+function isOffered(record: FoundRecord, target: string): boolean {
+  const { fix, reason, name, address } = record
+  if (fix !== `pen allow ${target}` || reason === 'local-name' || isQuiet(record)) return false
+  if (typeof name === 'string') return name !== HOST_SERVICE
+  const parsed = parseAddress(String(address))
+  return parsed.ok && classifyAddress(parsed.value) === 'public'
+}
+
+/** As a rule is written. What does not look like one is not offered: an answer is a rule. */
+function targetOf({ name, address, port }: FoundRecord): string | undefined {
+  const place = name ?? address
+  if (typeof place !== 'string' || typeof port !== 'number') return undefined
+  const text = `${place.includes(':') ? `[${place}]` : place}:${port}`
+  return /^[a-z0-9_[][a-z0-9_.:[\]-]{2,280}$/.test(text) ? text : undefined
+}

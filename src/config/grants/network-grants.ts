@@ -1,0 +1,142 @@
+/**
+ * What `pen allow` and `pen deny` said for a while: until a time, for one run, or for one connection. It is the user's own
+ * word, as the live config is, and lies beside it; it is no part of the config, so that no backup and no project ever holds it.
+ */
+import { mkdirSync } from 'node:fs'
+import { writeFileAtomically } from '../../base/atomic-file.ts'
+import { errnoOf, PenError } from '../../base/error.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import { parseAllowRule, parseDenyRule } from '../../policy/network/endpoint.ts'
+import { type AllowRule, type DenyRule, printRule } from '../../policy/network/net-rule.ts'
+import type { IsPublicSuffix } from '../../policy/network/net-target.ts'
+import type { Parsed } from '../../policy/source.ts'
+import { type JsonValue, printJson, readJson } from '../json/json.ts'
+import { publicSuffixTest } from '../public-suffix.ts'
+import { claimGrant, grantDirectory, grantFiles, newGrantFile } from './grant-files.ts'
+
+export interface GrantOrder {
+  readonly effect: 'allow' | 'deny'
+  readonly rule: AllowRule | DenyRule
+  /** Which command made it: it is told wherever the rule is. */
+  readonly by: 'pen allow' | 'pen deny' | 'pen watch'
+  /** For one connection. */
+  readonly once: boolean
+  /** Of this run alone. */
+  readonly run: string | undefined
+  /** Undefined only for what ends with its run. */
+  readonly until: Date | undefined
+}
+
+export interface Grant extends GrantOrder {
+  readonly file: string
+  readonly made: Date
+}
+
+const MAX_BYTES = 4096
+/** More are refused: somebody forgot to write a rule. */
+const MOST_GRANTS = 256
+/** A clock that was set back by more than this must not bring a grant to life again. */
+const CLOCK_SLACK_MS = 60_000
+
+export function addGrants(stateDir: string, orders: readonly GrantOrder[]): void {
+  if (grantFiles(stateDir).length + orders.length > MOST_GRANTS)
+    throw new PenError('STATE', {
+      what: `there are ${MOST_GRANTS} temporary grants already`,
+      at: grantDirectory(stateDir),
+      hint: 'write a lasting rule (pen allow without a flag), or take some back with pen forget',
+    })
+  makeDirectory(grantDirectory(stateDir))
+  const made = new Date()
+  for (const [i, { effect, rule, by, once, run, until }] of orders.entries())
+    writeFileAtomically(
+      `${grantDirectory(stateDir)}/${newGrantFile(new Date(made.getTime() + i))}`,
+      printJson({
+        version: 1,
+        [effect]: printRule(rule),
+        by,
+        made: made.toISOString(),
+        ...(once && { once }),
+        ...(run !== undefined && { run }),
+        ...(until !== undefined && { until: until.toISOString() }),
+      }),
+    )
+}
+
+/** Those that count at this time, oldest first. A damaged one stops everything: it may be a denial. */
+export const readGrants = async (stateDir: string, now = Date.now()): Promise<Grant[]> =>
+  (await allGrants(stateDir)).filter(grant => !isOver(grant, now))
+
+/** Takes back those that are meant, and clears away what is over. Returns the ones that were in force and meant. */
+export async function removeGrants(stateDir: string, isMeant: (grant: Grant) => boolean): Promise<Grant[]> {
+  const now = Date.now()
+  return (await allGrants(stateDir)).filter(grant => {
+    const over = isOver(grant, now)
+    if (!over && !isMeant(grant)) return false
+    return claimGrant(stateDir, grant.file) && !over
+  })
+}
+
+const isOver = ({ made, until }: Grant, now: number): boolean =>
+  made.getTime() > now + CLOCK_SLACK_MS || (until?.getTime() ?? Infinity) <= now
+
+async function allGrants(stateDir: string): Promise<Grant[]> {
+  const found = grantFiles(stateDir).flatMap(file => {
+    const path = `${grantDirectory(stateDir)}/${file}`
+    const bytes = readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
+    // Nothing: used up between the listing and now.
+    return bytes === undefined ? [] : [{ file, path, value: readJson(bytes, path).value }]
+  })
+  if (found.length === 0) return []
+  const isPublicSuffix = await publicSuffixTest(['*'])
+  return found.map(({ file, path, value }) => readGrant(file, path, value, isPublicSuffix))
+}
+
+function readGrant(file: string, path: string, value: JsonValue, isPublicSuffix: IsPublicSuffix): Grant {
+  const damaged = (what: string): PenError =>
+    new PenError('CONFIG_VALUE', {
+      what: `a temporary grant is damaged: ${what}`,
+      at: path,
+      hint: 'remove the file',
+    })
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw damaged('not an object')
+  const { version, allow, deny, by, made, once, run, until, ...rest } = value as Record<string, unknown>
+  const text = allow ?? deny
+  if (version !== 1 || Object.keys(rest).length > 0) throw damaged('not of this version')
+  if (typeof text !== 'string' || (allow === undefined) === (deny === undefined)) throw damaged('no rule')
+  const rule: Parsed<DenyRule> =
+    allow === undefined ? parseDenyRule(text, isPublicSuffix) : parseAllowRule(text, isPublicSuffix)
+  if (!rule.ok) throw damaged(rule.why)
+  if (by !== 'pen allow' && by !== 'pen deny' && by !== 'pen watch') throw damaged('by nobody')
+  if (once !== undefined && once !== true) throw damaged('"once"')
+  if (run !== undefined && typeof run !== 'string') throw damaged('"run"')
+  const time = (at: unknown): Date => {
+    if (typeof at !== 'string' || !TIME.test(at)) throw damaged('a time')
+    return new Date(at)
+  }
+  if (until === undefined && (run === undefined || once === true)) throw damaged('it has no end')
+  return {
+    file,
+    effect: allow === undefined ? 'deny' : 'allow',
+    rule: rule.value,
+    by,
+    once: once === true,
+    run,
+    made: time(made),
+    until: until === undefined ? undefined : time(until),
+  }
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+function makeDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new PenError('STATE', {
+      what: `the directory of temporary grants could not be made (${errnoOf(error) ?? 'unknown error'})`,
+      at: dir,
+      hint: 'check that it is yours to write and that the disk is not full',
+      cause: error,
+    })
+  }
+}

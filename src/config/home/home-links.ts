@@ -1,0 +1,165 @@
+/**
+ * Files of the project that the user's home leads to: a dotfiles project, in which `~/.bashrc` is a link to `bashrc`. A sandbox that writes
+ * such a file runs on the host at the next login. So the known places of the home are looked at, and what they lead to is protected.
+ * The number of questions is bounded: neither the home nor the project is searched. The home is the user's own: trusted. A link in the
+ * project may be a sandbox's work: it is only looked at, and is protected too.
+ */
+import { readdirSync } from 'node:fs'
+import { errnoOf, PenError } from '../../base/error.ts'
+import type { HomePlace, HomeTree } from '../../policy/files/home-places.ts'
+import type { LinkedPlace } from '../../policy/files/linked-place.ts'
+import { isWithin, type PathWorld } from '../../policy/files/path.ts'
+import { type Environment, homeSpots, type Spot } from './home-spots.ts'
+import { LinkTrails, lookAt, type Trail } from './link-trail.ts'
+
+export interface HomeLinks {
+  readonly linked: readonly LinkedPlace[]
+  /** What could not be told for sure, in words for the user. */
+  readonly doubts: readonly string[]
+}
+
+/** Bytes of a directory, on ext4 at least some 4,000 names. */
+const MAX_DIRECTORY = 262_144
+/** On ext4 some 500 names: more take longer to list than the known ones to be asked for. */
+const SMALL_DIRECTORY = 16_384
+const FEW = 12
+/** Directories of settings are small. */
+const MAX_DEEPER = 500
+
+/** `writable` are the other directories that the sandbox may write. */
+export function findHomeLinks(
+  world: Pick<PathWorld, 'workspace' | 'home'>,
+  writable: readonly string[],
+  env: Environment,
+): HomeLinks {
+  const search = new Search(world, writable)
+  for (const spot of homeSpots(world, env)) search.look(spot)
+  search.lookDeeper()
+  return search
+}
+
+class Search implements HomeLinks {
+  readonly doubts: string[] = []
+  readonly #workspace: string
+  readonly #roots: readonly string[]
+  readonly #trails: LinkTrails
+  readonly #found = new Map<string, Set<string>>()
+  readonly #deep: { readonly dir: string; readonly name: string }[] = []
+
+  constructor({ workspace, home }: Pick<PathWorld, 'workspace' | 'home'>, writable: readonly string[]) {
+    this.#workspace = workspace
+    this.#roots = [workspace, ...writable.filter(dir => !isWithin(dir, workspace))]
+    this.#trails = new LinkTrails(path => this.#isInside(path))
+    this.#trails.isReal(home)
+  }
+
+  get linked(): readonly LinkedPlace[] {
+    return [...this.#found].map(([name, paths]) => ({ name, paths: [...paths] }))
+  }
+
+  look({ path, name, place }: Spot): void {
+    const trail = this.#trails.follow(path)
+    const ways = this.#isInside(trail.end) ? [...trail.through, trail.end] : trail.through
+    for (const way of ways) this.#addAll(name, way, place)
+    if (trail.end === '') return
+    if (isWithin(this.#workspace, trail.end)) this.#around(trail.end, name, place)
+    if (trail.stats?.isDirectory() === true) this.#directory(trail, name, place)
+    else if (ways.length === 0 && (trail.stats?.nlink ?? 0) > 1) this.#doubt(name, path, trail)
+  }
+
+  /** Whether they are there or not: a sandbox could make them. */
+  #addAll(name: string, path: string, place: HomePlace): void {
+    if (place.run === true) this.#found.set(name, (this.#found.get(name) ?? new Set()).add(path))
+    else
+      for (const child in place.in)
+        this.#addAll(`${name}/${child}`, `${path}/${child}`, place.in[child] ?? {})
+  }
+
+  /** The project lies in a place, as one in `~/.config/nvim/lua` does, or is a directory that holds places, as `~/.config` does. */
+  #around(dir: string, name: string, place: HomePlace): void {
+    const names = dir === this.#workspace ? [] : this.#workspace.slice(dir.length + 1).split('/')
+    let at: HomePlace | undefined = place
+    let called = name
+    for (const child of names) {
+      if (at?.run === true && at.shallow !== true) break
+      at = at?.in?.[child]
+      called = `${called}/${child}`
+    }
+    if (at !== undefined) this.#addAll(called, this.#workspace, at)
+  }
+
+  #directory({ end, stats }: Trail, name: string, place: HomePlace): void {
+    const { list, deep, in: places = {} } = place
+    // All of it is protected, but links in it may lead to other files of the project.
+    const isHeld = place.run === true && this.#isInside(end)
+    if (deep === true && !isHeld) this.#deep.push({ dir: end, name })
+    if (list !== true && place.in === undefined) return
+    const look = (child: string, of: HomePlace): void =>
+      this.look({ path: `${end}/${child}`, name: `${name}/${child}`, place: of })
+    if (!isHeld) for (const child of this.#names(end, places)) look(child, places[child] ?? {})
+    if (list === true && stats !== undefined)
+      for (const entry of this.#entries(end, stats.size))
+        if (places[entry] === undefined && isLink(`${end}/${entry}`)) look(entry, ENTRY)
+  }
+
+  /** The places that are there. One listing answers for all, unless the directory is large. */
+  #names(dir: string, places: HomeTree): readonly string[] {
+    const names = Object.keys(places)
+    if (names.length < FEW) return names
+    const { stats } = this.#trails.follow(dir)
+    if (stats === undefined || stats.size > SMALL_DIRECTORY) return names
+    return namesOf(dir).filter(name => Object.hasOwn(places, name))
+  }
+
+  /** For a home in which every file is a link of its own, also those in directories of directories. */
+  lookDeeper(): void {
+    if (this.#found.size === 0) return
+    let count = 0
+    for (const { dir, name } of this.#deep)
+      for (const entry of namesOf(dir)) {
+        const below = { dir: `${dir}/${entry}`, name: `${name}/${entry}` }
+        const stats = lookAt(below.dir)
+        if (stats?.isSymbolicLink() === true) this.look({ path: below.dir, name: below.name, place: ENTRY })
+        else if (stats?.isDirectory() !== true || entry === '.git') continue
+        else if (++count < MAX_DEEPER) this.#deep.push(below)
+        else if (count === MAX_DEEPER)
+          this.doubts.push(
+            `${name} has too many directories to look at all of them: links from there to the project may be missed; name such files under files.protect`,
+          )
+      }
+  }
+
+  #entries(dir: string, size: number): readonly string[] {
+    if (size <= MAX_DIRECTORY || this.#isInside(dir)) return namesOf(dir)
+    throw new PenError('PATH_REFUSED', {
+      what: 'this directory has too many entries to look for links into the project',
+      at: dir,
+      hint: 'move out of it what does not belong there',
+    })
+  }
+
+  #isInside(path: string): boolean {
+    return this.#roots.some(root => path !== root && isWithin(path, root))
+  }
+
+  /** The other name may be anywhere: finding it would take a walk of the project. */
+  #doubt(name: string, path: string, { stats }: Trail): void {
+    if (this.#trails.follow(this.#workspace).stats?.dev === stats?.dev)
+      this.doubts.push(
+        `${name} has a second name (a hard link): if that is in the project, the sandbox can change it; make it a file of its own: cp -p ${path} ${path}.new && mv ${path}.new ${path}`,
+      )
+  }
+}
+
+const ENTRY: HomePlace = { run: true }
+
+const isLink = (path: string): boolean => lookAt(path)?.isSymbolicLink() === true
+
+function namesOf(dir: string): readonly string[] {
+  try {
+    return readdirSync(dir)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return []
+  }
+}

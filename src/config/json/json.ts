@@ -1,0 +1,82 @@
+/**
+ * Strict JSON with positions: the only reader of configuration. The document may be an attacker's, so whatever
+ * two readers could understand differently (duplicate keys, odd numbers, hidden characters) is refused whole.
+ */
+import { PenError, type Place } from '../../base/error.ts'
+import { type JsonNode, parseJson } from './parser.ts'
+import { decodeText, MAX_BYTES } from './source-text.ts'
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
+
+/** Has no prototype: a key that the file does not hold is never found. */
+export interface JsonObject {
+  readonly [key: string]: JsonValue
+}
+
+export type JsonPath = readonly (string | number)[]
+
+export interface JsonDocument {
+  readonly value: JsonValue
+  /** Where the value at a path starts; for a path that does not exist, its nearest ancestor. */
+  placeOf(path: JsonPath): Place
+  /** Where the key of the last step starts; an array's item has its value's place. */
+  keyPlaceOf(path: JsonPath): Place
+}
+
+export interface JsonLimits {
+  readonly maxBytes?: number
+  readonly maxDepth?: number
+}
+
+export const MAX_DEPTH = 32
+
+/** Linear in the size of the input, and bounded by it. Throws `CONFIG_SYNTAX` with the place and the fix. */
+export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {}): JsonDocument {
+  const source = decodeText(bytes, file, limits.maxBytes ?? MAX_BYTES)
+  const root = parseJson(source, limits.maxDepth ?? MAX_DEPTH)
+  const keyAt = (node: JsonNode) => node.keyAt ?? node.at
+  return {
+    value: root.value,
+    placeOf: path => source.placeAt(nearestNode(root, path).at),
+    keyPlaceOf: path => source.placeAt(keyAt(nearestNode(root, path))),
+  }
+}
+
+function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
+  let node = root
+  for (const step of path) {
+    const { parts } = node
+    const next = Array.isArray(parts)
+      ? (parts as readonly JsonNode[])[step as number]
+      : (parts as ReadonlyMap<string, JsonNode> | undefined)?.get(step as string)
+    if (next === undefined) break
+    node = next
+  }
+  return node
+}
+
+/**
+ * Laid out like the file whose place it takes, else with two spaces. What it prints, `readJson` reads as the same value within the same
+ * limits; a value of which that is not true is refused, so that pen never writes a file it cannot read again.
+ */
+export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint8Array): string {
+  const refuse = (why: string, hint: string, cause?: unknown) =>
+    new PenError('CONFIG_VALUE', { what: `this cannot be written as configuration: ${why}`, hint, cause })
+  const known = (_key: string, part: unknown): unknown => {
+    if (part === undefined || Object.is(part, -0) || (typeof part === 'number' && !Number.isFinite(part)))
+      throw refuse(`${Object.is(part, -0) ? '-0' : String(part)} is no value of JSON`, 'use another value')
+    return part
+  }
+  const text = `${JSON.stringify(value, known, indentOf(like))}\n`
+  try {
+    readJson(new TextEncoder().encode(text), 'output', limits)
+  } catch (error) {
+    throw error instanceof PenError ? refuse(error.message, error.hint ?? '', error) : error
+  }
+  return text
+}
+
+/** The first step inwards is how deep its author indents. */
+function indentOf(like: Uint8Array | undefined): string {
+  return (like && /\n([ \t]{1,8})\S/.exec(new TextDecoder().decode(like))?.[1]) ?? '  '
+}

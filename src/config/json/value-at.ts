@@ -1,0 +1,54 @@
+import { PenError } from '../../base/error.ts'
+import { printable } from '../../base/printable.ts'
+import type { ConfigKey } from '../../policy/config-key.ts'
+import { type JsonObject, type JsonValue, readJson } from './json.ts'
+
+/** What a document says at a key; undefined when it says nothing. */
+export function valueAt(document: JsonValue, path: readonly string[]): JsonValue | undefined {
+  let at: JsonValue | undefined = document
+  for (const name of path) {
+    if (typeof at !== 'object' || at === null || Array.isArray(at) || !Object.hasOwn(at, name))
+      return undefined
+    at = (at as JsonObject)[name]
+  }
+  return at
+}
+
+/** The document with another value at a key, or none. What was emptied by that is left out. */
+export function withValueAt(
+  document: JsonObject,
+  [name = '', ...rest]: readonly string[],
+  value: JsonValue | undefined,
+): JsonObject {
+  const inner = document[name]
+  const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+  const next = rest.length === 0 ? value : withValueAt(isObject ? (inner as JsonObject) : {}, rest, value)
+  const isEmptied = rest.length > 0 && value === undefined && Object.keys(next ?? {}).length === 0
+  if (next !== undefined && !isEmptied) return { ...document, [name]: next }
+  const { [name]: _gone, ...others } = document
+  return others
+}
+
+/** Words of the command line as the value that a key takes. They are checked like the rest of the document, when it is written. */
+export function readWords(words: readonly string[], { path, takes }: ConfigKey): JsonValue {
+  const [first = ''] = words
+  if (takes === 'texts') return words.length === 1 && first.startsWith('[') ? json(first) : words
+  if (words.length > 1)
+    throw new PenError('USAGE', {
+      what: `${path.join('.')} takes one value, not ${words.length}`,
+      at: 'VALUE',
+      hint: 'quote it if it has spaces in it',
+    })
+  if (takes === 'text') return first
+  // A variable is a text unless it says otherwise; so is a proxy.
+  if (takes === 'json' && !/^[[{"]|^null$/.test(first)) return first
+  if (takes === 'boolean' && first !== 'true' && first !== 'false')
+    throw new PenError('CONFIG_VALUE', {
+      what: `${path.join('.')} is true or false, not "${printable(first, 80)}"`,
+      at: 'VALUE',
+      hint: 'write true or false',
+    })
+  return json(first)
+}
+
+const json = (text: string): JsonValue => readJson(Buffer.from(text), 'VALUE').value

@@ -1,0 +1,31 @@
+import { PenError } from '../../base/error.ts'
+import { join } from '../../base/posix-path.ts'
+import type { GroupContext } from '../groups.ts'
+import { readIni } from './ini-file.ts'
+import type { Mirror } from './mirror.ts'
+import { readSystemFile } from './system-file.ts'
+
+const NAMES_REGISTRY = /^(?:source\..+\.registry|registries\..+\.index)$/
+
+/**
+ * The registries that cargo's own config.toml names. cargo does not tell its default, and what it left in its cache
+ * is no evidence: people mount that cache writable into sandboxes.
+ */
+export function cargoRegistries(context: GroupContext): Mirror[] {
+  const files = ['config.toml', 'config'].map(name =>
+    join(context.cargoHome ?? join(context.home, '.cargo'), name),
+  )
+  const mirrors = files.flatMap(file => {
+    const text = readSystemFile(file, context.writable)
+    if (text === undefined) return []
+    return readIni(text, file)
+      .filter(({ section, key }) => NAMES_REGISTRY.test(section === '' ? key : `${section}.${key}`))
+      .map(({ value, at }) => ({ url: value, at }))
+  })
+  if (mirrors.length > 0) return mirrors
+  throw new PenError('GROUP', {
+    what: 'the group "crates" follows cargo, and ~/.cargo/config.toml names no registry',
+    at: 'network.groups',
+    hint: 'replace the source there ([source.crates-io] replace-with, [source.NAME] registry), or allow index and download host with pen allow',
+  })
+}

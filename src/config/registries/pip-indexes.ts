@@ -1,0 +1,66 @@
+import { PenError } from '../../base/error.ts'
+import { join } from '../../base/posix-path.ts'
+import type { GroupContext } from '../groups.ts'
+import { askTool } from './ask-tool.ts'
+import { readIni } from './ini-file.ts'
+import type { Mirror } from './mirror.ts'
+import { readSystemFile } from './system-file.ts'
+
+/** pip knows its default index and the host of its files; isolated mode reads nothing from where it runs. */
+const DEFAULTS =
+  'from pip._internal.models.index import PyPI as p; print(p.simple_url); print("https://" + p.file_storage_domain)'
+
+/** The indexes in pip's and uv's configuration of the user and the system, or pip's own where they name none. */
+export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
+  const etc = context.etc ?? '/etc'
+  const files = [
+    join(etc, 'xdg/pip/pip.conf'),
+    join(etc, 'pip.conf'),
+    join(context.home, '.pip/pip.conf'),
+    join(context.home, '.config/pip/pip.conf'),
+  ]
+  const named = files.flatMap(file => readIni(readSystemFile(file, context.writable) ?? '', file))
+  const ofUv = uvIndexes(context)
+  const indexes = named.filter(({ key }) => normal(key) === 'index-url')
+  const extra = named.filter(({ key }) => normal(key) === 'extra-index-url')
+  const mirrors = [...indexes, ...extra].flatMap(({ key, value, at }) =>
+    value
+      .split(/\s+/)
+      .filter(word => word !== '')
+      .map(url => ({ url, at, setting: normal(key) })),
+  )
+  if (indexes.length > 0 || ofUv.length > 0) return [...mirrors, ...ofUv]
+
+  const answer = await askTool(
+    { tool: 'python3', args: ['-I', '-c', DEFAULTS], watch: () => [] },
+    context,
+  ).catch((error: unknown) => {
+    if (error instanceof PenError && error.code === 'GROUP') return undefined
+    throw error
+  })
+  if (answer === undefined)
+    throw new PenError('GROUP', {
+      what: 'the group "pypi" follows pip, which is not installed system-wide, and no pip.conf names an index',
+      at: 'network.groups',
+      hint: 'name the index: pip config --user set global.index-url URL',
+    })
+  const defaults = answer.split('\n').filter(line => line !== '')
+  return [...mirrors, ...defaults.map(url => ({ url, at: 'the defaults of pip' }))]
+}
+
+/** uv reads a file of its own: `[[index]] url`, `index-url` and `extra-index-url`, alone or under `[pip]`. */
+function uvIndexes(context: GroupContext): Mirror[] {
+  const files = [join(context.etc ?? '/etc', 'uv/uv.toml'), join(context.home, '.config/uv/uv.toml')]
+  return files.flatMap(file =>
+    readIni(readSystemFile(file, context.writable) ?? '', file)
+      .filter(
+        ({ section, key }) =>
+          /^(?:extra-)?index-url$/.test(normal(key)) || (section === '[index' && key === 'url'),
+      )
+      .flatMap(({ value, at }) =>
+        [...value.matchAll(/[a-z]+:\/\/[^"'\s,\]]+/gi)].map(([url]) => ({ url, at })),
+      ),
+  )
+}
+
+const normal = (key: string): string => key.toLowerCase().replaceAll('_', '-')

@@ -1,0 +1,244 @@
+/**
+ * Serves a sandbox the files that are granted at this moment. Every request is hostile: it is judged by `decideGrant`, its
+ * place is opened without following anything, the verdict is recorded, and only then does anything happen.
+ */
+import type { AuditSink } from '../audit/event.ts'
+import { errnoOf } from '../base/error.ts'
+import { decideGrant, type FileGrant, type GrantedPolicy } from '../policy/files/decide-grant.ts'
+import type { FileRequest, GrantedPlace, PathRequest } from '../protocol/broker-messages.ts'
+import { Exchange, type Peer } from './exchange.ts'
+import { GrantedRoots } from './granted-roots.ts'
+import { type BrokerLimits, DEFAULT_LIMITS } from './limits.ts'
+import { prepareList, prepareStat } from './look.ts'
+import type { Access, Operation } from './operation.ts'
+import { Pace } from './pace.ts'
+import { prepareRead } from './read-file.ts'
+import { Refusal, refusalOf } from './refusal.ts'
+import { requestedPath } from './requested-path.ts'
+import { prepareWrite } from './write-file.ts'
+
+export interface BrokerOptions {
+  readonly policy: GrantedPolicy
+  /** What is granted now. The same list for as long as nothing changed. */
+  readonly grants: () => readonly FileGrant[]
+  readonly audit: AuditSink
+  /** Bytes that may be put on the disk, all requests of the run together. */
+  readonly maxWritten: number
+  readonly limits?: Partial<BrokerLimits>
+  /** Something that is no answer to anybody: the supervisor cannot go on. */
+  readonly fail: (error: unknown) => void
+}
+
+interface UnderWay {
+  readonly exchange: Exchange
+  /** Throws when it is no longer granted. */
+  readonly check: () => void
+}
+
+type Found = { readonly check: () => void; readonly rule: string } & (
+  | { readonly operation: Operation; readonly refusal: undefined }
+  | { readonly operation: undefined; readonly refusal: Refusal }
+)
+
+/** Those that have an end of their own in the audit. */
+const MOVES: ReadonlySet<PathRequest['op']> = new Set<PathRequest['op']>(['read', 'write'])
+
+export class Broker {
+  readonly limits: BrokerLimits
+  readonly pace: Pace
+  readonly #options: BrokerOptions
+  readonly #roots = new GrantedRoots()
+  readonly #underWay = new Set<UnderWay>()
+  readonly #serving = new Set<Promise<void>>()
+  #known: readonly FileGrant[] = []
+  #requests = 0
+  #written = 0
+  #timer: ReturnType<typeof setInterval> | undefined
+
+  constructor(options: BrokerOptions) {
+    this.#options = options
+    this.limits = { ...DEFAULT_LIMITS, ...options.limits }
+    this.pace = new Pace(this.limits.requestBurst, this.limits.requestsPerSecond)
+    this.#known = options.grants()
+  }
+
+  /** Begins a request; it answers through `peer`, and `over` is called, later, when it has. */
+  begin(request: FileRequest, peer: Peer, over: () => void): Exchange {
+    const exchange = new Exchange(peer)
+    const serving = this.#serve(request, exchange)
+      .catch(this.#options.fail)
+      .finally(() => {
+        this.#serving.delete(serving)
+        over()
+      })
+    this.#serving.add(serving)
+    return exchange
+  }
+
+  /** Everything ends, with its reason, and has when this resolves. */
+  async close(): Promise<void> {
+    for (const { exchange } of this.#underWay) exchange.end(new Refusal('ended'))
+    await Promise.all(this.#serving)
+    clearInterval(this.#timer)
+    this.#roots.keepOnly([])
+  }
+
+  async #serve(request: FileRequest, exchange: Exchange): Promise<void> {
+    try {
+      if (request.op === 'grants') exchange.send({ kind: 'granted', places: this.#places() })
+      else await this.#perform(request, exchange)
+      exchange.send({ kind: 'done', bytes: exchange.bytes })
+    } catch (error) {
+      const isMistake = !(error instanceof Refusal) && errnoOf(error) === undefined
+      const { reason, message, fix } = isMistake ? new Refusal('failed') : refusalOf(error)
+      exchange.send({ kind: 'refused', refusal: { reason, why: message, fix: fix ?? null } })
+      if (isMistake) throw error
+    }
+  }
+
+  /** Looked up, recorded, carried out: in this order. */
+  async #perform(request: PathRequest, exchange: Exchange): Promise<void> {
+    const began = performance.now()
+    const about = { request: ++this.#requests, op: request.op, path: request.path }
+    const ended = (reason: string): void => {
+      const ms = Math.round(performance.now() - began)
+      try {
+        this.#record({ kind: 'broker-ended', ...about, bytes: exchange.bytes, ms, reason })
+      } catch {
+        // It was recorded before it began: that it is over changes nothing any more.
+      }
+    }
+    const found = this.#lookUp(request)
+    if (found.refusal?.isDenial === true) {
+      const { reason, message: why, fix, rule, from } = found.refusal
+      this.#record({ kind: 'broker-denied', ...about, reason, why, fix, rule, from })
+      throw found.refusal
+    }
+    const entry: UnderWay = { exchange, check: found.check }
+    try {
+      this.#record({ kind: 'broker-allowed', ...about, rule: found.rule })
+      if (found.refusal !== undefined) throw found.refusal
+      this.#underWay.add(entry)
+      this.#tick()
+      await found.operation.run(exchange)
+      if (MOVES.has(request.op)) ended('done')
+    } catch (error) {
+      const refusal = refusalOf(error)
+      ended(refusal.reason)
+      throw refusal
+    } finally {
+      this.#underWay.delete(entry)
+      found.operation?.close()
+    }
+  }
+
+  #lookUp(request: PathRequest): Found {
+    let access: Access | undefined
+    try {
+      access = this.#access(request)
+      if (this.#underWay.size >= this.limits.maxRequests) throw new Refusal('busy')
+      const operation = prepare(request, access)
+      return { operation, refusal: undefined, check: access.check, rule: access.grant.path }
+    } catch (error) {
+      const rule = access?.grant.path ?? ''
+      return { operation: undefined, refusal: refusalOf(error), check: () => undefined, rule }
+    }
+  }
+
+  #record(event: Parameters<AuditSink['record']>[0]): void {
+    try {
+      this.#options.audit.record(event)
+    } catch {
+      // The audit counts what it could not write, and tells when it can. Until then nothing is served.
+      throw new Refusal('unrecorded')
+    }
+  }
+
+  /** Grants are asked for anew each time: what was revoked a moment ago is not served now. */
+  #grants(): readonly FileGrant[] {
+    const now = this.#options.grants()
+    if (now !== this.#known) {
+      const before = new Set(this.#known.map(showGrant))
+      const after = new Set(now.map(showGrant))
+      this.#record({
+        kind: 'grants-changed',
+        added: [...after].filter(text => !before.has(text)),
+        removed: [...before].filter(text => !after.has(text)),
+      })
+      this.#known = now
+      this.#roots.keepOnly(now)
+    }
+    return now
+  }
+
+  #places(): GrantedPlace[] {
+    const now = Date.now()
+    return this.#grants()
+      .filter(({ until }) => until === undefined || now < until)
+      .map(({ path, kind, write, until }) => ({ path, kind, write, until: until ?? null }))
+  }
+
+  #access(request: PathRequest): Access {
+    const { policy } = this.#options
+    const path = requestedPath(request.path)
+    const access = request.op === 'write' ? 'write' : 'read'
+    const judge = (at: string) => decideGrant(policy, this.#grants(), { path: at, access, now: Date.now() })
+    const verdict = judge(path)
+    if (!verdict.ok) throw new Refusal(verdict.reason, verdict)
+    const { grant } = verdict
+    return {
+      grant,
+      path,
+      limits: this.limits,
+      open: at => this.#roots.open(grant, at),
+      mayTell: at => judge(at).ok,
+      check: () => {
+        const now = judge(path)
+        if (now.ok) return
+        throw new Refusal(now.reason === 'expired' ? 'expired' : 'revoked', { fix: now.fix })
+      },
+      turn: async () => {
+        await this.pace.turn()
+        // Also when it need not wait: others have their turn in between.
+        await new Promise(resolve => setImmediate(resolve))
+      },
+      spend: bytes => {
+        this.#written += bytes
+        if (this.#written > this.#options.maxWritten) throw new Refusal('too-large')
+      },
+    }
+  }
+
+  /** While something is under way: what waits for its client is not to outlive its grant. */
+  #tick(): void {
+    this.#timer ??= setInterval(() => {
+      for (const { exchange, check } of this.#underWay)
+        try {
+          check()
+          if (performance.now() - exchange.movedAt > this.limits.stallMs) throw new Refusal('stalled')
+        } catch (error) {
+          exchange.end(refusalOf(error))
+        }
+      if (this.#underWay.size > 0) return
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }, this.limits.tickMs)
+    this.#timer.unref()
+  }
+}
+
+function prepare(request: PathRequest, access: Access): Operation {
+  switch (request.op) {
+    case 'stat':
+      return prepareStat(access)
+    case 'list':
+      return prepareList(access, request.from)
+    case 'read':
+      return prepareRead(access, request.from, request.length)
+    case 'write':
+      return prepareWrite(access, request.executable)
+  }
+}
+
+const showGrant = ({ path, write, execute, until }: FileGrant): string =>
+  `${path} ${write ? 'rw' : 'ro'}${execute ? ' exec' : ''}${until === undefined ? '' : ` until ${new Date(until).toISOString()}`}`

@@ -1,0 +1,39 @@
+/** How dialling ended. A failure is not a denial: the policy said yes, and the world said no. */
+
+import type { Denied } from '../../policy/denial.ts'
+import type { Address } from '../../policy/network/address.ts'
+import type { StreamSocket } from '../stream/stream-socket.ts'
+
+export type FailureReason =
+  | 'name-not-found'
+  | 'lookup-failed'
+  | 'upstream-unreachable'
+  | 'upstream-timeout'
+  | 'upstream-proxy'
+  | 'out-of-descriptors'
+  | 'given-up'
+
+export interface DialFailure {
+  readonly kind: 'failed'
+  readonly reason: FailureReason
+  readonly why: string
+}
+
+export type DialResult =
+  | { readonly kind: 'connected'; readonly socket: StreamSocket; readonly address: Address | undefined }
+  | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
+  | DialFailure
+
+/** Whoever asked may lose interest. */
+export class Interest {
+  isLost: boolean = false
+  onLost: (() => void) | undefined
+
+  lose(): void {
+    if (this.isLost) return
+    this.isLost = true
+    this.onLost?.()
+  }
+}
+
+export const failed = (reason: FailureReason, why: string): DialFailure => ({ kind: 'failed', reason, why })

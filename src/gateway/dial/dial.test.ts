@@ -1,0 +1,88 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { listenHere } from '../../../test/gateway/listen.ts'
+import { address, policyOf, port } from '../../../test/gateway/world.ts'
+import { DEFAULT_LIMITS, type GatewayLimits } from '../limits.ts'
+import { TcpSocket } from '../stream/tcp-socket.ts'
+import { type Connect, Dialer } from './dial.ts'
+import { Interest } from './dial-result.ts'
+import { connectTcp } from './tcp-connect.ts'
+
+const MANY = Array.from({ length: 32 }, (_, i) => address(`198.51.100.${i + 1}`))
+class Unanswered extends TcpSocket {
+  isOpen: boolean = true
+  override destroy(): void {
+    this.isOpen = false
+  }
+}
+
+const sockets: Unanswered[] = []
+const open = () => sockets.filter(socket => socket.isOpen).length
+let most = 0
+
+/** Sent, and never answered. */
+const intoNothing: Connect = () => {
+  const socket = new Unanswered()
+  sockets.push(socket)
+  most = Math.max(most, open())
+  return socket
+}
+
+const dialer = (connect: Connect, limits: Partial<GatewayLimits> = {}) =>
+  new Dialer({
+    network: () => policyOf({}),
+    resolver: { resolve: () => Promise.reject(new Error('nobody asks')) },
+    limits: { ...DEFAULT_LIMITS, connectMs: 400, staggerMs: 5, ...limits },
+    connect,
+  })
+
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  most = 0
+})
+
+describe('a server with many addresses, none of which answers,', () => {
+  test('is tried at all of them, and costs few descriptors at a time', async () => {
+    const result = await dialer(intoNothing).connectAny(MANY, port(443), new Interest())
+    expect(result).toMatchObject({ kind: 'failed', reason: 'upstream-timeout' })
+    expect(sockets.length).toBe(32)
+    expect([most, open()]).toEqual([4, 0])
+  })
+
+  test('dialled by many clients costs each a descriptor, and a few for all of them', async () => {
+    const one = dialer(intoNothing, { maxBeside: 8 })
+    const interests = Array.from({ length: 50 }, () => new Interest())
+    const results = interests.map(interest => one.connectAny(MANY, port(443), interest))
+    await Bun.sleep(100)
+    expect(most).toBe(58)
+    for (const interest of interests.slice(0, 25)) interest.lose()
+    await Promise.all(results)
+    expect(open()).toBe(0)
+    most = 0
+    await one.connectAny(MANY, port(443), new Interest())
+    expect(most).toBe(4)
+  })
+
+  test('but the last is reached there', async () => {
+    const server = listenHere(socket => socket.destroy())
+    const here = port(server.port)
+    const last = MANY.at(-1)
+    const connect: Connect = (to, at, done) =>
+      to === last ? connectTcp(address('127.0.0.1'), at, done) : intoNothing(to, at, done)
+    const result = await dialer(connect).connectAny(MANY, here, new Interest())
+    expect(result).toMatchObject({ kind: 'connected', address: last })
+    expect(open()).toBe(0)
+    if (result.kind === 'connected') result.socket.destroy()
+    server.stop()
+  })
+})
+
+describe('a server that is not there', () => {
+  for (const at of ['127.0.0.1', '::1'])
+    test(`is said to have refused, at ${at}`, async () => {
+      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Interest())
+      expect(result).toMatchObject({
+        kind: 'failed',
+        why: 'the server could not be reached (ECONNREFUSED)',
+      })
+    })
+})

@@ -1,0 +1,146 @@
+/** TCP connections come to be: accepted where a descriptor listens, or dialled. */
+import { ptr } from 'bun:ffi'
+import { AF, CallFailed, lastError, libc, SOL, socketOption, succeeded } from '../../base/kernel/libc.ts'
+import { listenInTurns, type Stoppable } from '../../base/listen-in-turns.ts'
+import { type Address, addressBytes } from '../../policy/network/address.ts'
+import type { Port } from '../../policy/network/port.ts'
+import { type Family, unconnected } from '../netns/sockets.ts'
+import { connectionState, type NativeSocket, TCP_STATE, TcpSocket } from '../stream/tcp-socket.ts'
+
+const SO_REUSEADDR = 2
+const SO_ERROR = 4
+const IPV6_V6ONLY = 26
+const LOOPBACK_V6 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+export interface Listening {
+  readonly port: number
+  /** Those that were accepted stay. */
+  stop(): void
+}
+
+type Accept = (socket: TcpSocket) => void
+
+const F_DUPFD_CLOEXEC = 1030
+const BACKLOG = 512
+
+/** The descriptor listens already, and is the listener's from now on. */
+export function listenTcp(fd: number, accepted: Accept): Listening {
+  let isOpen: boolean = true
+  const listener = listenInTurns(took => {
+    const copy = succeeded('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0))
+    return acceptFrom(copy, socket => {
+      took()
+      accepted(socket)
+    })
+  })
+  return {
+    port: portOf(fd),
+    stop: () => {
+      listener.stop()
+      if (isOpen) libc().close(fd)
+      isOpen = false
+    },
+  }
+}
+
+/** On this machine alone; without a port, at one that is free. */
+export function listenLoopback(accepted: Accept, family: Family = AF.inet, port = 0): Listening {
+  const fd = unconnected(family)
+  try {
+    if (family === AF.inet6) switchOn(fd, SOL.ipv6, IPV6_V6ONLY)
+    // Connections of an earlier listener may still be fading away there. Two that listen are refused all the same.
+    if (port !== 0) switchOn(fd, SOL.socket, SO_REUSEADDR)
+    const name = socketName(family, family === AF.inet ? [127, 0, 0, 1] : LOOPBACK_V6, port)
+    succeeded('bind', libc().bind(fd, ptr(name), name.length))
+    succeeded('listen', libc().listen(fd, BACKLOG))
+  } catch (error) {
+    libc().close(fd)
+    throw error
+  }
+  return listenTcp(fd, accepted)
+}
+
+const switchOn = (fd: number, level: number, option: number): number =>
+  succeeded('setsockopt', libc().setsockopt(fd, level, option, ptr(new Int32Array([1])), 4))
+
+/** `struct sockaddr_in`, or `sockaddr_in6`. */
+function socketName(family: Family, address: ArrayLike<number>, port: number): Uint8Array {
+  const name = new Uint8Array(family === AF.inet ? 16 : 28)
+  new DataView(name.buffer).setUint16(0, family, true)
+  new DataView(name.buffer).setUint16(2, port)
+  name.set(address, family === AF.inet ? 4 : 8)
+  return name
+}
+
+function portOf(fd: number): number {
+  const name = new Uint8Array(28)
+  succeeded('getsockname', libc().getsockname(fd, ptr(name), ptr(new Uint32Array([name.length]))))
+  return new DataView(name.buffer).getUint16(2)
+}
+
+/** The runtime itself sends small pieces at once. */
+function acceptFrom(fd: number, accepted: Accept): Stoppable {
+  const options = {
+    fd,
+    allowHalfOpen: true,
+    socket: {
+      ...TcpSocket.handlers,
+      open(native: NativeSocket) {
+        native.data = new TcpSocket()
+        TcpSocket.handlers.open(native)
+        accepted(native.data)
+      },
+    },
+  }
+  // Its types know of descriptors for `connect` alone.
+  const listener = Bun.listen(options as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
+  return { stop: () => listener.stop() }
+}
+
+/** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
+export function connectTcp(
+  address: Address,
+  port: Port,
+  done: (error: unknown) => void,
+  /** Made elsewhere, for another network namespace than ours. It is the connection's from now on. */
+  made?: number,
+): TcpSocket {
+  const socket = new TcpSocket()
+  try {
+    const { fd, isConnected } = startConnecting(address, port, made)
+    if (!isConnected) socket.onConnected = done
+    const options = { fd, allowHalfOpen: true, data: socket, socket: TcpSocket.handlers }
+    Bun.connect(options as unknown as Bun.UnixSocketOptions<TcpSocket>).catch(() => undefined)
+    if (isConnected) queueMicrotask(() => done(undefined))
+  } catch (error) {
+    queueMicrotask(() => done(error))
+  }
+  return socket
+}
+
+/**
+ * Begun here rather than by the runtime, whose own way cannot be given up before it has come to an end. On this machine it
+ * has often finished when the call returns.
+ */
+function startConnecting(
+  address: Address,
+  port: Port,
+  made: number | undefined,
+): { fd: number; isConnected: boolean } {
+  const bytes = addressBytes(address)
+  const family = bytes.length === 4 ? AF.inet : AF.inet6
+  const name = socketName(family, bytes, port)
+  const fd = made ?? unconnected(family)
+  try {
+    const errno = libc().connect(fd, ptr(name), name.length) === 0 ? 0 : lastError()
+    const state = connectionState(fd)
+    const isConnected = state === TCP_STATE.established
+    if (isConnected || state === TCP_STATE.synSent) return { fd, isConnected }
+    // So has a refusal; the call itself said "in progress".
+    const failure = socketOption(fd, SOL.socket, SO_ERROR)
+    throw new CallFailed('connect', failure === 0 ? errno : failure)
+  } catch (error) {
+    libc().close(fd)
+    throw error
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'bun:test'
+import type { Address } from '../../policy/network/address.ts'
+import type { Host } from '../../policy/network/host.ts'
+import { NameBook } from './names.ts'
+
+const host = (i: number | string): Host => `h${i}.test` as Host
+const address = (text: string): Address => text as Address
+
+describe('NameBook', () => {
+  test('a name keeps its address, and the address its name', () => {
+    const book = new NameBook()
+    expect(book.addressFor(host(1))).toBe(address('198.18.0.1'))
+    expect(book.addressFor(host(2))).toBe(address('198.18.0.2'))
+    expect(book.addressFor(host(1))).toBe(address('198.18.0.1'))
+    expect(book.nameOf(address('198.18.0.2'))).toBe(host(2))
+  })
+
+  test('an address that no look-up gave out has no name', () => {
+    const book = new NameBook()
+    book.addressFor(host(1))
+    for (const text of [
+      '198.18.0.0',
+      '198.18.0.2',
+      '198.17.255.255',
+      '198.20.0.1',
+      '127.0.0.1',
+      '::ffff:198.18.0.1',
+      '::1',
+    ])
+      expect(book.nameOf(address(text))).toBeUndefined()
+  })
+
+  test('the whole pool is given out once: never its first and last address, never one twice, then none', () => {
+    const book = new NameBook({ reserve: 0 })
+    const seen = new Set<Address>()
+    for (let i = 0; i < 131_070; i++) seen.add(book.addressFor(host(i)) ?? address(''))
+    expect(seen.size).toBe(131_070)
+    expect(
+      seen.has(address('198.18.0.0')) || seen.has(address('198.19.255.255')) || seen.has(address('')),
+    ).toBe(false)
+    expect(seen.has(address('198.19.255.254'))).toBe(true)
+    expect(book.addressFor(host('more'))).toBeUndefined()
+    expect(book.addressFor(host(77))).toBe(address('198.18.0.78'))
+    expect(book.nameOf(address('198.19.255.254'))).toBe(host(131_069))
+  })
+
+  test('names that a rule allows still find a place when others used the pool up', () => {
+    const book = new NameBook({ maxNames: 10, reserve: 3, isAwaited: name => name.startsWith('hgood') })
+    for (let i = 0; i < 100; i++) book.addressFor(host(i))
+    expect(book.size).toBe(7)
+    for (const name of ['good1', 'good2', 'good3']) expect(book.addressFor(host(name))).toBeDefined()
+    expect(book.addressFor(host('good4'))).toBeUndefined()
+    expect(book.size).toBe(10)
+  })
+
+  test('what it remembers is bounded in characters too', () => {
+    const book = new NameBook({ maxCharacters: 1000, reserve: 0 })
+    for (let i = 0; i < 100; i++) book.addressFor(`${'x'.repeat(200)}${i}.test` as Host)
+    expect(book.size).toBe(4)
+    expect(book.addressFor(host(1))).toBeDefined()
+  })
+})

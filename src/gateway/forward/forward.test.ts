@@ -1,0 +1,106 @@
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { spawn } from 'node:child_process'
+import { createServer, type Server } from 'node:net'
+import { AF } from '../../base/kernel/libc.ts'
+import type { Port } from '../../policy/network/port.ts'
+import type { InsideSockets } from '../netns/inside-sockets.ts'
+import { SocketOwners } from '../netns/socket-owner.ts'
+import { unconnected } from '../netns/sockets.ts'
+import { HeldBytes } from '../stream/held-bytes.ts'
+import { Forward, type ForwardMeans } from './forward.ts'
+
+/** Sends what nobody reads until no more goes, then ends, or waits for its parent to end. */
+const CLIENT = `
+import select, socket, sys
+client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+assert client.recv(1) == b"k"
+client.setblocking(False)
+while select.select([], [client], [], 1)[1]: client.send(b"x" * 65536)
+print("full", flush=True)
+sys.stdin.read()
+`
+
+const undo: (() => void)[] = []
+afterEach(() => {
+  for (const act of undo.splice(0).reverse()) act()
+})
+
+/** Greets, and reads nothing. */
+async function serve(): Promise<number> {
+  const server: Server = createServer(socket => {
+    undo.push(() => socket.destroy())
+    socket.on('error', () => undefined)
+    socket.pause()
+    socket.write('k')
+  })
+  undo.push(() => void server.close())
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  return (server.address() as { port: number }).port
+}
+
+async function opened(): Promise<{ readonly forward: Forward; readonly places: () => number }> {
+  const owners = new SocketOwners()
+  let places = 0
+  const means: ForwardMeans = {
+    sockets: { take: async () => ({ v4: unconnected(AF.inet), v6: undefined }) } as unknown as InsideSockets,
+    owners,
+    held: new HeldBytes(32 * 2 ** 20),
+    users: new Set([process.geteuid?.() ?? 0]),
+    enter: () => ++places > 0,
+    leave: () => void places--,
+  }
+  const forward = new Forward({ guest: (await serve()) as Port, host: 0 }, means)
+  undo.push(
+    () => owners.close(),
+    () => forward.close(),
+  )
+  return { forward, places: () => places }
+}
+
+async function send(port: number) {
+  const client = spawn('python3', ['-c', CLIENT, String(port)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  undo.push(() => void client.kill('SIGKILL'))
+  await new Promise<void>(done => client.stdout.once('data', () => done()))
+  const ended = new Promise<void>(done => client.once('exit', () => done()))
+  const end = async (): Promise<void> => {
+    client.stdin.end()
+    await ended
+  }
+  return { end }
+}
+
+async function until(what: () => boolean): Promise<void> {
+  for (const late = performance.now() + 10_000; !what(); await Bun.sleep(5))
+    if (performance.now() > late) throw new Error(`it did not happen: ${what}`)
+}
+
+/** As if so much time had passed. */
+function sweepAfter(forward: Forward, ms: number): void {
+  const now = performance.now() + ms
+  const clock = spyOn(performance, 'now').mockReturnValue(now)
+  forward.sweep()
+  clock.mockRestore()
+}
+
+describe('a connection whose client is gone, and whose bytes nobody takes', () => {
+  test('is given up when nothing moves, and not at once', async () => {
+    const { forward, places } = await opened()
+    await (await send(forward.host)).end()
+    sweepAfter(forward, 1000)
+    await Bun.sleep(20)
+    expect(places()).toBe(1)
+    sweepAfter(forward, 120_000)
+    await until(() => places() === 0)
+  })
+
+  test('is kept as long as its client is there', async () => {
+    const { forward, places } = await opened()
+    const client = await send(forward.host)
+    sweepAfter(forward, 120_000)
+    await Bun.sleep(20)
+    expect(places()).toBe(1)
+    await client.end()
+    sweepAfter(forward, 120_000)
+    await until(() => places() === 0)
+  })
+})

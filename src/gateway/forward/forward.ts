@@ -1,0 +1,242 @@
+/**
+ * A port of the sandbox's loopback, for programs of the host: pen listens on the host's loopback and dials inside, one connection for
+ * each that comes. The sandbox only ever answers. Both ends are strangers to each other and to pen: bytes pass, nothing is read.
+ */
+import { errnoOf, PenError } from '../../base/error.ts'
+import { AF, libc } from '../../base/kernel/libc.ts'
+import { type Address, parseAddress } from '../../policy/network/address.ts'
+import type { Port } from '../../policy/network/port.ts'
+import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
+import { joinStreams } from '../dial/tunnel.ts'
+import type { InsideSockets } from '../netns/inside-sockets.ts'
+import type { SocketEnd, SocketOwners } from '../netns/socket-owner.ts'
+import type { Family } from '../netns/sockets.ts'
+import { ByteStream } from '../stream/byte-stream.ts'
+import type { HeldBytes } from '../stream/held-bytes.ts'
+import type { TcpSocket } from '../stream/tcp-socket.ts'
+
+export interface PortPair {
+  readonly guest: Port
+  /** 0 for one that is free. */
+  readonly host: Port | 0
+}
+
+/** What all forwards of a sandbox share. */
+export interface ForwardMeans {
+  readonly sockets: InsideSockets
+  readonly owners: SocketOwners
+  readonly held: HeldBytes
+  /** Whose programs are let in. */
+  readonly users: ReadonlySet<number>
+  /** A place among the connections that may be open at once; false where there is none. */
+  enter(): boolean
+  leave(): void
+}
+
+const CONNECT_MS = 10_000
+/** One side has said goodbye, and the other says nothing. */
+const HALF_CLOSED_MS = 600_000
+const SWEEP_MS = 30_000
+/** No byte moves, in either direction. */
+const STALLED_MS = 60_000
+/** The free port of one family may be taken in the other. */
+const MOST_TRIES = 8
+
+interface Tunnel {
+  readonly client: ByteStream
+  readonly upstream: ByteStream
+  /** The two ends of the client's connection, as the client has them. */
+  readonly ends: readonly [own: SocketEnd, peer: SocketEnd]
+}
+
+export class Forward {
+  readonly guest: Port
+  readonly host: number
+  /** Where it listens on the host. */
+  readonly addresses: readonly string[]
+  readonly #means: ForwardMeans
+  readonly #listening: readonly Listening[]
+  readonly #tunnels = new Set<Tunnel>()
+  readonly #sweeper: ReturnType<typeof setInterval>
+  #isClosed: boolean = false
+  /** Connections that were passed on; and those that were not, because of whom they came from or how many there were. */
+  connections = 0
+  refused = 0
+
+  /** Nothing is accepted before the caller returns to the event loop. */
+  constructor({ guest, host }: PortPair, means: ForwardMeans) {
+    this.guest = guest
+    this.#means = means
+    const listening = listenOn(host, socket => this.#accept(socket))
+    this.#listening = listening.map(({ listener }) => listener)
+    this.host = this.#listening[0]?.port ?? host
+    this.addresses = listening.map(({ address }) => address)
+    this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS)
+    this.#sweeper.unref()
+    if (means.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
+    this.close()
+    throw new PenError('BACKEND', {
+      what: 'the kernel does not tell whose programs connect, so other users of this machine could not be kept out',
+      hint: 'load its module tcp_diag: modprobe tcp_diag',
+    })
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#sweeper)
+    for (const listener of this.#listening) listener.stop()
+    for (const { client, upstream } of this.#tunnels) {
+      client.reset()
+      upstream.reset()
+    }
+  }
+
+  #accept(client: TcpSocket): void {
+    const { users, owners } = this.#means
+    const { local, remote } = client
+    const ends = local === undefined || remote === undefined ? undefined : ([remote, local] as const)
+    const user = ends === undefined ? undefined : owners.userOf(...ends)
+    if (
+      this.#isClosed ||
+      ends === undefined ||
+      user === undefined ||
+      !users.has(user) ||
+      !this.#means.enter()
+    ) {
+      this.refused++
+      client.reset()
+      return
+    }
+    this.connections++
+    client.onClosed = () => this.#means.leave()
+    void this.#pass(client, ends).catch(() => client.reset())
+  }
+
+  async #pass(client: TcpSocket, ends: Tunnel['ends']): Promise<void> {
+    const socket = await this.#dial()
+    if (this.#isClosed) {
+      socket.reset()
+      client.reset()
+      return
+    }
+    const { held } = this.#means
+    const tunnel = { client: new ByteStream(client, held), upstream: new ByteStream(socket, held), ends }
+    this.#tunnels.add(tunnel)
+    await joinStreams(tunnel.client, tunnel.upstream)
+    this.#tunnels.delete(tunnel)
+  }
+
+  /** A server on one family alone is found, whichever it is. */
+  async #dial(): Promise<TcpSocket> {
+    const { v4, v6 } = await this.#means.sockets.take()
+    try {
+      const socket = await dialInside(LOOPBACK_V4, this.guest, v4)
+      if (v6 !== undefined) libc().close(v6)
+      return socket
+    } catch (error) {
+      if (v6 === undefined) throw error
+      return await dialInside(LOOPBACK_V6, this.guest, v6)
+    }
+  }
+
+  /** Ends what nobody waits for any more: a server inside that never says goodbye would else keep every place. */
+  sweep(): void {
+    const late = performance.now() - HALF_CLOSED_MS
+    for (const tunnel of this.#tunnels) {
+      const { client, upstream } = tunnel
+      const isSilent = Math.max(client.lastActive, upstream.lastActive) < late
+      if (isSilent && (client.ended || upstream.ended)) client.reset()
+      else if (this.#isAbandoned(tunnel)) {
+        client.socket.destroy()
+        // What was sent still arrives inside.
+        upstream.socket.destroy()
+      }
+    }
+  }
+
+  /**
+   * Its program has not only said goodbye, as one does that still reads: it has no such socket any more. And all that it said was passed
+   * on, or nobody takes it.
+   */
+  #isAbandoned({ client, upstream, ends }: Tunnel): boolean {
+    const isOver = client.ended && upstream.holds === 0
+    const stands = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
+    return (isOver || stands) && this.#means.owners.userOf(...ends) === undefined
+  }
+}
+
+function dialInside(address: Address, port: Port, made: number): Promise<TcpSocket> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => socket.destroy(), CONNECT_MS)
+    const socket = connectTcp(
+      address,
+      port,
+      error => {
+        clearTimeout(late)
+        // Where nobody listens, a socket whose own port happens to be that one is connected to itself.
+        const isItself = error === undefined && socket.local?.port === port
+        if (isItself) socket.reset()
+        if (error === undefined && !isItself) resolve(socket)
+        else reject(error ?? new Error('nobody listens'))
+      },
+      made,
+    )
+  })
+}
+
+interface Listener {
+  readonly listener: Listening
+  readonly address: string
+}
+
+function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly Listener[] {
+  for (let tries = 1; ; tries++) {
+    const v4 = listenAt(AF.inet, host, accepted)
+    try {
+      return [v4, listenAt(AF.inet6, v4.listener.port, accepted)]
+    } catch (error) {
+      if (NO_IPV6.includes(errnoOf(error) ?? '')) return [v4]
+      v4.listener.stop()
+      if (host !== 0 || tries === MOST_TRIES) throw error
+    }
+  }
+}
+
+const NO_IPV6 = ['EADDRNOTAVAIL', 'EAFNOSUPPORT']
+
+function listenAt(family: Family, port: number, accepted: (socket: TcpSocket) => void): Listener {
+  const address = family === AF.inet ? '127.0.0.1' : '::1'
+  try {
+    return { address, listener: listenLoopback(accepted, family, port) }
+  } catch (error) {
+    throw refusal(error, family === AF.inet ? address : `[${address}]`, port)
+  }
+}
+
+function refusal(error: unknown, address: string, port: number): unknown {
+  const errno = errnoOf(error)
+  const at = `${address}:${port}`
+  if (errno === 'EADDRINUSE')
+    return new PenError('CONNECT', {
+      what: `port ${port} of this machine is in use already`,
+      at,
+      hint: 'end what listens there, or name another port of this machine before the colon, 0 for one that is free',
+      cause: error,
+    })
+  if (errno === 'EACCES')
+    return new PenError('CONNECT', {
+      what: `you may not listen on port ${port} of this machine`,
+      at,
+      hint: 'name one above 1023 before the colon, 0 for one that is free',
+      cause: error,
+    })
+  return error
+}
+
+const loopback = (text: string): Address => {
+  const address = parseAddress(text)
+  if (!address.ok) throw new PenError('INTERNAL', { what: 'loopback is no address' })
+  return address.value
+}
+const LOOPBACK_V4 = loopback('127.0.0.1')
+const LOOPBACK_V6 = loopback('::1')

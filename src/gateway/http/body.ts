@@ -1,0 +1,128 @@
+/** The body of a message, piece by piece, out of whatever framing it came in. Chunked coding is read as strictly as heads are. */
+import type { ByteStream } from '../stream/byte-stream.ts'
+import type { Framing } from './field.ts'
+
+const MAX_SIZE_LINE = 256
+const MAX_TRAILERS = 16_384
+/** RFC 9112 names no bound for extensions. Nobody uses them but for floods. */
+const SIZE_LINE = /^([0-9A-Fa-f]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
+
+export type BodyState = 'reading' | 'complete' | 'broken' | 'malformed'
+
+export class BodyReader {
+  state: BodyState
+  why = ''
+  readonly #from: ByteStream
+  readonly #framing: Framing['kind']
+  /** Bytes of the body or of this chunk that are still to come. */
+  #left: number
+  /** A chunk's data is followed by CRLF. */
+  #atChunkEnd: boolean = false
+  /** Bytes of trailers that were read; undefined before the last chunk. */
+  #trailers: number | undefined
+
+  constructor(from: ByteStream, framing: Framing) {
+    this.#from = from
+    this.#framing = framing.kind
+    this.#left = framing.kind === 'length' ? framing.length : 0
+    this.state =
+      framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0) ? 'complete' : 'reading'
+  }
+
+  /** The next piece, or undefined; then `state` says why. */
+  async next(): Promise<Buffer | undefined> {
+    while (this.state === 'reading') {
+      const piece = this.step()
+      if (piece !== undefined) return piece
+      if (this.state === 'reading' && !(await this.#from.more())) this.#stop()
+    }
+    return undefined
+  }
+
+  /** What is there already, without waiting. */
+  step(): Buffer | undefined {
+    if (this.state !== 'reading') return undefined
+    if (this.#framing === 'chunked' && this.#left === 0 && !this.#readSize()) return undefined
+    const { held } = this.#from
+    if (held.length === 0) return undefined
+    if (this.#framing === 'until-close') return this.#from.consume(held.length)
+    const piece = this.#from.consume(Math.min(held.length, this.#left))
+    this.#left -= piece.length
+    if (this.#left === 0) {
+      if (this.#framing === 'length') this.state = 'complete'
+      else this.#atChunkEnd = true
+    }
+    return piece
+  }
+
+  #stop(): void {
+    const isEnd = this.#framing === 'until-close' && this.#from.ended && !this.#from.broken
+    this.state = isEnd ? 'complete' : 'broken'
+  }
+
+  /** True when a chunk with data is open. */
+  #readSize(): boolean {
+    if (this.#trailers !== undefined) return this.#readTrailers(this.#trailers)
+    const { held } = this.#from
+    const start = this.#atChunkEnd ? 2 : 0
+    if (this.#atChunkEnd && held.length >= 1 && (held[0] !== 0x0d || (held.length > 1 && held[1] !== 0x0a)))
+      return this.#malformed('a chunk is longer than it says')
+    const end = lineEnd(held, start, MAX_SIZE_LINE)
+    if (end === 'long') return this.#malformed('a chunk size line is too long')
+    if (end === 'bare') return this.#malformed('a line ends in LF alone')
+    if (end === undefined) return false
+    const match = SIZE_LINE.exec(held.toString('latin1', start, end))
+    if (match === null) return this.#malformed('a malformed chunk size')
+    const size = Number.parseInt(match[1] ?? '', 16)
+    this.#from.consume(end + 2)
+    if (size === 0) return this.#readTrailers(0)
+    this.#atChunkEnd = false
+    this.#left = size
+    return true
+  }
+
+  /**
+   * Trailer fields are read, checked and dropped: a server that merged them into its head would see fields that nobody
+   * judged. Each line goes as soon as it is whole, so that one that comes byte by byte is not read again and again.
+   */
+  #readTrailers(before: number): false {
+    for (let read = before; ; ) {
+      this.#trailers = read
+      const { held } = this.#from
+      const end = lineEnd(held, 0, MAX_TRAILERS - read)
+      if (end === 'long') return this.#malformed('the trailers are too long')
+      if (end === 'bare') return this.#malformed('a line ends in LF alone')
+      if (end === undefined) return false
+      if (end > 0 && !TRAILER.test(held.toString('latin1', 0, end)))
+        return this.#malformed('a malformed trailer')
+      this.#from.consume(end + 2)
+      if (end === 0) {
+        this.state = 'complete'
+        return false
+      }
+      read += end + 2
+    }
+  }
+
+  #malformed(why: string): false {
+    this.state = 'malformed'
+    this.why = why
+    return false
+  }
+}
+
+const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/
+
+/** Where the line's CR stands. */
+function lineEnd(bytes: Buffer, start: number, max: number): number | 'long' | 'bare' | undefined {
+  const lf = bytes.indexOf(0x0a, start)
+  if (lf === -1) return bytes.length - start > max ? 'long' : undefined
+  if (lf - start > max) return 'long'
+  return lf > start && bytes[lf - 1] === 0x0d ? lf - 1 : 'bare'
+}
+
+export const chunk = (piece: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`, 'latin1'), piece, CRLF])
+
+export const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+const CRLF = Buffer.from('\r\n')

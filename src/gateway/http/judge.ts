@@ -1,0 +1,103 @@
+/** Whom a request is for, and whether it says so in one voice. Everything in it is hostile. */
+
+import { type Port, parsePort } from '../../policy/network/port.ts'
+import { badRequest, type Refusal } from '../refusal.ts'
+import type { Endpoint } from '../route.ts'
+import type { RequestHead } from './head.ts'
+import {
+  parseAuthority,
+  parseRequestTarget,
+  printAuthority,
+  printDestination,
+  sameDestination,
+} from './target.ts'
+
+export type HttpMode =
+  /** The program dialled this endpoint: every request has to be for it. */
+  | { readonly kind: 'fixed'; readonly endpoint: Endpoint }
+  /** The program speaks to a proxy: every request says whom it is for. */
+  | { readonly kind: 'proxy' }
+
+export type Judgement =
+  | { readonly kind: 'forward'; readonly endpoint: Endpoint; readonly path: string; readonly host: string }
+  | { readonly kind: 'connect'; readonly endpoint: Endpoint }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly raw?: string | undefined }
+
+/** They echo what they are sent, which helps nobody but an attacker. */
+const ECHOING = new Set(['TRACE', 'TRACK'])
+
+export function judgeRequest(request: RequestHead, mode: HttpMode): Judgement {
+  if (ECHOING.has(request.method)) return refused(badRequest(`the method ${request.method}`, 405))
+  if (request.method === 'CONNECT') return judgeConnect(request, mode)
+  return mode.kind === 'proxy' ? judgeProxied(request) : judgeFixed(request, mode.endpoint)
+}
+
+function judgeFixed(request: RequestHead, endpoint: Endpoint): Judgement {
+  const target = parseRequestTarget(request.method, request.target)
+  if (!target.ok) return refused(badRequest(target.why))
+  const { value } = target
+  if (value.form === 'absolute') {
+    const { to, port } = value.authority
+    if (!sameDestination(to, endpoint.to) || (port ?? HTTP_PORT) !== endpoint.port)
+      return mismatch(endpoint, 'target', request.target)
+  }
+  const path = value.form === 'asterisk' ? '*' : value.path
+  if (request.host === undefined) return { kind: 'forward', endpoint, path, host: hostFor(endpoint) }
+  const host = parseAuthority(request.host)
+  if (!host.ok) return { kind: 'refused', refusal: badRequest(`the Host: ${host.why}`), raw: request.host }
+  const { to, port } = host.value
+  if (!sameDestination(to, endpoint.to) || (port !== undefined && port !== endpoint.port))
+    return mismatch(endpoint, 'Host', request.host)
+  // With or without its port, as it came: signatures cover it.
+  return { kind: 'forward', endpoint, path, host: printAuthority(to, port) }
+}
+
+/** The absolute form decides, and the Host is made from it. */
+function judgeProxied(request: RequestHead): Judgement {
+  const target = parseRequestTarget(request.method, request.target)
+  if (!target.ok) return refused(badRequest(target.why))
+  if (target.value.form !== 'absolute') return refused(NOT_PROXY)
+  const { authority, path } = target.value
+  const endpoint = { to: authority.to, port: authority.port ?? HTTP_PORT }
+  return { kind: 'forward', endpoint, path, host: hostFor(endpoint) }
+}
+
+function judgeConnect(request: RequestHead, mode: HttpMode): Judgement {
+  if (mode.kind === 'fixed') return mismatch(mode.endpoint, 'CONNECT', request.target)
+  if (request.framing.kind !== 'none') return refused(badRequest('a CONNECT with a body'))
+  const authority = parseAuthority(request.target)
+  if (!authority.ok) return refused(badRequest(`the CONNECT target: ${authority.why}`))
+  const { to, port } = authority.value
+  if (port === undefined) return refused(badRequest('a CONNECT without a port'))
+  const endpoint: Endpoint = { to, port }
+  if (request.host === undefined) return { kind: 'connect', endpoint }
+  const host = parseAuthority(request.host)
+  const agrees =
+    host.ok &&
+    sameDestination(host.value.to, to) &&
+    (host.value.port === undefined || host.value.port === port)
+  return agrees ? { kind: 'connect', endpoint } : mismatch(endpoint, 'Host', request.host)
+}
+
+const port80 = parsePort('80')
+const HTTP_PORT = (port80.ok ? port80.value : 0) as Port
+
+const hostFor = ({ to, port }: Endpoint): string => printAuthority(to, port === HTTP_PORT ? undefined : port)
+
+const refused = (refusal: Refusal): Judgement => ({ kind: 'refused', refusal })
+
+export const NOT_PROXY: Refusal = {
+  reason: 'not-a-proxy-request',
+  why: 'this is the gateway itself, and the request does not say whom it is for',
+  fix: 'use it as an HTTP proxy, with CONNECT or an http:// target',
+  status: 400,
+}
+
+function mismatch(endpoint: Endpoint, what: 'Host' | 'target' | 'CONNECT', raw: string): Judgement {
+  const refusal: Refusal = {
+    reason: 'host-mismatch',
+    why: `the connection is to ${printDestination(endpoint.to)}:${endpoint.port}, and its ${what} names another`,
+    fix: 'connect to the name that is meant',
+  }
+  return { kind: 'refused', refusal, raw }
+}

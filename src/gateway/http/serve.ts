@@ -1,0 +1,144 @@
+/** Serves HTTP/1 requests one after the other. Each is read, judged and recorded before a byte of it goes upstream. */
+
+import { joinStreams } from '../dial/tunnel.ts'
+import { badRequest, type Refusal } from '../refusal.ts'
+import type { Endpoint, Route } from '../route.ts'
+import type { Session, Tongue } from '../session.ts'
+import { BodyReader } from './body.ts'
+import { failurePage } from './denial-page.ts'
+import { findHeadEnd } from './field.ts'
+import { type ForwardOutcome, forwardRequest } from './forward.ts'
+import { type RequestHead, readRequestHead } from './head.ts'
+import { type HttpMode, judgeRequest } from './judge.ts'
+
+/** Returns the endpoint of a CONNECT that was granted and dialled; else the connection is over when this returns. */
+export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpoint | undefined> {
+  const about = mode.kind === 'fixed' ? mode.endpoint : undefined
+  for (;;) {
+    const request = await readHead(session, about)
+    if (request === undefined) return undefined
+    const tongue: Tongue = request.method === 'HEAD' ? 'http-head' : 'http'
+    const judgement = judgeRequest(request, mode)
+    if (judgement.kind === 'refused') {
+      await refuse(session, judgement.refusal, about, tongue, judgement.raw)
+      return undefined
+    }
+    // A first chunk that is nonsense is refused before anybody upstream hears of the request.
+    const body = new BodyReader(session.client, request.framing)
+    const firstPiece = judgement.kind === 'forward' ? body.step() : undefined
+    if (body.state === 'malformed') {
+      await refuse(session, badRequest(body.why), judgement.endpoint, tongue)
+      return undefined
+    }
+    const route = await routeTo(session, judgement.endpoint, tongue)
+    if (route === undefined) return undefined
+    if (judgement.kind === 'connect') {
+      if (!(await session.client.write('HTTP/1.1 200 Connection established\r\n\r\n'))) session.end('client')
+      return session.isOver ? undefined : judgement.endpoint
+    }
+    const outcome = await forwardRequest(
+      session.client,
+      route,
+      { ...judgement, request, body, firstPiece },
+      session.shared.limits,
+    )
+    if (!(await settle(session, route, outcome, tongue))) return undefined
+  }
+}
+
+/** True when the next request may come. */
+async function settle(
+  session: Session,
+  route: Route,
+  outcome: ForwardOutcome,
+  tongue: Tongue,
+): Promise<boolean> {
+  const { client } = session
+  switch (outcome.kind) {
+    case 'keep':
+      return true
+    case 'close':
+      route.end('upstream')
+      client.finish('', session.shared.limits.lingerMs)
+      return false
+    case 'cut':
+      // In the middle of an answer: only a reset says that it is not the whole.
+      session.end(outcome.by)
+      return false
+    case 'upgrade': {
+      const { upstream } = route
+      if (upstream === undefined) return false
+      session.isTunnel = true
+      route.end(await joinStreams(client, upstream))
+      return false
+    }
+    case 'bad-request':
+      await refuse(session, badRequest(outcome.why), route.endpoint, tongue)
+      return false
+    case 'bad-answer':
+      route.fail('bad-answer', outcome.why)
+      client.finish(
+        failurePage({ reason: 'bad-answer', why: outcome.why }, tongue === 'http'),
+        session.shared.limits.lingerMs,
+      )
+      return false
+  }
+}
+
+/** The way that is open already if it leads there; ways are never shared between connections, nor kept beside another. */
+async function routeTo(session: Session, endpoint: Endpoint, tongue: Tongue): Promise<Route | undefined> {
+  const { route: open, shared } = session
+  if (open !== undefined) {
+    if (open.isUsable && open.leadsTo(endpoint) && open.isAllowedBy(shared.network())) return open
+    open.end(open.isUsable ? 'client' : 'upstream')
+    session.route = undefined
+  }
+  const route = await session.openRoute(endpoint, tongue)
+  if (route === undefined) return undefined
+  return (await session.dial(route, tongue)) === undefined ? undefined : route
+}
+
+/** Undefined when there is no next request, or the client has been told what is wrong with it. */
+async function readHead(session: Session, about: Endpoint | undefined): Promise<RequestHead | undefined> {
+  const { client, shared } = session
+  const { limits } = shared
+  let scanned = 0
+  let deadline: number | undefined
+  for (;;) {
+    // One empty line in front is forgiven: old clients send it after a body.
+    if (scanned === 0 && client.held[0] === 0x0d && client.held[1] === 0x0a) client.consume(2)
+    const end = findHeadEnd(client.held, scanned, limits.maxRequestHead)
+    if (end.kind === 'end') {
+      const request = readRequestHead(client.consume(end.end), limits)
+      if (request.kind === 'request') return request
+      await refuse(session, badRequest(request.why, request.status), about, 'http')
+      return undefined
+    }
+    if (end.kind === 'bad') {
+      await refuse(session, badRequest(end.why, end.status), about, 'http')
+      return undefined
+    }
+    scanned = end.scanned
+    // A head has to come at once; between two requests the idle time of the policy counts.
+    if (client.held.length > 0 || (session.route === undefined && about === undefined))
+      deadline ??= performance.now() + limits.headMs
+    if (await client.more(deadline === undefined ? undefined : deadline - performance.now())) continue
+    if (client.ended || client.closed || client.held.length === 0) {
+      session.route?.end('client')
+      client.finish('', limits.lingerMs)
+    } else await refuse(session, badRequest('its head is not complete', 408), about, 'http')
+    return undefined
+  }
+}
+
+async function refuse(
+  session: Session,
+  refusal: Refusal,
+  about: Endpoint | undefined,
+  tongue: Tongue,
+  raw?: string,
+): Promise<void> {
+  session.route?.end('client')
+  session.route = undefined
+  await session.refuse(refusal, about, tongue, { raw })
+}

@@ -1,0 +1,137 @@
+/** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
+import { ptr } from 'bun:ffi'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { AF, CallFailed, libc, openPath, SOCK, SOL, succeeded } from '../../base/kernel/libc.ts'
+import { PROXY_PORT } from '../../protocol/guest-paths.ts'
+import { makeEveryAddressLocal, raiseLoopback } from './loopback.ts'
+import { NETLINK, openNetlink, request } from './netlink.ts'
+import { batch } from './nf-tables.ts'
+import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './rules.ts'
+
+/** What each descriptor is for. */
+export type Role =
+  | 'network'
+  | 'user'
+  | 'rules'
+  | 'dialled'
+  | 'proxy'
+  | 'dns-stream'
+  | 'dns-datagram4'
+  | 'dns-datagram6'
+  | 'inside4'
+  | 'inside6'
+
+type Family = typeof AF.inet | typeof AF.inet6
+
+/** The kernel keeps this many connections that the gateway has not accepted yet; more wait at the client. */
+const BACKLOG = 4096
+const IPV6_V6ONLY = 26
+
+export type Opened = readonly (readonly [Role, number])[]
+
+/** With rules that map every port, or on those ports. Undefined when the kernel takes no rules. Nothing stays open when it fails. */
+export function openListeners(how: 'mapped'): Opened | undefined
+export function openListeners(how: readonly number[]): Opened
+export function openListeners(how: 'mapped' | readonly number[]): Opened | undefined {
+  const rules = how === 'mapped' ? loadRules() : undefined
+  if (how === 'mapped' && rules === undefined) return undefined
+  const opened: [Role, number][] = rules === undefined ? [] : [['rules', rules]]
+  try {
+    raiseLoopback()
+    makeEveryAddressLocal(AF.inet)
+    opened.push(['network', openPath('/proc/thread-self/ns/net')])
+    opened.push(['user', openPath('/proc/thread-self/ns/user')])
+    const ports = how === 'mapped' ? [CATCH_ALL_PORT] : how
+    listenAll(AF.inet, ports, opened)
+    opened.push(['proxy', listen(AF.inet, 'loopback', PROXY_PORT)])
+    listenAllIpv6(ports, opened)
+    // Some of them exist only once the rules are loaded.
+    apply(SETTINGS)
+    return opened
+  } catch (error) {
+    for (const [, fd] of opened) libc().close(fd)
+    throw error
+  }
+}
+
+let message: Uint8Array | undefined
+
+/** The same for every door. Whoever knows that it will be needed has it made before. */
+export function rulesMessage(): Uint8Array {
+  message ??= batch(RULES)
+  return message
+}
+
+/** The socket by which the kernel took them, to ask it later what was refused. */
+function loadRules(): number | undefined {
+  let socket: number | undefined
+  try {
+    socket = openNetlink(NETLINK.netfilter)
+    request('load the rules', socket, rulesMessage())
+    return socket
+  } catch (error) {
+    if (socket !== undefined) libc().close(socket)
+    if (!(error instanceof CallFailed)) throw error
+    return undefined
+  }
+}
+
+function listenAll(family: Family, ports: readonly number[], opened: [Role, number][]): void {
+  for (const port of ports) opened.push(['dialled', listen(family, 'every', port)])
+  opened.push(['dns-stream', listen(family, 'loopback', DNS_PORT)])
+  opened.push([family === AF.inet ? 'dns-datagram4' : 'dns-datagram6', datagram(family, DNS_PORT)])
+}
+
+/** A kernel without IPv6 has no IPv6 way out either, so its absence is no failure. */
+function listenAllIpv6(ports: readonly number[], opened: [Role, number][]): void {
+  const ipv6: [Role, number][] = []
+  try {
+    apply(IPV6_SETTINGS)
+    makeEveryAddressLocal(AF.inet6)
+    listenAll(AF.inet6, ports, ipv6)
+    opened.push(...ipv6)
+  } catch {
+    for (const [, fd] of ipv6) libc().close(fd)
+  }
+}
+
+function listen(family: Family, where: 'every' | 'loopback', port: number): number {
+  const fd = bound(family, SOCK.stream, where, port)
+  return orClosed(fd, () => succeeded(`listen on ${port}`, libc().listen(fd, BACKLOG)))
+}
+
+const datagram = (family: Family, port: number): number => bound(family, SOCK.dgram, 'loopback', port)
+
+function bound(family: Family, type: number, where: 'every' | 'loopback', port: number): number {
+  const fd = succeeded('socket', libc().socket(family, type | SOCK.cloexec, 0))
+  const name = new Uint8Array(family === AF.inet ? 16 : 28)
+  new DataView(name.buffer).setUint16(0, family, true)
+  new DataView(name.buffer).setUint16(2, port)
+  if (where === 'loopback') name.set(family === AF.inet ? [127, 0, 0, 1] : [1], family === AF.inet ? 4 : 23)
+  return orClosed(fd, () => {
+    if (family === AF.inet6)
+      succeeded('IPV6_V6ONLY', libc().setsockopt(fd, SOL.ipv6, IPV6_V6ONLY, ptr(new Int32Array([1])), 4))
+    succeeded(`bind port ${port}`, libc().bind(fd, ptr(name), name.length))
+  })
+}
+
+/** A socket of which this failed would hold the namespace for as long as its supervisor lives. */
+function orClosed(fd: number, work: () => unknown): number {
+  try {
+    work()
+    return fd
+  } catch (error) {
+    libc().close(fd)
+    throw error
+  }
+}
+
+/** Comfort, not safety: a kernel that lacks one of these serves fewer connections a minute. */
+function apply(settings: readonly Setting[]): void {
+  for (const { file, value } of settings) {
+    try {
+      // Writing what is there already still makes the kernel visit every interface.
+      if (readFileSync(file, 'utf8').trim() !== value) writeFileSync(file, value)
+    } catch {}
+  }
+}

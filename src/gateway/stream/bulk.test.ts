@@ -1,0 +1,176 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { connect as connectTls, createServer as createTls } from 'node:tls'
+import { listenHere } from '../../../test/gateway/listen.ts'
+import { selfSigned } from '../../../test/gateway/self-signed.ts'
+import { address, port } from '../../../test/gateway/world.ts'
+import { connectTcp } from '../dial/tcp-connect.ts'
+import { joinStreams } from '../dial/tunnel.ts'
+import { TlsSocket } from '../tls/tls-socket.ts'
+import { ByteStream } from './byte-stream.ts'
+
+const SIZE = 48 * 1_048_576
+const LOOPBACK = address('127.0.0.1')
+const open: ({ close(): void } | Socket)[] = []
+
+afterEach(() => {
+  for (const one of open.splice(0)) 'close' in one ? one.close() : one.destroy()
+})
+
+/** A client, a server and a tunnel of ours between them. */
+async function tunnel(serve: (socket: Socket) => void) {
+  const upstream = await listen(serve)
+  const { promise: ended, resolve } = Promise.withResolvers<{ up: ByteStream; why: string }>()
+  const middle = listenHere(socket => {
+    const dialled = connectTcp(LOOPBACK, port(upstream), () => {
+      const up = new ByteStream(dialled)
+      void joinStreams(new ByteStream(socket), up).then(why => resolve({ up, why }))
+    })
+  })
+  open.push({ close: () => middle.stop() })
+  const client = connect({ port: middle.port, host: '127.0.0.1', allowHalfOpen: true })
+  open.push(client)
+  return { client, ended }
+}
+
+function listen(serve: (socket: Socket) => void): Promise<number> {
+  const server = createServer({ allowHalfOpen: true }, socket => {
+    socket.on('error', () => undefined)
+    serve(socket)
+  })
+  open.push(server)
+  return new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(portOf(server))))
+}
+
+function portOf(server: Server): number {
+  const at = server.address()
+  return typeof at === 'object' && at !== null ? at.port : 0
+}
+
+/** No two places in it look alike, so that a byte lost, doubled or moved is seen. */
+function pattern(): Buffer {
+  const words = new Uint32Array(SIZE / 4)
+  for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2_654_435_761)
+  return Buffer.from(words.buffer)
+}
+
+const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
+
+describe('A tunnel that moves much', () => {
+  test('keeps every byte in its place, at the pace of a slow reader, and counts them', async () => {
+    const sent = pattern()
+    const { client, ended } = await tunnel(socket => socket.end(sent))
+    const hash = createHash('sha256')
+    let got = 0
+    client.on('data', chunk => {
+      hash.update(chunk)
+      if (Math.floor(got / 4_000_000) !== Math.floor((got + chunk.length) / 4_000_000)) {
+        client.pause()
+        setTimeout(() => client.resume(), 5)
+      }
+      got += chunk.length
+    })
+    await new Promise(resolve => client.once('end', resolve))
+    client.end()
+    expect({ got, hash: hash.digest('hex') }).toEqual({ got: SIZE, hash: digest(sent) })
+    const { up, why } = await ended
+    expect({ received: up.received, why }).toEqual({ received: SIZE, why: 'upstream' })
+  })
+
+  test('carries both directions at once, and one goodbye at a time', async () => {
+    const sent = pattern()
+    const hash = createHash('sha256')
+    const { client, ended } = await tunnel(socket => {
+      socket.on('data', chunk => {
+        hash.update(chunk)
+        if (!socket.write(chunk)) socket.pause()
+      })
+      socket.on('drain', () => socket.resume())
+      socket.on('end', () => socket.end())
+    })
+    const back = createHash('sha256')
+    let got = 0
+    client.on('data', chunk => {
+      got += chunk.length
+      back.update(chunk)
+    })
+    client.end(sent)
+    await new Promise(resolve => client.once('end', resolve))
+    expect(got).toBe(SIZE)
+    expect([hash.digest('hex'), back.digest('hex')]).toEqual([digest(sent), digest(sent)])
+    const { up } = await ended
+    expect([up.sent, up.received]).toEqual([SIZE, SIZE])
+  })
+
+  test('passes a reset in the middle on as a reset, not as an end', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { client, ended } = await tunnel(socket => {
+        const more = (): void => {
+          while (!socket.destroyed && socket.write(Buffer.alloc(262_144)));
+        }
+        socket.on('drain', more)
+        more()
+        setTimeout(() => socket.resetAndDestroy(), 30)
+      })
+      let failure: unknown
+      let isEnd: boolean = false
+      client.on('error', error => {
+        failure = error
+      })
+      client.on('end', () => {
+        isEnd = true
+      })
+      client.resume()
+      await new Promise(resolve => client.once('close', resolve))
+      expect(isEnd).toBe(false)
+      expect(failure).toMatchObject({ code: 'ECONNRESET' })
+      expect((await ended).why).toBe('upstream')
+    }
+  })
+})
+
+describe('A tunnel to a company proxy that speaks TLS', () => {
+  test('carries what is inside TLS both ways, and none of it in the clear', async () => {
+    const { key, cert } = selfSigned()
+    const secure = createTls({ key, cert }, socket => void socket.pipe(socket))
+    open.push(secure)
+    const securePort = await new Promise<number>(resolve =>
+      secure.listen(0, '127.0.0.1', () => resolve(portOf(secure))),
+    )
+    let wire = Buffer.alloc(0)
+    const tap = await listen(socket => {
+      const on = connect({ port: securePort, host: '127.0.0.1' })
+      on.on('error', () => undefined)
+      socket.on('data', chunk => {
+        if (wire.length < 8_000_000) wire = Buffer.concat([wire, Buffer.from(chunk)])
+      })
+      socket.pipe(on).pipe(socket)
+    })
+    const middle = listenHere(socket => {
+      const dialled = connectTls({ port: tap, host: '127.0.0.1', rejectUnauthorized: false })
+      dialled.once(
+        'secureConnect',
+        () => void joinStreams(new ByteStream(socket), new ByteStream(new TlsSocket(dialled))),
+      )
+    })
+    open.push({ close: () => middle.stop() })
+    const client = connect({ port: middle.port, host: '127.0.0.1', allowHalfOpen: true })
+    open.push(client)
+    const sent = Buffer.alloc(4_194_304, 'in the clear? ')
+    const back = createHash('sha256')
+    let got = 0
+    client.write(sent)
+    await new Promise<void>(resolve => {
+      client.on('close', () => resolve())
+      client.on('data', chunk => {
+        back.update(chunk)
+        got += chunk.length
+        if (got >= sent.length) resolve()
+      })
+    })
+    expect({ got, hash: back.digest('hex') }).toEqual({ got: sent.length, hash: digest(sent) })
+    expect(wire.length).toBeGreaterThan(sent.length)
+    expect(wire.includes('in the clear? in the clear?')).toBe(false)
+  })
+})

@@ -1,0 +1,63 @@
+/**
+ * The second ClientHello of a TLS connection. A server that asks for one (HelloRetryRequest) may go by the name in it, so
+ * it is judged like the first. The client is hostile: it may send the second one before it is asked. So its records are
+ * walked until the server has shown that it asks for none.
+ */
+import type { ByteStream } from '../stream/byte-stream.ts'
+import { type HelloReading, readClientHello } from './client-hello.ts'
+
+const HANDSHAKE = 22
+const CLIENT_HELLO = 1
+const RECORD_HEAD = 5
+/** RFC 8446, 4.1.3: the random of a ServerHello that is a HelloRetryRequest, after the heads of record and message and a version. */
+const RANDOM_AT = 11
+const RETRY = Buffer.from('cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c', 'hex')
+
+export interface HelloGate {
+  readonly client: ByteStream
+  readonly upstream: ByteStream
+  readonly maxHello: number
+  /** The bytes of the first ClientHello, which has been judged. */
+  readonly judged: number
+  /** Refuses, and says so, when the name may not be spoken. */
+  readonly refuses: (reading: Exclude<HelloReading, { kind: 'more' }>) => boolean
+}
+
+export function watchForSecondHello({ client, upstream, maxHello, judged, refuses }: HelloGate): void {
+  let skip = judged
+  let isRetried: boolean = false
+  const open = (held: Buffer): number => {
+    client.gate = undefined
+    return held.length
+  }
+  client.gate = held => {
+    let at = skip
+    skip = 0
+    while (at + RECORD_HEAD < held.length) {
+      if (held[at] !== HANDSHAKE) {
+        at += RECORD_HEAD + held.readUInt16BE(at + 3)
+        continue
+      }
+      // Only a TLS 1.2 handshake goes on with another message, and its server asks for no second hello.
+      if (held[at + RECORD_HEAD] !== CLIENT_HELLO) return open(held)
+      const reading = readClientHello(held.subarray(at), maxHello)
+      if (reading.kind === 'more') break
+      if (refuses(reading) || reading.kind === 'bad') return 0
+      at += reading.length
+      if (isRetried) return open(held)
+    }
+    skip = Math.max(at - held.length, 0)
+    return Math.min(at, held.length)
+  }
+
+  let answer: Buffer = Buffer.alloc(0)
+  upstream.gate = held => {
+    answer = Buffer.concat([answer, held])
+    if (answer.length >= RANDOM_AT + RETRY.length) {
+      upstream.gate = undefined
+      isRetried = answer.subarray(RANDOM_AT, RANDOM_AT + RETRY.length).equals(RETRY)
+      if (!isRetried) client.openGate()
+    }
+    return held.length
+  }
+}

@@ -1,0 +1,147 @@
+/** TLS to a company proxy. Rare, and so it stands on the runtime's ordinary streams. */
+import { Duplex } from 'node:stream'
+import { connect, type TLSSocket } from 'node:tls'
+import type { Destination } from '../../policy/network/decide-connection.ts'
+import type { SocketEvents, StreamSocket } from '../stream/stream-socket.ts'
+
+/** The proxy's certificate has to be for the name or address by which the user called it. The socket, or why there is none. */
+export function secured(plain: StreamSocket, to: Destination, ms: number): Promise<StreamSocket | string> {
+  // An address is no server name; it is compared with the certificate all the same.
+  const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
+  return new Promise(resolve => {
+    const secure = connect({ socket: new PlainDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
+    const timer = setTimeout(() => secure.destroy(new Error('timeout')), ms)
+    const settle = (result: StreamSocket | string): void => {
+      clearTimeout(timer)
+      resolve(result)
+      if (typeof result === 'string') plain.destroy()
+    }
+    secure.once('secureConnect', () => settle(new TlsSocket(secure)))
+    secure.once('close', () => settle('the upstream proxy did not complete its TLS handshake'))
+    secure.on('error', error =>
+      settle(
+        isAboutCertificate(error)
+          ? 'the upstream proxy has no valid certificate'
+          : 'the upstream proxy did not complete its TLS handshake',
+      ),
+    )
+  })
+}
+
+const isAboutCertificate = (error: Error): boolean =>
+  'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
+
+/** The encrypted side, as the runtime's TLS wants it. */
+class PlainDuplex extends Duplex {
+  readonly #plain: StreamSocket
+  #written: (() => void) | undefined
+
+  constructor(plain: StreamSocket) {
+    super({ allowHalfOpen: true })
+    this.#plain = plain
+    plain.attach({
+      data: chunk => {
+        if (!this.push(chunk)) plain.pause()
+      },
+      end: () => this.push(null),
+      drain: () => this.#go(),
+      close: () => this.destroy(),
+    })
+  }
+
+  override _read(): void {
+    this.#plain.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    if (this.#plain.write(chunk)) done()
+    else this.#written = done
+  }
+
+  override _final(done: () => void): void {
+    this.#plain.end()
+    done()
+  }
+
+  override _destroy(_error: Error | null, done: () => void): void {
+    this.#plain.destroy()
+    done()
+  }
+
+  #go(): void {
+    const written = this.#written
+    this.#written = undefined
+    written?.()
+  }
+}
+
+export class TlsSocket implements StreamSocket {
+  /** What the kernel holds of it is not what its reader would read. */
+  readonly descriptor = undefined
+  readonly #secure: TLSSocket
+  #events: SocketEvents | undefined
+  #hasEnded: boolean = false
+
+  constructor(secure: TLSSocket) {
+    this.#secure = secure
+    secure.pause()
+    let isBroken = false
+    secure.on('data', (chunk: Buffer) => this.#events?.data(chunk))
+    secure.on('end', () => {
+      this.#hasEnded = true
+      this.#events?.end()
+    })
+    secure.on('drain', () => this.#events?.drain())
+    secure.on('error', () => {
+      isBroken = true
+    })
+    secure.on('close', () => this.#events?.close(isBroken || !this.#hasEnded))
+  }
+
+  attach(events: SocketEvents): void {
+    this.#events = events
+    this.#secure.resume()
+  }
+
+  detach(unread: Buffer): void {
+    this.#events = undefined
+    this.#secure.pause()
+    if (unread.length > 0) this.#secure.unshift(unread)
+  }
+
+  write(bytes: Uint8Array): boolean {
+    return !this.isWritable || this.#secure.write(bytes)
+  }
+
+  end(): void {
+    this.#secure.end()
+  }
+
+  pause(): void {
+    this.#secure.pause()
+  }
+
+  resume(): void {
+    this.#secure.resume()
+  }
+
+  destroy(): void {
+    this.#secure.destroy()
+  }
+
+  reset(): void {
+    this.#secure.destroy()
+  }
+
+  get isWritable(): boolean {
+    return !this.#secure.destroyed && this.#secure.writable
+  }
+
+  get unsent(): number {
+    return this.#secure.writableLength
+  }
+
+  get unread(): number {
+    return this.#secure.readableLength
+  }
+}

@@ -1,0 +1,191 @@
+/** The sandbox's side of the file broker: one request at a time, and bytes as they come. It holds no right of its own. */
+import { existsSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { errnoOf } from '../base/error.ts'
+import {
+  type DirectoryPage,
+  encodeAsk,
+  type FileFacts,
+  type FileRefusal,
+  type FileRequest,
+  type GrantedPlace,
+  type Reply,
+  ReplyReader,
+} from '../protocol/broker-messages.ts'
+import { MAX_PAYLOAD, protocolError } from '../protocol/frame.ts'
+import { INSIDE } from '../protocol/guest-paths.ts'
+import { Allowance, Credit } from '../protocol/window.ts'
+
+/** What the broker said no to, in its words. */
+export class FileRefused extends Error {
+  readonly refusal: FileRefusal
+
+  constructor(refusal: FileRefusal) {
+    super(refusal.why)
+    this.refusal = refusal
+  }
+}
+
+/** The supervisor has better things to do than to listen in the first moment of a sandbox, and on a busy machine that is a long one. */
+const PATIENCE_MS = 15_000
+const ASK_AGAIN_MS = 20
+
+export class BrokerClient {
+  readonly #socket: Socket
+  readonly #replies: AsyncGenerator<Reply, void, void>
+  #channel = 0
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    this.#replies = repliesOf(socket)
+  }
+
+  /** Undefined when nobody listens there. */
+  static async connect(path: string): Promise<BrokerClient | undefined> {
+    for (const began = performance.now(); ; ) {
+      const socket = await tryConnect(path)
+      if (socket !== undefined) return new BrokerClient(socket)
+      if (!existsSync(INSIDE) || performance.now() - began > PATIENCE_MS) return undefined
+      await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS))
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  async grants(): Promise<readonly GrantedPlace[]> {
+    this.#ask({ op: 'grants' })
+    const reply = await this.#expect('granted')
+    await this.#expect('done')
+    return reply.places
+  }
+
+  async stat(path: string): Promise<FileFacts> {
+    this.#ask({ op: 'stat', path })
+    const reply = await this.#expect('facts')
+    await this.#expect('done')
+    return reply.facts
+  }
+
+  async list(path: string, from: number): Promise<DirectoryPage> {
+    this.#ask({ op: 'list', path, from })
+    const reply = await this.#expect('page')
+    await this.#expect('done')
+    return reply.page
+  }
+
+  /** `begin` hears what it is; what it returns gets the bytes, in order, and is waited for. */
+  async read(
+    path: string,
+    begin: (facts: FileFacts) => (bytes: Uint8Array) => void | Promise<void>,
+    { from = 0, length = null }: { readonly from?: number; readonly length?: number | null } = {},
+  ): Promise<number> {
+    const channel = this.#ask({ op: 'read', path, from, length })
+    const sink = begin((await this.#expect('facts')).facts)
+    const allowance = new Allowance()
+    let bytes = 0
+    for (;;) {
+      const reply = await this.#next()
+      if (reply.kind === 'done') {
+        if (reply.bytes !== bytes) throw protocolError('another length than was sent')
+        return bytes
+      }
+      if (reply.kind !== 'data') throw protocolError('a reply to another question')
+      allowance.receive(reply.bytes.length)
+      bytes += reply.bytes.length
+      const { length: used } = reply.bytes
+      await sink(reply.bytes)
+      const granted = allowance.use(used)
+      if (granted > 0) this.#socket.write(encodeAsk({ kind: 'window', channel, bytes: granted }))
+    }
+  }
+
+  /** All of `source`, or nothing: the old content stays until the last byte has come. A refusal is heard while it waits, too. */
+  async write(path: string, source: AsyncIterable<Uint8Array>, executable: boolean): Promise<number> {
+    const channel = this.#ask({ op: 'write', path, executable })
+    const pieces = source[Symbol.asyncIterator]()
+    const credit = new Credit()
+    let reply = heard(this.#next())
+    let piece: Promise<IteratorResult<Uint8Array>> | undefined = heard(pieces.next())
+    let left: Uint8Array = new Uint8Array()
+    for (;;) {
+      const waits = left.length === 0 ? piece : undefined
+      const came = await Promise.race([reply, ...(waits === undefined ? [] : [waits])])
+      if ('kind' in came) {
+        if (came.kind === 'done' && piece === undefined) return came.bytes
+        if (came.kind !== 'window') throw protocolError('a reply to another question')
+        credit.grant(came.bytes)
+        reply = heard(this.#next())
+      } else if (came.done === true) {
+        piece = undefined
+        this.#socket.write(encodeAsk({ kind: 'complete', channel }))
+      } else {
+        left = came.value
+        piece = heard(pieces.next())
+      }
+      left = this.#sendData(channel, left, credit)
+    }
+  }
+
+  /** As much as there is room for; returns the rest. */
+  #sendData(channel: number, bytes: Uint8Array, credit: Credit): Uint8Array {
+    let left = bytes
+    while (left.length > 0 && credit.left > 0) {
+      const piece = left.subarray(0, Math.min(MAX_PAYLOAD, credit.left))
+      credit.spend(piece.length)
+      this.#socket.write(encodeAsk({ kind: 'data', channel, bytes: piece }))
+      left = left.subarray(piece.length)
+    }
+    return left
+  }
+
+  #ask(request: FileRequest): number {
+    const channel = ++this.#channel
+    this.#socket.write(encodeAsk({ kind: 'request', channel, request }))
+    return channel
+  }
+
+  async #next(): Promise<Reply> {
+    const { value } = await this.#replies.next()
+    if (value === undefined)
+      throw new FileRefused({ reason: 'ended', why: 'the broker ended the connection', fix: null })
+    if (value.channel !== this.#channel) throw protocolError('a reply to another question')
+    if (value.kind === 'refused') throw new FileRefused(value.refusal)
+    return value
+  }
+
+  async #expect<K extends Reply['kind']>(kind: K): Promise<Extract<Reply, { kind: K }>> {
+    const reply = await this.#next()
+    if (reply.kind !== kind) throw protocolError('a reply to another question')
+    return reply as Extract<Reply, { kind: K }>
+  }
+}
+
+/** Of two that are waited for, one may fail when nobody waits any more: that is no failure of the program. */
+function heard<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+
+async function* repliesOf(socket: Socket): AsyncGenerator<Reply, void, void> {
+  const reader = new ReplyReader()
+  try {
+    for await (const bytes of socket) yield* reader.push(bytes as Buffer)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+  }
+}
+
+function tryConnect(path: string): Promise<Socket | undefined> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path)
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', error => {
+      const errno = errnoOf(error)
+      if (errno === 'ENOENT' || errno === 'ECONNREFUSED' || errno === 'ENOTDIR' || errno === 'EAGAIN')
+        resolve(undefined)
+      else reject(error)
+    })
+  })
+}

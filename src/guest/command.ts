@@ -1,0 +1,202 @@
+/** One command of the agent's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
+import { closeSync } from 'node:fs'
+import type { Report, Stream } from '../protocol/exec-messages.ts'
+import { MAX_PAYLOAD } from '../protocol/frame.ts'
+import { Allowance, Credit } from '../protocol/window.ts'
+import { call } from './kernel.ts'
+import type { Started } from './start-command.ts'
+
+const SIGHUP = 1
+const SIGCONT = 18
+const IOCTL = process.arch === 'arm64' ? 29 : 16
+const TIOCGPGRP = 0x540f
+const TIOCSWINSZ = 0x5414
+const END_OF_INPUT = Uint8Array.of(4)
+
+/**
+ * A command may leave processes behind that hold its output. Its end is told when they have been silent for so long; what
+ * they write later is read, so that it does not end them, and dropped.
+ */
+const SILENCE_MS = 100
+
+/** The agent's voice. */
+export interface Voice {
+  say(report: Report): void
+  /** Undefined when there is room at once. */
+  room(): Promise<void> | undefined
+}
+
+export class Command {
+  readonly #channel: number
+  readonly #started: Started
+  readonly #voice: Voice
+  readonly #credit = { stdout: new Credit(), stderr: new Credit() }
+  readonly #allowance = new Allowance()
+  readonly #readers: { cancel(): Promise<void> }[] = []
+  #granted: (() => void)[] = []
+  #input: Promise<void> = Promise.resolve()
+  #sink: Bun.FileSink | undefined
+  #inputOpen: boolean = true
+  #heard = 0
+  #held = 0
+  #told: boolean = false
+
+  constructor(channel: number, started: Started, voice: Voice) {
+    this.#channel = channel
+    this.#started = started
+    this.#voice = voice
+  }
+
+  get pid(): number {
+    return this.#started.child.pid
+  }
+
+  /** Resolves when the end was told. */
+  async run(): Promise<void> {
+    const flows = this.#started.outputs.map(({ stream, fd }) => this.#flow(stream, fd))
+    const { child } = this.#started
+    await child.exited
+    await Promise.race([Promise.all(flows), this.#silence()])
+    this.#told = true
+    this.#wake()
+    this.#closeInput()
+    const channel = this.#channel
+    const signal = child.signalCode === null ? undefined : signalNumber(child.signalCode)
+    this.#voice.say(
+      signal === undefined
+        ? { kind: 'exit', channel, how: 'exit', value: child.exitCode ?? 255 }
+        : { kind: 'exit', channel, how: 'signal', value: signal },
+    )
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#allowance.receive(bytes.length)
+    const copy = bytes.slice()
+    this.#input = this.#input.then(() => this.#feed(copy))
+  }
+
+  endInput(): void {
+    // A terminal has no end: the key that says so has.
+    if (this.#started.terminal) this.#input = this.#input.then(() => this.#feed(END_OF_INPUT, 0))
+    else this.#input = this.#input.then(() => this.#closeInput())
+  }
+
+  grant(stream: Stream, bytes: number): void {
+    this.#credit[stream].grant(bytes)
+    this.#wake()
+  }
+
+  resize(columns: number, rows: number): void {
+    if (!this.#started.terminal || this.#told) return
+    call(
+      IOCTL,
+      this.#started.input,
+      TIOCSWINSZ,
+      new Uint8Array(new Uint16Array([rows, columns, 0, 0]).buffer),
+    )
+  }
+
+  signal(signal: number): void {
+    const { child, terminal, input } = this.#started
+    send(-child.pid, signal)
+    if (!terminal || signal !== SIGHUP || this.#told) return
+    // The terminal is gone: so it is for whoever is in its foreground, and for whoever reads it from now on.
+    const group = new Int32Array(1)
+    if (call(IOCTL, input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
+      send(-(group[0] ?? 0), signal)
+    send(-child.pid, SIGCONT)
+    for (const reader of this.#readers) reader.cancel().catch(() => undefined)
+  }
+
+  async #flow(stream: Stream, fd: number): Promise<void> {
+    const reader = Bun.file(fd).stream().getReader()
+    this.#readers.push(reader)
+    try {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        this.#heard = performance.now()
+        await this.#pass(stream, next.value)
+      }
+    } catch {
+      // A terminal ends like this, when the last who had it open is gone.
+    } finally {
+      if (this.#started.terminal) this.#closeInput()
+      closeSync(fd)
+    }
+  }
+
+  async #pass(stream: Stream, bytes: Uint8Array): Promise<void> {
+    const credit = this.#credit[stream]
+    for (let at = 0; at < bytes.length && !this.#told; ) {
+      if (credit.left === 0) {
+        await this.#hold(new Promise(resolve => this.#granted.push(resolve)))
+        continue
+      }
+      await this.#hold(this.#voice.room())
+      const piece = bytes.subarray(at, at + Math.min(MAX_PAYLOAD, credit.left))
+      credit.spend(piece.length)
+      this.#voice.say({ kind: stream, channel: this.#channel, bytes: piece })
+      at += piece.length
+    }
+  }
+
+  async #hold(room: Promise<void> | undefined): Promise<void> {
+    if (room === undefined) return
+    this.#held++
+    await room
+    this.#held--
+    this.#heard = performance.now()
+  }
+
+  async #silence(): Promise<void> {
+    this.#heard = performance.now()
+    for (let quiet = 0; quiet < SILENCE_MS; quiet = this.#held > 0 ? 0 : performance.now() - this.#heard) {
+      if (this.#told) return
+      await Bun.sleep(SILENCE_MS / 4)
+    }
+  }
+
+  /** What a command does not want to read is taken all the same: its exit code tells what it thinks of that. */
+  async #feed(bytes: Uint8Array, owed = bytes.length): Promise<void> {
+    if (this.#inputOpen && !this.#told)
+      try {
+        this.#sink ??= Bun.file(this.#started.input).writer({ highWaterMark: 1 })
+        await this.#sink.write(bytes)
+        await this.#sink.flush()
+      } catch {
+        this.#closeInput()
+      }
+    const granted = this.#allowance.use(owed)
+    if (granted > 0 && !this.#told)
+      this.#voice.say({ kind: 'window', channel: this.#channel, bytes: granted })
+  }
+
+  #closeInput(): void {
+    if (!this.#inputOpen) return
+    this.#inputOpen = false
+    try {
+      void Promise.resolve(this.#sink?.end()).catch(() => undefined)
+    } catch {
+      // It is broken already.
+    }
+    // A terminal's is also its output, which may not be at its end.
+    if (!this.#started.terminal) closeSync(this.#started.input)
+  }
+
+  #wake(): void {
+    const granted = this.#granted
+    this.#granted = []
+    for (const resolve of granted) resolve()
+  }
+}
+
+/** By name as the runtime has it; real-time signals have none. The agent's start does without the module. */
+const signalNumber = (signal: NodeJS.Signals | number): number =>
+  typeof signal === 'number' ? signal : process.getBuiltinModule('node:os').constants.signals[signal]
+
+function send(pid: number, signal: number): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // Gone in this very moment.
+  }
+}

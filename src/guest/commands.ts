@@ -1,0 +1,119 @@
+/** The commands of the agent: each is started, fed, signalled and ended as the supervisor orders, by its channel. */
+import { errnoOf } from '../base/error.ts'
+import { encodeReport, type Order, type Report } from '../protocol/exec-messages.ts'
+import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
+import { protocolError } from '../protocol/frame.ts'
+import type { Outbox } from '../protocol/outbox.ts'
+import { isFull } from './bound-processes.ts'
+import { Command, type Voice } from './command.ts'
+import { killAll } from './kill.ts'
+import { reapOrphans } from './reap.ts'
+import { Spans } from './spans.ts'
+import { NotStarted, start } from './start-command.ts'
+
+/** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
+const MAX_COMMANDS = 256
+const LOOK_MS = 50
+
+export type CommandOrder = Exclude<Order, { kind: 'configure' }>
+
+export class Commands {
+  readonly #outbox: Outbox
+  readonly #setup: DaemonSetup
+  readonly #init: number
+  readonly #running = new Map<number, Command>()
+  readonly #spans = new Spans()
+  readonly #voice: Voice = {
+    say: report => this.#say(report),
+    room: () => this.#outbox.room(),
+  }
+  #lastChannel = 0
+  #fullTimer: NodeJS.Timeout | undefined
+
+  constructor(outbox: Outbox, setup: DaemonSetup, init: number) {
+    this.#outbox = outbox
+    this.#setup = setup
+    this.#init = init
+    if (process.pid === init)
+      reapOrphans(pid => [...this.#running.values()].some(command => command.pid === pid))
+    if (setup.processes !== undefined)
+      this.#fullTimer = setInterval(() => {
+        if (this.#running.size > 0 && isFull()) this.#tellFull()
+      }, LOOK_MS)
+  }
+
+  #tellFull(): void {
+    clearInterval(this.#fullTimer)
+    this.#say({ kind: 'full' })
+  }
+
+  obey(order: CommandOrder): void {
+    switch (order.kind) {
+      case 'exec':
+        this.#exec(order.channel, order.order)
+        break
+      case 'stdin':
+        this.#command(order.channel)?.write(order.bytes)
+        break
+      case 'stdin-end':
+        this.#command(order.channel)?.endInput()
+        break
+      case 'resize':
+        this.#command(order.channel)?.resize(order.columns, order.rows)
+        break
+      case 'signal':
+        this.#command(order.channel)?.signal(order.signal)
+        break
+      case 'window':
+        this.#command(order.channel)?.grant(order.stream, order.bytes)
+        break
+      case 'end':
+        this.#endAll(order.channel)
+        break
+      default:
+        order satisfies never
+    }
+  }
+
+  /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
+  #endAll(channel: number): void {
+    const isAlone = (start: number): boolean => this.#spans.isAlone(channel, start)
+    const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), init: this.#init, isAlone }
+    killAll(wanted, this.#setup.user).catch(() => undefined)
+  }
+
+  /** Undefined when it ended while the order was on its way. */
+  #command(channel: number): Command | undefined {
+    if (channel > this.#lastChannel) throw protocolError('an order for a command that never was')
+    return this.#running.get(channel)
+  }
+
+  #exec(channel: number, order: ExecOrder): void {
+    if (channel <= this.#lastChannel) throw protocolError('a channel that was used before')
+    this.#lastChannel = channel
+    try {
+      if (this.#running.size >= MAX_COMMANDS)
+        throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
+      this.#spans.begin(channel)
+      const command = new Command(channel, start(order, String(channel), this.#setup), this.#voice)
+      this.#running.set(channel, command)
+      this.#say({ kind: 'started', channel })
+      void command.run().finally(() => this.#over(channel))
+    } catch (error) {
+      this.#spans.end(channel)
+      // What the kernel refuses is the order's trouble; everything else is a mistake of the agent's, and ends it.
+      const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
+      if (errno === undefined || !(error instanceof Error)) throw error
+      this.#say({ kind: 'failed', channel, errno, reason: error.message })
+    }
+  }
+
+  #over(channel: number): void {
+    this.#spans.end(channel)
+    this.#running.delete(channel)
+  }
+
+  #say(report: Report): void {
+    this.#outbox.send(encodeReport(report))
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * The agent gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
+ * matter of single threads: of this one, which starts every command. The filter is for all of them.
+ */
+import { ptr } from 'bun:ffi'
+import { PenError } from '../base/error.ts'
+import type { DaemonSetup } from '../protocol/exec-order.ts'
+import { boundProcesses } from './bound-processes.ts'
+import { call, cString, readSmallFile } from './kernel.ts'
+import { restrictExecution } from './landlock.ts'
+
+const CALL =
+  process.arch === 'arm64'
+    ? { prctl: 167, capset: 91, capget: 90, seccomp: 277, setgroups: 159, fchownat: 54 }
+    : { prctl: 157, capset: 126, capget: 125, seccomp: 317, setgroups: 116, fchownat: 260 }
+const PR = {
+  setDumpable: 4,
+  boundingRead: 23,
+  boundingDrop: 24,
+  setNoNewPrivs: 38,
+  getNoNewPrivs: 39,
+  ambient: 47,
+}
+const AMBIENT_CLEAR_ALL = 4
+const CAPABILITY_VERSION_3 = 0x2008_0522
+const SECCOMP_SET_MODE_FILTER = 1
+const SECCOMP_FILTER_FLAG_TSYNC = 1
+const EINVAL = 22
+const AT_FDCWD = -100
+const AT_SYMLINK_NOFOLLOW = 0x100
+
+/**
+ * To start commands as another user, and to end them; to enter their directories, where that was given at all. CHOWN has done
+ * its work by then, and SETPCAP too.
+ */
+const KEPT = (1 << 2) | (1 << 5) | (1 << 6) | (1 << 7) // DAC_READ_SEARCH, KILL, SETGID, SETUID
+
+export function confine(setup: DaemonSetup): void {
+  // Before anything is given away: the directory that this needs may be among it.
+  if (setup.processes !== undefined) boundProcesses(setup.processes)
+  if (setup.user !== undefined) {
+    check('setgroups', call(CALL.setgroups, 0, 0))
+    for (const directory of setup.given) give(directory, setup.user)
+  }
+  if (setup.emptyBounding) emptyBoundingSet()
+  keepOnly(setup.user === undefined ? 0 : KEPT)
+  check('PR_SET_DUMPABLE', call(CALL.prctl, PR.setDumpable, 0, 0, 0, 0))
+  check('PR_SET_NO_NEW_PRIVS', call(CALL.prctl, PR.setNoNewPrivs, 1, 0, 0, 0))
+  // Of this thread, too: it starts every command.
+  if (setup.executable !== undefined) restrictExecution(setup.executable)
+  if (setup.seccomp !== undefined) installFilter(setup.seccomp)
+  verify(setup)
+}
+
+/** What stands there itself, not what a link of the image points at. Nothing of the sandbox has run yet. */
+function give(directory: string, { uid, gid }: { uid: number; gid: number }): void {
+  const given = call(CALL.fchownat, AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
+  if (given >= 0) return
+  const owner = process.getBuiltinModule('node:fs').lstatSync(directory)
+  if (owner.uid !== uid || owner.gid !== gid) check('chown', given)
+}
+
+/** Nothing that is executed from here on can gain a capability: not by a file's, not by being root. */
+function emptyBoundingSet(): void {
+  for (let capability = 0; capability < 64; capability++) {
+    const held = call(CALL.prctl, PR.boundingRead, capability, 0, 0, 0)
+    if (held === -EINVAL) return
+    if (held === 1) check('PR_CAPBSET_DROP', call(CALL.prctl, PR.boundingDrop, capability, 0, 0, 0))
+  }
+}
+
+/** struct { version, pid } and two of { effective, permitted, inheritable }, the lower 32 bits of each first. */
+function keepOnly(kept: number): void {
+  const header = new Uint8Array(new Uint32Array([CAPABILITY_VERSION_3, 0]).buffer)
+  const sets = new Uint32Array(6)
+  check('capget', call(CALL.capget, header, new Uint8Array(sets.buffer)))
+  const keep = (sets[1] ?? 0) & kept
+  sets.set([keep, keep, 0, 0, 0, 0])
+  call(CALL.prctl, PR.ambient, AMBIENT_CLEAR_ALL, 0, 0, 0)
+  check('capset', call(CALL.capset, header, new Uint8Array(sets.buffer)))
+}
+
+/** struct sock_fprog { u16 instructions; void *program }. */
+function installFilter(filter: Uint8Array): void {
+  const program = Buffer.alloc(16)
+  program.writeUInt16LE(filter.length / 8, 0)
+  program.writeBigUInt64LE(BigInt(ptr(filter)), 8)
+  check('seccomp', call(CALL.seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program))
+}
+
+function verify(setup: DaemonSetup): void {
+  const status = readSmallFile('/proc/self/status')
+  const value = (name: string): string | undefined =>
+    new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1]
+  const expected = [
+    ['CapInh', NONE],
+    ...(setup.emptyBounding ? [['CapBnd', NONE]] : []),
+    ...(setup.seccomp === undefined ? [] : [['Seccomp', '2']]),
+  ] as const
+  for (const [name = '', wanted] of expected) if (value(name) !== wanted) throw notConfined(name, value(name))
+  // gVisor's kernel does not list these two; of the second it has none.
+  const privileges = call(CALL.prctl, PR.getNoNewPrivs, 0, 0, 0, 0)
+  if (privileges !== 1) throw notConfined('NoNewPrivs', String(privileges))
+  const ambient = value('CapAmb') ?? NONE
+  if (ambient !== NONE) throw notConfined('CapAmb', ambient)
+}
+
+const NONE = '0'.repeat(16)
+
+const notConfined = (name: string, value: string | undefined): PenError =>
+  new PenError('BACKEND', { what: `the agent could not be confined: ${name} is ${value}` })
+
+function check(what: string, result: number): void {
+  if (result < 0)
+    throw new PenError('BACKEND', {
+      what: `the agent could not be confined: ${what} failed with errno ${-result}`,
+    })
+}

@@ -1,0 +1,108 @@
+/**
+ * pen's exec agent: the first program of a container, and of a process sandbox that stays. It starts commands for the
+ * supervisor, over one socket, and does nothing else. It obeys the supervisor alone: commands can neither signal nor trace it where
+ * it has a user of its own. When the socket ends, so does the agent, and with it the sandbox.
+ *
+ * In a soft sandbox there is no namespace around it: then it keeps the orphans of its commands, knows no process but those below
+ * itself, and ends these before it goes.
+ */
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { encodeReport, type Order, OrderReader } from '../protocol/exec-messages.ts'
+import type { DaemonSetup } from '../protocol/exec-order.ts'
+import { protocolError } from '../protocol/frame.ts'
+import { DAEMON_MODE } from '../protocol/guest-paths.ts'
+import { Outbox } from '../protocol/outbox.ts'
+import type { CommandOrder, Commands } from './commands.ts'
+import { confine } from './confine.ts'
+
+/**
+ * `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Before that `show:PATH`, for a supervisor that may not look.
+ * Resolves when the supervisor is gone.
+ */
+export async function runAgent(words: readonly string[]): Promise<ExitCode> {
+  const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
+  const [target, ...more] = shown === undefined ? words : words.slice(1)
+  const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(target ?? '') ?? []
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || more.length > 0)
+    throw new PenError('USAGE', { what: `${DAEMON_MODE} is not a verb: pen starts it by itself` })
+  // The first process of its namespace is the parent of orphans, or this one.
+  const init = how === 'bare' ? process.pid : 1
+  const bare = how === 'bare' ? await import('./kill.ts') : undefined
+  bare?.keepOrphans()
+  if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
+  return await new Promise((resolve, reject) => {
+    const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
+    const over = (): void => {
+      if (bare === undefined) resolve(EXIT.ok)
+      else void bare.endBelow().finally(() => resolve(EXIT.ok))
+    }
+    const agents = new Map<object, Agent>()
+    const options = {
+      ...place,
+      socket: {
+        open: (socket: Bun.Socket) =>
+          void agents.set(socket, new Agent(bytes => socket.write(bytes), init, reject)),
+        data: (socket: Bun.Socket, bytes: Uint8Array) => {
+          try {
+            agents.get(socket)?.hear(bytes)
+          } catch (error) {
+            reject(error)
+          }
+        },
+        drain: (socket: Bun.Socket) => agents.get(socket)?.drain(),
+        close: over,
+        error: over,
+      },
+    }
+    Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
+    // The collector's threads are started by its first round. Later, when commands have used up all processes, that would end us.
+    Bun.gc(true)
+  })
+}
+
+/** Until the agent is set up a start waits for it: what it needs for commands is loaded when it has said that it is ready. */
+class Agent {
+  readonly #orders = new OrderReader()
+  readonly #outbox: Outbox
+  readonly #init: number
+  readonly #fail: (error: unknown) => void
+  /** Orders that came while the rest was loaded. */
+  readonly #waiting: CommandOrder[] = []
+  #state: 'new' | 'ready' = 'new'
+  #commands: Commands | undefined
+
+  constructor(write: (bytes: Uint8Array) => number, init: number, fail: (error: unknown) => void) {
+    this.#outbox = new Outbox(write)
+    this.#init = init
+    this.#fail = fail
+  }
+
+  hear(bytes: Uint8Array): void {
+    for (const order of this.#orders.push(bytes)) this.#obey(order)
+  }
+
+  drain(): void {
+    this.#outbox.drain()
+  }
+
+  #obey(order: Order): void {
+    if (order.kind === 'configure') this.#configure(order.setup)
+    else if (this.#state === 'new') throw protocolError('an order before the setup')
+    else if (this.#commands === undefined) this.#waiting.push(order)
+    else this.#commands.obey(order)
+  }
+
+  #configure(setup: DaemonSetup): void {
+    if (this.#state !== 'new') throw protocolError('a second setup')
+    confine(setup)
+    this.#state = 'ready'
+    this.#outbox.send(encodeReport({ kind: 'ready' }))
+    this.#load(setup).catch(this.#fail)
+  }
+
+  async #load(setup: DaemonSetup): Promise<void> {
+    const { Commands } = await import('./commands.ts')
+    this.#commands = new Commands(this.#outbox, setup, this.#init)
+    for (const order of this.#waiting.splice(0)) this.#commands.obey(order)
+  }
+}

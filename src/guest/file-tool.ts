@@ -1,0 +1,159 @@
+/**
+ * `pen __file`: files inside a sandbox, for the library and `pen mcp`. It has the sandbox's own view and rights and no others, so
+ * whatever it is asked for, the mounts decide. It needs no program of the image's. Whoever hears it on the host takes its words for
+ * hostile: programs inside could have started it, or stand in its place.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { EXIT, type ExitCode, errnoOf, PenError } from '../base/error.ts'
+import { dirname, join } from '../base/posix-path.ts'
+import { FILE_MODE, type PlainFileOrder, readFileOrder, type SearchOrder } from '../protocol/file-order.ts'
+import { searchGiven, searchTree } from './search-tree.ts'
+
+type OnDisk = PlainFileOrder | SearchOrder
+
+const CHUNK = 64 * 1024
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_NONBLOCK } = constants
+
+export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || words.length !== 1)
+    throw new PenError('USAGE', { what: `${FILE_MODE} is not a verb: pen starts it by itself` })
+  try {
+    const order = readFileOrder(words[0] ?? '')
+    if (order.op === 'match') {
+      for await (const found of searchGiven(order, process.stdin)) say(1, JSON.stringify(found))
+      return EXIT.ok
+    }
+    // The project is mounted; what is granted beside it is not.
+    const isOutside = order.path !== process.cwd() && !order.path.startsWith(`${process.cwd()}/`)
+    if (!isOutside || !(await isGranted(order))) act(order)
+    return EXIT.ok
+  } catch (error) {
+    const errno = errnoOf(error)
+    if (errno === undefined) throw error
+    say(2, JSON.stringify({ errno }))
+    return EXIT.failed
+  }
+}
+
+async function isGranted(order: OnDisk): Promise<boolean> {
+  const { throughBroker } = await import('./granted-file.ts')
+  return await throughBroker(order, {
+    write: bytes => writeAll(1, bytes),
+    say: value => say(1, JSON.stringify(value)),
+    input: () => process.stdin,
+  })
+}
+
+function act(order: OnDisk): void {
+  switch (order.op) {
+    case 'read':
+      copy(order.path, order.from, order.length)
+      break
+    case 'write':
+      take(order.path, order.executable)
+      break
+    case 'list':
+      list(order.path, order.most)
+      break
+    case 'delete':
+      remove(order.path, order.recursive)
+      break
+    case 'search':
+      for (const found of searchTree(order)) say(1, JSON.stringify(found))
+      break
+  }
+}
+
+/** Files only: a pipe or a device would never end, and a pipe without another end not even open. */
+function openFile(path: string, flags: number, mode?: number): number {
+  const fd = openSync(path, flags | O_NONBLOCK, mode)
+  if (fstatSync(fd).isFile()) return fd
+  const errno = fstatSync(fd).isDirectory() ? 'EISDIR' : 'EINVAL'
+  closeSync(fd)
+  throw Object.assign(new Error(errno), { code: errno })
+}
+
+function copy(path: string, from: number, length: number): void {
+  const fd = openFile(path, O_RDONLY)
+  const chunk = Buffer.allocUnsafe(CHUNK)
+  try {
+    for (let at = from, left = length; left > 0; ) {
+      const n = readSync(fd, chunk, 0, Math.min(CHUNK, left), at)
+      if (n === 0) return
+      writeAll(1, chunk.subarray(0, n))
+      at += n
+      left -= n
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function take(path: string, executable: boolean): void {
+  mkdirSync(dirname(path), { recursive: true })
+  const fd = openFile(path, O_WRONLY | O_CREAT | O_TRUNC, executable ? 0o755 : 0o644)
+  const chunk = Buffer.allocUnsafe(CHUNK)
+  try {
+    for (let n = readSync(0, chunk); n > 0; n = readSync(0, chunk)) writeAll(fd, chunk.subarray(0, n))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function list(path: string, most: number): void {
+  const entries = readdirSync(path, { withFileTypes: true })
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const entry of entries.slice(0, most)) {
+    const kind = entry.isFile()
+      ? 'file'
+      : entry.isDirectory()
+        ? 'directory'
+        : entry.isSymbolicLink()
+          ? 'link'
+          : 'other'
+    say(
+      1,
+      JSON.stringify({
+        name: entry.name,
+        kind,
+        size: kind === 'file' ? sizeOf(join(path, entry.name)) : null,
+      }),
+    )
+  }
+  if (entries.length > most) say(1, JSON.stringify({ more: entries.length - most }))
+}
+
+/** A link itself, never what it leads to. */
+function remove(path: string, recursive: boolean): void {
+  if (!lstatSync(path).isDirectory()) unlinkSync(path)
+  else if (recursive) rmSync(path, { recursive })
+  else rmdirSync(path)
+}
+
+function sizeOf(path: string): number | null {
+  try {
+    return lstatSync(path).size
+  } catch {
+    // Gone meanwhile: its name is all there is to tell.
+    return null
+  }
+}
+
+const say = (fd: number, line: string): void => writeAll(fd, Buffer.from(`${line}\n`))
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+}

@@ -1,0 +1,65 @@
+/**
+ * The inner mode for `tools.exec: "listed"`: the first program of a sandbox. It has the sandbox's rights and no more,
+ * waits until pen has made the mounts noexec, locks execution by Landlock, and becomes the command.
+ */
+import { accessSync, constants, readFileSync, readSync, statSync } from 'node:fs'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { LISTED_MODE, type ListedOrder, READY } from '../protocol/listed-order.ts'
+
+const CLOSE_RANGE = 436
+const CLOSE_RANGE_CLOEXEC = 4
+const ENOENT = 2
+
+export async function runListed(words: readonly string[]): Promise<ExitCode> {
+  const [orderFd, readyFd] = words.map(Number)
+  if (process.env['AGENT_IN_SANDBOX'] !== '1' || !isOpen(orderFd) || !isOpen(readyFd))
+    throw new PenError('USAGE', { what: `${LISTED_MODE} is not a verb: pen starts it by itself` })
+  // Written by pen on the host, before anything of the sandbox ran.
+  const order = JSON.parse(readFileSync(orderFd, 'utf8')) as ListedOrder
+  const { call, become, restoreSignals } = await import('./kernel.ts')
+  const { restrictExecution } = await import('./landlock.ts')
+  awaitReady(readyFd)
+  const file = locate(order.argv[0] ?? '', order.env.find(({ name }) => name === 'PATH')?.value ?? '')
+  restrictExecution(order.executable)
+  // Only 0, 1 and 2 cross: not our own descriptors, and not the one that this program was started from.
+  if (call(CLOSE_RANGE, 3, 0xffff_ffff, CLOSE_RANGE_CLOEXEC) < 0)
+    throw new PenError('INTERNAL', { what: 'descriptors could not be closed' })
+  const env = order.env.map(({ name, value }) => `${name}=${value}`)
+  restoreSignals()
+  const errno = become(file, order.argv, env)
+  const what = `${order.argv[0]} could not be executed (errno ${errno}): tools.exec is "listed"`
+  process.stderr.write(`pen: ${what}\n`)
+  return errno === ENOENT ? EXIT.notFound : EXIT.notExecutable
+}
+
+function awaitReady(fd: number): void {
+  const byte = Buffer.alloc(1)
+  if (readSync(fd, byte, 0, 1, null) !== 1 || byte.toString('latin1') !== READY)
+    throw new PenError('BACKEND', { what: 'pen ended before the sandbox was ready' })
+}
+
+/** As `execvp` does. What may be executed is for the kernel to say. */
+function locate(name: string, path: string): string {
+  if (name.includes('/')) return name
+  const places = path.split(':').map(directory => `${directory}/${name}`)
+  return places.find(runs) ?? name
+}
+
+function runs(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+function isOpen(fd: number | undefined): fd is number {
+  if (fd === undefined || !Number.isInteger(fd) || fd < 3) return false
+  try {
+    readFileSync(`/proc/self/fdinfo/${fd}`)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { SearchOrder } from '../protocol/file-order.ts'
+import { searchTree } from './search-tree.ts'
+
+let root = ''
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'pen-search-'))
+  for (const dir of ['src/deep', '.git', 'node_modules/x']) mkdirSync(join(root, dir), { recursive: true })
+  writeFileSync(join(root, 'src/a.ts'), 'one\nTwo\nthree two\n')
+  writeFileSync(join(root, 'src/deep/b.ts'), 'two')
+  writeFileSync(join(root, 'src/deep/c.md'), 'two')
+  writeFileSync(join(root, '.git/config'), 'two')
+  writeFileSync(join(root, 'node_modules/x/d.ts'), 'two')
+  writeFileSync(join(root, 'binary'), 'two\0two')
+  symlinkSync('..', join(root, 'src/circle'))
+})
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+function search(order: Partial<SearchOrder>): string[] {
+  const whole = {
+    op: 'search',
+    path: root,
+    pattern: '',
+    ignoreCase: false,
+    name: '',
+    most: 100,
+    ...order,
+  } as const
+  return [...searchTree(whole)].map(found =>
+    'more' in found ? 'more' : `${found.path.slice(root.length + 1)}:${found.line}:${found.text}`,
+  )
+}
+
+describe('a search', () => {
+  test('finds lines in files, and neither binaries nor what nobody wrote', () => {
+    expect(search({ pattern: 'two' })).toEqual([
+      'src/a.ts:3:three two',
+      'src/deep/b.ts:1:two',
+      'src/deep/c.md:1:two',
+    ])
+    expect(search({ pattern: '^two', ignoreCase: true, name: '*.ts' })).toEqual([
+      'src/a.ts:2:Two',
+      'src/deep/b.ts:1:two',
+    ])
+  })
+
+  test('finds what is passed over when it is named', () => {
+    expect(search({ pattern: 'two', path: join(root, '.git') })).toEqual(['.git/config:1:two'])
+  })
+
+  test.each([
+    ['*.ts', ['src/a.ts:0:', 'src/deep/b.ts:0:']],
+    ['src/*.ts', ['src/a.ts:0:']],
+    ['src/**/*.ts', ['src/a.ts:0:', 'src/deep/b.ts:0:']],
+    ['deep', ['src/deep/b.ts:0:', 'src/deep/c.md:0:']],
+    ['?.md', ['src/deep/c.md:0:']],
+    ['a+ts*', []],
+  ])('finds files by name: %s', (name, found) => {
+    expect(search({ name })).toEqual(found)
+  })
+
+  test('says when there is more', () => {
+    expect(search({ pattern: 'two', most: 1 })).toEqual(['src/a.ts:3:three two', 'more'])
+  })
+
+  test('refuses an expression that is none', () => {
+    expect(() => search({ pattern: '(' })).toThrow('not a regular expression')
+  })
+})

@@ -1,0 +1,20 @@
+/**
+ * What the agent of a container shows to a supervisor that may not look at root's processes: its own namespaces and its root directory,
+ * as descriptors, before it takes its first order. Nothing of the image has run by then.
+ */
+import { closeSync, constants, openSync } from 'node:fs'
+import { connectForDescriptors } from '../base/kernel/descriptor-socket.ts'
+import { sendDescriptors } from '../base/kernel/descriptors.ts'
+
+const O_PATH = 0o10000000
+
+export function showNamespaces(socket: string): void {
+  const over = connectForDescriptors(socket)
+  const descriptors = [
+    openSync('/proc/self/ns/mnt', 'r'),
+    openSync('/proc/self/ns/net', 'r'),
+    openSync('/', O_PATH | constants.O_DIRECTORY),
+  ]
+  sendDescriptors(over, { text: 'namespaces', descriptors })
+  for (const fd of [over, ...descriptors]) closeSync(fd)
+}

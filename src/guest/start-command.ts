@@ -1,0 +1,216 @@
+/** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
+import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
+import { errnoOf } from '../base/error.ts'
+import { join, resolve } from '../base/posix-path.ts'
+import type { DaemonSetup, ExecOrder, Variable } from '../protocol/exec-order.ts'
+import { INSIDE } from '../protocol/guest-paths.ts'
+import { asUser } from './as-user.ts'
+import { call, unblockSignals } from './kernel.ts'
+import { MARK } from './kill.ts'
+
+const CALL = process.arch === 'arm64' ? { pipe2: 59, fcntl: 25 } : { pipe2: 293, fcntl: 72 }
+/** Where nothing says otherwise. */
+const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
+const O_CLOEXEC = 0o2000000
+const F_DUPFD_CLOEXEC = 1030
+
+export interface Started {
+  readonly child: Bun.Subprocess
+  readonly input: number
+  /** A terminal is one stream: input and output are the same descriptor, which is this one's to close. */
+  readonly outputs: readonly { readonly stream: 'stdout' | 'stderr'; readonly fd: number }[]
+  readonly terminal: boolean
+}
+
+type Environment = Record<string, string | undefined>
+
+export class NotStarted extends Error {
+  readonly errno: string
+  constructor(errno: string, reason: string) {
+    super(reason)
+    this.errno = errno
+  }
+}
+
+export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Started =>
+  asUser(setup.user, () => {
+    unblockSignals()
+    checkDirectory(order.cwd)
+    const env = environment(setup.env, order, mark)
+    const [name = shell(), ...rest] = order.argv
+    const spawn = (file: string, args: readonly string[]) => {
+      const program = { file, argv0: name, args, settings: { ...identity(setup), cwd: order.cwd, env } }
+      return order.terminal === undefined
+        ? withPipes(program, order.joined === true)
+        : onTerminal(program, order.terminal)
+    }
+    const started = firstThatRuns([name, ...rest], order.cwd, env['PATH'] ?? DEFAULT_PATH, spawn)
+    offerFirst(started.child.pid)
+    return started
+  })
+
+/**
+ * When memory runs out the kernel ends whoever has most, which may be the agent where a command holds its own in files. Then the
+ * sandbox is gone, with the count of why: so commands go first.
+ */
+function offerFirst(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, '500', { flag: 'r+' })
+  } catch {
+    // Gone already, or a kernel that has no such file.
+  }
+}
+
+const identity = ({ user }: DaemonSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
+
+/** What only the agent itself was given, by whoever started it: pen, or an engine that tells of itself. */
+const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/
+
+/** The image's variables, under the sandbox's, under the order's. pen itself is found behind the image's own programs. */
+function environment(sandbox: readonly Variable[], order: ExecOrder, mark: string): Environment {
+  const env: Environment = {}
+  for (const [name, value] of Object.entries(process.env))
+    if (value !== undefined && !AGENTS_OWN.test(name)) env[name] = value
+  env['PATH'] = `${env['PATH'] ?? DEFAULT_PATH}:${INSIDE}`
+  for (const { name, value } of [...sandbox, ...order.env]) env[name] = value
+  // An image that says nothing of it has a shell all the same, and programs ask for it.
+  if (env['SHELL'] === undefined && kindOf(shell()) === 'file') env['SHELL'] = shell()
+  return { ...env, PWD: order.cwd, [MARK]: mark }
+}
+
+function checkDirectory(cwd: string): void {
+  try {
+    if (!statSync(cwd).isDirectory()) throw new NotStarted('ENOTDIR', `${cwd} is not a directory`)
+    // Whether it can be seen is one question, and whether it can be entered another.
+    statSync(`${cwd}/.`)
+  } catch (error) {
+    if (error instanceof NotStarted) throw error
+    const errno = errnoOf(error) ?? 'EIO'
+    const why = errno === 'ENOENT' ? 'does not exist in the sandbox' : 'cannot be entered'
+    throw new NotStarted(errno, `the directory ${cwd} ${why}`)
+  }
+}
+
+const shell = (): string => (kindOf('/bin/bash') === 'file' ? '/bin/bash' : '/bin/sh')
+
+function kindOf(path: string): 'file' | 'directory' | undefined {
+  try {
+    return statSync(path).isDirectory() ? 'directory' : 'file'
+  } catch {
+    return undefined
+  }
+}
+
+/** A file that may not be executed is passed over, and told when there is no other; one without a format is for the shell. */
+function firstThatRuns<T>(
+  argv: readonly string[],
+  cwd: string,
+  path: string,
+  spawn: (file: string, args: readonly string[]) => T,
+): T {
+  const [name = '', ...rest] = argv
+  const places = (name.includes('/') ? [name] : path.split(':').map(place => join(place, name))).map(file =>
+    resolve(cwd, file),
+  )
+  let refused: unknown
+  for (const file of places) {
+    const kind = kindOf(file)
+    if (places.length > 1 && kind === undefined) continue
+    try {
+      if (kind === 'directory') throw new NotStarted('EACCES', `${name} is a directory`)
+      return spawn(file, rest)
+    } catch (error) {
+      const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
+      if (errno === 'ENOEXEC') return spawn('/bin/sh', [file, ...rest])
+      if (errno === 'ENOENT' && kind === 'file')
+        throw new NotStarted('ENOEXEC', `${name} could not be started: what it is to be run by is not there`)
+      if (errno !== 'EACCES' && errno !== 'ENOENT') throw notStarted(name, error)
+      refused ??= error
+    }
+  }
+  throw name === '' || refused === undefined
+    ? new NotStarted('ENOENT', `${name} was not found in the sandbox`)
+    : notStarted(name, refused)
+}
+
+function notStarted(name: string, error: unknown): Error {
+  if (error instanceof NotStarted) return error
+  const errno = errnoOf(error)
+  if (errno === undefined) return error instanceof Error ? error : new Error(String(error))
+  const why = errno === 'ENOENT' ? 'was not found in the sandbox' : `could not be started (${errno})`
+  return new NotStarted(errno, `${name} ${why}`)
+}
+
+interface Program {
+  readonly file: string
+  readonly argv0: string
+  readonly args: readonly string[]
+  readonly settings: {
+    readonly cwd: string
+    readonly env: Environment
+    readonly uid?: number
+    readonly gid?: number
+  }
+}
+
+/** The child's descriptors are real pipes of its own user: it can open /dev/stdout again, as programs do. */
+function withPipes({ file, argv0, args, settings }: Program, joined: boolean): Started {
+  const opened: number[] = []
+  try {
+    const [stdin, input] = pipe(opened)
+    const [stdout, out] = pipe(opened)
+    const [stderr, err] = joined ? [undefined, out] : pipe(opened)
+    // Detached: in a session of its own.
+    const options = { ...settings, argv0, detached: true }
+    const child = Bun.spawn([file, ...args], { ...options, stdio: [stdin, out, err] })
+    for (const fd of new Set([stdin, out, err])) closeSync(fd)
+    opened.length = 0
+    const outputs = [
+      { stream: 'stdout' as const, fd: stdout },
+      ...(stderr === undefined ? [] : [{ stream: 'stderr' as const, fd: stderr }]),
+    ]
+    return { child, input, outputs, terminal: false }
+  } finally {
+    for (const fd of opened) closeSync(fd)
+  }
+}
+
+/**
+ * The runtime makes the terminal and the session that it controls. Its own reader knows no holding back, so the master is
+ * taken over at once: nothing is read before this function returns.
+ */
+function onTerminal(
+  { file, argv0, args, settings }: Program,
+  size: NonNullable<ExecOrder['terminal']>,
+): Started {
+  const known = new Set(readdirSync('/proc/self/fd'))
+  const terminal = { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined }
+  const child = Bun.spawn([file, ...args], { ...settings, argv0, terminal })
+  const master = call(CALL.fcntl, findMaster(known), F_DUPFD_CLOEXEC, 3)
+  child.terminal?.close()
+  if (master >= 0)
+    return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
+  child.kill('SIGKILL')
+  throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+}
+
+function findMaster(known: ReadonlySet<string>): number {
+  for (const fd of readdirSync('/proc/self/fd')) {
+    if (known.has(fd)) continue
+    try {
+      if (readlinkSync(`/proc/self/fd/${fd}`).endsWith('ptmx')) return Number(fd)
+    } catch {
+      // The descriptor of this very listing.
+    }
+  }
+  throw new Error('the pseudo-terminal cannot be found')
+}
+
+/** [read end, write end], which no other command inherits. */
+function pipe(opened: number[]): readonly [number, number] {
+  const ends = new Int32Array(2)
+  if (call(CALL.pipe2, new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
+    throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+  opened.push(...ends)
+  return [ends[0] ?? -1, ends[1] ?? -1]
+}

@@ -1,0 +1,174 @@
+/**
+ * A copy of the files that a project's Dockerfile may COPY. The engine, which may be root, never walks the project itself: while it
+ * does, a sandbox that runs could put a link in the place of a directory. Links that lead out of the context are left out: some
+ * engines follow them on the host. What the policy denies is left out, because whatever is in an image can be read in the sandbox.
+ */
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  symlinkSync,
+} from 'node:fs'
+import { at, itself } from '../base/beneath/beneath.ts'
+import { errnoOf, PenError } from '../base/error.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import { type HostPath, isWithin } from '../policy/files/path.ts'
+import type { Policy } from '../policy/policy.ts'
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
+
+const MAX_FILES = 200_000
+const MAX_BYTES = 4 * 2 ** 30
+const MAX_DEPTH = 128
+const MAX_TOLD = 20
+
+export interface CopiedContext {
+  readonly files: number
+  readonly bytes: number
+  /** What was left out, relative to the project; the first of them only. */
+  readonly denied: readonly string[]
+  readonly leadingOut: readonly string[]
+}
+
+/** `to` must be an empty directory of our own. */
+export function copyContext(policy: Policy, from: string, to: string): CopiedContext {
+  if (!isWithin(from, policy.workspace))
+    throw new PenError('CONFIG_VALUE', {
+      what: `the build context ${from} is outside of the project`,
+      at: 'image.context',
+      hint: 'name a directory of the project',
+    })
+  const copy = new ContextCopy(policy)
+  const root = open(from)
+  if (root === undefined)
+    throw new PenError('CONFIG_VALUE', {
+      what: `the build context ${from} is no directory`,
+      at: 'image.context',
+      hint: 'name a directory of the project',
+    })
+  try {
+    copy.directory(root, from, to, 0)
+  } finally {
+    closeSync(root)
+  }
+  return copy
+}
+
+function open(path: string | Buffer): number | undefined {
+  try {
+    return openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}
+
+class ContextCopy implements CopiedContext {
+  files = 0
+  bytes = 0
+  readonly denied: string[] = []
+  readonly leadingOut: string[] = []
+  readonly #policy: Policy
+
+  constructor(policy: Policy) {
+    this.#policy = policy
+  }
+
+  /** Everything is asked of the open directory: its name may lead elsewhere by now. */
+  directory(fd: number, path: string, to: string, depth: number): void {
+    if (depth > MAX_DEPTH) throw tooMuch(`is deeper than ${MAX_DEPTH} directories`)
+    for (const entry of readdirSync(itself(fd), { withFileTypes: true })) {
+      const place = `${path}/${entry.name}`
+      this.files += 1
+      if (this.files > MAX_FILES) throw tooMuch(`has more than ${MAX_FILES} files`)
+      if (!this.#mayRead(place)) {
+        this.#leaveOut(this.denied, place)
+        continue
+      }
+      if (entry.isDirectory()) this.#enter(fd, entry.name, place, `${to}/${entry.name}`, depth)
+      else if (entry.isSymbolicLink()) {
+        if (!link(at(fd, entry.name), `${to}/${entry.name}`, depth)) this.#leaveOut(this.leadingOut, place)
+      } else if (entry.isFile()) this.#file(at(fd, entry.name), `${to}/${entry.name}`)
+    }
+  }
+
+  #leaveOut(list: string[], path: string): void {
+    if (list.length < MAX_TOLD) list.push(path.slice(this.#policy.workspace.length + 1))
+  }
+
+  #mayRead(path: string): boolean {
+    return decideFile(this.#policy, path as HostPath, 'read').ok
+  }
+
+  #enter(fd: number, name: string, path: string, to: string, depth: number): void {
+    const next = open(at(fd, name))
+    if (next === undefined) return
+    try {
+      mkdirSync(to, { mode: 0o755 })
+      this.directory(next, path, to, depth + 1)
+    } finally {
+      closeSync(next)
+    }
+  }
+
+  #file(from: string | Buffer, to: string): void {
+    let fd: number
+    try {
+      fd = openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    } catch (error) {
+      // Replaced meanwhile, or not ours to read: the engine says what it misses.
+      if (errnoOf(error) === undefined) throw error
+      return
+    }
+    try {
+      const stats = fstatSync(fd)
+      if (!stats.isFile()) return
+      this.bytes += stats.size
+      if (this.bytes > MAX_BYTES) throw tooMuch('is larger than 4 GiB')
+      copyFileSync(itself(fd), to, constants.COPYFILE_FICLONE)
+      const copied = openSync(to, O_RDONLY)
+      try {
+        fchmodSync(copied, (stats.mode & 0o111) === 0 ? 0o644 : 0o755)
+      } finally {
+        closeSync(copied)
+      }
+    } finally {
+      closeSync(fd)
+    }
+  }
+}
+
+/** False for one that leads out. */
+function link(from: string | Buffer, to: string, depth: number): boolean {
+  try {
+    const target = readlinkSync(from)
+    if (!staysWithin(target, depth)) return false
+    symlinkSync(target, to)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+  }
+  return true
+}
+
+/**
+ * Up only at its beginning, and no further than to the root of the context: then it stays within, whatever other links of this kind
+ * it leads through. Behind a name `..` would be that of wherever the name leads.
+ */
+export function staysWithin(target: string, depth: number): boolean {
+  const [, up = '', rest = ''] = /^((?:\.{1,2}(?:\/+|$))*)(.*)$/s.exec(target) ?? []
+  if (target === '' || target.startsWith('/') || rest.split('/').includes('..')) return false
+  return up.split('/').filter(part => part === '..').length <= depth
+}
+
+const tooMuch = (what: string): PenError =>
+  new PenError('CONFIG_VALUE', {
+    what: `the build context ${what}`,
+    at: 'image.context',
+    hint: 'name a smaller directory of the project',
+  })

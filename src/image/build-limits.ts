@@ -1,0 +1,163 @@
+/**
+ * What a build may use up: engines bound the open files of its steps and, where they have the cgroups for it, memory and processors. Processes,
+ * time and what a build adds to the engine's storage are watched here, and a build that goes beyond is ended.
+ */
+import { readFileSync } from 'node:fs'
+import type { BuildNetwork } from '../backend/container/build-arguments.ts'
+import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
+import { findTool } from '../base/find-tool.ts'
+import type { CgroupLimit } from '../limits/cgroup.ts'
+import { DiskWatch } from '../limits/disk-watch.ts'
+import type { LimitHit } from '../limits/limit-hit.ts'
+import { processorsOf } from '../limits/prlimit.ts'
+import { listTree, memoryOf } from '../limits/process-tree.ts'
+import type { Limits } from '../policy/policy.ts'
+
+export interface BuildLimits {
+  readonly limits: Limits
+  /** What the engine bounds by itself. */
+  readonly held: readonly CgroupLimit[]
+  readonly engine: Engine
+  /** Where the engine keeps what a build adds. */
+  readonly storage: string
+  readonly network: BuildNetwork
+}
+
+export interface BuildWatch {
+  /** The first that was reached. */
+  hit(): LimitHit | undefined
+  stop(): void
+}
+
+const LOOK_MS = 100
+
+/** `client` is the engine's own process, and `end` ends the build. */
+export function watchBuild(bounds: BuildLimits, client: number, end: () => void): BuildWatch {
+  const { limits, storage, held } = bounds
+  let reached: LimitHit | undefined
+  let isOver: boolean = false
+  const began = performance.now()
+  const reach = (hit: LimitHit): void => {
+    reached ??= hit
+    void endSteps(bounds, client)
+    end()
+  }
+  const trees = storage === '' ? [] : [storage]
+  const disk = new DiskWatch([{ limit: 'disk', bound: limits.disk, trees }], reach)
+  const look = async (): Promise<void> => {
+    const steps = await stepsOf(bounds, client)
+    const tasks = steps.reduce((sum, { threads }) => sum + threads, 0)
+    if (tasks > limits.pids)
+      return reach({ limit: 'pids', what: 'killed', used: tasks, bound: limits.pids, amount: 1 })
+    const used = held.includes('memory') ? 0 : memoryOfAll(steps)
+    if (used > limits.memory)
+      return reach({ limit: 'memory', what: 'killed', used, bound: limits.memory, amount: 1 })
+    const ms = performance.now() - began
+    if (ms > limits.wall)
+      return reach({ limit: 'wall', what: 'killed', used: ms, bound: limits.wall, amount: 1 })
+    await disk.look(client)
+  }
+  const again = async (): Promise<void> => {
+    while (!isOver && reached === undefined) {
+      await look().catch(() => undefined)
+      await Bun.sleep(LOOK_MS)
+    }
+  }
+  void again()
+  return {
+    hit: () => reached,
+    stop: () => {
+      isOver = true
+      disk.stop()
+    },
+  }
+}
+
+interface Step {
+  readonly pid: number
+  readonly threads: number
+  /** The first process of its namespace: the others end with it. */
+  readonly isInit: boolean
+}
+
+/** podman's are below podman itself. A daemon's are those of the containers that joined the network. */
+async function stepsOf({ engine, network }: BuildLimits, client: number): Promise<Step[]> {
+  const roots =
+    engine.name === 'podman' || network.kind !== 'container'
+      ? [client]
+      : (await joined(engine, network.id)).map(({ pid }) => pid)
+  return roots.flatMap(root => listTree(root).flatMap(({ pid }) => stepAt(pid) ?? []))
+}
+
+/** Engines give each step a pid namespace: what has a number in one more than pen itself is a step's. */
+function stepAt(pid: number): Step | undefined {
+  const status = statusOf(String(pid))
+  const numbers = /^NSpid:\s*(.+)$/m.exec(status)?.[1]?.split(/\s+/) ?? []
+  if (numbers.length <= ownDepth()) return undefined
+  return {
+    pid,
+    threads: Number(/^Threads:\s*(\d+)/m.exec(status)?.[1] ?? 1),
+    isInit: numbers.at(-1) === '1',
+  }
+}
+
+let depth: number | undefined
+const ownDepth = (): number =>
+  (depth ??= /^NSpid:\s*(.+)$/m.exec(statusOf('self'))?.[1]?.split(/\s+/).length ?? 1)
+
+function statusOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+const memoryOfAll = (steps: readonly Step[]): number =>
+  steps.reduce((sum, { pid }) => {
+    const { anonymous, shared } = memoryOf(pid)
+    return sum + anonymous + shared
+  }, 0)
+
+/** Words that start the engine on no more processors than that, and with it what it starts: for one that cannot bound them. */
+export function onProcessors(cpus: number): string[] {
+  const own = processorsOf(process.pid)
+  const taskset = findTool('taskset')
+  if (Math.ceil(cpus) >= own.length || taskset === undefined) return []
+  return [taskset, '--cpu-list', own.slice(0, Math.ceil(cpus)).join(',')]
+}
+
+interface Joined {
+  readonly id: string
+  readonly pid: number
+}
+
+/** Asked of the daemon: what the build itself prints is hostile. */
+async function joined(engine: Engine, network: string): Promise<Joined[]> {
+  const ids = (await tryEngine(engine, ['ps', '--quiet', '--no-trunc'])).stdout.split('\n').filter(Boolean)
+  const format = '{{.Id}} {{.State.Pid}} {{.HostConfig.NetworkMode}}'
+  const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, ...ids])
+  return stdout.split('\n').flatMap(line => {
+    const [id = '', pid, mode] = line.split(' ')
+    return mode === `container:${network}` ? [{ id, pid: Number(pid) }] : []
+  })
+}
+
+/** At once: a step that forks must not outrun whoever ends it. */
+async function endSteps(bounds: BuildLimits, client: number): Promise<void> {
+  const { engine, network } = bounds
+  if (engine.name === 'docker' && network.kind === 'container') {
+    const ids = (await joined(engine, network.id)).map(({ id }) => id)
+    if (ids.length > 0) await tryEngine(engine, ['kill', ...ids])
+    return
+  }
+  for (const { pid, isInit } of await stepsOf(bounds, client)) if (isInit) kill(pid)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // Gone in this very moment.
+  }
+}

@@ -1,0 +1,81 @@
+/** A network namespace for programs that an engine starts, and an end for them: every process in it can be found, and ended. */
+import type { Engine } from '../backend/container/engine/engine.ts'
+import { PenError } from '../base/error.ts'
+import { findTool } from '../base/find-tool.ts'
+import { missingTool } from '../base/missing-tool.ts'
+
+export interface HeldNamespace {
+  /** Of the process that holds it. */
+  readonly pid: number
+  /** Whether it belongs to a user namespace of the engine's. */
+  readonly userNamespace: boolean
+  /** By SIGKILL, all that are in it now. */
+  endPrograms(): true
+  /** The same, and gives it up. */
+  release(): Promise<void>
+}
+
+/**
+ * Says its number, ends the others in its namespace for every line that it reads, and for the last time when pen is gone. Only
+ * words that a shell has built in: it must be quicker than what it ends can start.
+ */
+const HOLD = `
+sweep() {
+  for again in 1 2 3; do
+    for process in /proc/[0-9]*; do
+      [ "$process/ns/net" -ef /proc/self/ns/net ] && [ "$process" != "/proc/$$" ] && kill -9 "\${process#/proc/}"
+    done
+  done
+}
+trap '' INT TERM HUP QUIT
+echo $$
+while read -r line; do sweep; done
+sweep
+`
+
+export async function holdNamespace(engine: Engine): Promise<HeldNamespace> {
+  const unshare = findTool('unshare')
+  if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
+  const userNamespace = process.getuid?.() !== 0
+  const within = userNamespace ? [engine.program, ...engine.flags, 'unshare'] : []
+  const holder = Bun.spawn([...within, unshare, '--net', '/bin/sh', '-c', HOLD], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'ignore',
+    cwd: '/',
+    env: { ...engine.env },
+  })
+  const release = async (): Promise<void> => {
+    await holder.stdin.end()
+    await holder.exited
+  }
+  try {
+    return {
+      pid: await firstNumber(holder.stdout),
+      userNamespace,
+      endPrograms: () => {
+        holder.stdin.write('end\n')
+        void holder.stdin.flush()
+        return true
+      },
+      release,
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function firstNumber(stream: ReadableStream<Uint8Array>): Promise<number> {
+  let text = ''
+  for await (const chunk of stream) {
+    text += Buffer.from(chunk).toString('latin1')
+    const number = /^([1-9][0-9]*)\n/.exec(text)?.[1]
+    if (number !== undefined) return Number(number)
+    if (text.length > 64) break
+  }
+  throw new PenError('BACKEND', {
+    what: 'no network namespace could be made for the build',
+    hint: 'pen doctor tells what this machine can do',
+  })
+}

@@ -1,0 +1,68 @@
+/**
+ * Fetches an image that is missing, as `docker run` does, on the engine's own network and with the user's own settings for it. Only a name
+ * that the user gave is ever fetched: from the live config, or from a Dockerfile that was agreed to.
+ */
+import { type Engine, reasonOf } from '../backend/container/engine/engine.ts'
+import { PenError } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { eachLine } from './engine-lines.ts'
+
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap(name => [name, name.toLowerCase()])
+
+export async function pullImage(
+  engine: Engine,
+  name: string,
+  /** What the engine says meanwhile, line by line, safe to show. */
+  show: (line: string) => void,
+): Promise<void> {
+  // A registry may be behind the user's proxy; a daemon has settings of its own.
+  const proxies = PROXIES.flatMap(key => (process.env[key] === undefined ? [] : [[key, process.env[key]]]))
+  const child = Bun.spawn([engine.program, ...engine.flags, 'pull', name], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: '/',
+    env: { ...engine.env, ...Object.fromEntries(proxies) },
+  })
+  let last = ''
+  const said = [child.stdout, child.stderr].map((stream, i) =>
+    eachLine(stream, line => {
+      if (i === 1) last = line
+      show(line)
+    }),
+  )
+  const code = await child.exited
+  await Promise.all(said)
+  if (code === 0) return
+  const reason = reasonOf({ stderr: last, code, ended: 'exit' })
+  throw new PenError('IMAGE', {
+    what: `${engine.name} could not fetch the image ${printable(name)}: ${reason}`,
+    hint: cureOf(engine, reason),
+  })
+}
+
+const HERE = 'or name an image that is on this machine: pen config set image.args.BASE NAME'
+
+/** In the order of looking: a registry that was not reached says nothing of the image. */
+const CURES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
+  [
+    /x509|certificate|HTTP response to HTTPS/i,
+    ({ name }) =>
+      name === 'podman'
+        ? 'give podman the registry’s certificate in /etc/containers/certs.d'
+        : 'give the daemon the registry’s certificate in /etc/docker/certs.d',
+  ],
+  [
+    /no such host|connection refused|timeout|timed out|network is unreachable|no route|lookup |dial /i,
+    () => `check the connection to the registry, ${HERE}`,
+  ],
+  [
+    /unauthorized|authentication required|denied|forbidden/i,
+    ({ name }) => `check the name, or sign in to the registry: ${name} login`,
+  ],
+  [
+    /manifest|not found|unknown|does not exist|name invalid|short-name/i,
+    () => `check the name and the tag of the image, ${HERE}`,
+  ],
+]
+
+const cureOf = (engine: Engine, reason: string): string =>
+  CURES.find(([symptom]) => symptom.test(reason))?.[1](engine) ?? `check the connection, ${HERE}`

@@ -1,0 +1,55 @@
+/** What supervisors that were killed left behind, wherever it is: each kind is known by its owner, which is dead. And images that nobody uses. */
+import { existsSync } from 'node:fs'
+import { leftDirectories } from '../backend/container/inside-directory.ts'
+import { leftContainers } from '../backend/container/left-containers.ts'
+import { unusedImages } from '../image/in-use.ts'
+import { sweepRemembered } from '../limits/stale.ts'
+import { type KnownSandbox, listSandboxes, refuseStateOfOthers, stateOfUser } from './list.ts'
+
+export interface Leftover {
+  readonly kind: 'record' | 'cgroup' | 'container' | 'directory' | 'image'
+  readonly name: string
+}
+
+/** Of a project whose directory is gone. It may be on a disk that is not there now: only its user can tell, so it stays. */
+export interface Abandoned {
+  readonly id: string
+  readonly workspace: string
+}
+
+export const listAbandoned = (sandboxes: readonly KnownSandbox[]): Abandoned[] =>
+  sandboxes.flatMap(({ id, state, workspace }) =>
+    state !== 'stopped' || workspace === undefined || existsSync(workspace) ? [] : [{ id, workspace }],
+  )
+
+interface Collecting {
+  readonly remove: boolean
+  /** As if there were no sandbox that wants one, nor ever would be. */
+  readonly everyImage?: boolean
+}
+
+export async function collectLeftovers({ remove, everyImage = false }: Collecting): Promise<Leftover[]> {
+  if (remove) refuseStateOfOthers()
+  const options = { remove }
+  const sandboxes = await listSandboxes({ repair: remove })
+  const records = sandboxes.filter(({ repaired }) => repaired)
+  const state = stateOfUser()
+  const cacheDir = `${state}/cache`
+  const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
+  const containers = await leftContainers(cacheDir, options)
+  // After the containers, which see them.
+  const directories = sandboxes
+    .filter(({ state }) => state === 'stopped')
+    .flatMap(({ stateDir }) => leftDirectories(stateDir, options))
+  const images = await unusedImages(state, everyImage ? [] : sandboxes.map(({ stateDir }) => stateDir), {
+    remove,
+    newest: everyImage,
+  })
+  return [
+    ...records.map(({ id }): Leftover => ({ kind: 'record', name: id })),
+    ...cgroups.map((name): Leftover => ({ kind: 'cgroup', name })),
+    ...containers.map((name): Leftover => ({ kind: 'container', name })),
+    ...directories.map((name): Leftover => ({ kind: 'directory', name })),
+    ...images.map((name): Leftover => ({ kind: 'image', name })),
+  ]
+}

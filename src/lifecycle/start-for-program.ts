@@ -1,0 +1,109 @@
+/**
+ * `pen __start`: what `pen start --detach` does, for a program of the user's: an order on stdin, one line of JSON on stdout. The
+ * library starts a sandbox by it, so that locks, engines and policies are the binary's business alone.
+ */
+import { readFileSync, writeSync } from 'node:fs'
+import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { findProject, type Project } from '../config/project.ts'
+import { askFor, askForOrder, takeValue } from '../control/client.ts'
+import { type ToldError, tellError } from '../control/messages.ts'
+import { isPlain, type SupervisorOrder } from '../control/supervisor-order.ts'
+import { startTimeOf } from '../limits/cgroup-name.ts'
+import type { SandboxStatus } from '../run/status.ts'
+import { otherPolicy, startSandbox } from './start.ts'
+
+export interface StartOrder {
+  /** In the shape of a config document, as flags of `pen start` would be. */
+  readonly policy: object
+  readonly offline: boolean
+  readonly allowUserExpansion: boolean
+}
+
+export type StartAnswer =
+  | {
+      readonly ok: true
+      /** False: it ran already. */
+      readonly started: boolean
+      readonly stateDir: string
+      readonly status: SandboxStatus
+      readonly notes: readonly string[]
+    }
+  | { readonly ok: false; readonly error: ToldError }
+
+export async function startForProgram(): Promise<ExitCode> {
+  try {
+    answer(await start(readOrder()))
+    return EXIT.ok
+  } catch (error) {
+    answer({ ok: false, error: tellError(error) })
+    return error instanceof PenError ? error.exitCode : EXIT.pen
+  }
+}
+
+function answer(value: StartAnswer): void {
+  const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
+  for (let done = 0; done < bytes.length; ) done += writeSync(1, bytes, done)
+}
+
+async function start(order: StartOrder): Promise<StartAnswer> {
+  refuseInside()
+  const project = findProject()
+  checkWhole(project)
+  const { id, stateDir } = project
+  const keep: SupervisorOrder = {
+    id,
+    flags: order.policy,
+    offline: order.offline,
+    allowUserExpansion: order.allowUserExpansion,
+  }
+  const notes: string[] = []
+  const owner = { pid: process.ppid, startTime: startTimeOf(process.ppid) ?? '' }
+  const came = await startSandbox(project, { asked: keep, say: line => void notes.push(line), owner })
+  if (came === 'already') checkSame(await askForOrder(stateDir), keep)
+  const status = await askFor(stateDir, 'status')
+  if (status === undefined)
+    throw new PenError('STATE', {
+      what: 'the sandbox ended as soon as it was started',
+      hint: 'pen logs --all tells what ended it',
+    })
+  const value = takeValue({ ok: true, value: status.value }) as SandboxStatus
+  return { ok: true, started: came === 'started', stateDir, status: value, notes }
+}
+
+function readOrder(): StartOrder {
+  const wrong = new PenError('USAGE', { what: '__start is not a verb: programs start it by the library' })
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(0, 'utf8'))
+  } catch {
+    throw wrong
+  }
+  const { policy, offline, allowUserExpansion } = (value ?? {}) as Record<string, unknown>
+  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) throw wrong
+  if (typeof offline !== 'boolean' || typeof allowUserExpansion !== 'boolean') throw wrong
+  return { policy, offline, allowUserExpansion }
+}
+
+function refuseInside(): void {
+  const mark = process.env['AGENT_IN_SANDBOX']
+  if (mark === undefined || mark === '' || mark === '0') return
+  throw new PenError('INSIDE_SANDBOX', {
+    what: 'a sandbox cannot be started inside a sandbox',
+    at: 'AGENT_IN_SANDBOX',
+    hint: 'start it on the host, outside',
+  })
+}
+
+/** A program names its project: it must not get a larger one because pen knows a directory above. */
+function checkWhole({ cwd, world }: Project): void {
+  if (cwd === world.workspace) return
+  throw new PenError('PATH_REFUSED', {
+    what: `${cwd} is part of the project ${world.workspace}`,
+    hint: 'name that directory as the project, and run commands below it by their cwd',
+  })
+}
+
+/** Whoever asks for no policy of its own takes the sandbox as it is. */
+function checkSame(running: SupervisorOrder | undefined, wanted: SupervisorOrder): void {
+  if (!isPlain(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('runs already,')
+}

@@ -1,0 +1,96 @@
+/**
+ * Takes away all that this user's pen keeps on the machine. Of a project nothing is touched, its `.pen/` neither; of the state only
+ * what has pen's own names, so that whatever else somebody put beside it stays, and is told.
+ */
+import { lstatSync, unlinkSync } from 'node:fs'
+import { PenError } from '../base/error.ts'
+import { findHome } from '../config/locate.ts'
+import { DOCUMENTS } from '../config/pen-directory.ts'
+import { forgetSandbox, removeIfEmpty, removeState } from './forget.ts'
+import { collectLeftovers, type Leftover } from './leftovers.ts'
+import { listSandboxes, namesIn, refuseStateOfOthers, stateOfUser } from './list.ts'
+import { refuseWhileRunning } from './refuse-while-running.ts'
+
+export interface Removed {
+  readonly kind: Exclude<Leftover['kind'], 'record'> | 'sandbox' | 'directory'
+  readonly name: string
+}
+
+export interface Uninstalled {
+  readonly removed: readonly Removed[]
+  /** What should have gone, and why it did not. */
+  readonly left: readonly PenError[]
+}
+
+interface Options {
+  readonly remove: boolean
+  /** The live configuration of every project stays, for a pen that is installed again. */
+  readonly keepConfig: boolean
+}
+
+export async function uninstall({ remove, keepConfig }: Options): Promise<Uninstalled> {
+  refuseStateOfOthers()
+  const known = await listSandboxes({ repair: remove })
+  for (const { stateDir, record } of known) refuseWhileRunning(stateDir, record?.pid)
+  const state = stateOfUser()
+  const wasThere = lstatSync(state, { throwIfNoEntry: false }) !== undefined
+  const left: PenError[] = []
+  const orLeft = async (work: () => Promise<void> | void): Promise<void> => {
+    try {
+      await work()
+    } catch (error) {
+      if (!(error instanceof PenError)) throw error
+      left.push(error)
+    }
+  }
+  const keep = keepConfig ? DOCUMENTS : []
+  if (remove) for (const { stateDir } of known) await orLeft(() => forgetSandbox(stateDir, { keep }))
+  // While it is still known which engines were in use.
+  const leftovers = await collectLeftovers({ remove, everyImage: true })
+  const after = remove ? await collectLeftovers({ remove: false, everyImage: true }) : []
+  left.push(...after.map(stillUsed))
+  if (remove) await orLeft(() => removeState(`${state}/cache`))
+  let isGone = !remove
+  if (remove)
+    await orLeft(() => {
+      isGone = isRemoved(state)
+    })
+  if (!isGone && !keepConfig && !left.some(({ at }) => String(at).startsWith(`${state}/`)))
+    left.push(somethingElse(state))
+  const isLeft = (stateDir: string): boolean => left.some(({ at }) => `${at}/`.startsWith(`${stateDir}/`))
+  return {
+    removed: [
+      ...known.flatMap(({ id, stateDir }) =>
+        isLeft(stateDir) ? [] : [{ kind: 'sandbox', name: id } as const],
+      ),
+      ...leftovers.flatMap(({ kind, name }) => (kind === 'record' ? [] : [{ kind, name }])),
+      ...(wasThere && isGone && !keepConfig ? [{ kind: 'directory', name: state } as const] : []),
+    ],
+    left,
+  }
+}
+
+/** Never with what is in it: a sandbox that somebody starts at this moment keeps its state. */
+function isRemoved(state: string): boolean {
+  const isEmpty = removeIfEmpty(`${state}/sandboxes`) && removeIfEmpty(state)
+  const link = `${findHome()}/.pen`
+  if (isEmpty && link !== state && lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    unlinkSync(link)
+  return isEmpty
+}
+
+const stillUsed = ({ kind, name }: Leftover): PenError =>
+  new PenError('STATE', {
+    what: 'it could not be removed, perhaps because it is in use',
+    at: `${kind} ${name}`,
+    hint: 'look at what uses it, then remove it yourself',
+  })
+
+function somethingElse(state: string): PenError {
+  const names = [state, `${state}/sandboxes`].flatMap(namesIn).filter(name => name !== 'sandboxes')
+  return new PenError('STATE', {
+    what: `something is there that is not known to be pen's: ${names.slice(0, 5).join(', ')}`,
+    at: state,
+    hint: 'look at it, and remove it yourself',
+  })
+}

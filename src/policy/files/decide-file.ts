@@ -1,0 +1,130 @@
+/**
+ * The verdict on one file. The most specific rule wins, whatever the order in the file; where a grant and a refusal
+ * are equally specific, the refusal wins. The plan's mounts, the broker and `pen policy explain` all ask here.
+ */
+import { shellWord } from '../../base/shell-word.ts'
+import type { Policy } from '../policy.ts'
+import type { FileDenyRule, PathGrant } from '../settings.ts'
+import type { Source, Sourced } from '../source.ts'
+import { globMatches } from './glob.ts'
+import { depth, type HostPath, isWithin } from './path.ts'
+
+export type FileAccess = 'read' | 'write'
+
+export type FileVerdict =
+  | { readonly ok: true; readonly rule: string; readonly source: Source }
+  | {
+      readonly ok: false
+      readonly reason: FileDenial
+      readonly why: string
+      readonly rule?: string
+      readonly source?: Source
+      readonly fix: string
+    }
+
+export type FileDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected'
+
+/** Where a refusal reaches for a path: the components it matched, or -1 when it does not touch the path. */
+export function denialDepth(rule: FileDenyRule, path: string, workspace: string): number {
+  if (rule.kind === 'path') return isWithin(path, rule.path) ? depth(rule.path) : -1
+  if (path === workspace || !isWithin(path, workspace)) return -1
+  if (!globMatches(rule.glob, path.slice(workspace.length + 1))) return -1
+  // A glob that floats to any depth is as specific as the path itself: no grant climbs over it.
+  return rule.glob.anyDepth ? depth(path) : depth(workspace) + rule.glob.components.length
+}
+
+/** `path` is canonical where it exists; a path that does not exist yet is judged by its canonical parent and its name. */
+export function decideFile(policy: Policy, path: HostPath, access: FileAccess): FileVerdict {
+  const { files, workspace } = policy
+  const readable = mostSpecific(files.read, path)
+  const writable = mostSpecific(files.write, path)
+  // A read grant inside a write grant makes that part read-only: the more specific one wins.
+  const readOnly = (readable?.rule.rank ?? -1) > (writable?.rule.rank ?? -1)
+  const grant = access === 'read' ? readable : readOnly ? undefined : writable
+  const denial = deepestDenial(files.deny, path, workspace)
+
+  if (denial !== undefined && (grant === undefined || denial.depth >= grant.rule.rank))
+    return refuse(
+      'denied-by-rule',
+      `files.deny ${showDeny(denial.item.rule)} covers it`,
+      path,
+      access,
+      denial.item.source,
+      showDeny(denial.item.rule),
+    )
+  if (access === 'write') {
+    const guard = files.protect
+      .filter(item => isWithin(path, item.rule.path))
+      .sort((a, b) => depth(b.rule.path) - depth(a.rule.path))[0]
+    if (guard !== undefined && (grant === undefined || depth(guard.rule.path) >= grant.rule.rank))
+      return refuse(
+        'protected',
+        'the host would run or trust what stands there',
+        path,
+        access,
+        guard.source,
+        guard.rule.path,
+      )
+  }
+  if (grant !== undefined) return { ok: true, rule: grant.rule.path, source: grant.source }
+  return readable === undefined
+    ? refuse('not-granted', 'no rule grants it, and absence denies', path, access)
+    : refuse(
+        'read-only',
+        `it is granted for reading only, by ${readable.rule.path}`,
+        path,
+        access,
+        readable.source,
+        readable.rule.path,
+      )
+}
+
+function mostSpecific(grants: readonly Sourced<PathGrant>[], path: string): Sourced<PathGrant> | undefined {
+  let best: Sourced<PathGrant> | undefined
+  for (const grant of grants)
+    if (isWithin(path, grant.rule.path) && (best === undefined || grant.rule.rank > best.rule.rank))
+      best = grant
+  return best
+}
+
+function deepestDenial(rules: readonly Sourced<FileDenyRule>[], path: string, workspace: string) {
+  let best: { item: Sourced<FileDenyRule>; depth: number } | undefined
+  for (const item of rules) {
+    const at = denialDepth(item.rule, path, workspace)
+    if (at >= 0 && (best === undefined || at > best.depth)) best = { item, depth: at }
+  }
+  return best
+}
+
+export const showDeny = (rule: FileDenyRule): string => (rule.kind === 'path' ? rule.path : rule.glob.text)
+
+function refuse(
+  reason: FileDenial,
+  why: string,
+  path: string,
+  access: FileAccess,
+  source?: Source,
+  rule?: string,
+): FileVerdict {
+  const fix =
+    reason === 'denied-by-rule'
+      ? 'remove that entry from files.deny, if you mean it'
+      : reason === 'protected'
+        ? 'change it yourself, outside the sandbox'
+        : grantCure(path, access)
+  return {
+    ok: false,
+    reason,
+    why,
+    fix,
+    ...(source === undefined ? {} : { source }),
+    ...(rule === undefined ? {} : { rule }),
+  }
+}
+
+/** The path may be a sandbox's own choice. */
+function grantCure(path: string, access: FileAccess): string {
+  const word = shellWord(path)
+  const rule = `add it to files.${access} in your config`
+  return word === undefined ? rule : `pen run --${access} ${word} …, or ${rule}`
+}

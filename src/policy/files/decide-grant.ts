@@ -1,0 +1,179 @@
+/**
+ * Files that the user grants while a sandbox runs. The broker and `pen grant` share these verdicts. Here a denial wins over
+ * every grant, however specific: what is served is not held by a mount, so nothing else stands between the two.
+ */
+import { shellWord } from '../../base/shell-word.ts'
+import type { Policy } from '../policy.ts'
+import type { FileDenyRule } from '../settings.ts'
+import { showSource } from '../source.ts'
+import { denialDepth, type FileAccess, showDeny } from './decide-file.ts'
+import { checkMountSource, type HostPath, isWithin, type PathWorld } from './path.ts'
+import { PROTECTED_PLACES } from './protected-places.ts'
+import { START_FILES } from './start-files.ts'
+
+export interface FileGrant {
+  readonly path: HostPath
+  /** A file is granted by its name in its directory: whoever replaces it on the host goes on granting it. */
+  readonly kind: 'file' | 'directory'
+  readonly write: boolean
+  /** Whether files may be made, or found to be, executable. */
+  readonly execute: boolean
+  /** Milliseconds since 1970; undefined: until it is revoked. */
+  readonly until: number | undefined
+  /** Which directory it was when it was granted: the granted one, or that of the file. */
+  readonly root: DirectoryIdentity
+}
+
+export interface DirectoryIdentity {
+  readonly dev: bigint
+  readonly ino: bigint
+}
+
+export type GrantDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected' | 'expired'
+
+export type GrantVerdict =
+  | { readonly ok: true; readonly grant: FileGrant }
+  | {
+      readonly ok: false
+      readonly reason: GrantDenial
+      /** Told to the sandbox too: what it asked for, and nothing of the host's. */
+      readonly why: string
+      readonly fix?: string
+      /** The rule as people write it, and where it stands: for the user and the audit. */
+      readonly rule?: string
+      readonly from?: string
+    }
+
+export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'>
+
+/** The directory whose identity counts. */
+export const rootOf = ({ path, kind }: Pick<FileGrant, 'path' | 'kind'>): string =>
+  kind === 'directory' ? path : path.slice(0, path.lastIndexOf('/')) || '/'
+
+export const covers = (grant: FileGrant, path: string): boolean =>
+  grant.kind === 'file' ? path === grant.path : isWithin(path, grant.path)
+
+/** `path` is absolute and has no odd component; it comes from a sandbox and is hostile otherwise. */
+export function decideGrant(
+  policy: GrantedPolicy,
+  grants: readonly FileGrant[],
+  request: { readonly path: string; readonly access: FileAccess; readonly now: number },
+): GrantVerdict {
+  const { path, access, now } = request
+  const held = heldBack(policy, path, access)
+  if (held !== undefined) return held
+  const all = grants.filter(grant => covers(grant, path))
+  const live = all.filter(({ until }) => until === undefined || now < until)
+  // The most specific one that suffices: it says what of the mode may stay.
+  const fitting = live
+    .filter(grant => access === 'read' || grant.write)
+    .sort((a, b) => b.path.length - a.path.length)[0]
+  if (fitting !== undefined) return { ok: true, grant: fitting }
+  const fix = grantCommand(path, access)
+  const because = (reason: GrantDenial, why: string): GrantVerdict => ({
+    ok: false,
+    reason,
+    why,
+    ...(fix !== undefined && { fix }),
+  })
+  if (live.length > 0) return because('read-only', 'it is granted for reading only')
+  if (all.length > 0) return because('expired', 'the time of its grant is over')
+  return because('not-granted', 'nobody granted it, and absence denies')
+}
+
+/** What no grant opens. */
+function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
+  const denial = policy.files.deny.find(({ rule }) => isDenied(rule, path, policy.workspace))
+  if (denial !== undefined)
+    return {
+      ok: false,
+      reason: 'denied-by-rule',
+      why: 'files.deny covers it, and wins over every grant',
+      rule: showDeny(denial.rule),
+      from: showSource(denial.source),
+    }
+  if (access === 'read') return undefined
+  if (isWithin(folded(path), folded(policy.workspace)))
+    return {
+      ok: false,
+      reason: 'protected',
+      why: 'it lies in the project, where mounts decide what is written',
+    }
+  const guard = protectedPart(path)
+  return guard === undefined ? undefined : { ok: false, reason: 'protected', why: guard }
+}
+
+/** Some file systems find a file by its name in any case: a denied one is denied in every spelling, wherever it lies. */
+const isDenied = (rule: FileDenyRule, path: string, workspace: string): boolean =>
+  denialDepth(rule, path, workspace) >= 0 ||
+  denialDepth(
+    rule.kind === 'path' ? { kind: 'path', path: folded(rule.path) } : rule,
+    folded(path),
+    folded(workspace),
+  ) >= 0
+
+const folded = <T extends string>(path: T): T => path.normalize('NFC').toLowerCase() as T
+
+let protectedPaths: ReadonlyMap<string, string> | undefined
+
+/** What the host runs or trusts is so in every project, not only in this one: no grant for writing reaches it. */
+function protectedPart(path: string): string | undefined {
+  protectedPaths ??= new Map([
+    ...PROTECTED_PLACES.map(place => [place.path.toLowerCase(), place.why] as const),
+    ...START_FILES,
+  ])
+  const names = folded(path).slice(1).split('/')
+  if (names.some(name => name.endsWith('.git'))) return 'it lies in a git repository’s own directory'
+  // As many components as the longest place has.
+  for (let from = 0; from < names.length; from++)
+    for (let length = 1; length <= 3 && from + length <= names.length; length++) {
+      const why = protectedPaths.get(names.slice(from, from + length).join('/'))
+      if (why !== undefined) return why
+    }
+  return undefined
+}
+
+export type Refused = { readonly why: string; readonly fix?: string }
+
+/** Whether a person may grant this at all. */
+export function checkGrantable(
+  policy: GrantedPolicy,
+  world: PathWorld,
+  { path, write }: { readonly path: HostPath; readonly write: boolean },
+): Refused | undefined {
+  if (path === policy.workspace)
+    return {
+      why: 'it is the project itself, which the sandbox sees anyway',
+      fix: 'see files.write in docs/policy.md',
+    }
+  const source = checkMountSource(path, world)
+  if (!source.ok) return source
+  const held = heldBack(policy, path, write ? 'write' : 'read')
+  if (held === undefined || held.ok) return undefined
+  const fix =
+    held.reason === 'denied-by-rule'
+      ? `remove ${held.rule} from files.deny of ${held.from}, or copy the file to another place and grant that`
+      : isWithin(path, policy.workspace)
+        ? 'use files.write in the live config, or pen run --write'
+        : 'grant it for reading only, and change it yourself'
+  return { why: held.why, fix }
+}
+
+/** How a person lets a sandbox that runs have what no rule grants, if that can be had at all. */
+export function grantCure(
+  policy: GrantedPolicy,
+  world: PathWorld,
+  path: string,
+  access: FileAccess,
+): string | undefined {
+  const refused = checkGrantable(policy, world, { path: path as HostPath, write: access === 'write' })
+  if (refused !== undefined) return refused.fix
+  const command = grantCommand(path, access)
+  return command === undefined ? undefined : `${command} --for 1h`
+}
+
+/** For a person to copy; undefined where they could not. */
+export function grantCommand(path: string, access: FileAccess): string | undefined {
+  const word = shellWord(path)
+  return word === undefined ? undefined : `pen grant ${word}${access === 'write' ? ' --rw' : ''}`
+}

@@ -1,0 +1,113 @@
+import {
+  type Denied,
+  deny,
+  denyAddress,
+  denyByRule,
+  denyHostService,
+  denyLoopback,
+  denyName,
+  denyPort,
+} from '../denial.ts'
+import type { Source, Sourced } from '../source.ts'
+import type { Address } from './address.ts'
+import { classifyAddress } from './address-class.ts'
+import { HOST_SERVICE, type Host, isLoopbackName } from './host.ts'
+import type { AllowRule, DenyRule } from './net-rule.ts'
+import type { NetworkIndex, TargetRules } from './network.ts'
+import type { Port } from './port.ts'
+
+/** What a sandbox asked to reach: a name that it looked up, or an address that no look-up gave it. */
+export type Destination = { readonly name: Host } | { readonly address: Address }
+
+/** What the gateway dials after a yes. A name still has to be resolved, and every answer passed to `checkDial`. */
+export type Dial =
+  | { readonly kind: 'name'; readonly host: Host; readonly port: Port }
+  | { readonly kind: 'address'; readonly address: Address; readonly port: Port }
+  | { readonly kind: 'host-service'; readonly port: Port }
+
+export interface Allowed {
+  readonly ok: true
+  readonly rule: AllowRule
+  readonly source: Source
+  readonly dial: Dial
+}
+
+export type ConnectionVerdict = Allowed | Denied
+
+/** The one place where a connection is judged. The destination comes from a sandbox: hostile, but already canonical. */
+export function decideConnection(index: NetworkIndex, to: Destination, port: Port): ConnectionVerdict {
+  const off = denyAll(index)
+  if (off !== undefined) return off
+  if ('address' in to) return decideAddress(index, to.address, port)
+  return to.name === HOST_SERVICE ? decideHostService(index, port) : decideName(index, to.name, port)
+}
+
+/**
+ * Judges an address that an allowed name resolved to. DNS answers come from outside: hostile. A name may not turn into
+ * a private or local place unless a rule names that very address, or the name is a mirror that the system's own
+ * configuration vouches for.
+ */
+export function checkDial(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
+  const off = denyAll(index)
+  if (off !== undefined) return off
+  const rules = index.addresses.get(address)
+  const denied = rules && denial(rules, dial.port)
+  if (denied !== undefined) return denyByRule(denied)
+  const kind = classifyAddress(address)
+  if (kind === 'public' && dial.kind !== 'address') return { ok: true }
+  if (rules?.allow.has(dial.port)) return { ok: true }
+  const isVouchedFor = dial.kind === 'name' && index.mirrors.has(dial.host)
+  if (isVouchedFor && (kind === 'private' || kind === 'cgnat')) return { ok: true }
+  return denyAddress(address, kind, dial.port)
+}
+
+function denyAll(index: NetworkIndex): Denied | undefined {
+  if (index.offline) return deny('offline', 'the sandbox is offline', 'run without --offline')
+  if (index.mode !== 'none') return undefined
+  return deny('network-off', 'the policy has no network', 'set network.mode to "gateway"')
+}
+
+function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerdict {
+  const exact = index.names.get(host)
+  let denied = exact && denial(exact, port)
+  let allowed = exact?.allow.get(port)
+  let near = exact?.allow.size ? exact : undefined
+  if (index.suffixes.size > 0) {
+    // Every suffix is asked even after a yes: a denial further up still wins.
+    for (let dot = host.indexOf('.'); dot !== -1 && denied === undefined; dot = host.indexOf('.', dot + 1)) {
+      const rules = index.suffixes.get(host.slice(dot + 1))
+      if (rules === undefined) continue
+      denied = denial(rules, port)
+      allowed ??= rules.allow.get(port)
+      if (rules.allow.size > 0) near ??= rules
+    }
+  }
+  if (denied !== undefined) return denyByRule(denied)
+  // No parser makes a rule for such a name; should one arrive another way, it still opens nothing.
+  if (isLoopbackName(host)) return denyLoopback(host, port)
+  if (allowed === undefined) return denyName(host, port, near, index.suffixes.get(host))
+  return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'name', host, port } }
+}
+
+function decideAddress(index: NetworkIndex, address: Address, port: Port): ConnectionVerdict {
+  const rules = index.addresses.get(address)
+  const denied = rules && denial(rules, port)
+  if (denied !== undefined) return denyByRule(denied)
+  const allowed = rules?.allow.get(port)
+  if (allowed !== undefined)
+    return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'address', address, port } }
+  const wrongPort = rules && denyPort({ kind: 'address', address }, port, rules)
+  return wrongPort ?? denyAddress(address, classifyAddress(address), port)
+}
+
+function decideHostService({ hostService }: NetworkIndex, port: Port): ConnectionVerdict {
+  const denied = denial(hostService, port)
+  if (denied !== undefined) return denyByRule(denied)
+  const allowed = hostService.allow.get(port)
+  if (allowed === undefined) return denyHostService(port, hostService)
+  return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'host-service', port } }
+}
+
+function denial({ deny: rules }: TargetRules, port: Port): Sourced<DenyRule> | undefined {
+  return rules.size === 0 ? undefined : (rules.get('any') ?? rules.get(port))
+}

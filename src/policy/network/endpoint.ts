@@ -1,0 +1,152 @@
+import type { Parsed } from '../source.ts'
+import { type Address, isIPv6, parseAddress } from './address.ts'
+import { classifyAddress } from './address-class.ts'
+import { HOST_SERVICE, type Host } from './host.ts'
+import {
+  type AllowRule,
+  type DenyRule,
+  isMetadata,
+  listOf,
+  METADATA_WORD,
+  type NetTarget,
+  printEndpoint,
+  printRule,
+} from './net-rule.ts'
+import { everySuffixIsPublic, type IsPublicSuffix, type Parts, parseTarget, refuse } from './net-target.ts'
+import { HTTPS_PORT, type Port, parsePort } from './port.ts'
+
+export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
+
+/** An entry of `network.http`: a name or wildcard, at port 443 unless it says another. */
+export function parseHttpRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
+  const plain = plainName(text)
+  if (plain !== undefined) return { ok: true, value: plain }
+  return parseEntry(text, entry => place(parseGrant(entry, isPublicSuffix), 'http'))
+}
+
+/** Most entries, and only such as every step of the long way would take as they are: a cold start reads a thousand in time. */
+function plainName(text: string): AllowRule | undefined {
+  const match = PLAIN_ENTRY.exec(text)
+  if (match === null || text.length > 253 || text.includes('xn--')) return undefined
+  return { kind: 'name', host: match[1] as Host, port: Number(match[2]) as Port }
+}
+
+/** Names of this machine and of the local network, ports of five digits and all oddities are for the long way. */
+const PLAIN_ENTRY =
+  /^((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost:|localdomain:|internal:)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?):([1-9][0-9]{0,3})$/
+
+/** An entry of `network.tcp`: an address or `host.pen.internal`, always with its port. */
+export function parseTcpRule(text: string): Parsed<AllowRule> {
+  return parseEntry(text, entry => place(parseGrant(entry, everySuffixIsPublic), 'tcp'))
+}
+
+/** A grant for either list, as `pen allow` and `--allow` take it; `listOf` says where it belongs. */
+export function parseAllowRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
+  return parseEntry(text, entry => parseGrant(entry, isPublicSuffix))
+}
+
+/** An entry of `network.deny`: any target; without a port it means all of them. */
+export function parseDenyRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<DenyRule> {
+  return parseEntry(text, entry => {
+    const parts = parseParts(entry)
+    if (!parts.ok) return parts
+    const target = parseTarget(parts.value, isPublicSuffix)
+    return target.ok ? { ok: true, value: { ...target.value, port: parts.value.port ?? 'any' } } : target
+  })
+}
+
+function parseGrant(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
+  const parts = parseParts(text)
+  if (!parts.ok) return parts
+  const target = parseTarget(parts.value, isPublicSuffix)
+  if (!target.ok) return target
+  const { port } = parts.value
+  const { value } = target
+  const unsaid = requireWord(value, parts.value)
+  if (unsaid !== undefined) return unsaid
+  if (value.kind === 'name' || value.kind === 'wildcard')
+    return { ok: true, value: { ...value, port: port ?? HTTPS_PORT } }
+  const refusal = value.kind === 'address' ? refuseUnreachable(value.address) : undefined
+  if (refusal !== undefined) return refusal
+  if (port !== undefined) return { ok: true, value: { ...value, port } }
+  return refuse('the port is missing', `write "${printEndpoint(value, 'any')}:PORT"`)
+}
+
+function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never> | undefined {
+  if (hasWord || !isMetadata(target)) return undefined
+  const meant = `${METADATA_WORD}${printEndpoint(target, port ?? 'any')}${port === undefined ? ':PORT' : ''}`
+  return refuse(
+    "a cloud's metadata service gives out the credentials of this machine",
+    `if that is meant, write "${meant}"`,
+  )
+}
+
+/** Special addresses may be granted one by one; these take no connection at all. */
+function refuseUnreachable(address: Address): Parsed<never> | undefined {
+  const kind = classifyAddress(address)
+  if (kind === 'multicast' || kind === 'broadcast') return refuse(`a ${kind} address takes no connection`)
+  if (kind === 'link-local' && isIPv6(address))
+    return refuse('a link-local IPv6 address needs a zone id, which no rule can hold')
+  return undefined
+}
+
+/** A grant stands in the list for its kind, so that one look at a list tells what sort of door it opens. */
+function place(rule: Parsed<AllowRule>, list: 'http' | 'tcp'): Parsed<AllowRule> {
+  if (!rule.ok || listOf(rule.value) === list) return rule
+  const why = list === 'http' ? 'network.http holds names' : `network.tcp holds addresses and ${HOST_SERVICE}`
+  return refuse(why, `put "${printRule(rule.value)}" under network.${listOf(rule.value)}`)
+}
+
+function parseParts(whole: string): Parsed<Parts> {
+  const hasWord = whole.startsWith(METADATA_WORD) && /[.:]/.test(whole.slice(METADATA_WORD.length))
+  const text = hasWord ? whole.slice(METADATA_WORD.length) : whole
+  const inBrackets = text.startsWith('[')
+  const end = inBrackets ? text.indexOf(']') + 1 : colonOrEnd(text)
+  const target = inBrackets ? text.slice(1, end - 1) : text.slice(0, end)
+  if (end === text.length) return { ok: true, value: { target, inBrackets, hasWord, port: undefined } }
+  if (text[end] !== ':' || text.includes(':', end + 1)) return refuseShape(text)
+  const port = parsePort(text.slice(end + 1))
+  return port.ok ? { ok: true, value: { target, inBrackets, hasWord, port: port.value } } : port
+}
+
+function colonOrEnd(text: string): number {
+  const colon = text.indexOf(':')
+  return colon === -1 ? text.length : colon
+}
+
+function refuseShape(text: string): Parsed<never> {
+  const address = parseAddress(text)
+  if (address.ok) return refuse('an IPv6 address stands in brackets', `write "[${address.value}]:PORT"`)
+  if (/[[\]]/.test(text)) return refuse('brackets are only for IPv6 addresses, as in "[2001:db8::7]:443"')
+  return refuse('an entry is one host and one port, with one colon between them')
+}
+
+/** A URL, or an entry with spaces around it, is refused like any other oddity, but with the entry that was meant. */
+function parseEntry<R extends DenyRule>(text: string, parse: (text: string) => Parsed<R>): Parsed<R> {
+  const parsed = parse(text)
+  if (parsed.ok) return parsed
+  const meant = plainEntry(text)
+  const corrected = meant === undefined ? undefined : parse(meant)
+  if (!corrected?.ok) return parsed
+  const why =
+    text.trim() === meant ? 'an entry has no space around it' : 'an entry is a host and a port, not a URL'
+  return refuse(why, `write "${printRule(corrected.value)}"`)
+}
+
+const SCHEME_PORTS: ReadonlyMap<string | undefined, string> = new Map([
+  ['http', '80'],
+  ['ws', '80'],
+  ['https', '443'],
+  ['wss', '443'],
+  ['ssh', '22'],
+  ['git', '9418'],
+])
+
+function plainEntry(text: string): string | undefined {
+  const url = /^(?:([a-z][a-z0-9+.-]*):\/\/(?:[^/?#\\]*@)?)?([^/?#\\@\s]+)(?:\/.*)?$/isu.exec(text.trim())
+  const [, scheme, authority] = url ?? []
+  if (authority === undefined) return undefined
+  const port = SCHEME_PORTS.get(scheme?.toLowerCase())
+  const plain = port === undefined || /:[0-9]+$/.test(authority) ? authority : `${authority}:${port}`
+  return plain === text ? undefined : plain
+}

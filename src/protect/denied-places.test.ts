@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type Glob, parseGlob } from '../policy/files/glob.ts'
+import type { Policy } from '../policy/policy.ts'
+import { DeniedPlaces } from './denied-places.ts'
+
+let ws = ''
+beforeEach(() => {
+  ws = realpathSync(mkdtempSync(join(tmpdir(), 'pen-denied-')))
+})
+afterEach(() => rmSync(ws, { recursive: true, force: true }))
+
+function glob(text: string): Glob {
+  const parsed = parseGlob(text)
+  if (!parsed.ok) throw new Error(parsed.why)
+  return parsed.value
+}
+
+/** Only the parts that are asked for. */
+function places(globs: readonly string[], paths: readonly string[] = []): DeniedPlaces {
+  const deny = [
+    ...globs.map(text => ({ rule: { kind: 'glob', glob: glob(text) } })),
+    ...paths.map(path => ({ rule: { kind: 'path', path } })),
+  ]
+  return new DeniedPlaces({ workspace: ws, files: { deny } } as unknown as Policy, [ws])
+}
+
+function file(path: string): void {
+  mkdirSync(dirname(`${ws}/${path}`), { recursive: true })
+  writeFileSync(`${ws}/${path}`, 'x')
+}
+
+const short = (paths: Iterable<string>): string[] => [...paths].map(p => p.slice(ws.length + 1)).sort(byText)
+const byText = (a: string, b: string): number => (a < b ? -1 : 1)
+
+describe('a survey', () => {
+  test('finds what is denied and exists, and names the directories that decide', () => {
+    for (const path of ['.env', '.env.local', 'env', 'secrets/key', 'a/b/key', 'a/b/other']) file(path)
+    const denied = places(['.env*', 'secrets/', 'a/*/key'])
+    expect(short(denied.survey())).toEqual(['.env', '.env.local', 'a/b/key', 'secrets'])
+    expect([...denied.directories.keys()].sort(byText)).toEqual([ws, `${ws}/a`, `${ws}/a/b`])
+  })
+
+  test('leaves a file alone where only a directory is denied', () => {
+    file('secrets')
+    expect(short(places(['secrets/']).survey())).toEqual([])
+  })
+
+  test('covers what a link leads to inside, and nothing outside or above', () => {
+    file('config/prod')
+    symlinkSync('config/prod', `${ws}/.env`)
+    symlinkSync('/etc/passwd', `${ws}/.env.out`)
+    symlinkSync('.', `${ws}/.env.top`)
+    symlinkSync('..', `${ws}/.env.up`)
+    expect(short(places(['.env*']).survey())).toEqual(['config/prod'])
+  })
+
+  test('P3 watches the way to what a link will lead to, after everything else, and nothing outside', () => {
+    mkdirSync(`${ws}/config/old`, { recursive: true })
+    symlinkSync('config/new/prod', `${ws}/.env`)
+    symlinkSync('/absent/prod', `${ws}/.env.out`)
+    symlinkSync('.env.round', `${ws}/.env.round`)
+    const denied = places(['.env*', 'config/old/key'])
+    expect(short(denied.survey())).toEqual(['config/new/prod'])
+    expect([...denied.directories.keys()]).toEqual([ws, `${ws}/config`, `${ws}/config/old`])
+    expect([denied.judge(`${ws}/config`, 'new'), denied.judge(`${ws}/config`, 'other')]).toEqual([
+      'survey',
+      'nothing',
+    ])
+    file('config/new/prod')
+    expect(short(denied.survey())).toEqual(['config/new/prod'])
+  })
+
+  test('finds a denied path that is not a glob', () => {
+    file('deep/er/key')
+    expect(short(places([], [`${ws}/deep/er/key`, '/elsewhere/key']).survey())).toEqual(['deep/er/key'])
+  })
+})
+
+describe('a name that appeared', () => {
+  test('is a denied place, or of no interest', () => {
+    const denied = places(['.env*'])
+    denied.begin()
+    file('.env.local')
+    file('readme')
+    expect(denied.judge(ws, '.env.local')).toEqual({ place: `${ws}/.env.local` })
+    expect(denied.judge(ws, 'readme')).toBe('nothing')
+    expect(denied.judge(`${ws}/other`, '.env.local')).toBe('nothing')
+  })
+
+  test('that is a directory, a link or another spelling needs a survey', () => {
+    const denied = places(['.env*', 'a/b/key'])
+    denied.begin()
+    mkdirSync(`${ws}/a`)
+    symlinkSync('x', `${ws}/.env`)
+    file('.ENV.local')
+    for (const name of ['a', '.env', '.ENV.local']) expect(denied.judge(ws, name)).toBe('survey')
+  })
+
+  test('is judged without listing a directory first', () => {
+    for (let i = 0; i < 20; i++) file(`.env.${i}`)
+    const denied = places(['.env*'])
+    denied.begin()
+    expect([...denied.directories.keys()]).toEqual([ws])
+  })
+})

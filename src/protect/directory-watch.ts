@@ -1,0 +1,101 @@
+/**
+ * Names that appear in a few directories, told within a millisecond (inotify). Only appearance is asked for: a sandbox
+ * that writes to its files all day causes no work here. A belt over it, a slow look, is the caller's: watches can be
+ * refused, and the queue can overflow.
+ */
+import { closeSync } from 'node:fs'
+import { SystemCallError, systemCall } from '../base/kernel/system-call.ts'
+
+const ARM = process.arch === 'arm64'
+const CALL = { init: ARM ? 26 : 294, add: ARM ? 27 : 254, remove: ARM ? 28 : 255 }
+const CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
+/** Created or moved here; the directory itself removed or moved; a directory, not through a link. */
+const MASK = 0x100 | 0x80 | 0x400 | 0x800 | 0x1000000 | 0x2000000
+const OF_ITSELF = 0x400 | 0x800 | 0x4000 | 0x8000
+const MAX_WATCHES = 256
+
+export interface DirectoryEvents {
+  /** The name comes from the sandbox or the host: it is compared, nothing else. */
+  appeared(dir: string, name: string): void
+  /** A directory went, or events were lost: look at everything. */
+  doubt(): void
+}
+
+export class DirectoryWatch {
+  readonly #events: DirectoryEvents
+  readonly #dirs = new Map<number, string>()
+  #fd: number | undefined
+  #reader: ReturnType<ReturnType<typeof streamOf>['getReader']> | undefined
+
+  constructor(events: DirectoryEvents) {
+    this.#events = events
+  }
+
+  /** From now on these and no others. A directory that was replaced by another of its name is found again. */
+  set(dirs: Iterable<string>): void {
+    const wanted = [...dirs].slice(0, MAX_WATCHES)
+    if (this.#fd === undefined && wanted.length > 0) this.#open()
+    const before = new Set(this.#dirs.keys())
+    for (const dir of wanted) {
+      const id = this.#call('inotify_add_watch', CALL.add, Buffer.from(`${dir}\0`), MASK)
+      if (id === undefined) continue
+      this.#dirs.set(id, dir)
+      before.delete(id)
+    }
+    for (const id of before) {
+      this.#dirs.delete(id)
+      this.#call('inotify_rm_watch', CALL.remove, id)
+    }
+  }
+
+  async close(): Promise<void> {
+    const fd = this.#fd
+    this.#fd = undefined
+    await this.#reader?.cancel()
+    if (fd !== undefined) closeSync(fd)
+  }
+
+  #open(): void {
+    try {
+      this.#fd = systemCall('inotify_init1', CALL.init, CLOEXEC_NONBLOCK)
+    } catch (error) {
+      if (!(error instanceof SystemCallError)) throw error
+      return
+    }
+    this.#reader = streamOf(this.#fd).getReader()
+    void this.#read(this.#reader)
+  }
+
+  #call(name: string, number: number, a: number | Uint8Array, b = 0): number | undefined {
+    if (this.#fd === undefined) return undefined
+    try {
+      return systemCall(name, number, this.#fd, a, b)
+    } catch (error) {
+      if (!(error instanceof SystemCallError)) throw error
+      return undefined
+    }
+  }
+
+  async #read(reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }): Promise<void> {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done || value === undefined) return
+      this.#parse(Buffer.from(value.buffer, value.byteOffset, value.byteLength))
+    }
+  }
+
+  // struct inotify_event { int wd; uint32_t mask, cookie, len; char name[len] }
+  #parse(bytes: Buffer): void {
+    for (let at = 0; at + 16 <= bytes.length; ) {
+      const dir = this.#dirs.get(bytes.readInt32LE(at))
+      const mask = bytes.readUInt32LE(at + 4)
+      const end = at + 16 + bytes.readUInt32LE(at + 12)
+      const name = bytes.toString('utf8', at + 16, end).replace(/\0+$/, '')
+      if ((mask & OF_ITSELF) !== 0) this.#events.doubt()
+      else if (dir !== undefined) this.#events.appeared(dir, name)
+      at = end
+    }
+  }
+}
+
+const streamOf = (fd: number) => Bun.file(fd).stream()

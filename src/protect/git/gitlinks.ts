@@ -1,0 +1,115 @@
+/**
+ * The directories that a repository's index lists as repositories of their own. A plain `git status` on the host enters
+ * each of them and obeys its settings, `core.fsmonitor` too. The index is the sandbox's to write: read within bounds,
+ * believed in nothing but names to look at.
+ */
+import { readdirSync } from 'node:fs'
+import { absent, lookAt } from '../../base/beneath/look-at.ts'
+import { PenError } from '../../base/error.ts'
+import { readRegularFile } from '../../base/regular-file.ts'
+import { isText } from '../../survey/non-utf8-directories.ts'
+
+export interface Gitlinks {
+  /** Relative to the top of the working tree. Hostile text. */
+  readonly paths: readonly string[]
+  /** False when the index is too large or not to be understood, or has one whose name is no text, and so cannot be looked at by it. */
+  readonly complete: boolean
+}
+
+const MAX_INDEX = 256 * 1024 * 1024
+const MAX_LINKS = 1000
+/** The mode 160000 as it stands in an entry. */
+const GITLINK = Buffer.from([0, 0, 0xe0, 0])
+const NAME_LENGTH = 0xfff
+const EXTENDED = 0x4000
+
+/** Only what changed since then, by a time that cannot be set from inside: the rest is the user's own. */
+export function changedGitlinks(gitDir: string, since: number): Gitlinks {
+  const files = ['index', ...sharedIndexes(gitDir)].map(name => `${gitDir}/${name}`)
+  const found = files.filter(file => isNew(file, since)).map(readLinks)
+  const paths = [...new Set(found.flatMap(links => links.paths))]
+  return {
+    paths: paths.slice(0, MAX_LINKS),
+    complete: paths.length <= MAX_LINKS && found.every(({ complete }) => complete),
+  }
+}
+
+/** `git update-index --split-index` keeps most entries in files of these names. */
+function sharedIndexes(gitDir: string): readonly string[] {
+  try {
+    return readdirSync(gitDir).filter(name => name.startsWith('sharedindex.'))
+  } catch (error) {
+    return absent(error, gitDir) ?? []
+  }
+}
+
+function isNew(file: string, since: number): boolean {
+  const stats = lookAt(file)
+  return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since
+}
+
+function readLinks(file: string): Gitlinks {
+  try {
+    const bytes = readRegularFile(file, { maxBytes: MAX_INDEX })
+    // Most indexes have none, and a search is faster than a parse.
+    if (bytes === undefined || !bytes.includes(GITLINK)) return { paths: [], complete: true }
+    return parseIndex(bytes)
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+    return { paths: [], complete: false }
+  }
+}
+
+/** Versions 2 to 4 of the format. SHA-256 repositories have longer names for objects: which it is, the entries tell. */
+export function parseIndex(bytes: Buffer): Gitlinks {
+  const [a, b] = [parseEntries(bytes, 20), parseEntries(bytes, 32)]
+  return a.complete || !b.complete ? a : b
+}
+
+function parseEntries(bytes: Buffer, hash: number): Gitlinks {
+  const paths: string[] = []
+  const end = bytes.length - hash
+  const stop = (complete: boolean): Gitlinks => ({ paths, complete })
+  if (bytes.length < 12 + hash || bytes.toString('latin1', 0, 4) !== 'DIRC') return stop(false)
+  const version = bytes.readUInt32BE(4)
+  if (version < 2 || version > 4) return stop(false)
+  let name = Buffer.alloc(0)
+  let at = 12
+  let areText = true
+  for (let left = bytes.readUInt32BE(8); left > 0; left--) {
+    const start = at
+    if (at + 42 + hash > end) return stop(false)
+    const isLink = bytes.readUInt32BE(at + 24) >>> 12 === 0xe
+    const flags = bytes.readUInt16BE(at + 40 + hash)
+    at += 42 + hash + ((flags & EXTENDED) !== 0 ? 2 : 0)
+    let kept = 0
+    if (version === 4) {
+      const prefix = readOffset(bytes, at)
+      if (prefix === undefined || prefix.value > name.length) return stop(false)
+      kept = name.length - prefix.value
+      at = prefix.next
+    }
+    const nul = bytes.indexOf(0, at)
+    if (nul < 0 || nul > end) return stop(false)
+    name = Buffer.concat([name.subarray(0, kept), bytes.subarray(at, nul)])
+    const length = flags & NAME_LENGTH
+    if (length !== NAME_LENGTH && length !== name.length) return stop(false)
+    if (isLink && !isText(name)) areText = false
+    else if (isLink) paths.push(name.toString('utf8'))
+    // Padded with 1 to 8 NULs to a multiple of eight, but in version 4.
+    at = version === 4 ? nul + 1 : start + ((nul - start + 8) & ~7)
+  }
+  return stop(areText)
+}
+
+/** A number of seven bits a byte, where each continuation adds one. */
+function readOffset(bytes: Buffer, start: number): { value: number; next: number } | undefined {
+  let value = 0
+  for (let at = start; at < start + 4; at++) {
+    const byte = bytes[at]
+    if (byte === undefined) return undefined
+    value = at === start ? byte & 0x7f : ((value + 1) << 7) | (byte & 0x7f)
+    if ((byte & 0x80) === 0) return { value, next: at + 1 }
+  }
+  return undefined
+}

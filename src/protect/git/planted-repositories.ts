@@ -1,0 +1,277 @@
+/**
+ * Repositories below the workspace root, looked for when a run ends. The host's git obeys the settings and hooks of
+ * whichever repository it is called in, and `git status` at the root enters nested ones that the index lists. They
+ * cannot be forbidden (`git clone` works inside), so they are told.
+ */
+import { readdirSync, statfsSync } from 'node:fs'
+import { absent, lookAt, Unseen } from '../../base/beneath/look-at.ts'
+import { resolve } from '../../base/posix-path.ts'
+import { printable } from '../../base/printable.ts'
+import { riskySettings } from '../../survey/git/config.ts'
+import { looksLikeGitDir, readGitConfig, readGitFile, readPointer } from '../../survey/git/directory.ts'
+import { NO_TEXT, NonUtf8Directories } from '../../survey/non-utf8-directories.ts'
+import { changedGitlinks } from './gitlinks.ts'
+
+export interface FoundRepository {
+  /** The directory that git would be called in. */
+  readonly path: string
+  readonly form: 'directory' | 'pointer' | 'link' | 'bare'
+  /** Made or replaced since the run began. */
+  readonly planted: boolean
+  /** The index at the top was changed and lists it: there, a plain `git status` enters it. */
+  readonly entered: boolean
+  /** Why the host's git could run something in it: settings and hooks. Empty for a plain clone. Hostile text. */
+  readonly risks: readonly string[]
+}
+
+export interface Search {
+  readonly found: readonly FoundRepository[]
+  /** False when time or count ran out before all directories were seen, or when pen could not look into one. */
+  readonly complete: boolean
+  /** Plain ones made during the run that are not listed, because there are so many. */
+  readonly unlisted: number
+  /** False when the index changed and cannot be read: it may list repositories that are not found. */
+  readonly indexRead: boolean
+}
+
+export interface SearchLimits {
+  readonly deadlineMs: number
+  /** Of the processor; the same, if nothing is said. */
+  readonly processorMs?: number
+  readonly maxDirs?: number
+  /** Start of the run, milliseconds since the epoch. */
+  readonly since: number
+  readonly now?: () => number
+}
+
+/** Of those that could run something, and of the others: however many plain ones are made, they hide none. */
+const MAX_FOUND = 100
+/** As many as are told of one repository. */
+const MAX_RISKS = 20
+/** Clocks of file systems tick more coarsely than ours. */
+const SLACK_MS = 20
+
+/** For a command that ended by itself, and for a sandbox whose end `pen stop` waits for. */
+const MOST_MS = { command: 2000, kept: 500 }
+/** Enough for some thousand directories. */
+const LEAST_MS = 20
+
+/**
+ * A tenth of the run, so that it is never what a user waits for. That much work it is allowed: on a busy machine it takes longer, up to
+ * as long as the run, because what a search misses is not told.
+ */
+export function searchBudget(
+  runMs: number,
+  of: keyof typeof MOST_MS = 'command',
+): Required<Pick<SearchLimits, 'deadlineMs' | 'processorMs'>> {
+  const within = (ms: number): number => Math.min(MOST_MS[of], Math.max(LEAST_MS, ms))
+  return { deadlineMs: within(runMs), processorMs: within(runMs / 10) }
+}
+
+function processorTime(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+export function findRepositories(workspace: string, limits: SearchLimits): Search {
+  const { deadlineMs, processorMs = deadlineMs, maxDirs = 100_000, since } = limits
+  const { now = () => performance.now() } = limits
+  const [end, worked] = [now() + deadlineMs, processorTime() + processorMs]
+  // Whatever the time: these are the ones that a plain `git status` at the top obeys.
+  const links = enteredRepositories(workspace, since)
+  const found: FoundRepository[] = [...links.found]
+  const entered = new Set(links.found.map(({ path }) => path))
+  const queue = [workspace]
+  const counted = deviceThatCounts(workspace)
+  const nameless = new NonUtf8Directories()
+  const count = { risky: 0, planted: 0, old: 0 }
+  let complete = true
+  const seen = <T>(dir: string, look: () => T): T | undefined => {
+    try {
+      return look()
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      if (!wasLockedBefore(dir, error, since)) complete = false
+      return undefined
+    }
+  }
+  const result = (): Search => ({
+    found,
+    complete: complete && nameless.complete,
+    unlisted: Math.max(0, count.planted - MAX_FOUND),
+    indexRead: links.indexRead,
+  })
+  try {
+    for (let i = 0; i < queue.length; i++) {
+      const dir: string | undefined = queue[i]
+      if (dir === undefined) break
+      if (i >= maxDirs || count.risky >= MAX_FOUND || now() >= end || processorTime() >= worked)
+        return { ...result(), complete: false }
+      const isRoot = dir === workspace
+      const here = seen(dir, () => (isRoot ? rootRepository(dir, since) : repositoryAt(dir, since)))
+      if (here !== undefined && !entered.has(dir)) {
+        const kind = here.risks.length > 0 ? 'risky' : here.planted ? 'planted' : 'old'
+        if (count[kind]++ < MAX_FOUND) found.push({ ...here, path: nameless.shown(dir) })
+      }
+      if (here?.form === 'bare') continue
+      for (const child of seen(dir, () => subdirectories(dir, counted)) ?? [])
+        if (child.includes(NO_TEXT)) queue.push(...nameless.open(dir))
+        else queue.push(`${dir}/${child}`)
+    }
+    return result()
+  } finally {
+    nameless.close()
+  }
+}
+
+/** A directory that is closed to the user, and was so before the run: nothing was made in it. To unlock one changes its time. */
+function wasLockedBefore(dir: string, { errno }: Unseen, since: number): boolean {
+  try {
+    return errno === 'EACCES' && !isNew(dir, since)
+  } catch (error) {
+    if (error instanceof Unseen) return false
+    throw error
+  }
+}
+
+function enteredRepositories(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
+  try {
+    return readEntered(workspace, since)
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error
+    return { found: [], indexRead: false }
+  }
+}
+
+function readEntered(workspace: string, since: number): Pick<Search, 'found' | 'indexRead'> {
+  const dotGit = `${workspace}/.git`
+  const gitDir = lookAt(dotGit)?.isFile() ? readGitFile(dotGit) : dotGit
+  if (gitDir === undefined) return { found: [], indexRead: true }
+  const { paths, complete } = changedGitlinks(gitDir, since - SLACK_MS)
+  const found = paths
+    // The names come from a file that the sandbox wrote.
+    .filter(path => resolve('/', path) === `/${path}`)
+    .flatMap(path => {
+      const here = repositoryAt(`${workspace}/${path}`, since)
+      return here === undefined ? [] : [{ ...here, entered: true }]
+    })
+  return { found, indexRead: complete }
+}
+
+// The root's own `.git` is protected and watched; only a bare repository made in plain sight is news there.
+function rootRepository(dir: string, since: number): FoundRepository | undefined {
+  if (lookAt(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
+  return {
+    path: dir,
+    form: 'bare',
+    planted: isNew(`${dir}/HEAD`, since),
+    entered: false,
+    risks: risksOf(dir),
+  }
+}
+
+export const INDEX_UNREAD =
+  'WARNING: the git index was changed during the run and pen cannot read it: it may list repositories that "git status" would enter. Look for nested .git before you use git'
+
+/** For a search that did not come to its end, with a command that does. */
+export const searchUnfinished = (sinceMs: number): string =>
+  `not all directories were searched for repositories made during the run; to see them: find . -mindepth 2 -name .git -cmin -${Math.ceil((Date.now() - sinceMs) / 60_000) + 1}`
+
+/** One line for a person; undefined when there is nothing to look at. */
+export function describeRepository({ path, planted, entered, risks }: FoundRepository): string | undefined {
+  if (!planted && risks.length === 0) return undefined
+  const what = planted ? 'a repository was made or changed during the run' : 'a nested repository'
+  const where = `${what} at ${printable(path, 1024)}`
+  if (risks.length === 0) return where
+  const obeyed = risks.map(risk => printable(risk, 120)).join(', ')
+  if (!entered) return `${where}: git on the host would obey ${obeyed}`
+  return `WARNING: ${where} was added to the index: the next plain "git status" here would obey ${obeyed}. Remove it, or its .git, before you use git`
+}
+
+function repositoryAt(dir: string, since: number): FoundRepository | undefined {
+  const dotGit = `${dir}/.git`
+  const stats = lookAt(dotGit)
+  if (stats === undefined) {
+    if (lookAt(`${dir}/HEAD`) === undefined || !looksLikeGitDir(dir)) return undefined
+    return {
+      path: dir,
+      form: 'bare',
+      planted: isNew(`${dir}/HEAD`, since),
+      entered: false,
+      risks: risksOf(dir),
+    }
+  }
+  if (stats.isDirectory()) {
+    const planted =
+      isNew(`${dotGit}/HEAD`, since) || isNew(`${dotGit}/config`, since) || isNew(`${dotGit}/hooks`, since)
+    return { path: dir, form: 'directory', planted, entered: false, risks: risksOf(dotGit) }
+  }
+  const planted = isNew(dotGit, since)
+  if (stats.isSymbolicLink())
+    return { path: dir, form: 'link', planted, entered: false, risks: ['its .git is a link'] }
+  const target = readGitFile(dotGit)
+  const common = target === undefined ? undefined : commonOf(target)
+  return {
+    path: dir,
+    form: 'pointer',
+    planted,
+    entered: false,
+    risks: common === undefined ? ['its .git file is unreadable'] : risksOf(common),
+  }
+}
+
+/** Where git looks for settings and hooks: what the file says, which the sandbox may have written. */
+const commonOf = (gitDir: string): string => readPointer(`${gitDir}/commondir`) ?? gitDir
+
+function risksOf(gitDir: string): readonly string[] {
+  const risks: string[] = []
+  for (const file of ['config', 'config.worktree']) {
+    if (lookAt(`${gitDir}/${file}`) === undefined) continue
+    const settings = readGitConfig(`${gitDir}/${file}`)
+    if (settings === undefined) risks.push(`${file} is unreadable`)
+    else risks.push(...riskySettings(settings).filter(s => !ORDINARY.test(s)))
+  }
+  if (lookAt(`${gitDir}/commondir`) !== undefined) risks.push('commondir')
+  for (const name of list(`${gitDir}/hooks`)) if (!name.endsWith('.sample')) risks.push(`hooks/${name}`)
+  const more = risks.length - MAX_RISKS
+  return more <= 0 ? risks : [...risks.slice(0, MAX_RISKS), `… and ${more} more`]
+}
+
+/** A submodule names its working tree, and a clone of a directory names that: neither runs anything by itself. */
+const ORDINARY = /^(?:core\.worktree|remote\..*\.(?:push)?url)=(?![^/]*::)/
+
+function isNew(path: string, since: number): boolean {
+  const stats = lookAt(path)
+  // The change time cannot be set from inside, unlike the modification time.
+  return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since - SLACK_MS
+}
+
+/** The device, when its file system counts one link per subdirectory: ext4, xfs, tmpfs. Others (btrfs, FUSE) tell nothing. */
+function deviceThatCounts(workspace: string): bigint | undefined {
+  const counts = [0xef53, 0x58465342, 0x01021994].includes(statfsSync(workspace).type)
+  return counts ? lookAt(workspace)?.dev : undefined
+}
+
+/**
+ * Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. One too deep for a path,
+ * or behind a directory that was closed, is unseen: git at the top does not get there either, but `cd` does.
+ */
+function subdirectories(dir: string, counted: bigint | undefined): readonly string[] {
+  const stats = lookAt(dir)
+  if (stats === undefined || !stats.isDirectory() || (stats.nlink === 2n && stats.dev === counted)) return []
+  try {
+    return readdirSync(dir, { withFileTypes: true })
+      .filter(entry => entry.isDirectory() && entry.name !== '.git')
+      .map(entry => entry.name)
+  } catch (error) {
+    return absent(error, dir) ?? []
+  }
+}
+
+function list(dir: string): readonly string[] {
+  try {
+    return lookAt(dir)?.isDirectory() ? readdirSync(dir) : []
+  } catch (error) {
+    return absent(error, dir) ?? []
+  }
+}

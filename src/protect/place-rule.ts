@@ -1,0 +1,59 @@
+/** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
+import { closeSync, readlinkSync } from 'node:fs'
+import { at, LIST, openDirectory, type Spot, withAccess } from '../base/beneath/beneath.ts'
+import { directoryEntries } from '../base/directory-entries.ts'
+import { errnoOf } from '../base/error.ts'
+import { dirname } from '../base/posix-path.ts'
+import { riskySettings } from '../survey/git/config.ts'
+import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
+import type { PlaceRule } from '../survey/places.ts'
+
+/** git ships 14 samples; a directory with many more is not git's, and is not listed to its end. */
+const MAX_SAMPLES = 64
+
+export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {
+  const here = at(parent, name).toString()
+  switch (rule.kind) {
+    case 'nothing':
+      return false
+    case 'git-dir':
+      return stats.isDirectory()
+    case 'git-config': {
+      const settings = stats.isFile() ? readGitConfig(here) : undefined
+      return settings !== undefined && riskySettings(settings).every(s => rule.known.includes(s))
+    }
+    case 'git-hooks':
+      return stats.isDirectory() && onlySamples(here)
+    case 'git-pointer':
+      return stats.isFile() && readGitFile(here, dirname(path)) === rule.to
+    case 'link':
+      return stats.isSymbolicLink() && readsAs(here, rule.text)
+  }
+}
+
+function onlySamples(path: string): boolean {
+  const dir = openDirectory(path)
+  if (dir === undefined) return false
+  try {
+    return withAccess(dir, LIST, () => {
+      let count = 0
+      for (const { name } of directoryEntries(dir))
+        if (++count > MAX_SAMPLES || !name.toString().endsWith('.sample')) return false
+      return true
+    })
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  } finally {
+    closeSync(dir)
+  }
+}
+
+function readsAs(link: string, text: string): boolean {
+  try {
+    return readlinkSync(link) === text
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}

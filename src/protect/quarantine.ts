@@ -1,0 +1,306 @@
+/**
+ * Takes away what appears at protected places while a sandbox runs: a mount can only hold what exists, and no stub may
+ * be put on the host. Everything at a watched place was made by the sandbox, and may be swapped between two calls.
+ */
+import { appendFileSync, closeSync, mkdirSync } from 'node:fs'
+import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
+import { Unseen } from '../base/beneath/look-at.ts'
+import { disarmTree } from '../base/beneath/tree.ts'
+import { errnoOf } from '../base/error.ts'
+import { printable } from '../base/printable.ts'
+import { type GitTree, type RemovedLink, removeLinks } from '../survey/git/links.ts'
+import { listNames } from '../survey/listed-names.ts'
+import type { Held, Watched } from '../survey/places.ts'
+import { moveOut } from './move-out.ts'
+import { isAllowed } from './place-rule.ts'
+import { type Settled, Settling } from './settling.ts'
+import { inSlices } from './slices.ts'
+import { isTheFirst, type Place, place, putBack, putLinkBack, remember } from './watched-place.ts'
+
+export interface Moved {
+  readonly kind: 'moved'
+  /** Where it stood: the protected place, or a link on the way to it. */
+  readonly path: string
+  /** Where it is now; null when it could not be kept. */
+  readonly to: string | null
+  readonly what: string
+  /** What was put back in its place: the content or link that stood there before. */
+  readonly restored: boolean
+}
+
+/** A held file was replaced or removed on the host, which ends its mount inside the sandbox. */
+export interface Lost {
+  readonly kind: 'lost'
+  readonly path: string
+  readonly gone: boolean
+}
+
+/** Something stands at a protected place and cannot be moved; or, unseen, pen could not look at the place to the end. */
+export interface Stuck {
+  readonly kind: 'stuck' | 'unseen'
+  readonly path: string
+  readonly why: string
+}
+
+/** What was moved was too much to keep (removed), or the run ended before it was dealt with (left). */
+export interface Unkept {
+  readonly kind: 'unkept'
+  readonly path: string
+  readonly how: 'partly' | 'removed' | 'left'
+}
+
+/** A link that stood there was removed, and was put back: what it leads to is kept by its name. */
+export interface Back {
+  readonly kind: 'back'
+  readonly path: string
+}
+
+export type QuarantineEvent = Moved | Lost | Stuck | Unkept | Back
+
+export interface QuarantineOptions {
+  readonly watch: readonly Watched[]
+  readonly held?: readonly Held[]
+  readonly trees?: readonly GitTree[]
+  /** A directory of this run's own, on the host, outside every mount; made when it is first needed. */
+  readonly dir: string
+  readonly tell: (event: QuarantineEvent) => void
+}
+
+/** A sandbox that plants again and again must not fill the disk: after this many, things are removed instead of kept. */
+const MAX_KEPT = 100
+const MAX_KEPT_BYTES = 256 * 1024 * 1024
+/** `pen stop` waits for the end of a run: each part of it has this long. What is not done by then is told. */
+const FINISH_MS = 300
+
+export class Quarantine {
+  readonly #options: QuarantineOptions
+  readonly #places: Place[]
+  readonly #roots = new Map<string, number>()
+  readonly #left = { kept: MAX_KEPT, bytes: MAX_KEPT_BYTES }
+  readonly #settling: Settling
+  readonly #kept: string[] = []
+  /** Of which was told where they are. */
+  readonly #promised = new Set<string>()
+  /** As of the last sweep: places that pen could not look at, and why. */
+  readonly #unseen = new Map<string, string>()
+  #count = 0
+  #links = 0
+  #timer: ReturnType<typeof setInterval> | undefined
+
+  constructor(options: QuarantineOptions) {
+    this.#options = options
+    this.#places = [
+      ...options.watch.map(w => place(w, undefined)),
+      ...(options.held ?? []).map(h => place(h, h)),
+    ]
+    for (const { root } of [...this.#places, ...(options.trees ?? [])]) {
+      if (this.#roots.has(root)) continue
+      const fd = openDirectory(root)
+      if (fd !== undefined) this.#roots.set(root, fd)
+    }
+    this.#settling = new Settling(settled => this.#settled(settled))
+    for (const p of this.#places)
+      if (p.identity !== undefined && p.rule.kind === 'git-config') this.#spot(p, spot => remember(p, spot))
+  }
+
+  /** One look at every place: quick, whatever stands there. What cannot be looked at now is looked at again. */
+  sweep(): readonly QuarantineEvent[] {
+    const events: QuarantineEvent[] = []
+    for (const tree of this.#options.trees ?? []) {
+      const removed: RemovedLink[] = []
+      this.#withRoot(tree.root, root => {
+        for (const _ of removeLinks(root, tree, 'busy', removed));
+      })
+      events.push(...this.#tellOfLinks(removed))
+    }
+    this.#unseen.clear()
+    const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
+    for (const p of this.#places) {
+      // Most places are absent, before as after: one listing answers for all of them.
+      const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
+      if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) {
+        p.spared = false
+        continue
+      }
+      const event = this.#look(p)
+      if (event === undefined) continue
+      events.push(event)
+      this.#options.tell(event)
+    }
+    return events
+  }
+
+  start(intervalMs = 250): void {
+    this.#timer ??= setInterval(() => this.sweep(), intervalMs)
+    this.#timer.unref()
+  }
+
+  /** When no process of the sandbox is left: the last look, which nothing can race. What it could not do in time is told. */
+  async finish(withinMs = FINISH_MS): Promise<void> {
+    clearInterval(this.#timer)
+    this.sweep()
+    for (const [path, why] of this.#unseen) this.#options.tell({ kind: 'unseen', path, why })
+    const deadline = performance.now() + withinMs
+    for (const tree of this.#options.trees ?? []) {
+      const removed: RemovedLink[] = []
+      const fd = this.#roots.get(tree.root)
+      const all = fd === undefined || (await inSlices(removeLinks(fd, tree, 'all', removed), () => deadline))
+      this.#tellOfLinks(removed)
+      if (all !== true)
+        this.#options.tell({ kind: 'unseen', path: tree.path, why: 'too much is in it, or it is locked' })
+    }
+    await this.#settling.finish(withinMs)
+    await this.#disarmAgain(performance.now() + withinMs)
+    this.stop()
+  }
+
+  /** Resolves when what was taken so far is disarmed or removed. */
+  async settled(): Promise<void> {
+    await this.#settling.finish(Number.POSITIVE_INFINITY)
+  }
+
+  /** Gives up the descriptors. */
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    for (const fd of this.#roots.values()) closeSync(fd)
+    this.#roots.clear()
+  }
+
+  /**
+   * After the supervisor mounted a lost place anew: what is there now is what it holds. Between the loss and the mount the
+   * sandbox could write or open it, so what can be judged by content is judged, now and from now on.
+   */
+  hold(path: string): void {
+    const found = this.#places.find(p => p.path === path)
+    if (found === undefined) return
+    found.regained = found.rule.kind !== 'nothing'
+    const event = found.regained ? this.#check(found) : undefined
+    if (event !== undefined) {
+      found.identity = undefined
+      this.#options.tell(event)
+      return
+    }
+    this.#spot(found, ({ stats }) => {
+      found.identity = { dev: stats.dev, ino: stats.ino, born: stats.birthtimeNs }
+      found.spared = false
+    })
+  }
+
+  // A process that had a moved directory open could still write into it, until it ended.
+  async #disarmAgain(deadline: number): Promise<void> {
+    const store = this.#kept.length === 0 ? undefined : openDirectory(this.#options.dir)
+    if (store === undefined) return
+    const budget = { entries: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+    try {
+      for (const label of this.#kept.splice(0)) {
+        const done = await inSlices(disarmTree(store, label, budget), () => deadline)
+        if (done === undefined) this.#settled({ to: `${this.#options.dir}/${label}`, how: 'left' })
+      }
+    } finally {
+      closeSync(store)
+    }
+  }
+
+  #settled({ to, how }: Settled): void {
+    if (how === 'kept') this.#kept.push(to.slice(this.#options.dir.length + 1))
+    // Of those that were never to be kept nobody waits to hear that they are gone.
+    else if (how !== 'removed' || this.#promised.has(to))
+      this.#options.tell({ kind: 'unkept', path: to, how })
+  }
+
+  #tellOfLinks(removed: readonly RemovedLink[]): QuarantineEvent[] {
+    const events: QuarantineEvent[] = []
+    for (const { path, to } of removed) {
+      // Made again and again, they are removed all the same.
+      if (this.#links++ >= MAX_KEPT) continue
+      const what = `link to ${printable(to, 1024)}`
+      const event: Moved = { kind: 'moved', path, to: null, what, restored: false }
+      events.push(event)
+      this.#options.tell(event)
+    }
+    return events
+  }
+
+  #withRoot(root: string, act: (fd: number) => void): void {
+    const fd = this.#roots.get(root)
+    if (fd !== undefined) act(fd)
+  }
+
+  #look(p: Place): QuarantineEvent | undefined {
+    try {
+      return p.identity === undefined ? this.#check(p) : this.#checkHeld(p)
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      this.#unseen.set(p.path, error.errno)
+      return undefined
+    }
+  }
+
+  #spot<T>(p: Place, act: (spot: Spot) => T): T | undefined {
+    const root = this.#roots.get(p.root)
+    return root === undefined ? undefined : withSpot(root, p.names, act)
+  }
+
+  #checkHeld(p: Place): QuarantineEvent | undefined {
+    const now = this.#spot(p, ({ stats }) => stats)
+    if (now !== undefined && now.dev === p.identity?.dev && now.ino === p.identity.ino)
+      return p.regained ? this.#check(p) : undefined
+    p.identity = undefined
+    p.spared = now !== undefined && p.rule.kind === 'nothing'
+    return { kind: 'lost', path: p.path, gone: now === undefined }
+  }
+
+  #check(p: Place): QuarantineEvent | undefined {
+    const seen = this.#spot(p, spot => {
+      if (p.spared) return 'fine'
+      if (isTheFirst(p, spot)) {
+        // The very file that stood here at the start was away for a while.
+        p.identity = p.first
+        return 'fine'
+      }
+      // Judged anew each time: a mapped file can change without a new time stamp.
+      if (spot.depth < p.names.length || !isAllowed(p.rule, spot, p.path)) return this.#take(p, spot)
+      if (p.rule.kind === 'git-config') remember(p, spot)
+      return 'fine'
+    })
+    if (seen !== undefined) return seen === 'fine' ? undefined : seen
+    p.spared = false
+    const root = this.#roots.get(p.root)
+    if (root === undefined || !putLinkBack(p, root) || p.told) return undefined
+    p.told = true
+    return { kind: 'back', path: p.path }
+  }
+
+  #take(p: Place, spot: Spot): QuarantineEvent | undefined {
+    const path = `${p.root}/${p.names.slice(0, spot.depth).join('/')}`
+    const keep = this.#left.kept > 0
+    const label = `${String(++this.#count).padStart(4, '0')}-${spot.name}`
+    try {
+      mkdirSync(this.#options.dir, { recursive: true, mode: 0o700 })
+      const taken = moveOut(spot, this.#options.dir, label, keep ? this.#left : undefined)
+      if (taken === undefined) return undefined
+      this.#left.kept--
+      const to = `${this.#options.dir}/${label}`
+      if (keep) this.#promised.add(to)
+      this.#settling.add(to, taken.rest)
+      const moved: Moved = {
+        kind: 'moved',
+        path,
+        to: keep ? to : null,
+        what: taken.what,
+        restored: spot.depth === p.names.length && putBack(p, spot),
+      }
+      // What is not kept is in the audit alone: this file must not grow with what a sandbox plants.
+      const line = JSON.stringify({ time: new Date().toISOString(), ...moved, path: printable(path, 4096) })
+      if (keep) appendFileSync(`${this.#options.dir}/manifest.jsonl`, `${line}\n`, { mode: 0o600 })
+      return moved
+    } catch (error) {
+      const why = errnoOf(error)
+      if (why === undefined) throw error
+      if (p.stuck) return undefined
+      p.stuck = true
+      return { kind: 'stuck', path, why }
+    }
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * Denied and protected places stay so while a sandbox runs. What matches a denial and appears, or a held file that the
+ * host replaces by a rename (which ends its mount), is mounted on anew in the running sandbox. Whether a place is held
+ * is asked of the sandbox's own view each time: device and inode do not tell, because file systems reuse inodes at once.
+ */
+import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
+import { lookAt, Unseen } from '../base/beneath/look-at.ts'
+import type { DeniedPlaces } from './denied-places.ts'
+import { DirectoryWatch } from './directory-watch.ts'
+
+interface Exposed extends HoldRequest {
+  readonly how: 'cover' | 'protect'
+}
+
+export interface HoldEvent {
+  readonly how: Exposed['how']
+  readonly path: string
+  readonly result: Exclude<HoldResult, 'changed'>
+}
+
+export interface RemountOptions {
+  readonly mounts: LiveMounts
+  readonly denied: DeniedPlaces
+  /** Sockets of the host that are there now; one may appear, or be replaced by another, whenever a server starts. */
+  readonly services?: () => readonly string[]
+  /** How many denied places were covered at the start. */
+  readonly covered: number
+  /** Protected places that were mounted at the start. */
+  readonly held: readonly string[]
+  readonly onEvent: (event: HoldEvent) => void
+  /** A program began to replace a held file, as git does with its settings: by a file of the same name with `.lock`. */
+  readonly onAttempt?: (path: string) => void
+  /** The sandbox makes more denied files than can be covered: what is denied can no longer be kept so. */
+  readonly onFlood: () => void
+}
+
+const LOOK_MS = 250
+/** While a tree is being built, and after a file that was swapped while it was held. */
+const RETRY_MS = 5
+const MAX_RETRY_MS = 320
+/** More denied files than this were made during one run: no program does that in good faith. */
+const MAX_NEW = 1000
+/** Nor this many times, under whatever names. */
+const MAX_COVERS = 20_000
+const MAX_TRIES = 5
+/** What is being covered when the sandbox ends is covered by then, or of no use any more. */
+const LAST_ANSWER_MS = 1000
+/** A survey that takes long is made less often: one twentieth of the time at most. */
+const SURVEY_SHARE = 20
+
+export class Remount {
+  readonly #options: RemountOptions
+  readonly #watch: DirectoryWatch
+  readonly #heldIn = new Map<string, Set<string>>()
+  readonly #failures = new Map<string, number>()
+  /** Told once that they cannot be covered. */
+  readonly #told = new Set<string>()
+  #places = new Set<string>()
+  /** Those that may have changed since they were looked at. */
+  #doubtful = new Set<string>()
+  #services: readonly string[] = []
+  #covers = 0
+  #states = ''
+  #survey: 'due' | 'made' = 'made'
+  #surveyAfter = 0
+  #retryMs = RETRY_MS
+  #life: 'open' | 'closed' = 'open'
+  #holding: Promise<void> | undefined
+  #work: 'idle' | 'busy' | 'busy, and more to do' = 'idle'
+  #timer: ReturnType<typeof setInterval> | undefined
+  #later: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: RemountOptions) {
+    this.#options = options
+    for (const path of options.held) {
+      const [dir, name] = split(path)
+      this.#heldIn.set(dir, (this.#heldIn.get(dir) ?? new Set()).add(name))
+    }
+    this.#watch = new DirectoryWatch({
+      appeared: (dir, name) => this.#appeared(dir, name),
+      doubt: () => this.#lookAtAll(),
+    })
+  }
+
+  /** Lists nothing yet: a run may be over in a moment. */
+  start(): void {
+    const { denied } = this.#options
+    denied.begin()
+    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    this.#timer = setInterval(() => this.#lookWhenChanged(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  /** When every process of the sandbox is gone. What was covered is told also where the answer is still on its way. */
+  async stop(): Promise<void> {
+    this.#life = 'closed'
+    clearInterval(this.#timer)
+    clearTimeout(this.#later)
+    if (this.#work !== 'idle') await Promise.race([this.#holding, Bun.sleep(LAST_ANSWER_MS)])
+    this.#options.mounts.close()
+    await this.#watch.close()
+  }
+
+  #appeared(dir: string, name: string): void {
+    const wanted = name.endsWith('.lock') ? name.slice(0, -'.lock'.length) : undefined
+    if (wanted !== undefined && this.#heldIn.get(dir)?.has(wanted))
+      this.#options.onAttempt?.(`${dir}/${wanted}`)
+    const judged = this.#options.denied.judge(dir, name)
+    if (judged === 'survey') this.#survey = 'due'
+    else if (judged !== 'nothing') {
+      this.#places.add(judged.place)
+      this.#doubtful.add(judged.place)
+    }
+    if (judged !== 'nothing' || this.#heldIn.get(dir)?.has(name)) this.#hold()
+  }
+
+  #lookAtAll(): void {
+    this.#survey = 'due'
+    this.#hold()
+  }
+
+  #lookWhenChanged(): void {
+    if (this.#states !== this.#stateOfAll()) this.#survey = 'due'
+    this.#services = this.#options.services?.() ?? []
+    for (const path of this.#services) this.#doubtful.add(path)
+    this.#hold()
+  }
+
+  /** The directories' change times. One that changed a moment ago may change again under the same time stamp. */
+  #stateOfAll(settledBefore = Number.POSITIVE_INFINITY): string {
+    const state = (dir: string): string => {
+      const stats = lookOrUnseen(dir)
+      if (stats === 'unseen') return 'unsettled'
+      if (stats === undefined) return '-'
+      if (Number(stats.ctimeNs / 1_000_000n) >= settledBefore) return 'unsettled'
+      return `${stats.ino}:${stats.ctimeNs}:${stats.mtimeNs}`
+    }
+    return [...this.#options.denied.directories.keys()].map(state).join(' ')
+  }
+
+  #makeSurvey(): void {
+    const { denied } = this.#options
+    const settledBefore = Date.now() - LOOK_MS
+    this.#survey = 'made'
+    this.#places = new Set(denied.survey())
+    this.#doubtful = new Set([...this.#places, ...this.#services])
+    this.#watch.set([...this.#heldIn.keys(), ...denied.directories.keys()])
+    this.#states = this.#stateOfAll(settledBefore)
+    if (denied.overflows) this.#options.onFlood()
+    for (const [path, failed] of denied.uncovered) {
+      if (this.#told.has(path)) continue
+      this.#told.add(path)
+      this.#options.onEvent({ how: 'cover', path, result: { failed } })
+    }
+  }
+
+  /** One batch at a time; what comes meanwhile is in the next. */
+  #hold(): void {
+    if (this.#life === 'closed' || this.#later !== undefined) return
+    if (this.#work !== 'idle') {
+      this.#work = 'busy, and more to do'
+      return
+    }
+    if (!this.#options.mounts.ready()) {
+      this.#holdLater(RETRY_MS)
+      return
+    }
+    const began = performance.now()
+    const wait = this.#surveyAfter - began
+    if (this.#survey === 'due' && wait <= 0) this.#makeSurvey()
+    const requests = this.#exposed()
+    this.#surveyAfter = Math.max(this.#surveyAfter, began + SURVEY_SHARE * (performance.now() - began))
+    if (requests.length > 0) this.#holding = this.#holdThese(requests)
+    else if (this.#survey === 'due') this.#holdLater(wait)
+  }
+
+  async #holdThese(requests: readonly Exposed[]): Promise<void> {
+    this.#work = 'busy'
+    const results = await this.#options.mounts.hold(requests)
+    const more = this.#work !== ('busy' as string)
+    this.#work = 'idle'
+    // In a sandbox that is gone the rest fails, and says nothing.
+    const counts = (result: HoldResult): boolean => result === 'held' || !this.#isClosed()
+    for (const [i, request] of requests.entries()) {
+      const result = results[i] ?? 'changed'
+      if (counts(result)) this.#settle(request, result)
+    }
+    if (this.#isClosed()) return
+    if (this.#places.size > this.#options.covered + MAX_NEW || this.#covers > MAX_COVERS)
+      this.#options.onFlood()
+    const done = results.includes('held')
+    // Files that come and go make us start a process each time for nothing: less and less often.
+    this.#retryMs = done ? RETRY_MS : Math.min(MAX_RETRY_MS, this.#retryMs * 2)
+    if (!done) this.#holdLater(this.#retryMs)
+    else if (more || this.#survey === 'due') this.#hold()
+  }
+
+  #isClosed = (): boolean => this.#life === 'closed'
+
+  #holdLater(ms: number): void {
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined
+      this.#hold()
+    }, ms)
+  }
+
+  /** What the sandbox meets at a denied place is what the host has there, or a protected one is no mount. */
+  #exposed(): Exposed[] {
+    const out: Exposed[] = []
+    const doubtful = new Set<string>()
+    for (const path of this.#doubtful) {
+      const found = this.#look('cover', path)
+      if (found !== undefined) doubtful.add(path)
+      if (found !== undefined && found !== 'unseen') out.push(found)
+    }
+    this.#doubtful = doubtful
+    for (const path of this.#options.held) {
+      const found = this.#look('protect', path)
+      if (found !== undefined && found !== 'unseen') out.push(found)
+    }
+    return out
+  }
+
+  #look(how: Exposed['how'], path: string): Exposed | 'unseen' | undefined {
+    const host = lookOrUnseen(path)
+    if (host === 'unseen') return 'unseen'
+    if (host === undefined || host.isSymbolicLink()) return undefined
+    const inside = this.#options.mounts.look(path)
+    if (inside === undefined || inside.dev !== host.dev || inside.ino !== host.ino) return undefined
+    const isHeld = how === 'protect' && inside.mountPoint
+    const isHopeless = (this.#failures.get(path) ?? 0) >= MAX_TRIES
+    return isHeld || isHopeless ? undefined : { how, path, dev: host.dev, ino: host.ino }
+  }
+
+  #settle({ how, path }: Exposed, result: HoldResult): void {
+    if (result === 'changed') return
+    if (result !== 'held') this.#failures.set(path, (this.#failures.get(path) ?? 0) + 1)
+    else if (how === 'cover') this.#covers++
+    this.#options.onEvent({ how, path, result })
+  }
+}
+
+function lookOrUnseen(path: string): ReturnType<typeof lookAt> | 'unseen' {
+  try {
+    return lookAt(path)
+  } catch (error) {
+    if (error instanceof Unseen) return 'unseen'
+    throw error
+  }
+}
+
+const split = (path: string): [string, string] => {
+  const slash = path.lastIndexOf('/')
+  return [path.slice(0, slash), path.slice(slash + 1)]
+}

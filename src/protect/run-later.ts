@@ -1,0 +1,64 @@
+/** Files that the host runs when someone builds, tests or pushes, and that changed during a run: told at its end, not prevented. */
+import { readdirSync } from 'node:fs'
+import { absent, lookAt, Unseen } from '../base/beneath/look-at.ts'
+import { printable } from '../base/printable.ts'
+
+/** Clocks of file systems tick more coarsely than ours. */
+const SLACK_MS = 20
+/** Of a directory with more nobody is told which changed. */
+const MAX_ENTRIES = 10_000
+
+const MAX_TOLD = 10
+
+/** One line for a person; none when nothing changed. */
+export function describeRunLater(changed: readonly string[]): string[] {
+  if (changed.length === 0) return []
+  const shown = changed.slice(0, MAX_TOLD).map(name => printable(name, 120))
+  const more = changed.length > MAX_TOLD ? ` and ${changed.length - MAX_TOLD} more` : ''
+  return [
+    `changed during the run, and run by your machine when you build, test or push: ${shown.join(', ')}${more}; read the difference first`,
+  ]
+}
+
+/**
+ * `names` are relative to the workspace. By change time, which a sandbox cannot set; a directory counts with its direct entries. What
+ * cannot be looked at counts as changed.
+ */
+export function changedSince(workspace: string, names: readonly string[], since: number): readonly string[] {
+  const unseen: string[] = []
+  const changed = names.flatMap(name => {
+    try {
+      return changedAt(workspace, name, since)
+    } catch (error) {
+      if (!(error instanceof Unseen)) throw error
+      unseen.push(name)
+      return []
+    }
+  })
+  const [first, ...more] = unseen
+  if (first === undefined) return changed
+  return [...changed, `${first}${more.length === 0 ? '' : ` and ${more.length} others`} (pen could not look)`]
+}
+
+function changedAt(workspace: string, name: string, since: number): readonly string[] {
+  const path = `${workspace}/${name}`
+  const stats = lookAt(path)
+  if (stats === undefined) return []
+  if (!stats.isDirectory()) return isNew(path, since) ? [name] : []
+  const found = entries(path)
+  if (found.length > MAX_ENTRIES) return [`${name}/ (${found.length} files: too many to look at)`]
+  return found.map(entry => `${name}/${entry}`).filter(entry => isNew(`${workspace}/${entry}`, since))
+}
+
+function isNew(path: string, since: number): boolean {
+  const stats = lookAt(path)
+  return stats !== undefined && Number(stats.ctimeNs / 1_000_000n) >= since - SLACK_MS
+}
+
+function entries(dir: string): readonly string[] {
+  try {
+    return readdirSync(dir)
+  } catch (error) {
+    return absent(error, dir) ?? []
+  }
+}

@@ -1,0 +1,107 @@
+/** A protected place while a sandbox runs: how it is reached, and what stood there before. */
+import { closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
+import { at, CHANGE, openDirectory, type Spot, withAccess, withSpot } from '../base/beneath/beneath.ts'
+import { errnoOf, PenError } from '../base/error.ts'
+import { readRegularFile } from '../base/regular-file.ts'
+import { MAX_GIT_CONFIG, parseGitConfig, riskySettings } from '../survey/git/config.ts'
+import type { Watched } from '../survey/places.ts'
+
+interface Identity {
+  readonly dev: bigint
+  readonly ino: bigint
+  readonly born: bigint
+}
+
+export interface Place extends Watched {
+  readonly names: readonly string[]
+  /** For a place that a mount holds: which file it is, until the mount is lost. */
+  identity: Identity | undefined
+  /** What stood there at the start, if a mount holds it. */
+  readonly first: Identity | undefined
+  /** Held again after it was lost: a descriptor from in between may still write it, so it stays judged by content too. */
+  regained: boolean
+  /** A replaced file that the user may have written: told, not taken. */
+  spared: boolean
+  /** The last content that its rule allowed, for putting back. */
+  good: Buffer | undefined
+  /** Told once that it cannot be moved. */
+  stuck: boolean
+  /** Told once that it was put back. */
+  told: boolean
+}
+
+export const place = (w: Watched, identity: Place['identity']): Place => ({
+  path: w.path,
+  root: w.root,
+  rule: w.rule,
+  names: w.path.slice(w.root.length + 1).split('/'),
+  identity,
+  first: identity,
+  regained: false,
+  spared: false,
+  good: undefined,
+  stuck: false,
+  told: false,
+})
+
+/** By the time of its making, too: an inode is used again at once. A file system that keeps no such time tells nothing. */
+export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boolean =>
+  first !== undefined &&
+  depth === names.length &&
+  stats.dev === first.dev &&
+  stats.ino === first.ino &&
+  stats.birthtimeNs === first.born &&
+  first.born > 0n
+
+/** Read without following links and judged as read: it may be written back into the workspace, where the sandbox sees it. */
+export function remember(p: Place, { parent, name }: Spot): void {
+  if (p.rule.kind !== 'git-config') return
+  try {
+    const bytes = readRegularFile(at(parent, name).toString(), { maxBytes: MAX_GIT_CONFIG })
+    const settings = bytes === undefined ? undefined : parseGitConfig(bytes.toString('utf8'))
+    const { known } = p.rule
+    if (settings !== undefined && riskySettings(settings).every(s => known.includes(s))) p.good = bytes
+  } catch (error) {
+    if (!(error instanceof PenError)) throw error
+  }
+}
+
+export function putBack({ rule, good }: Place, { parent, name }: Pick<Spot, 'parent' | 'name'>): boolean {
+  try {
+    return withAccess(parent, CHANGE, () => {
+      if (rule.kind === 'link') symlinkSync(rule.text, at(parent, name))
+      else if (rule.kind === 'git-config' && good !== undefined)
+        writeFileSync(at(parent, name), good, { flag: 'wx', mode: 0o644 })
+      else return false
+      giveToOwner(parent, name)
+      return true
+    })
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
+
+/** For a link that is gone. Only into the directory that it stood in: without that, nothing leads through it either. */
+export function putLinkBack(p: Place, root: number): boolean {
+  if (p.rule.kind !== 'link') return false
+  const above = p.names.slice(0, -1)
+  const name = p.names.at(-1) ?? ''
+  if (above.length === 0) return putBack(p, { parent: root, name })
+  const put = withSpot(root, above, ({ parent, name: last, depth }) => {
+    const dir = depth < above.length ? undefined : openDirectory(at(parent, last))
+    if (dir === undefined) return false
+    try {
+      return putBack(p, { parent: dir, name })
+    } finally {
+      closeSync(dir)
+    }
+  })
+  return put === true
+}
+
+/** What root puts back into somebody's project is theirs, as it was. */
+function giveToOwner(parent: number, name: string): void {
+  const { uid, gid } = fstatSync(parent)
+  if (process.getuid?.() === 0 && uid !== 0) lchownSync(at(parent, name), uid, gid)
+}

@@ -1,0 +1,113 @@
+/**
+ * What crosses between pen's own processes: `[u32 length][u8 kind][u32 channel][payload]`, big-endian. One of the two ends
+ * may be in hostile hands, so the decoder holds one payload at most, and the first odd byte ends the stream for good.
+ */
+import { PenError } from '../base/error.ts'
+
+export const MAX_PAYLOAD = 65_536
+/** Texts such as a command line with its variables may be longer than a payload; they come in parts. */
+export const MAX_TEXT = 2 * 2 ** 20
+const HEADER = 9
+/** The kind of a part of a longer message. The message's last frame has the kind of the whole. */
+const PART = 0
+
+export interface Frame {
+  readonly kind: number
+  readonly channel: number
+  /** May be a view of the bytes that were pushed: to be used, or copied, before they are. */
+  readonly payload: Uint8Array
+}
+
+/** What the other end said is not what was agreed. It is not answered: the stream is closed. */
+export const protocolError = (what: string): PenError =>
+  new PenError('WIRE', { what: `pen's processes do not understand each other: ${what}` })
+
+const NOTHING = new Uint8Array()
+
+/** One frame, or as many as the payload needs. */
+export function encodeFrame(kind: number, channel: number, payload: Uint8Array = NOTHING): Uint8Array {
+  if (payload.length > MAX_TEXT) throw protocolError(`a message of ${payload.length} bytes`)
+  const parts = Math.max(1, Math.ceil(payload.length / MAX_PAYLOAD))
+  const bytes = new Uint8Array(parts * HEADER + payload.length)
+  const view = new DataView(bytes.buffer)
+  for (let part = 0, at = 0; part < parts; part++) {
+    const piece = payload.subarray(part * MAX_PAYLOAD, (part + 1) * MAX_PAYLOAD)
+    view.setUint32(at, piece.length)
+    view.setUint8(at + 4, part === parts - 1 ? kind : PART)
+    view.setUint32(at + 5, channel)
+    bytes.set(piece, at + HEADER)
+    at += HEADER + piece.length
+  }
+  return bytes
+}
+
+/** Reads frames from a stream that may be cut anywhere. `long` are the kinds that may come in parts. */
+export class FrameDecoder {
+  readonly #long: ReadonlySet<number>
+  readonly #header = new Uint8Array(HEADER)
+  #headerFilled = 0
+  #payload: Uint8Array = NOTHING
+  #payloadFilled = 0
+  #parts: Uint8Array[] = []
+  #partsChannel = 0
+  #state: 'whole' | 'reading' = 'whole'
+
+  constructor(long: ReadonlySet<number> = new Set()) {
+    this.#long = long
+  }
+
+  /** Every frame that these bytes complete. Whoever stops in the middle, because one was odd, gets none ever after. */
+  *push(bytes: Uint8Array): Generator<Frame, void, void> {
+    if (this.#state !== 'whole') throw protocolError('more came after a mistake')
+    this.#state = 'reading'
+    yield* this.#frames(bytes)
+    this.#state = 'whole'
+  }
+
+  *#frames(bytes: Uint8Array): Generator<Frame, void, void> {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#headerFilled < HEADER) {
+        const piece = bytes.subarray(at, at + HEADER - this.#headerFilled)
+        this.#header.set(piece, this.#headerFilled)
+        this.#headerFilled += piece.length
+        at += piece.length
+        if (this.#headerFilled < HEADER) return
+      }
+      const view = new DataView(this.#header.buffer)
+      const length = view.getUint32(0)
+      if (length > MAX_PAYLOAD) throw protocolError(`a frame of ${length} bytes`)
+      const whole = this.#payloadFilled === 0 && bytes.length - at >= length
+      if (whole) this.#payload = bytes.subarray(at, at + length)
+      else if (this.#payloadFilled === 0) this.#payload = new Uint8Array(length)
+      const piece = bytes.subarray(at, at + length - this.#payloadFilled)
+      if (!whole) this.#payload.set(piece, this.#payloadFilled)
+      this.#payloadFilled += piece.length
+      at += piece.length
+      if (this.#payloadFilled < length) return
+      const frame = { kind: view.getUint8(4), channel: view.getUint32(5), payload: this.#payload }
+      this.#headerFilled = 0
+      this.#payloadFilled = 0
+      this.#payload = NOTHING
+      const joined = this.#join(frame)
+      if (joined !== undefined) yield joined
+    }
+  }
+
+  /** Parts follow one another without anything between, and end with a frame that may be long. */
+  #join(frame: Frame): Frame | undefined {
+    if (this.#parts.length > 0 && frame.channel !== this.#partsChannel)
+      throw protocolError('a message was interrupted')
+    if (frame.kind === PART) {
+      if (this.#long.size === 0 || frame.payload.length !== MAX_PAYLOAD) throw protocolError('an odd part')
+      if ((this.#parts.length + 1) * MAX_PAYLOAD >= MAX_TEXT) throw protocolError('too many parts')
+      this.#parts.push(frame.payload.slice())
+      this.#partsChannel = frame.channel
+      return undefined
+    }
+    if (this.#parts.length === 0) return frame
+    if (!this.#long.has(frame.kind)) throw protocolError('a message in parts that has none')
+    const payload = Buffer.concat([...this.#parts, frame.payload])
+    this.#parts = []
+    return { ...frame, payload }
+  }
+}

@@ -1,0 +1,30 @@
+/** A program of the user's, or the model behind it, wants the sandbox to reach a host: the person is asked. */
+import { PenError } from '../base/error.ts'
+import type { AskRequest } from '../control/messages.ts'
+import type { PersonsAnswer } from '../gateway/ask-person.ts'
+import { parseQuestion } from '../policy/explain.ts'
+import type { Serving } from './supervisor.ts'
+
+export async function askForHost(
+  { egress, prepared }: Pick<Serving, 'egress' | 'prepared'>,
+  { target, waitMs }: AskRequest,
+  isGone: () => boolean,
+): Promise<PersonsAnswer> {
+  const parsed = parseQuestion(target)
+  if (!parsed.ok)
+    throw new PenError('HOST_SYNTAX', {
+      what: `"${target}": ${parsed.why}`,
+      hint: parsed.fix ?? 'write it as registry.example.com:443',
+    })
+  if (egress !== undefined) return await egress.ask(parsed.value, { ms: waitMs, isGone })
+  const { network } = prepared.plan
+  const why = network.kind === 'none' ? network.why : 'there is no gateway'
+  const fix = 'only a sandbox that is started anew with a network can have it'
+  return {
+    allowed: false,
+    shown: false,
+    reason: 'no-network',
+    why: `this sandbox has no network: ${why}`,
+    fix,
+  }
+}

@@ -1,0 +1,256 @@
+/**
+ * One command of a client's, between its connection and the sandbox. Each stream flows as its reader reads: a client that does
+ * not read, or a command that does not, holds up its own stream and nothing else, and no more than two windows are ever held.
+ */
+import type { AuditSink } from '../audit/event.ts'
+import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
+import { EXIT } from '../base/error.ts'
+import { CHANNEL } from '../control/messages.ts'
+import { encodeReport, type Order, OrderReader, type Report, type Stream } from '../protocol/exec-messages.ts'
+import { protocolError } from '../protocol/frame.ts'
+import { Allowance } from '../protocol/window.ts'
+import { signalName } from '../terminal/signal-number.ts'
+import { Outlet } from './outlet.ts'
+
+/** From a first, friendly signal to SIGKILL. With the agent's own work this stays within two seconds. */
+const GRACE_MS = 1000
+/** From SIGKILL to its end. What starts commands is inside, and hostile hands may have it: one that does not end them ends with all. */
+const UNHEARD_MS = 5000
+
+export interface RelayOptions {
+  readonly exec: NonNullable<Running['exec']>
+  readonly audit: AuditSink
+  /** Numbers the commands of one sandbox, for the audit. */
+  readonly number: number
+  readonly timeoutMs: number | null
+  /** Somebody killed it: a limit, perhaps, and whoever waits is to hear of that first. */
+  readonly killed: () => void
+  /** It was told to end the command, and did not: only the end of the sandbox is left. */
+  readonly unheard: () => void
+  readonly unheardMs?: number
+  readonly send: (bytes: Uint8Array) => void
+  /** After the last report; or without one, when the sandbox ended first. */
+  readonly done: (isTold: boolean) => void
+}
+
+export class ExecRelay {
+  readonly #options: RelayOptions
+  readonly #orders = new OrderReader()
+  readonly #outputs: Record<Stream, Outlet> = { stdout: new Outlet('stdout'), stderr: new Outlet('stderr') }
+  readonly #input = new Allowance()
+  readonly #began = Date.now()
+  #writing: Promise<void> = Promise.resolve()
+  #execution: Execution | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #last: ReturnType<typeof setTimeout> | undefined
+  #why: 'timeout' | 'client' | 'stop' | undefined
+  readonly #over = Promise.withResolvers<void>()
+  #isStarted: boolean = false
+  #isOver: boolean = false
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+  }
+
+  /** Throws at the first odd byte: then the client is sent away. */
+  push(bytes: Uint8Array): void {
+    for (const order of this.#orders.push(bytes)) this.#take(order)
+  }
+
+  /** Nobody is there any more who wanted it. */
+  clientGone(): void {
+    for (const outlet of Object.values(this.#outputs)) outlet.drop()
+    this.#finish('client', 'SIGHUP')
+  }
+
+  /** Kept when it has ended, or never began. */
+  get over(): Promise<void> {
+    return this.#execution === undefined ? Promise.resolve() : this.#over.promise
+  }
+
+  stop(): void {
+    this.#finish('stop', 'SIGTERM')
+  }
+
+  #take(order: Order): void {
+    if (!('channel' in order) || order.channel !== CHANNEL) throw protocolError('an order for another')
+    // What crosses the end of a command on its way finds nothing to act on.
+    if (this.#isOver) return
+    if (order.kind === 'exec') this.#begin(order.order)
+    else if (this.#execution === undefined) throw protocolError('an order before its command')
+    else this.#pass(order, this.#execution)
+  }
+
+  #pass(order: Order, execution: Execution): void {
+    switch (order.kind) {
+      case 'configure':
+      case 'exec':
+        throw protocolError('an order that is not for a command that runs')
+      case 'stdin':
+        this.#write(execution, order.bytes.slice())
+        break
+      case 'stdin-end':
+        this.#writing = this.#writing.then(() => execution.endInput())
+        break
+      case 'resize':
+        execution.resize(order.columns, order.rows)
+        break
+      case 'signal':
+        execution.signal(wanted(order.signal))
+        break
+      case 'window':
+        this.#outputs[order.stream].grant(order.bytes, report => this.#report(report))
+        break
+      case 'end':
+        this.#kill(execution)
+        break
+    }
+  }
+
+  #begin(order: ExecOrder): void {
+    if (this.#execution !== undefined) throw protocolError('a second command')
+    const { exec, timeoutMs, done } = this.#options
+    // Record, then act: one that cannot be recorded is not begun.
+    const unrecorded = this.#recordStart(order)
+    if (unrecorded !== undefined) {
+      this.#isOver = true
+      this.#report({ kind: 'failed', channel: CHANNEL, errno: 'EIO', reason: unrecorded })
+      done(true)
+      return
+    }
+    const execution = exec(order, (stream, bytes) =>
+      this.#outputs[stream].put(bytes, report => this.#report(report)),
+    )
+    this.#execution = execution
+    if (timeoutMs !== null) this.#timer = setTimeout(() => this.#finish('timeout', 'SIGTERM'), timeoutMs)
+    void execution.ended.then(
+      ending => this.#end(ending),
+      () => this.#end({ kind: 'lost' }),
+    )
+  }
+
+  /** Why not, or undefined. */
+  #recordStart(order: ExecOrder): string | undefined {
+    try {
+      this.#options.audit.record({
+        kind: 'exec-start',
+        execution: this.#options.number,
+        command: shortened(order.argv),
+        cwd: order.cwd,
+        terminal: order.terminal !== undefined,
+      })
+      return undefined
+    } catch (error) {
+      return `nothing runs without an audit: ${error instanceof Error ? error.message : 'it cannot be written'}`
+    }
+  }
+
+  /** One after the other: the next piece waits until there is room for it, and the client until it has been told so. */
+  #write(execution: Execution, bytes: Uint8Array): void {
+    this.#input.receive(bytes.length)
+    this.#writing = this.#writing
+      .then(() => execution.write(bytes))
+      .then(() => {
+        const granted = this.#input.use(bytes.length)
+        if (granted > 0) this.#report({ kind: 'window', channel: CHANNEL, bytes: granted })
+      })
+      .catch(() => undefined)
+  }
+
+  #finish(why: 'timeout' | 'client' | 'stop', signal: NodeJS.Signals): void {
+    if (this.#isOver || this.#execution === undefined) return
+    this.#why ??= why
+    const execution = this.#execution
+    clearTimeout(this.#timer)
+    execution.signal(signal)
+    this.#timer = setTimeout(() => {
+      this.#kill(execution)
+      // A client that does not read its last words has had its time.
+      for (const outlet of Object.values(this.#outputs)) outlet.drop()
+    }, GRACE_MS)
+  }
+
+  #kill(execution: Execution): void {
+    const { unheard, unheardMs = UNHEARD_MS } = this.#options
+    this.#last ??= setTimeout(unheard, unheardMs)
+    execution.kill()
+  }
+
+  #end(ending: ExecEnding): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    clearTimeout(this.#last)
+    if (wasKilled(ending)) this.#options.killed()
+    // Whatever the first one left behind: it may have ended by itself, and its children not.
+    if (this.#why === 'timeout' || this.#why === 'client') this.#execution?.kill()
+    try {
+      this.#options.audit.record({
+        kind: 'exec-end',
+        execution: this.#options.number,
+        exitCode: ending.kind === 'exit' ? ending.code : null,
+        reason: this.#why ?? (ending.kind === 'exit' ? undefined : describe(ending)),
+        ms: Date.now() - this.#began,
+      })
+    } catch {
+      // It has ended all the same; what could not be written is counted by the audit itself.
+    }
+    const report = lastReport(this.#why === 'timeout' ? TIMED_OUT : ending)
+    if (report !== undefined) this.#report(report)
+    this.#options.done(report !== undefined)
+    this.#over.resolve()
+  }
+
+  /** That it was started is told when there is something to tell: then it is known. */
+  #report(report: Report): void {
+    const { send } = this.#options
+    if (!this.#isStarted && report.kind !== 'failed')
+      send(encodeReport({ kind: 'started', channel: CHANNEL }))
+    this.#isStarted = true
+    send(encodeReport(report))
+  }
+}
+
+/** By the number of SIGKILL, also as a shell tells it of its children. */
+const wasKilled = (ending: ExecEnding): boolean =>
+  (ending.kind === 'signal' && ending.signal === 9) || (ending.kind === 'exit' && ending.code === 137)
+
+/** Whatever it ended with when it was asked to. */
+const TIMED_OUT: ExecEnding = { kind: 'exit', code: EXIT.timeout }
+
+/** None for a command whose sandbox ended: the connection ends without one. */
+function lastReport(ending: ExecEnding): Report | undefined {
+  switch (ending.kind) {
+    case 'exit':
+      return { kind: 'exit', channel: CHANNEL, how: 'exit', value: ending.code }
+    case 'signal':
+      return { kind: 'exit', channel: CHANNEL, how: 'signal', value: ending.signal }
+    case 'not-started':
+      return { kind: 'failed', channel: CHANNEL, errno: ending.errno, reason: ending.reason ?? '' }
+    case 'lost':
+      return undefined
+  }
+}
+
+const describe = (ending: Exclude<ExecEnding, { kind: 'exit' }>): string =>
+  ending.kind === 'signal'
+    ? (signalName(ending.signal) ?? `signal ${ending.signal}`)
+    : ending.kind === 'lost'
+      ? 'lost'
+      : ending.errno
+
+function wanted(number: number): NodeJS.Signals {
+  const name = signalName(number)
+  if (name === undefined) throw protocolError(`signal ${number}`)
+  return name
+}
+
+const MOST_WORDS = 32
+const LONGEST_WORD = 200
+
+/** Command lines hold whole scripts, and files: the audit tells which command it was, not all of it. */
+const shortened = (argv: readonly string[]): string[] => [
+  ...argv
+    .slice(0, MOST_WORDS)
+    .map(word => (word.length > LONGEST_WORD ? `${word.slice(0, LONGEST_WORD)}… (${word.length})` : word)),
+  ...(argv.length > MOST_WORDS ? [`… (${argv.length})`] : []),
+]

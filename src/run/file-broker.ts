@@ -1,0 +1,38 @@
+/** The supervisor's part of the file broker: where it listens, what it serves, whose decisions it records. */
+import { closeSync, constants, openSync } from 'node:fs'
+import type { AuditSink } from '../audit/event.ts'
+import { basename } from '../base/posix-path.ts'
+import { Broker } from '../file-broker/broker.ts'
+import { type Listening, listen } from '../file-broker/listen.ts'
+import { BROKER_SOCKET } from '../protocol/guest-paths.ts'
+import { LiveGrants } from './live-grants.ts'
+import type { Prepared } from './prepare.ts'
+
+export interface FileBrokerOptions {
+  readonly prepared: Prepared
+  /** The host's directory that the sandbox sees at `/run/pen`. */
+  readonly inside: string
+  readonly audit: AuditSink
+  readonly tell: (line: string) => void
+  readonly fail: (error: unknown) => void
+}
+
+export async function openFileBroker(options: FileBrokerOptions): Promise<Listening> {
+  const { prepared, audit, tell, fail } = options
+  const { project, policy } = prepared.loaded
+  const grants = new LiveGrants(project.stateDir, audit, tell)
+  const broker = new Broker({
+    policy,
+    grants: () => grants.now(),
+    audit,
+    maxWritten: policy.limits.disk,
+    fail,
+  })
+  // By descriptor: the address of a socket holds a hundred characters, and a home may be longer.
+  const dir = openSync(options.inside, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    return await listen(`/proc/self/fd/${dir}/${basename(BROKER_SOCKET)}`, broker, fail)
+  } finally {
+    closeSync(dir)
+  }
+}

@@ -1,0 +1,173 @@
+/** The ports of one sandbox that programs of the host reach, for as long as whoever asked for them is there. */
+import { statSync } from 'node:fs'
+import type { AuditSink } from '../audit/event.ts'
+import type { Running } from '../backend/backend.ts'
+import { PenError } from '../base/error.ts'
+import { Forward, type ForwardMeans, type PortPair } from '../gateway/forward/forward.ts'
+import { InsideSockets } from '../gateway/netns/inside-sockets.ts'
+import { CATCH_ALL_PORT, DNS_PORT } from '../gateway/netns/rules.ts'
+import { SocketOwners } from '../gateway/netns/socket-owner.ts'
+import { connectionShares } from '../gateway/stream/descriptor-shares.ts'
+import { HeldBytes } from '../gateway/stream/held-bytes.ts'
+import { PROXY_PORT } from '../protocol/guest-paths.ts'
+
+export interface ForwardedPort {
+  readonly guest: number
+  /** The port on the host, and its addresses there. */
+  readonly host: number
+  readonly addresses: readonly string[]
+}
+
+export interface OpenForwards {
+  readonly ports: readonly ForwardedPort[]
+  /** Ends them, and every connection. */
+  close(): void
+}
+
+export interface ForwardedSandbox {
+  readonly running: Running
+  readonly audit: AuditSink
+  readonly workspace: string
+}
+
+/** Bytes in memory for ends that do not read. */
+const MOST_HELD = 32 * 2 ** 20
+const MOST_PORTS = 64
+/** So full, places are looked for that nobody needs any more; but not all the time. */
+const NEARLY = 0.75
+const ROOM_MS = 1000
+
+export class Forwards {
+  readonly #audit: AuditSink
+  readonly #running: Running
+  readonly #means: ForwardMeans
+  readonly #open = new Set<OpenForwards>()
+  readonly #begun = new Set<Forward>()
+  #connections = 0
+  #madeRoom = 0
+  #isClosed: boolean = false
+
+  constructor({ running, audit, workspace }: ForwardedSandbox) {
+    this.#audit = audit
+    this.#running = running
+    const pid = running.initPid()
+    if (pid === undefined) throw ENDED()
+    if (running.sharesHost === true)
+      throw new PenError('BACKEND', {
+        what: 'this sandbox has no network of its own: what listens in it listens on this machine, at the same port',
+        hint: 'connect to 127.0.0.1 at that port',
+      })
+    const most = connectionShares().forwards
+    this.#means = {
+      sockets: new InsideSockets(running.network ?? { pid }),
+      owners: new SocketOwners(),
+      held: new HeldBytes(MOST_HELD),
+      users: usersOf(workspace),
+      enter: () => {
+        if (this.#connections >= most * NEARLY) this.#makeRoom()
+        return this.#connections < most && ++this.#connections > 0
+      },
+      leave: () => {
+        this.#connections--
+      },
+    }
+  }
+
+  get ports(): readonly ForwardedPort[] {
+    return [...this.#open].flatMap(({ ports }) => ports)
+  }
+
+  /** All of them, or none. */
+  async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
+    refuseOwn(pairs)
+    if (this.#begun.size + pairs.length > MOST_PORTS)
+      throw new PenError('LIMIT', {
+        what: `${MOST_PORTS} ports of this sandbox are forwarded at most`,
+        hint: 'end another pen forward first',
+      })
+    await this.#means.sockets.prepare()
+    if (this.#isClosed) throw ENDED()
+    const begun: Begun[] = []
+    const close = (): void => {
+      if (!this.#open.delete(opened)) return
+      for (const one of begun) this.#end(one)
+    }
+    const opened: OpenForwards = {
+      get ports() {
+        return begun.map(({ forward: { guest, host, addresses } }) => ({ guest, host, addresses }))
+      },
+      close,
+    }
+    this.#open.add(opened)
+    try {
+      for (const pair of pairs) begun.push(this.#begin(pair))
+      return opened
+    } catch (error) {
+      close()
+      throw error
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const one of this.#open) one.close()
+    this.#means.sockets.close()
+    this.#means.owners.close()
+  }
+
+  #makeRoom(): void {
+    const now = performance.now()
+    if (now - this.#madeRoom < ROOM_MS) return
+    this.#madeRoom = now
+    for (const forward of this.#begun) forward.sweep()
+  }
+
+  #begin(pair: PortPair): Begun {
+    const forward = new Forward(pair, this.#means)
+    try {
+      // Nothing was accepted yet.
+      this.#audit.record({ kind: 'forward-start', guest: forward.guest, host: forward.host })
+    } catch (error) {
+      forward.close()
+      throw error
+    }
+    this.#begun.add(forward)
+    return { forward, since: Date.now() }
+  }
+
+  #end({ forward, since }: Begun): void {
+    forward.close()
+    this.#begun.delete(forward)
+    const { guest, host, connections, refused } = forward
+    try {
+      this.#audit.record({ kind: 'forward-end', guest, host, connections, refused, ms: Date.now() - since })
+    } catch {
+      // What cannot be recorded any more may not go on.
+      this.#running.kill()
+    }
+  }
+}
+
+const ENDED = (): PenError =>
+  new PenError('STATE', { what: 'the sandbox has ended', hint: 'pen start starts it anew' })
+
+interface Begun {
+  readonly forward: Forward
+  readonly since: number
+}
+
+/** This user, and root, who could be any. Root runs pen for the owner of the project, as whom the sandbox then runs. */
+function usersOf(workspace: string): ReadonlySet<number> {
+  const own = process.geteuid?.() ?? 0
+  return new Set(own === 0 ? [0, statSync(workspace).uid] : [0, own])
+}
+
+function refuseOwn(pairs: readonly PortPair[]): void {
+  const own = pairs.find(({ guest }) => [CATCH_ALL_PORT, DNS_PORT, PROXY_PORT].includes(guest))
+  if (own === undefined) return
+  throw new PenError('USAGE', {
+    what: `port ${own.guest} in a sandbox is pen's own: nothing of the sandbox listens there`,
+    hint: 'let the server listen on a port above 1023',
+  })
+}

@@ -1,0 +1,61 @@
+/**
+ * A file that the mounts of a sandbox hide, or a program that it lacks, leaves no record by itself: the kernel says no, and pen does
+ * not hear it. A program of the user's that works in the sandbox hears it, and asks here whether it was the policy.
+ */
+import { basename } from '../base/posix-path.ts'
+import type { JudgedAccess } from '../control/messages.ts'
+import { isShellName } from '../plan/system-view.ts'
+import { decideFile } from '../policy/files/decide-file.ts'
+import { grantCure } from '../policy/files/decide-grant.ts'
+import type { HostPath } from '../policy/files/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Serving } from './supervisor.ts'
+
+export interface Judged {
+  readonly reason: string
+  readonly why: string
+  readonly fix: string
+}
+
+export interface Question {
+  readonly access: JudgedAccess
+  /** As it was asked for inside: hostile. It is compared with rules, and nothing is looked up for it. */
+  readonly path: string
+}
+
+/** Null where the policy has nothing against it: then it is simply not there. */
+export function judgeRefusal(
+  { prepared, refusals }: Pick<Serving, 'prepared' | 'refusals'>,
+  { access, path }: Question,
+): Judged | null {
+  const { policy, project } = prepared.loaded
+  if (access === 'exec') {
+    const judged = judgeProgram(policy, basename(path))
+    if (judged !== null) refusals.record({ kind: 'tool-denied', command: [path], ...judged })
+    return judged
+  }
+  const asked = access === 'write' ? 'write' : 'read'
+  const verdict = decideFile(policy, path as HostPath, asked)
+  if (verdict.ok) return null
+  const { reason, why } = verdict
+  // The sandbox runs: what no rule grants can be granted without starting it anew.
+  const grant = reason === 'not-granted' ? grantCure(policy, project.world, path, asked) : undefined
+  const fix = grant ?? verdict.fix
+  refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, fix })
+  return { reason, why, fix }
+}
+
+function judgeProgram({ tools }: Policy, name: string): Judged | null {
+  if (!tools.shell && isShellName(name))
+    return {
+      reason: 'shell-off',
+      why: 'it is a shell, and tools.shell is false',
+      fix: 'pen config set tools.shell true, then pen restart',
+    }
+  if (tools.allow === 'shown' || tools.allow.includes(name)) return null
+  return {
+    reason: 'not-listed',
+    why: 'it is not among the tools that the policy lists',
+    fix: 'pen config set tools.allow NAME …, with the names of all that may run, then pen restart',
+  }
+}

@@ -1,0 +1,55 @@
+/** One line before a run: what holds it, and who had a say. */
+import type { Plan } from '../plan/plan.ts'
+import { projectDocument, showExpansion } from '../plan/show-policy.ts'
+import type { Merged } from '../policy/merge.ts'
+import { isTerminal } from '../terminal/modes.ts'
+
+/** Texts come from the policy; names in them were checked when it was parsed. */
+export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {
+  const network =
+    plan.network.kind === 'none' ? `no network (${plan.network.why})` : `network by ${plan.network.kind}`
+  const project = {
+    absent: undefined,
+    restricted: 'agent-permissions.json restricted only',
+    expanded: 'agent-permissions.json expanded the policy',
+  }[projectDocument(merged)]
+  const gaps = plan.gaps.filter(gap => accepted.includes(gap.name)).map(gap => gap.name)
+  const parts = [
+    `backend ${plan.backend}, isolation ${plan.isolation}`,
+    network,
+    ...(project === undefined ? [] : [project]),
+    ...(plan.weaker.length === 0 ? [] : [`weaker: ${plan.weaker.map(({ name }) => name).join(', ')}`]),
+    ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),
+  ]
+  return [
+    ...(isSoft(plan) ? [BANNER] : []),
+    parts.join('; '),
+    ...merged.expanded.map(showExpansion),
+    ...plan.notes.map(note => `note: ${note}`),
+  ]
+}
+
+/** Nothing but pen itself stands between the command and the host. */
+export const isSoft = (plan: Pick<Plan, 'isolation'>): boolean => plan.isolation === 'soft'
+
+/** Said before every such run, to whoever reads stderr, and by `pen status`. */
+export const BANNER =
+  'SOFT_SANDBOX=true: no kernel confines this run; a program that does not keep to the rules can read, write and reach whatever you can'
+
+/** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */
+export const mustBeSaid = (
+  merged: Merged,
+  accepted: readonly string[],
+  firstRun: boolean,
+  atTerminal: boolean,
+): boolean => firstRun || atTerminal || accepted.length > 0 || projectDocument(merged) !== 'absent'
+
+/** From then on a person wonders; until then nobody does. */
+const PATIENCE_MS = 500
+
+/** Tells whoever waits at a terminal, unless what this returns is called before. A script is told what came of it. */
+export function afterPatience(tell: () => void): () => void {
+  if (!isTerminal(2)) return () => undefined
+  const telling = setTimeout(tell, PATIENCE_MS)
+  return () => clearTimeout(telling)
+}

@@ -1,0 +1,49 @@
+/** The user's file grants while a sandbox runs. Asked for at every access: what was revoked before is not there any more. */
+import { type BigIntStats, lstatSync } from 'node:fs'
+import type { AuditSink } from '../audit/event.ts'
+import { PenError, showPlace } from '../base/error.ts'
+import { fileGrantsFile, readFileGrants } from '../config/grants/file-grants.ts'
+import type { FileGrant } from '../policy/files/decide-grant.ts'
+
+const NONE: readonly FileGrant[] = []
+
+export class LiveGrants {
+  readonly #stateDir: string
+  readonly #audit: AuditSink
+  readonly #tell: (line: string) => void
+  #seen = ''
+  #grants = NONE
+
+  constructor(stateDir: string, audit: AuditSink, tell: (line: string) => void) {
+    this.#stateDir = stateDir
+    this.#audit = audit
+    this.#tell = tell
+  }
+
+  /** The same list for as long as the file is the same. */
+  now(): readonly FileGrant[] {
+    const stats = lstatSync(fileGrantsFile(this.#stateDir), { bigint: true, throwIfNoEntry: false })
+    const seen = stats === undefined ? '' : lookOf(stats)
+    if (seen === this.#seen) return this.#grants
+    this.#grants = stats === undefined ? NONE : this.#read()
+    // What was there before the read is what was read, or it changed in between: then the next look sees it.
+    this.#seen = seen
+    return this.#grants
+  }
+
+  /** A file that cannot be read whole grants nothing: unlike a rule, a grant that fell out is only asked for again. */
+  #read(): readonly FileGrant[] {
+    try {
+      return readFileGrants(this.#stateDir)
+    } catch (error) {
+      if (!(error instanceof PenError)) throw error
+      const at = error.at === undefined ? undefined : showPlace(error.at)
+      this.#audit.record({ kind: 'policy-edit-refused', reason: error.message, at, fix: error.hint })
+      this.#tell(`grants: no file is served, because they cannot be read: ${error.message}`)
+      return []
+    }
+  }
+}
+
+const lookOf = ({ ino, mode, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+  `${ino} ${mode} ${size} ${mtimeNs} ${ctimeNs}`

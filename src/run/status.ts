@@ -1,0 +1,111 @@
+/** What a supervisor tells of its sandbox. Plain data, with the same keys always; `pen status --json` prints it as it is. */
+import type { Limits, Policy } from '../policy/policy.ts'
+import type { Served } from './control-server.ts'
+import type { ForwardedPort } from './forwards.ts'
+import { isSoft } from './launch-line.ts'
+import type { Serving } from './supervisor.ts'
+
+export interface SandboxStatus {
+  readonly id: string
+  readonly workspace: string
+  readonly run: string
+  readonly pid: number
+  readonly since: string
+  readonly backend: string
+  readonly isolation: string
+  /** No kernel confines it: every action is judged by pen's gate, and by nothing else. */
+  readonly soft: boolean
+  readonly image: string | null
+  readonly network: string
+  /** Null for a sandbox without a gateway. */
+  readonly gateway: 'answers' | 'closed' | null
+  /** Ports that programs of the host reach now, at these ports and addresses of the host. */
+  readonly forwards: readonly ForwardedPort[]
+  readonly limits: Limits
+  /** Bounds of a single command: milliseconds, and bytes. */
+  readonly exec: Policy['exec']
+  readonly weaker: readonly { readonly name: string; readonly how: string }[]
+  readonly gaps: readonly { readonly name: string; readonly why: string }[]
+  /** Commands that run now. */
+  readonly executions: number
+}
+
+export interface SandboxStats {
+  /** Of the machine since its start, so that two readings give a rate. */
+  readonly atMs: number
+  readonly cpuMs: number
+  readonly memoryBytes: number
+  readonly processes: number
+  /** What was added to the project and the volumes since the start. */
+  readonly diskBytes: number
+  readonly executions: number
+  readonly limits: {
+    readonly cpus: number
+    readonly memory: number
+    readonly pids: number
+    readonly disk: number
+  }
+  readonly network: {
+    readonly open: number
+    readonly allowed: number
+    readonly denied: number
+    readonly failed: number
+    readonly bytesUp: number
+    readonly bytesDown: number
+  } | null
+}
+
+export function statusOf(
+  { project, serving, since, image }: Omit<Served, 'order'>,
+  executions: number,
+): SandboxStatus {
+  const { prepared, egress, audit } = serving
+  const { plan, loaded } = prepared
+  const accepted = loaded.policy.acceptGaps
+  return {
+    id: project.id,
+    workspace: plan.workspace,
+    run: audit.run,
+    pid: process.pid,
+    since,
+    backend: plan.backend,
+    isolation: plan.isolation,
+    soft: isSoft(plan),
+    image,
+    network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
+    gateway: egress === undefined ? null : egress.isServing() ? 'answers' : 'closed',
+    forwards: serving.forwarding.ports,
+    limits: { ...plan.limits },
+    exec: { ...loaded.policy.exec },
+    weaker: plan.weaker.map(({ name, how }) => ({ name, how })),
+    gaps: plan.gaps.filter(({ name }) => accepted.includes(name)).map(({ name, why }) => ({ name, why })),
+    executions,
+  }
+}
+
+export async function statsOf(serving: Serving, executions: number): Promise<SandboxStats> {
+  const { limits, egress, prepared } = serving
+  const { cpuMs, memoryBytes, pids } = limits.usage()
+  const { cpus, memory, pids: mostPids, disk } = prepared.plan.limits
+  const gateway = egress?.stats()
+  return {
+    atMs: Math.round(performance.timeOrigin + performance.now()),
+    cpuMs: Math.round(cpuMs),
+    memoryBytes,
+    processes: pids,
+    diskBytes: await limits.grown(),
+    executions,
+    limits: { cpus, memory, pids: mostPids, disk },
+    network:
+      gateway === undefined
+        ? null
+        : {
+            open: gateway.open,
+            allowed: gateway.allowed,
+            denied: gateway.denied,
+            failed: gateway.failed,
+            bytesUp: gateway.bytesUp,
+            bytesDown: gateway.bytesDown,
+          },
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * A sandbox that waits to begin is kept to its end. What could still stop the run stops it here, before the command's first
+ * instruction: a command that is not there, an audit that cannot be written, a gateway that cannot serve.
+ */
+import { existsSync } from 'node:fs'
+import { openAudit } from '../audit/append.ts'
+import { auditDirectory } from '../audit/directory.ts'
+import type { AuditSink } from '../audit/event.ts'
+import { RefusalTally } from '../audit/refusals.ts'
+import type { Running } from '../backend/backend.ts'
+import { printable } from '../base/printable.ts'
+import type { UndoStack } from '../base/undo.ts'
+import type { Egress } from '../gateway/egress.ts'
+import type { Door } from '../gateway/netns/door.ts'
+import type { Bounds } from '../limits/bounds.ts'
+import { LimitHandle } from '../limits/limits.ts'
+import { findCommand } from '../survey/find-command.ts'
+import { withReasons } from '../survey/tool-words.ts'
+import { isTerminal } from '../terminal/modes.ts'
+import { shownScreen } from '../terminal/shown-screen.ts'
+import { Forwarding } from './forwarding.ts'
+import type { HeldNotice } from './held-notice.ts'
+import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
+import type { Prepared } from './prepare.ts'
+import { type Result, Supervisor, type Workload } from './supervisor.ts'
+
+export interface Waiting {
+  readonly prepared: Prepared
+  readonly running: Running
+  readonly bounds: Bounds
+  /** Undefined for a sandbox without network. */
+  readonly door: Door | undefined
+  /** The id of this run. */
+  readonly run: string
+  readonly undo: UndoStack
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly tell: (line: string) => void
+  /** What is done with a sandbox whose commands its agent starts. */
+  readonly workload: Workload | undefined
+}
+
+export async function keep(waiting: Waiting): Promise<Result> {
+  const { prepared, bounds, undo } = waiting
+  const { plan, loaded } = prepared
+  const running = withReasons(waiting.running, loaded.policy.tools)
+  const { project } = loaded
+  try {
+    // Not pen's failure but the command line's: it ends as a shell would end it.
+    const found = waiting.workload === undefined ? findCommand(plan, waiting.env['PATH'] ?? '') : undefined
+    if (found?.ok === false) {
+      await end(running)
+      const told = [`${printable(found.what)}\n  fix: ${printable(found.hint)}`]
+      return { exitCode: found.exitCode, told }
+    }
+    sayWhatHolds(prepared, running, waiting.tell)
+    const soft = isSoft(plan)
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run, soft })
+    undo.push('audit', () => audit.close())
+    const limits = new LimitHandle(bounds, {
+      growing: plan.growing,
+      output: `${plan.workspace}/output`,
+      placesFile: `${project.world.state}/cache/cgroup-places`,
+    })
+    const refusals = new RefusalTally(audit)
+    const { egress, notice } = await openEgress(waiting, refusals)
+    const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
+    const { exitCode, told } = await new Supervisor({
+      prepared,
+      running,
+      limits,
+      audit,
+      refusals,
+      egress,
+      forwarding,
+      workload: waiting.workload,
+    }).untilEnd()
+    return { exitCode, told: [...told, ...(notice?.summary() ?? [])] }
+  } catch (error) {
+    await end(running)
+    throw error
+  }
+}
+
+/** By force. How it ends is of no interest any more, but that everything is gone is. */
+async function end(running: Running): Promise<void> {
+  running.kill()
+  await running.ended.catch(() => undefined)
+}
+
+function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell: Waiting['tell']): void {
+  const { project, policy, merged } = loaded
+  const firstRun = !existsSync(auditDirectory(project.stateDir))
+  if (!isSoft(plan) && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
+  const lines = launchLines({ ...plan, notes: [...plan.notes, ...notes] }, merged, policy.acceptGaps)
+  for (const line of lines) tell(printable(line, 1024))
+}
+
+async function openEgress(
+  { door, prepared, tell, env }: Waiting,
+  audit: AuditSink,
+): Promise<{ readonly egress: Egress | undefined; readonly notice?: HeldNotice }> {
+  if (door === undefined) return { egress: undefined }
+  const { connectGateway } = await import('../gateway/egress.ts')
+  const { project, policy } = prepared.loaded
+  const { claimGrant } = await import('../config/grants/grant-files.ts')
+  const { HeldNotice } = await import('./held-notice.ts')
+  const { takesNow } = await import('../base/kernel/system-call.ts')
+  // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
+  const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
+  const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen: shownScreen })
+  const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
+  return { egress: connectGateway(door, policy.network, notice, useUp), notice }
+}

@@ -1,0 +1,346 @@
+/**
+ * The host-side owner of one running sandbox: its limits, its wall clock, its protected places and its audit. Nothing
+ * inside can reach it; when it dies, the guard ends the sandbox.
+ */
+import { closeSync, fstatSync } from 'node:fs'
+import { version } from '../../package.json'
+import type { Audit } from '../audit/append.ts'
+import type { RefusalTally } from '../audit/refusals.ts'
+import type { Ending, Running } from '../backend/backend.ts'
+import { LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
+import { EXIT, type ExitCode } from '../base/error.ts'
+import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { printable } from '../base/printable.ts'
+import { shellWord } from '../base/shell-word.ts'
+import type { Egress } from '../gateway/egress.ts'
+import { describeHit, isWorthTelling, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
+import type { LimitHandle } from '../limits/limits.ts'
+import { setProcessLimit } from '../limits/prlimit.ts'
+import { policyData } from '../plan/data.ts'
+import { RUN_LATER } from '../policy/files/protected-places.ts'
+import { describeLostWorktrees } from '../protect/git/lost-worktrees.ts'
+import {
+  describeRepository,
+  findRepositories,
+  INDEX_UNREAD,
+  searchBudget,
+  searchUnfinished,
+} from '../protect/git/planted-repositories.ts'
+import { changedSince, describeRunLater } from '../protect/run-later.ts'
+import { type PlaceWatch, watchPlaces } from '../protect/watch-places.ts'
+import type { Forwarding } from './forwarding.ts'
+import { LivePolicy } from './live-policy.ts'
+import type { Prepared } from './prepare.ts'
+import { passSignals, Stopping } from './stopping.ts'
+
+/** A run that is over before costs more in compiling than it gains: its end took five milliseconds instead of two. */
+const WORTH_COMPILING_MS = 100
+
+/** Whoever asks for files before that waits for the socket. */
+const FILES_AFTER_MS = 60
+
+/** A sandbox whose agent starts commands, as whoever employs it sees it. */
+export interface Serving extends Omit<Kept, 'workload'> {
+  /** Ends it: its programs are asked first, then ended. */
+  stop(): void
+}
+
+/** Resolves with the exit code of the run; the sandbox ends then, if it has not. Undefined: as the sandbox itself ended. */
+export type Workload = (serving: Serving) => Promise<ExitCode | undefined>
+
+export interface Kept {
+  readonly prepared: Prepared
+  readonly running: Running
+  readonly limits: LimitHandle
+  readonly audit: Audit
+  readonly refusals: RefusalTally
+  /** Undefined for a sandbox without network. */
+  readonly egress: Egress | undefined
+  readonly forwarding: Forwarding
+  /** Undefined for a sandbox that is one command, and ends with it. */
+  readonly workload: Workload | undefined
+}
+
+export interface Result {
+  readonly exitCode: ExitCode
+  /** What a person should know, one line each. */
+  readonly told: readonly string[]
+}
+
+export class Supervisor {
+  readonly #kept: Kept
+  readonly #began = Date.now()
+  readonly #told: string[] = []
+  readonly #recorded = new Set<string>()
+
+  constructor(kept: Kept) {
+    this.#kept = kept
+  }
+
+  /** Watches until the last process is gone. */
+  async untilEnd(): Promise<Result> {
+    const { running, limits, audit, prepared, refusals } = this.#kept
+    const { plan } = prepared
+    const stopping = new Stopping(running)
+    const forget = passSignals(running, stopping)
+    const wall = setTimeout(() => this.#endByWall(stopping), plan.limits.wall)
+    let compiling: NodeJS.Timeout | undefined
+    try {
+      this.#recordStart()
+      limits.onHit(hit => {
+        try {
+          this.#recordHit(hit)
+          // For a command in a sandbox that stays: its end is the first moment to tell this.
+          if (isWorthTelling(hit)) refusals.note(tellHit(hit))
+        } catch (error) {
+          stopping.failed(error)
+        }
+      })
+      const init = running.initPid()
+      if (init !== undefined) {
+        const { nproc } = limits.bounds
+        if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
+        limits.attach(init, running.reach)
+        running.full?.then(
+          () => limits.noRoomForProcesses(),
+          () => undefined,
+        )
+      }
+      await this.#forwardPorts()
+      const network = this.#openNetwork(error => stopping.failed(error))
+      const places = this.#watchPlaces(error => stopping.failed(error))
+      running.begin(audit)
+      const files = this.#serveFiles()
+      const employed = this.#workload(stopping)
+      // What outlives this may be hours of traffic: worth compiling, unlike everything before.
+      compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
+      const ending = await running.ended.finally(() => places.finish())
+      const employedFor = await employed
+      await files.finish()
+      await this.#kept.forwarding.close()
+      await network.finish(stopping)
+      if (stopping.failure !== undefined) throw stopping.failure
+      const hits = (await limits.finish()).filter(isWorthTelling)
+      for (const hit of hits) {
+        this.#recordHit(hit)
+        this.#told.push(tellHit(hit))
+      }
+      this.#told.push(...refusals.lines())
+      const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
+      this.#told.push(...this.#lastLook())
+      audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
+      return { exitCode, told: this.#told }
+    } finally {
+      clearTimeout(wall)
+      clearTimeout(compiling)
+      await this.#kept.forwarding.close()
+      stopping.done()
+      forget()
+    }
+  }
+
+  /** Those of the policy, before the command begins: a port that is in use stops the start. */
+  async #forwardPorts(): Promise<void> {
+    const { prepared, forwarding } = this.#kept
+    const { loaded, plan } = prepared
+    const isGap = plan.gaps.some(({ name }) => name === 'no-ports')
+    if (loaded.policy.ports.length > 0 && !isGap)
+      await forwarding.open(loaded.policy.ports.map(({ rule }) => rule))
+  }
+
+  /** What the command dials before the gateway serves waits in the kernel. A gateway that cannot serve ends the sandbox. */
+  #openNetwork(fail: (error: unknown) => void): { finish(stopping: Stopping): Promise<void> } {
+    const { egress, prepared, audit } = this.#kept
+    if (egress === undefined) return { finish: async () => undefined }
+    const serving = egress.serve().catch(fail)
+    const live = new LivePolicy({
+      loaded: prepared.loaded,
+      seen: prepared.seen,
+      load: prepared.load,
+      run: audit.run,
+      audit,
+      change: network => egress.change(network),
+      tell: line => this.#told.push(line),
+      fail,
+    })
+    return {
+      finish: async ({ reason, failure }) => {
+        await serving
+        await live.stop()
+        if (reason === undefined && failure === undefined) await egress.finish()
+        await egress.recordRefused()
+        await egress.close()
+      },
+    }
+  }
+
+  /** Where it cannot listen no file is served: the sandbox goes on without. A run that is over before needs none. */
+  #serveFiles(): { finish(): Promise<void> } {
+    const { running, prepared, refusals } = this.#kept
+    const { inside } = running
+    if (inside === undefined) return { finish: async () => undefined }
+    const tell = (line: string) => void this.#told.push(line)
+    const fail = (error: unknown) => tell(`files: ${printable(String(error))}`)
+    let opened: Promise<{ close(): Promise<void> } | undefined> | undefined
+    const timer = setTimeout(() => {
+      opened = import('./file-broker.ts')
+        .then(({ openFileBroker }) => openFileBroker({ prepared, inside, audit: refusals, tell, fail }))
+        .catch(error => void fail(error))
+    }, FILES_AFTER_MS)
+    return {
+      finish: async () => {
+        clearTimeout(timer)
+        await (await opened)?.close()
+      },
+    }
+  }
+
+  /** What it was employed for is done: nothing else holds it. */
+  async #workload(stopping: Stopping): Promise<Ending | undefined> {
+    const { workload, ...kept } = this.#kept
+    if (workload === undefined) return undefined
+    try {
+      const work: Promise<ExitCode | undefined> = workload({
+        ...kept,
+        running: this.#watchful(kept.running),
+        stop: () => stopping.ask('signal'),
+      })
+      const code = await work
+      this.#kept.limits.look()
+      return code === undefined ? undefined : { kind: 'exit', code }
+    } catch (error) {
+      stopping.failed(error)
+      return undefined
+    } finally {
+      kept.running.kill()
+    }
+  }
+
+  /** Limits of a sandbox in which nothing runs are looked at seldom: until a command begins. */
+  #watchful(running: Running): Running {
+    const { exec } = running
+    if (exec === undefined) return running
+    return {
+      ...running,
+      exec: (order, output) => {
+        this.#kept.limits.wake()
+        return exec(order, output)
+      },
+    }
+  }
+
+  #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
+    const { prepared, running, audit } = this.#kept
+    return watchPlaces({
+      prepared,
+      running,
+      runId: audit.run,
+      tell: line => this.#told.push(line),
+      record: event => {
+        try {
+          audit.record(event)
+        } catch (error) {
+          failed(error)
+        }
+      },
+    })
+  }
+
+  /** While the sandbox is being set up: a run that cannot be recorded is ended before its command begins. */
+  #recordStart(): void {
+    const { audit, prepared } = this.#kept
+    audit.record({
+      kind: 'run-start',
+      policy: policyData(prepared.loaded.policy),
+      backend: prepared.plan.backend,
+      pen: version,
+      bun: process.versions.bun ?? '',
+      kernel: kernelRelease(),
+      os: process.platform,
+    })
+  }
+
+  /** Once for each: most are heard of while the sandbox runs, the last word of a counter only at the end. */
+  #recordHit(hit: LimitHit): void {
+    const event = `${hit.limit} ${hit.what}`
+    if (this.#recorded.has(event)) return
+    this.#kept.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
+    this.#recorded.add(event)
+  }
+
+  /** Recorded first: whoever waits for a command looks for the reason as soon as the command has ended. */
+  #endByWall(stopping: Stopping): void {
+    if (stopping.reason !== undefined) return
+    const { wall } = this.#kept.prepared.plan.limits
+    const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
+    try {
+      this.#recordHit(hit)
+      this.#told.push(tellHit(hit))
+      this.#kept.refusals.note(tellHit(hit))
+      stopping.ask('wall')
+    } catch (error) {
+      stopping.failed(error)
+    }
+  }
+
+  #exitCode(ending: Ending, stopping: Stopping, hits: readonly LimitHit[]): ExitCode {
+    if (stopping.reason === 'wall') return EXIT.timeout
+    if (ending.kind === 'exit' && !hits.some(hit => hit.what === 'killed')) return ending.code
+    return 128 + 9
+  }
+
+  /** Also where the sandbox locked the top of the project: the lines would be about nothing else. */
+  #lastLook(): string[] {
+    const { workspace } = this.#kept.prepared.plan
+    const top = openDirectory(workspace)
+    if (top === undefined) return []
+    try {
+      const mode = fstatSync(top).mode & 0o777
+      const lines = withAccess(top, LIST, () => [
+        ...this.#repositoriesFound(),
+        ...this.#lostWorktrees(),
+        ...this.#runLater(),
+      ])
+      const isLocked = (mode & 0o700) === 0
+      return isLocked
+        ? [...lines, `the top of the project is locked: chmod u+rwx ${shellWord(workspace) ?? '.'}`]
+        : lines
+    } finally {
+      closeSync(top)
+    }
+  }
+
+  #lostWorktrees(): string[] {
+    const { trees } = this.#kept.prepared.facts.repository
+    return describeLostWorktrees(
+      trees.map(({ path }) => path),
+      this.#began,
+    )
+  }
+
+  #runLater(): string[] {
+    return describeRunLater(changedSince(this.#kept.prepared.plan.workspace, RUN_LATER, this.#began))
+  }
+
+  #repositoriesFound(): string[] {
+    const { workspace } = this.#kept.prepared.plan
+    const { found, complete, unlisted, indexRead } = findRepositories(workspace, {
+      ...searchBudget(Date.now() - this.#began, this.#kept.workload === undefined ? 'command' : 'kept'),
+      since: this.#began,
+    })
+    const lines = found.flatMap(repository => describeRepository(repository) ?? [])
+    if (unlisted > 0) lines.push(`… and ${unlisted} more repositories were made during the run`)
+    if (!complete) lines.push(searchUnfinished(this.#began))
+    return indexRead ? lines : [...lines, INDEX_UNREAD]
+  }
+}
+
+const tellHit = (hit: LimitHit): string => `limit: ${describeHit(hit)}; to raise it: ${raiseLimit(hit)}`
+
+const recordOf = (hit: LimitHit) => ({
+  limit: hit.limit,
+  value: `${hit.used} of ${hit.bound}`,
+  reason: hit.what,
+  why: describeHit(hit),
+  fix: raiseLimit(hit),
+})

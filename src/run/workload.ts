@@ -1,0 +1,33 @@
+/** What a sandbox with an agent is for: one command on this terminal, or whatever its control socket is asked for. */
+import { type ExitCode, PenError } from '../base/error.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { LaunchOptions } from './launch.ts'
+import type { Serving, Workload } from './supervisor.ts'
+
+export function workload(plan: Plan, { serve, tell }: LaunchOptions, image: string | null): Workload {
+  return serve === undefined
+    ? serving => runCommand(plan, serving, tell)
+    : serving => serveUntilEnd(serve, serving, image)
+}
+
+async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions['tell']): Promise<ExitCode> {
+  const { attach, exitCodeOf, whyNotStarted } = await import('../terminal/attach.ts')
+  if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
+  // Its bounds are set by then: what is started before would not be counted.
+  await running.ready
+  const order = { argv: plan.argv, cwd: plan.cwd, env: [] }
+  const ending = await attach(running.exec, order, { signals: false })
+  const why = whyNotStarted(ending, plan.argv)
+  if (why !== undefined) tell(why)
+  return exitCodeOf(ending)
+}
+
+async function serveUntilEnd(
+  serve: NonNullable<LaunchOptions['serve']>,
+  serving: Serving,
+  image: string | null,
+): Promise<ExitCode | undefined> {
+  const close = await serve(serving, image)
+  await serving.running.ended.catch(() => undefined)
+  return close()
+}

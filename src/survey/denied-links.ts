@@ -1,0 +1,41 @@
+/**
+ * Links by which a denied name leads to a file in the workspace. The mount is on the file, and the link itself can be removed: without
+ * it, the next run would not know that the file is denied. So links are watched, and put back.
+ */
+import { readlinkSync } from 'node:fs'
+import { absent, lookAt } from '../base/beneath/look-at.ts'
+import { dirname, resolve } from '../base/posix-path.ts'
+import type { Watched } from './places.ts'
+
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
+
+/** `paths` are the names that the rules deny, before any link is resolved. */
+export function deniedLinks(paths: readonly string[], workspace: string): readonly Watched[] {
+  const found = new Map<string, Watched>()
+  for (const path of paths) follow(path, workspace, found, 0)
+  return [...found.values()]
+}
+
+function follow(path: string, root: string, found: Map<string, Watched>, links: number): void {
+  if (!path.startsWith(`${root}/`) || links > MAX_LINKS) return
+  for (let end = root.length; end < path.length; ) {
+    const slash = path.indexOf('/', end + 1)
+    end = slash < 0 ? path.length : slash
+    const prefix = path.slice(0, end)
+    if (!lookAt(prefix)?.isSymbolicLink()) continue
+    const text = textOf(prefix)
+    if (text === undefined || found.has(prefix)) return
+    found.set(prefix, { path: prefix, root, rule: { kind: 'link', text } })
+    follow(resolve(dirname(prefix), text) + path.slice(end), root, found, links + 1)
+    return
+  }
+}
+
+function textOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link)
+  } catch (error) {
+    return absent(error, link)
+  }
+}

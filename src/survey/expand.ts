@@ -1,0 +1,104 @@
+/**
+ * Which existing paths a deny glob covers. Lists only the directories that the glob's own components name; the tree
+ * is never walked, so a glob that begins with `**` is kept at the top, and is a gap (see plan/gaps.ts). Whatever else
+ * cannot be looked at in full stops the run.
+ */
+import { readdirSync, readlinkSync } from 'node:fs'
+import { absent, lookAt } from '../base/beneath/look-at.ts'
+import { PenError } from '../base/error.ts'
+import { dirname, resolve } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
+import { type Glob, isPattern, nameMatches } from '../policy/files/glob.ts'
+import type { ListingCache } from './listing-cache.ts'
+import { NO_TEXT } from './non-utf8-directories.ts'
+
+export interface Covered {
+  readonly path: string
+  /** A link cannot carry a mount; what it leads to inside the workspace is listed beside it. */
+  readonly type: 'file' | 'dir' | 'link'
+}
+
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
+
+export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): readonly Covered[] {
+  let paths = [workspace]
+  for (let i = 0; i < glob.components.length; i++) {
+    const component = glob.components[i] ?? ''
+    const next: string[] = []
+    for (const dir of paths) {
+      if (i > 0 && !lookAt(dir)?.isDirectory()) continue
+      for (const name of namesIn(dir, component, cache)) next.push(`${dir}/${name}`)
+    }
+    paths = next
+  }
+  const covered = new Map<string, Covered>()
+  for (const path of paths) cover(path, workspace, glob.directoryOnly, covered, 0)
+  return [...covered.values()]
+}
+
+function namesIn(dir: string, component: string, cache: ListingCache | undefined): readonly string[] {
+  if (!isPattern(component)) return [component]
+  const names = cache === undefined ? matchingNames(dir, component) : cache.matching(dir, component)
+  const nameless = names.find(name => isNonUtf8(dir, name))
+  if (nameless === undefined) return names
+  throw new PenError('PATH_REFUSED', {
+    what: 'what is denied has a name that is no text (UTF-8), by which nothing can be covered',
+    at: printable(`${dir}/${nameless}`, 1024),
+    hint: 'rename it, or move it out of the project',
+  })
+}
+
+/** What is left of such a name in a listing leads nowhere. */
+export const isNonUtf8 = (dir: string, name: string): boolean =>
+  name.includes(NO_TEXT) && lookAt(`${dir}/${name}`) === undefined
+
+export function matchingNames(dir: string, component: string): readonly string[] {
+  let names: readonly string[]
+  try {
+    names = readdirSync(dir)
+  } catch (error) {
+    return absent(error, dir) ?? []
+  }
+  const exact = names.filter(name => nameMatches(component, name))
+  const folded = names.filter(name => nameMatches(component, name, true))
+  if (folded.length === exact.length || !foldsCase(dir, folded)) return exact
+  return folded
+}
+
+/** Asked of the file system, with a name that is there: does the other spelling lead to the same file? */
+function foldsCase(dir: string, names: readonly string[]): boolean {
+  const name = names.find(n => n.toLowerCase() !== n.toUpperCase())
+  if (name === undefined) return false
+  const other = name === name.toLowerCase() ? name.toUpperCase() : name.toLowerCase()
+  const [a, b] = [lookAt(`${dir}/${name}`), lookAt(`${dir}/${other}`)]
+  return a !== undefined && a.ino === b?.ino && a.dev === b.dev && !names.includes(other)
+}
+
+function cover(
+  path: string,
+  workspace: string,
+  directoryOnly: boolean,
+  covered: Map<string, Covered>,
+  links: number,
+): void {
+  const stats = lookAt(path)
+  if (stats === undefined || covered.has(path)) return
+  if (stats.isSymbolicLink()) {
+    covered.set(path, { path, type: 'link' })
+    const target = linkTarget(path)
+    if (links < MAX_LINKS && target?.startsWith(`${workspace}/`))
+      cover(target, workspace, directoryOnly, covered, links + 1)
+    return
+  }
+  const type = stats.isDirectory() ? 'dir' : 'file'
+  if (type === 'dir' || !directoryOnly) covered.set(path, { path, type })
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return resolve(dirname(path), readlinkSync(path))
+  } catch (error) {
+    return absent(error, path)
+  }
+}

@@ -1,0 +1,77 @@
+/** The git directories below `.git/modules`. Names have slashes (`libs/a`) and submodules have submodules: a small, bounded search. */
+import { readdirSync } from 'node:fs'
+import { absent, lookAt } from '../../base/beneath/look-at.ts'
+import { resolve } from '../../base/posix-path.ts'
+import { NO_TEXT } from '../non-utf8-directories.ts'
+import type { GitSetting } from './config.ts'
+import { requireGitConfig } from './directory.ts'
+
+export interface Submodule {
+  readonly gitDir: string
+  readonly settings: readonly GitSetting[]
+  /** The `.git` file of its working tree, as its configuration says. */
+  readonly pointer: string | undefined
+}
+
+const MAX_MODULES = 200
+const MAX_VISITS = 600
+const MAX_DEPTH = 8
+const MAX_LINKS = 8
+
+export interface Submodules {
+  readonly found: readonly Submodule[]
+  /** Links on the way: git follows them, and finds settings where they lead. */
+  readonly links: readonly string[]
+  /** False when there may be more: a sandbox can fill the directory with others to hide one. */
+  readonly complete: boolean
+}
+
+export function findSubmodules(modules: string): Submodules {
+  const found: Submodule[] = []
+  const links: string[] = []
+  let complete = true
+  if (lookAt(modules)?.isSymbolicLink()) links.push(modules)
+  const queue = [{ dir: modules, depth: 0 }]
+  let visits = 0
+  for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+    const names = listDirectory(next.dir)
+    if (found.length >= MAX_MODULES || visits++ >= MAX_VISITS || names.length > MAX_VISITS) {
+      complete = false
+      break
+    }
+    for (const name of names) {
+      const dir = `${next.dir}/${name}`
+      const stats = lookAt(dir)
+      if (stats === undefined && name.includes(NO_TEXT)) complete = false
+      if (stats?.isSymbolicLink() && links.length < MAX_LINKS) links.push(dir)
+      else if (stats?.isSymbolicLink()) complete = false
+      if (!stats?.isDirectory()) continue
+      const isGitDir = lookAt(`${dir}/HEAD`) !== undefined
+      if (isGitDir) found.push(describe(dir))
+      if (next.depth < MAX_DEPTH)
+        queue.push({ dir: isGitDir ? `${dir}/modules` : dir, depth: next.depth + 1 })
+      else complete = false
+    }
+  }
+  return { found, links, complete }
+}
+
+/** Nothing, when it is no directory: a link in its place is not followed. */
+export function listDirectory(dir: string): readonly string[] {
+  if (!lookAt(dir)?.isDirectory()) return []
+  try {
+    return readdirSync(dir)
+  } catch (error) {
+    return absent(error, dir) ?? []
+  }
+}
+
+function describe(gitDir: string): Submodule {
+  const settings = requireGitConfig(`${gitDir}/config`) ?? []
+  const worktree = settings.findLast(s => s.key === 'core.worktree')?.value
+  return {
+    gitDir,
+    settings,
+    pointer: worktree === undefined ? undefined : `${resolve(gitDir, worktree)}/.git`,
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Services of the host that listen on a socket in a directory that the sandbox sees: a database with its socket beside the code, a process
+ * manager. A mount does not keep anybody from connecting, and such a service does on the host what it is asked. The kernel
+ * lists the sockets of the host's own network alone: those that the sandbox binds are in another, and are not here.
+ */
+import { lstatSync, realpathSync } from 'node:fs'
+import { absent } from '../base/beneath/look-at.ts'
+import { readKernelFile } from '../base/kernel/kernel-file.ts'
+import { isWithin } from '../policy/files/path.ts'
+import { relativeServices } from './relative-services.ts'
+
+const TABLE = '/proc/net/unix'
+
+/** Paths of sockets below the roots, but those that a grant names itself. */
+export function hostServices(roots: readonly string[], granted: readonly string[]): readonly string[] {
+  const found = new Set<string>()
+  for (const path of boundPaths(roots)) {
+    if (!roots.some(root => isWithin(path, root))) continue
+    const real = socketAt(path)
+    if (real === undefined || granted.includes(real)) continue
+    if (roots.some(root => real !== root && isWithin(real, root))) found.add(real)
+  }
+  return [...found]
+}
+
+/** Of a socket that was bound by a relative name. */
+const RELATIVE = /^\w+: (?:\w+ ){5} *\d+ [^/@].*$/gm
+
+let lately = { sockets: '', paths: [] as readonly string[] }
+
+/** As the servers named them. */
+function boundPaths(roots: readonly string[]): readonly string[] {
+  try {
+    const table = readKernelFile(TABLE, 'utf8')
+    const lines = table.split('\n').filter(line => line.includes(' /'))
+    // Where each of the others is takes longer to find out: once, as long as they are the same.
+    const relative = table.match(RELATIVE) ?? []
+    const sockets = [...roots, ...relative].join('\n')
+    if (sockets !== lately.sockets)
+      lately = { sockets, paths: relative.length === 0 ? [] : relativeServices(roots) }
+    return [...lines.map(line => line.slice(line.indexOf(' /') + 1)), ...lately.paths]
+  } catch (error) {
+    return absent(error, TABLE) ?? []
+  }
+}
+
+function socketAt(path: string): string | undefined {
+  try {
+    const real = realpathSync(path)
+    return lstatSync(real).isSocket() ? real : undefined
+  } catch {
+    // Gone, or where pen cannot go: then neither can a sandbox of the same user.
+    return undefined
+  }
+}

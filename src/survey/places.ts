@@ -1,0 +1,159 @@
+/**
+ * Sorts protected places into what a backend can hold by a mount (they exist) and what the supervisor must watch (they
+ * don't). Runs on the host before the sandbox starts; an earlier run may have planted links, so none is ever followed
+ * by the kernel: each component is asked for with lstat, and a link's text is resolved here, inside the root only.
+ */
+import { type BigIntStats, readlinkSync } from 'node:fs'
+import { absent, lookAt } from '../base/beneath/look-at.ts'
+import { resolve } from '../base/posix-path.ts'
+import { refuseHardLink } from './hard-link.ts'
+import { type ListedNames, listNames } from './listed-names.ts'
+
+/** When may something stand at a watched place? */
+export type PlaceRule =
+  | { readonly kind: 'nothing' }
+  /** A repository made during the run may stand; a pointer file or link to one may not. */
+  | { readonly kind: 'git-dir' }
+  /** May hold harmless settings and those that it held before. */
+  | { readonly kind: 'git-config'; readonly known: readonly string[] }
+  /** May hold nothing but git's own samples. */
+  | { readonly kind: 'git-hooks' }
+  /** A `.git` file may name this directory only. */
+  | { readonly kind: 'git-pointer'; readonly to: string }
+  /** The very link that was there at the start. */
+  | { readonly kind: 'link'; readonly text: string }
+
+export interface Watched {
+  readonly path: string
+  /** A directory whose own path the sandbox cannot change; the walk to `path` begins here. */
+  readonly root: string
+  readonly rule: PlaceRule
+}
+
+/** A place that exists and is to be mounted read-only on itself. Its identity tells when the host replaced it. */
+export interface Held extends Watched {
+  readonly type: 'file' | 'dir'
+  readonly dev: bigint
+  readonly ino: bigint
+  /** When the file was made: a file system gives the inode of a removed file to the next one. */
+  readonly born: bigint
+}
+
+export interface PlacesFound {
+  readonly protect: readonly Held[]
+  /** Directories to be bind-mounted on themselves: a mount point can be neither renamed nor removed. */
+  readonly pins: readonly string[]
+  readonly watch: readonly Watched[]
+}
+
+export const NOTHING: PlaceRule = { kind: 'nothing' }
+/** As many as the kernel follows. */
+const MAX_LINKS = 40
+
+export class Places {
+  readonly #held = new Map<string, Held>()
+  readonly #pinned = new Map<string, { readonly path: string; readonly root: string }>()
+  readonly #watch = new Map<string, Watched>()
+  readonly #open = new Set<string>()
+  readonly #seen = new Map<string, BigIntStats | undefined>()
+  #listed: { readonly prefix: string; readonly names: ListedNames } | undefined
+
+  /** A directory below a protected one that is mounted writable again. */
+  reopen(path: string): void {
+    this.#open.add(path)
+  }
+
+  pin(path: string, root: string): void {
+    this.#pinned.set(path, { path, root })
+  }
+
+  /** Protects `path`, which lies below `root`. The first rule given for a place counts. */
+  add(path: string, root: string, rule: PlaceRule = NOTHING, links = 0): void {
+    if (!path.startsWith(`${root}/`)) return
+    for (let end = root.length; end < path.length; ) {
+      const slash = path.indexOf('/', end + 1)
+      end = slash < 0 ? path.length : slash
+      const prefix = path.slice(0, end)
+      const stats = this.look(prefix)
+      if (stats?.isSymbolicLink()) {
+        this.#addLink(prefix, path.slice(end), root, rule, links)
+        return
+      }
+      if (stats === undefined || (slash >= 0 && !stats.isDirectory())) {
+        this.watch(path, root, rule)
+        return
+      }
+      if (slash < 0 && !this.#held.has(path)) this.#hold(path, root, rule, stats)
+    }
+  }
+
+  /** For places that are too many to be mounted: what is there is compared with the rule while the sandbox runs. */
+  watch(path: string, root: string, rule: PlaceRule): void {
+    if (!this.#watch.has(path)) this.#watch.set(path, { path, root, rule })
+  }
+
+  /** The names in a small directory, listed once: most protected places are absent, and need no question each. */
+  list(dir: string): void {
+    const names = listNames(dir)
+    if (names !== undefined) this.#listed = { prefix: `${dir}/`, names }
+  }
+
+  look(path: string): BigIntStats | undefined {
+    if (this.#listed !== undefined && path.startsWith(this.#listed.prefix)) {
+      const [first = ''] = path.slice(this.#listed.prefix.length).split('/', 1)
+      if (!this.#listed.names.mayHave(first)) return undefined
+    }
+    if (this.#seen.has(path)) return this.#seen.get(path)
+    const stats = lookAt(path)
+    this.#seen.set(path, stats)
+    return stats
+  }
+
+  /** Shallow before deep; nothing is listed twice, and nothing below a place that is already read-only. */
+  found(): PlacesFound {
+    const free = ({ path, root }: { path: string; root: string }): boolean => {
+      for (let up = above(path); up.length > root.length; up = above(up)) {
+        if (this.#open.has(up)) return true
+        if (this.#held.has(up)) return false
+      }
+      return true
+    }
+    const pins = [...this.#pinned.values()].filter(
+      pin => free(pin) && !this.#held.has(pin.path) && !this.#open.has(pin.path),
+    )
+    return {
+      protect: [...this.#held.values()].filter(free).sort(byPath),
+      pins: pins.sort(byPath).map(pin => pin.path),
+      watch: [...this.#watch.values()].filter(free),
+    }
+  }
+
+  #hold(path: string, root: string, rule: PlaceRule, stats: BigIntStats): void {
+    refuseHardLink(path, stats, 'protected')
+    const type = stats.isDirectory() ? 'dir' : 'file'
+    const { dev, ino, birthtimeNs: born } = stats
+    this.#held.set(path, { path, root, rule, type, dev, ino, born })
+    for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)
+  }
+
+  // A link cannot carry a mount: it is watched, and what it leads to is protected too when it lies inside the root.
+  #addLink(link: string, rest: string, root: string, rule: PlaceRule, links: number): void {
+    const text = linkText(link)
+    if (text === undefined) return
+    this.watch(link, root, { kind: 'link', text })
+    if (links < MAX_LINKS) this.add(resolve(above(link), text) + rest, root, rule, links + 1)
+  }
+}
+
+const byPath = (a: { path: string }, b: { path: string }): number =>
+  a.path < b.path ? -1 : a.path > b.path ? 1 : 0
+
+const above = (path: string): string => path.slice(0, path.lastIndexOf('/'))
+
+function linkText(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch (error) {
+    return absent(error, path)
+  }
+}

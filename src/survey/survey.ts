@@ -1,0 +1,213 @@
+/**
+ * What a plan needs to know of the host, asked with a bounded number of look-ups: nothing here walks the project, so
+ * a project of 200,000 files starts as fast as an empty one.
+ */
+import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
+import { surveyHostTools } from '../backend/programs/survey-host.ts'
+import { writeFileAtomically } from '../base/atomic-file.ts'
+import { lookAt } from '../base/beneath/look-at.ts'
+import { errnoOf, PenError } from '../base/error.ts'
+import { isHostRoot } from '../base/kernel/host-root.ts'
+import { dirname } from '../base/posix-path.ts'
+import { printable } from '../base/printable.ts'
+import { sha256 } from '../base/sha256.ts'
+import type { Project } from '../config/project.ts'
+import { agentNote } from '../plan/agent-note.ts'
+import { PASSED_ON } from '../plan/environment.ts'
+import type { HostFacts, SystemEntry } from '../plan/facts.ts'
+import { searchPath, toolchainVariables } from '../plan/search-path.ts'
+import { HOME_TOOLCHAINS, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
+import { showDeny } from '../policy/files/decide-file.ts'
+import { type GuestPath, type HostPath, isWithin, type Located } from '../policy/files/path.ts'
+import type { Policy } from '../policy/policy.ts'
+import { showSource } from '../policy/source.ts'
+import { foldsNames } from './case-folding.ts'
+import { deniedLinks } from './denied-links.ts'
+import { expandGlob } from './expand.ts'
+import { realPath, userConfigFiles } from './git/directory.ts'
+import { gitIdentity } from './git/identity.ts'
+import { type RepositoryFacts, surveyRepository } from './git/repository.ts'
+import { refuseHardLink } from './hard-link.ts'
+import { hostAuthorities } from './host-authorities.ts'
+import { hostServices } from './host-services.ts'
+import { ListingCache } from './listing-cache.ts'
+import type { Watched } from './places.ts'
+import { systemConfig } from './system-config.ts'
+import { tellLinked } from './tell-linked.ts'
+import { unprivilegedUser } from './unprivileged-user.ts'
+
+export interface Surveyed extends HostFacts {
+  readonly repository: RepositoryFacts
+}
+
+export function surveyHost(
+  policy: Policy,
+  project: Project,
+  env: Readonly<Record<string, string | undefined>>,
+  /** What is to be told besides. */
+  doubts: readonly string[] = [],
+): Surveyed {
+  const { world } = project
+  const system = systemEntries(policy, world.home)
+  const path = searchPath(env['PATH'] ?? '', policy, system, entry => realPath(entry) ?? entry)
+  const { denied, links } = deniedNow(policy, project)
+  const repository = surveyRepository(policy.workspace, {
+    home: world.home,
+    userConfigs: userConfigFiles(world.home, env),
+    protect: policy.files.protect.map(({ rule }) => rule.path),
+    roots: [
+      ...policy.files.write.map(({ rule }) => rule.path),
+      ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' && rule.mode === 'rw' ? [rule.host] : [])),
+    ],
+  })
+  return {
+    system,
+    located: locateGrants(policy, project),
+    denied,
+    repository: {
+      ...repository,
+      watch: [...repository.watch, ...links],
+      warnings: [
+        ...repository.warnings,
+        ...tellLinked(policy),
+        ...doubts.map(doubt => printable(doubt, 1024)),
+      ],
+    },
+    foldsNames: foldsNames(policy.workspace),
+    env: passedOn(policy, env),
+    identity: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    unprivilegedUser: isHostRoot() ? unprivilegedUser(policy.workspace, project.id) : undefined,
+    shell: chooseShell(policy),
+    path: path.all,
+    toolchains: toolchainVariables(env, world.home, system),
+    authorities: hostAuthorities(),
+    volumes: `${project.stateDir}/volumes` as HostPath,
+    note: noteFor(policy, project.stateDir),
+    gitIdentity: policy.git.identity ? gitIdentity(policy.workspace, world.home, env) : undefined,
+    tools: surveyHostTools(policy, system, path.ofSystem),
+  }
+}
+
+/** The first that the policy leaves there. Without one, the name stands for what is missing. */
+function chooseShell({ tools }: Policy): GuestPath {
+  let first: string | undefined
+  for (const shell of ['/bin/bash', '/usr/bin/bash', '/bin/sh']) {
+    if (!existsSync(shell)) continue
+    const name = shell.slice(shell.lastIndexOf('/') + 1)
+    if (tools.allow === 'shown' || tools.allow.includes(name)) return shell as GuestPath
+    first ??= shell
+  }
+  return (first ?? '/bin/sh') as GuestPath
+}
+
+function noteFor(policy: Policy, stateDir: string): NonNullable<HostFacts['note']> {
+  const text = agentNote(policy)
+  return { text, file: `${stateDir}/notes/${sha256(text).slice(0, 16)}.md` as HostPath }
+}
+
+/** What of the host's system stands in every sandbox of this policy, read-only. */
+export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): SystemEntry[] {
+  const wanted = [
+    ...SYSTEM_ROOTS,
+    ...systemConfig(),
+    ...(policy.profile === 'strict' ? [] : TOOLCHAIN_ROOTS),
+    ...(policy.profile === 'dev' ? HOME_TOOLCHAINS.map(part => `${home}/${part}`) : []),
+  ]
+  const out: SystemEntry[] = []
+  for (const path of wanted) {
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    if (stat === undefined) continue
+    if (stat.isSymbolicLink()) {
+      // The text of the link is shown as it is: inside, it leads to what the sandbox sees there, or nowhere.
+      out.push({ kind: 'link', path: path as HostPath, to: readlinkSync(path) })
+    } else if (stat.isDirectory() || stat.isFile()) {
+      out.push({ kind: 'tree', path: path as HostPath, real: path as HostPath })
+    }
+  }
+  return out
+}
+
+function locateGrants(policy: Policy, project: Project): ReadonlyMap<string, Located> {
+  const paths = [
+    ...policy.files.read.map(({ rule }) => rule.path as string),
+    ...policy.mounts.flatMap(({ rule }) => (rule.kind === 'host' ? [rule.host as string] : [])),
+  ]
+  return new Map([...new Set(paths)].map(path => [path, project.world.locate(path)]))
+}
+
+/** Denied places that exist. A link is not covered itself: what it leads to is, because that is what would be read. */
+function deniedNow(
+  policy: Policy,
+  project: Project,
+): { readonly denied: HostFacts['denied']; readonly links: readonly Watched[] } {
+  const named: string[] = []
+  const roots = policy.files.read.map(({ rule }) => rule.path)
+  const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: saveListing })
+  const out = new Map<string, HostFacts['denied'][number]>()
+  for (const { rule, source } of policy.files.deny) {
+    const matches =
+      rule.kind === 'path'
+        ? [rule.path]
+        : expandGlob(rule.glob, policy.workspace, cache).map(({ path }) => path)
+    for (const path of matches) {
+      named.push(path)
+      // A circle of links shows nothing; whoever made it should not keep the next run from starting.
+      if (leadsInACircle(path)) continue
+      const { real, kind } = project.world.locate(path)
+      // A path in a locked directory resolves to nothing as well: the second look tells the two apart.
+      if (kind === 'absent' && roots.some(root => isWithin(path, root))) lookAt(path)
+      if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
+      if (kind === 'file') refuseHardLink(real, lstatSync(real, { bigint: true }), 'denied')
+      out.set(real, {
+        path: real,
+        kind: kind === 'directory' ? 'directory' : 'file',
+        why: `${showDeny(rule)}, ${showSource(source)}`,
+      })
+    }
+  }
+  for (const path of hostServices(roots, roots))
+    if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
+  if (out.size > MOST_COVERED) throw tooMany([...out.values()])
+  return { denied: [...out.values()], links: deniedLinks(named, policy.workspace) }
+}
+
+/** Each is a mount, and a mount costs 0.2 ms and more as they add up. */
+const MOST_COVERED = 2000
+
+function tooMany(denied: HostFacts['denied']): PenError {
+  const [first] = denied
+  return new PenError('PATH_REFUSED', {
+    what: `${denied.length} denied paths exist, such as ${printable(String(first?.path), 200)} (${first?.why}), and pen can hide ${MOST_COVERED}`,
+    hint: 'remove those that are not needed, or move them into one directory and deny that: --deny secrets/',
+  })
+}
+
+function leadsInACircle(path: string): boolean {
+  try {
+    statSync(path, { throwIfNoEntry: false })
+    return false
+  } catch (error) {
+    return errnoOf(error) === 'ELOOP'
+  }
+}
+
+/** Only ever a speed-up: where it cannot be kept, the directory is listed again next time. */
+function saveListing(file: string, text: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    writeFileAtomically(file, text)
+  } catch {
+    // A full disk or a read-only home: the run itself will say so where it matters.
+  }
+}
+
+function passedOn(
+  policy: Policy,
+  env: Readonly<Record<string, string | undefined>>,
+): ReadonlyMap<string, string> {
+  const names = [
+    ...PASSED_ON,
+    ...[...policy.env].filter(([, setting]) => setting.value.kind === 'host').map(([name]) => name),
+  ]
+  return new Map(names.flatMap(name => (env[name] === undefined ? [] : [[name, env[name]] as const])))
+}

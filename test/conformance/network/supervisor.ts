@@ -1,0 +1,27 @@
+/** Finds the pen that keeps a sandbox, and waits for what is to come. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { Stopwatch } from '../../stopwatch.ts'
+import type { World } from './world.ts'
+
+/** `setpriv`, `env` and the like have become it. */
+export function supervisorOf(world: World, workspace: string): number {
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      const stands = readlinkSync(`/proc/${name}/cwd`) === workspace
+      const words = readFileSync(`/proc/${name}/cmdline`, 'latin1').split('\0')
+      if (stands && readlinkSync(`/proc/${name}/exe`) === world.pen && words[1] === 'run') return Number(name)
+    } catch {}
+  }
+  throw new Error('no pen runs there')
+}
+
+/** How long it took, in milliseconds. */
+export async function until(holds: () => boolean, ms = 5000): Promise<number> {
+  const watch = new Stopwatch()
+  while (!holds()) {
+    if (watch.ms > ms) throw new Error(`never came true: ${holds}`)
+    await Bun.sleep(5)
+  }
+  return watch.ms
+}

@@ -1,0 +1,179 @@
+/** Sandboxes that stay, as their user has them: commands of pen in a project, each a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sandboxId } from '../../src/config/project.ts'
+import { auditRecords } from '../audit-records.ts'
+import { Box } from '../conformance/box.ts'
+import { onLinux } from '../conformance/conformance.ts'
+import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
+import { Stopwatch } from '../stopwatch.ts'
+
+export const START = ['start', '--detach', '--backend', 'process', '--offline'] as const
+
+export interface Said {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  readonly ms: number
+}
+
+export interface Options {
+  readonly cwd?: string
+  readonly stdin?: string | Uint8Array
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly timeoutMs?: number
+}
+
+export interface Command {
+  readonly child: ChildProcess
+  readonly ended: Promise<Said>
+  readonly stdout: () => string
+  printed(text: string): Promise<void>
+}
+
+/** So that commands which start the sandbox by themselves take no engine that this machine happens to have. */
+const CONFIG = '{ "version": 1, "profile": "coding", "backend": "process", "network": { "offline": true } }'
+
+export class Kept {
+  readonly box: Box
+  readonly stateDir: string
+
+  readonly #env: Readonly<Record<string, string>>
+
+  /** `env`: what pen needs to find an engine of the test's own. */
+  constructor(box: Box, env: Readonly<Record<string, string>> = {}) {
+    this.box = box
+    this.#env = env
+    this.stateDir = join(box.home, '.pen/sandboxes', sandboxId(box.project))
+  }
+
+  /** The live config that `pen init` and `pen config set` would make. */
+  configure(config = CONFIG): void {
+    this.box.directory(join(this.box.home, '.pen/sandboxes'), 0o700)
+    this.box.directory(this.stateDir, 0o700)
+    this.box.file(join(this.stateDir, 'config.json'), config, 0o600)
+  }
+
+  start(args: readonly string[], options: Options = {}): Command {
+    const { box } = this
+    const [program = '', ...rest] = [...box.launcher.who.become, PEN, ...args]
+    const stopwatch = new Stopwatch()
+    const child = spawn(program, rest, {
+      cwd: options.cwd ?? box.project,
+      env: box.env({ ...this.#env, ...options.env }),
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    const out: Buffer[] = []
+    const err: Buffer[] = []
+    child.stdout.on('data', (data: Buffer) => out.push(data))
+    child.stderr.on('data', (data: Buffer) => err.push(data))
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.stdin ?? '')
+    const late = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 30_000)
+    const ended = new Promise<Said>(resolve =>
+      child.once('close', (code, signal) => {
+        clearTimeout(late)
+        const [stdout, stderr] = [out, err].map(parts => Buffer.concat(parts).toString()) as [string, string]
+        resolve({ code, signal, stdout, stderr, ms: stopwatch.ms })
+      }),
+    )
+    const stdout = () => Buffer.concat(out).toString()
+    return {
+      child,
+      ended,
+      stdout,
+      printed: text =>
+        until(
+          () => stdout().includes(text),
+          () => `${stdout()}${Buffer.concat(err)}`,
+        ),
+    }
+  }
+
+  pen(...args: string[]): Promise<Said> {
+    return this.start(args).ended
+  }
+  sh(script: string, options: Options = {}): Promise<Said> {
+    return this.start(['exec', '--', '/bin/sh', '-c', script], options).ended
+  }
+
+  /** The supervisor's own number, as its lock has it; undefined when there is none. */
+  supervisor(): number | undefined {
+    const lock = join(this.stateDir, 'supervisor.lock')
+    return existsSync(lock) ? Number(readFileSync(lock, 'utf8').split(' ')[0]) || undefined : undefined
+  }
+
+  /** Every supervisor that was started here, also one that nobody gave an order. */
+  supervisors(): number[] {
+    const isOurs = (pid: string): boolean => {
+      const read = (file: string): string[] => readFileSync(`/proc/${pid}/${file}`, 'latin1').split('\0')
+      try {
+        return read('cmdline').includes('__supervisor') && read('environ').includes(`HOME=${this.box.home}`)
+      } catch {
+        return false
+      }
+    }
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name) && isOurs(name))
+      .map(Number)
+  }
+
+  /** All that a dead or ended supervisor could leave. */
+  leftovers(): string[] {
+    return readdirSync(this.stateDir).filter(name => /^(supervisor\.json|control|.*\.lock)$/.test(name))
+  }
+
+  audit(): Record<string, unknown>[] {
+    return auditRecords(this.stateDir)
+  }
+}
+
+export async function until(
+  what: () => boolean,
+  tell: () => string = () => '',
+  withinMs = 10_000,
+): Promise<void> {
+  for (const watch = new Stopwatch(); !what(); await Bun.sleep(3))
+    if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell()}`)
+}
+
+/** Whether a process is there; one that waits for its parent is not. */
+export function lives(pid: number): boolean {
+  try {
+    return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+/** One test for each kind of user, in a project with a config. Whatever is left of the sandbox at the end is stopped. */
+export const kept = (title: string, body: (here: Kept) => Promise<void>, timeout?: number): void =>
+  keptUnconfigured(
+    title,
+    async here => {
+      here.configure()
+      await body(here)
+    },
+    timeout,
+  )
+
+/** The same, in a directory that pen does not know yet. */
+export function keptUnconfigured(title: string, body: (here: Kept) => Promise<void>, timeout = 60_000): void {
+  for (const launcher of LAUNCHERS)
+    onLinux(
+      `${title} (${launcher.name})`,
+      async () => {
+        const box = new Box(launcher)
+        const here = new Kept(box)
+        try {
+          await body(here)
+        } finally {
+          await here.pen('stop')
+          box.remove()
+        }
+      },
+      timeout,
+    )
+}

@@ -1,0 +1,183 @@
+import { expect } from 'bun:test'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { startTimeOf } from '../../src/limits/cgroup-name.ts'
+import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
+import { type Kept, kept, lives, START, until } from './started.ts'
+
+adoptOrphans()
+
+/** Its lock is there for a moment before its number is, and may go while it is read. */
+function isThere(here: Kept): boolean {
+  try {
+    return here.supervisor() !== undefined
+  } catch {
+    return false
+  }
+}
+
+const pids = () => new Set(descendants().map(({ pid }) => pid))
+
+kept(
+  'P4 P17 a supervisor that is killed takes the sandbox along within two seconds; the next command repairs',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.supervisor() ?? 0
+    const command = here.start(['exec', '--', '/bin/sh', '-c', '(setsid sleep 100 &); echo up; sleep 100'])
+    await command.printed('up')
+    process.kill(pid, 'SIGKILL')
+    expect((await command.ended).code).toBe(137)
+    expect(await untilAlone(known, 2000)).toEqual([])
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(here.leftovers()).toEqual([])
+    expect(await here.sh('echo again')).toMatchObject({ code: 0, stdout: 'again\n' })
+  },
+)
+
+kept('P4 a start that is killed at any moment leaves a whole sandbox or none', async here => {
+  const known = pids()
+  // Once whole, so that the moments below are spread over what it takes.
+  const began = performance.now()
+  await here.pen(...START)
+  const took = performance.now() - began
+  await here.pen('stop')
+  for (let i = 0; i < 8; i++) {
+    const starting = here.start(START)
+    await Bun.sleep((took * i) / 7)
+    starting.child.kill('SIGKILL')
+    await starting.ended
+    // Either way the next command has a sandbox that works, and only one.
+    expect([i, await here.sh('echo works')]).toMatchObject([i, { code: 0, stdout: 'works\n' }])
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(await untilAlone(known, 2000)).toEqual([])
+    expect(here.leftovers()).toEqual([])
+  }
+})
+
+kept(
+  'P4 a supervisor that is killed while it starts leaves nothing, and its starter says so',
+  async here => {
+    const known = pids()
+    for (const share of [0.1, 0.4, 0.7, 0.95]) {
+      const starting = here.start(START)
+      await until(() => isThere(here))
+      await Bun.sleep(share * 60)
+      const pid = here.supervisor()
+      if (pid !== undefined && lives(pid)) process.kill(pid, 'SIGKILL')
+      const said = await starting.ended
+      if (said.code !== 0) expect(said.stderr).toContain('the supervisor ended before the sandbox was ready')
+      expect(await untilAlone(known, 2000)).toEqual([])
+      expect(await here.pen('status')).toMatchObject({ code: 1 })
+      expect(here.leftovers()).toEqual([])
+    }
+  },
+  90_000,
+)
+
+kept(
+  'P20 a project that is moved away while its sandbox starts is told as that, and is not made anew',
+  async here => {
+    const known = pids()
+    const { project } = here.box
+    for (const wait of [0, 10, 20, 40]) {
+      const starting = here.start(START)
+      // From then on nobody but the supervisor looks where it is.
+      await until(() => isThere(here))
+      await Bun.sleep(wait)
+      renameSync(project, `${project}-moved`)
+      const said = await starting.ended
+      if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
+      expect(existsSync(project)).toBe(false)
+      renameSync(`${project}-moved`, project)
+      expect(await here.pen('stop')).toMatchObject({ code: 0 })
+      expect(await untilAlone(known, 2000)).toEqual([])
+    }
+    expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
+  },
+)
+
+kept(
+  'P19 a record and a lock that name somebody else’s process are nobody’s: that process is not touched',
+  async here => {
+    await here.pen(...START)
+    await here.pen('stop')
+    const { stateDir } = here
+    const bystander = Bun.spawn(['sleep', '100'])
+    const record = {
+      version: 1,
+      pid: bystander.pid,
+      startTime: '1',
+      run: 'r',
+      workspace: here.box.project,
+      backend: 'process',
+      isolation: 'process',
+      image: null,
+      since: new Date().toISOString(),
+    }
+    const put = (name: string, text: string) => here.box.file(join(stateDir, name), text, 0o600)
+    put('supervisor.json', JSON.stringify(record))
+    put('supervisor.lock', `${bystander.pid} 1\n`)
+    // A socket that nobody listens at any more.
+    here.box.host(`/usr/bin/python3 -c 'import socket; socket.socket(1).bind("${stateDir}/control")'`)
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(lives(bystander.pid)).toBe(true)
+    expect(here.leftovers()).toEqual([])
+    put('supervisor.json', 'half a rec')
+    // What containers of this project saw: of a pen that is dead, and of one that lives.
+    const dead = `pen-${bystander.pid}-1-20240501-120000-2e003b`
+    const living = `pen-${process.pid}-${startTimeOf(process.pid)}-20240501-120000-2e003b`
+    for (const name of [dead, living]) here.box.directory(join(stateDir, 'containers', name, 'inside'))
+    const wouldGo = JSON.parse((await here.pen('gc', '--dry-run', '--json')).stdout)
+    expect(wouldGo.leftovers).toContainEqual({ kind: 'record', name: basename(stateDir) })
+    expect(wouldGo.leftovers).toContainEqual({ kind: 'directory', name: dead })
+    expect(here.leftovers()).not.toEqual([])
+    expect(readdirSync(join(stateDir, 'containers')).length).toBe(2)
+    expect(await here.pen('gc')).toMatchObject({ code: 0 })
+    expect(here.leftovers()).toEqual([])
+    expect(readdirSync(join(stateDir, 'containers'))).toEqual([living])
+    expect(await here.sh('echo fine')).toMatchObject({ code: 0 })
+    bystander.kill()
+  },
+)
+
+kept('P14 a supervisor that hangs is told of, and pen stop ends it all the same', async here => {
+  const known = pids()
+  await here.pen(...START)
+  const pid = here.supervisor() ?? 0
+  process.kill(pid, 'SIGSTOP')
+  const stopped = await here.start(['stop'], { timeoutMs: 40_000 }).ended
+  expect(stopped).toMatchObject({ code: 0 })
+  expect(lives(pid)).toBe(false)
+  expect(await untilAlone(known, 2000)).toEqual([])
+})
+
+kept(
+  'P14 SIGTERM to a supervisor is a stop: commands are asked, everything ends, and the record says so',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    const pid = here.supervisor() ?? 0
+    const command = here.start([
+      'exec',
+      '--',
+      '/bin/sh',
+      '-c',
+      'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done',
+    ])
+    await command.printed('up')
+    process.kill(pid, 'SIGTERM')
+    expect(await command.ended).toMatchObject({ stdout: 'up\nbye\n' })
+    expect(await untilAlone(known, 2500)).toEqual([])
+    expect(here.leftovers()).toEqual([])
+    expect(here.audit().at(-1)).toMatchObject({ kind: 'run-end', exitCode: 0 })
+  },
+)
+
+kept('P4 a sandbox whose state was removed by hand ends: nobody could find it again', async here => {
+  const known = pids()
+  await here.pen(...START)
+  here.box.host(`rm -rf '${here.stateDir}'`)
+  expect(await untilAlone(known, 6000)).toEqual([])
+})
