@@ -1,9 +1,11 @@
 /** What `pen start` and the supervisor that it leaves tell each other: an order down, lines of a report up. Both are this user's pen. */
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
-import { SUPERVISE_MODE } from '../lifecycle/spare-supervisor.ts'
 import type { Owner } from '../limits/cgroup-name.ts'
 import { readError, type ToldError } from './messages.ts'
+
+/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
+export const SUPERVISE_MODE = '__supervisor'
 
 export const ORDER_FD = 0
 export const REPORT_FD = 3

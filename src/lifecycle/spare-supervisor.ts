@@ -7,10 +7,7 @@ import { errnoOf } from '../base/error.ts'
 import { pipe } from '../base/kernel/system-call.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { rememberChildren } from '../base/remember-children.ts'
-import type { PlacedOrder } from '../control/supervisor-order.ts'
-
-/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
-export const SUPERVISE_MODE = '__supervisor'
+import { type PlacedOrder, SUPERVISE_MODE } from '../control/supervisor-order.ts'
 
 let spare: SpareSupervisor | undefined
 
@@ -51,7 +48,7 @@ export class SpareSupervisor {
   }
 
   /** From now on it is the supervisor, or says why not. */
-  workload(order: PlacedOrder): void {
+  assign(order: PlacedOrder): void {
     const fd = this.#order
     if (fd === undefined) return
     const bytes = Buffer.from(JSON.stringify(order))
@@ -65,7 +62,7 @@ export class SpareSupervisor {
     closeSync(fd)
   }
 
-  /** Nothing happens to one that was employed. */
+  /** Nothing happens to one that has its order. */
   dismiss(): void {
     if (this.#order === undefined) return
     closeSync(this.#order)

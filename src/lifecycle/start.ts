@@ -66,7 +66,7 @@ async function useUnlessRunning(
   const { log } = placesOf(stateDir)
   rmSync(log, { force: true })
   const { workspace, state } = world
-  spare.workload({ ...followed, workspace, stateDir, cacheDir: `${state}/cache` })
+  spare.assign({ ...followed, workspace, stateDir, cacheDir: `${state}/cache` })
   await untilReady(spare.report, log, say)
   if (held !== undefined) say(`started again with the flags of its last start: ${held}; pen stop drops them`)
   else if (isAnnounced)

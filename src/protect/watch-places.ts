@@ -3,9 +3,10 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
 import { shellWord } from '../base/shell-word.ts'
-import type { Prepared } from '../run/prepare.ts'
+import type { Loaded } from '../config/load.ts'
 import { hostServices } from '../survey/host-services.ts'
 import { ListingCache } from '../survey/listing-cache.ts'
+import type { Surveyed } from '../survey/survey.ts'
 import { DeniedPlaces } from './denied-places.ts'
 import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept } from './quarantine.ts'
 import { type HoldEvent, Remount } from './remount.ts'
@@ -16,7 +17,8 @@ export interface PlaceWatch {
 }
 
 export interface WatchOptions {
-  readonly prepared: Prepared
+  readonly loaded: Loaded
+  readonly facts: Surveyed
   readonly running: Running
   readonly runId: string
   readonly tell: (line: string) => void
@@ -26,9 +28,9 @@ export interface WatchOptions {
 /** Runs that are over sooner need no watch. */
 const START_AFTER_MS = 20
 
-export function watchPlaces({ prepared, running, runId, tell, record }: WatchOptions): PlaceWatch {
-  const { repository } = prepared.facts
-  const { project } = prepared.loaded
+export function watchPlaces({ loaded, facts, running, runId, tell, record }: WatchOptions): PlaceWatch {
+  const { repository } = facts
+  const { project } = loaded
   const lost = new Map<string, string>()
   const held = new Tally()
   const unkept = new Map<Unkept['how'], string[]>()
@@ -64,7 +66,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
     lost.delete(event.path)
     quarantine.hold(event.path)
   }
-  const roots = prepared.loaded.policy.files.read.map(({ rule }) => rule.path)
+  const roots = loaded.policy.files.read.map(({ rule }) => rule.path)
   const attempts = new Set<string>()
   let flooded = false
   const onFlood = (): void => {
@@ -77,9 +79,9 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
       ? undefined
       : new Remount({
           mounts: running.mounts,
-          denied: deniedPlaces(prepared),
+          denied: deniedPlaces(loaded, facts),
           services: () => hostServices(roots, roots),
-          covered: prepared.facts.denied.length,
+          covered: facts.denied.length,
           held: repository.protect.map(({ path }) => path),
           onEvent,
           onAttempt: path => attempts.add(path),
@@ -101,7 +103,7 @@ export function watchPlaces({ prepared, running, runId, tell, record }: WatchOpt
   }
 }
 
-function deniedPlaces({ facts, loaded: { policy, project } }: Prepared): DeniedPlaces {
+function deniedPlaces({ policy, project }: Loaded, facts: Surveyed): DeniedPlaces {
   const roots = [
     ...policy.files.read.map(({ rule }) => rule.path as string),
     ...facts.repository.mounts.map(({ path }) => path),

@@ -232,7 +232,8 @@ export class Supervisor {
   #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
     const { prepared, running, audit } = this.#kept
     return watchPlaces({
-      prepared,
+      loaded: prepared.loaded,
+      facts: prepared.facts,
       running,
       runId: audit.run,
       tell: line => this.#told.push(line),

@@ -1,9 +1,10 @@
 /** Rules about single files: what they may contain, how long they are, what they are called. */
 import { describe, expect, test } from 'bun:test'
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { sources } from './sources.ts'
 
 const LONGEST = 400
+const MOST_FILES = 31
 /** Tables that read better whole. Each needs its reason. */
 const LONGER: Readonly<Record<string, string>> = {}
 
@@ -25,10 +26,15 @@ describe('files', () => {
     expect(everything.map(s => s.path).filter(path => FORBIDDEN_NAMES.test(basename(path)))).toEqual([])
   })
 
-  test('src/ is two levels deep, three below backend/', () => {
-    const depth = (path: string): number => path.split('/').length - 1
-    const deep = src.filter(({ path }) => depth(path) > (path.startsWith('src/backend/') ? 3 : 2))
+  test('src/ is at most three levels deep', () => {
+    const deep = src.filter(({ path }) => path.split('/').length - 2 > 3)
     expect(deep.map(source => source.path)).toEqual([])
+  })
+
+  test(`no folder of src/ holds more than ${MOST_FILES} source files`, () => {
+    const counts = new Map<string, number>()
+    for (const { path } of product) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
+    expect([...counts].filter(([, count]) => count > MOST_FILES)).toEqual([])
   })
 })
 

@@ -1,68 +1,82 @@
 /**
- * The architecture, as a table. Data flows one way: config → policy → plan → backend → sandbox.
- * A folder may import itself and what its row names, nothing else.
+ * The architecture, as a table. Data flows one way: config → policy → plan → backend → run.
+ * A folder may import itself and the folders that its row names. A row names only folders above it, so no two folders import each other.
  */
 import { describe, expect, test } from 'bun:test'
 import { type Source, sources } from './sources.ts'
 
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: [],
-  wire: ['base'],
-  // Pure: no I/O, no clock, no environment. Gateway, broker and `pen policy explain` share these verdicts.
+  // Frames and messages between the host and the guest.
+  protocol: ['base'],
+  // Pure: no I/O, no clock, no environment. The gateway, the file broker and `pen policy explain` share these verdicts.
   policy: ['base'],
   plan: ['policy', 'base'],
   // Disk to text with positions, and back.
   config: ['policy', 'base'],
   audit: ['policy', 'base'],
-  // The one way out and the file server: both ask policy/ and record before they act.
-  gateway: ['policy', 'audit', 'wire', 'base'],
-  broker: ['policy', 'audit', 'wire', 'base'],
+  // The one way out and the file server. Both ask policy/, and record before they act.
+  gateway: ['audit', 'policy', 'protocol', 'base'],
+  'file-broker': ['audit', 'policy', 'protocol', 'base'],
   // What a sandbox may use up: cgroups, rlimits, watchdogs.
   limits: ['plan', 'policy', 'base'],
-  // Where no kernel confines a sandbox: pen itself judges and records each file, program and connection that a tool asks for.
-  gate: ['gateway', 'limits', 'audit', 'plan', 'policy', 'base'],
-  backend: ['gate', 'audit', 'limits', 'plan', 'policy', 'wire', 'base'],
-  // pen as root, in a container of its own, for a supervisor that is not: it does what it is told by that supervisor alone.
-  hand: ['gateway', 'limits', 'wire', 'base'],
-  // What a container's file system is made from, and what an engine has of it.
-  image: ['backend', 'config', 'policy', 'base'],
-  // A running plan.
-  sandbox: [
+  // Turns a plan into a running sandbox. Nothing outside knows a backend by name.
+  backend: ['limits', 'gateway', 'audit', 'plan', 'policy', 'protocol', 'base'],
+  // ptys, terminal modes and what a sandbox may print.
+  terminal: ['backend', 'protocol', 'base'],
+  // Recipes and builds: what a container's file system is made from.
+  image: ['backend', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
+  // What is on the host before a sandbox starts. Only looks.
+  survey: ['backend', 'config', 'plan', 'policy', 'base'],
+  // Holds, watches and quarantines places while a sandbox runs.
+  protect: ['survey', 'backend', 'audit', 'config', 'policy', 'base'],
+  // The socket between commands and a supervisor, and the state on disk that leads to it.
+  control: ['backend', 'limits', 'gateway', 'config', 'policy', 'protocol', 'base'],
+  // The pipeline of one sandbox: load, survey, plan, start, supervise, clean up.
+  run: [
+    'control',
+    'protect',
+    'survey',
     'image',
+    'terminal',
     'backend',
     'limits',
+    'file-broker',
     'gateway',
-    'broker',
     'audit',
     'config',
     'plan',
     'policy',
-    'wire',
+    'protocol',
     'base',
   ],
-  // Runs inside a sandbox: whatever it carries is in hostile hands, so it carries little.
-  inner: ['wire', 'base'],
-  // A sandbox as a value, for programs on Node and on Bun: it starts the pen binary, and talks to the supervisor that this leaves.
-  library: ['sandbox', 'gateway', 'backend', 'audit', 'wire', 'base'],
+  // Sandboxes that stay: start, stop, list, collect garbage, uninstall.
+  lifecycle: ['run', 'control', 'image', 'backend', 'limits', 'audit', 'config', 'policy', 'base'],
+  // pen's own program inside a sandbox. Whatever it carries is in hostile hands, so it carries little.
+  guest: ['protocol', 'base'],
+  // A sandbox as a value, for programs on Node and Bun. It starts the pen binary and talks to its supervisor.
+  library: ['lifecycle', 'run', 'control', 'terminal', 'backend', 'gateway', 'audit', 'protocol', 'base'],
   // Tools for a model, over the library. Loaded by `pen mcp` alone.
   mcp: ['library', 'base'],
-  // Tries the parts of a sandbox one by one, each by the code that a run would use: so it sees all of them.
-  doctor: ['sandbox', 'backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
+  // Tries the parts of a sandbox one by one, each by the code that a run would use.
+  doctor: ['run', 'survey', 'backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   cli: [
     'mcp',
     'doctor',
-    'sandbox',
+    'guest',
+    'lifecycle',
+    'run',
+    'control',
+    'survey',
     'image',
+    'terminal',
     'backend',
-    'limits',
     'gateway',
-    'broker',
     'audit',
     'config',
     'plan',
     'policy',
-    'inner',
-    'wire',
+    'protocol',
     'base',
   ],
 }
@@ -74,21 +88,26 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@modelcontextprotocol/sdk': ['mcp'],
 }
 
-/** What only ever runs in the pen binary, which is Bun. */
-const KEEPER = ['gate', 'hand', 'backend', 'limits', 'sandbox', 'gateway', 'broker', 'inner', 'doctor']
-/** Takes Bun's way where Bun is, and Node's elsewhere; and what is loaded only by verbs that edit, never by the library. */
-const ASKS_FIRST = ['src/base/sha256.ts', 'src/config/lock.ts']
-/** What every layer of the supervisor needs, and the inner mode too; the library reaches none of it. */
-const BENEATH_THE_KEEPER = [
-  'src/base/kernel/c-library.ts',
-  'src/base/kernel/enter-mounts.ts',
-  'src/base/kernel/libc.ts',
-  'src/base/kernel/descriptors.ts',
-  'src/base/directory-entries.ts',
-  'src/base/kernel/descriptor-socket.ts',
-  'src/base/kernel/run-with-descriptors.ts',
-  'src/base/spawn.ts',
+/** Folders that run only in the pen binary, which is Bun. */
+const BINARY_ONLY = [
+  'backend',
+  'control',
+  'doctor',
+  'file-broker',
+  'gateway',
+  'guest',
+  'image',
+  'lifecycle',
+  'limits',
+  'protect',
+  'run',
+  'survey',
+  'terminal',
 ]
+/** Uses Bun where Bun runs, and Node elsewhere; and files that only verbs load, never the library. */
+const EITHER_RUNTIME = ['src/base/sha256.ts', 'src/config/lock.ts', 'src/base/spawn.ts']
+/** System calls, for the folders above. The library imports none of it. */
+const BINARY_ONLY_BASE = /^src\/base\/(kernel|beneath)\//
 /** The binary's own entry point: no library user imports it. */
 const ENTRY = 'src/main.ts'
 
@@ -125,6 +144,15 @@ describe('layers', () => {
           return to === from || allowed.includes(to) ? [] : [`imports ${specifier}`]
         })
       }),
+    ).toEqual([])
+  })
+
+  test('a row names only rows above it, so folders form layers', () => {
+    const rows = Object.keys(LAYERS).filter(row => row !== 'cli' && row !== 'mcp')
+    expect(
+      rows.flatMap((row, at) =>
+        (LAYERS[row] ?? []).filter(named => rows.indexOf(named) >= at).map(named => `${row} names ${named}`),
+      ),
     ).toEqual([])
   })
 
@@ -184,11 +212,8 @@ describe('layers', () => {
   test('Bun’s own API stays where the supervisor runs: the library also runs on Node', () => {
     expect(
       breaches(source => {
-        if (
-          KEEPER.includes(layerOf(source.path)) ||
-          [...ASKS_FIRST, ...BENEATH_THE_KEEPER, ENTRY].includes(source.path)
-        )
-          return []
+        if (BINARY_ONLY.includes(layerOf(source.path)) || BINARY_ONLY_BASE.test(source.path)) return []
+        if ([...EITHER_RUNTIME, ENTRY].includes(source.path)) return []
         const bun = source.imports
           .filter(({ specifier }) => /^bun(:|$)/.test(specifier))
           .map(i => i.specifier)
