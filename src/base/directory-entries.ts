@@ -2,13 +2,10 @@
  * What is in a directory, as the kernel tells it, a buffer at a time. The runtime's own reader takes a whole directory into
  * memory before it gives the first name away, and a sandbox may have filled it.
  */
-import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync } from 'node:fs'
-import { cLibrary } from './kernel/c-library.ts'
-import { succeeded } from './kernel/libc.ts'
+import { getdents } from './kernel/file.ts'
 
 const { O_RDONLY, O_DIRECTORY } = constants
-const GETDENTS64 = process.arch === 'arm64' ? 61 : 217
 const BUFFER = 32 * 1024
 /** struct linux_dirent64 { u64 ino; i64 off; u16 length; u8 type; char name[] } */
 const [LENGTH, TYPE, NAME] = [16, 18, 19]
@@ -24,14 +21,12 @@ export interface DirectoryEntry {
   readonly type: EntryType
 }
 
-const libc = cLibrary({ syscall: { args: ['i64', 'i64', 'u64', 'u64'], returns: 'i64' } })
-
 /** `dir` is any descriptor of a directory; it stays the caller's. */
 export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, void> {
   const fd = openSync(`/proc/self/fd/${dir}`, O_RDONLY | O_DIRECTORY)
   try {
     const buffer = Buffer.allocUnsafeSlow(BUFFER)
-    const next = () => succeeded('getdents64', libc().syscall(GETDENTS64, fd, ptr(buffer), BUFFER))
+    const next = () => getdents(fd, buffer)
     for (let filled = next(); filled > 0; filled = next())
       for (let at = 0; at < filled; at += buffer.readUInt16LE(at + LENGTH)) {
         const name = buffer.subarray(at + NAME, buffer.indexOf(0, at + NAME))

@@ -2,12 +2,10 @@
  * Whoever started pen may have told the kernel to forget ended children, and that is passed on: then nobody could learn how a
  * program ended. To be called before the first is started.
  */
-import { cLibrary } from './kernel/c-library.ts'
 import { readKernelFile } from './kernel/kernel-file.ts'
+import { restoreSignal } from './kernel/process.ts'
 
-const libc = cLibrary({ signal: { args: ['i32', 'u64'], returns: 'u64' } })
 const SIGCHLD = 17
-const SIG_DFL = 0
 
 let isDone: boolean = false
 
@@ -17,5 +15,5 @@ export function rememberChildren(): void {
   // Its last five digits have the first twenty signals.
   const [, ignored = '0'] =
     /^SigIgn:\s*[0-9a-f]*([0-9a-f]{5})$/m.exec(readKernelFile('/proc/self/status')) ?? []
-  if ((Number.parseInt(ignored, 16) >> (SIGCHLD - 1)) & 1) libc().signal(SIGCHLD, SIG_DFL)
+  if ((Number.parseInt(ignored, 16) >> (SIGCHLD - 1)) & 1) restoreSignal(SIGCHLD)
 }

@@ -1,6 +1,7 @@
 /** Who is at the other end of a Unix socket, by the kernel's word. */
-import { ptr } from 'bun:ffi'
-import { libc, SOL } from '../base/kernel/libc.ts'
+
+import { SOL } from '../base/kernel/socket.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
 
 const SO_PEERCRED = 17
 
@@ -10,6 +11,6 @@ export function isOurUser(fd: number | undefined): boolean {
   // struct ucred { pid, uid, gid }
   const peer = new Uint32Array(3)
   const size = new Uint32Array([peer.byteLength])
-  if (libc().getsockopt(fd, SOL.socket, SO_PEERCRED, ptr(peer), ptr(size)) !== 0) return false
+  if (tryCall('getsockopt', fd, SOL.socket, SO_PEERCRED, peer, size) !== 0) return false
   return peer[1] === process.geteuid?.() || peer[1] === 0
 }

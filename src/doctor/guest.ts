@@ -7,7 +7,8 @@
 import { ptr } from 'bun:ffi'
 import { constants, openSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { SystemCallError, systemCall } from '../base/kernel/system-call.ts'
+import { CallFailed } from '../base/kernel/call-failed.ts'
+import { succeeded, tryCall } from '../base/kernel/system-call.ts'
 
 export const GUEST_MODE = '__guest'
 export const KVM = '/dev/kvm'
@@ -40,7 +41,7 @@ export function tryGuest(device: string = KVM): Trial {
     at = 'run'
     return { at: run(kvm, machine, processor) ? 'ran' : at, errno: undefined }
   } catch (error) {
-    const errno = error instanceof SystemCallError ? String(error.errno) : errnoOf(error)
+    const errno = error instanceof CallFailed ? String(error.errno) : errnoOf(error)
     return { at, errno: errno ?? 'unknown' }
   }
 }
@@ -107,8 +108,7 @@ function enterLongMode(processor: number): void {
   ioctl('KVM_SET_SREGS', processor, 0x4138ae84, state)
 }
 
-const IOCTL = process.arch === 'arm64' ? 29 : 16
 const ioctl = (name: string, fd: number, request: number, argument: Uint8Array | number = 0): number =>
-  systemCall(name, IOCTL, fd, request, argument)
+  succeeded(name, tryCall('ioctl', fd, request, argument))
 
 const bytesOf = (words: BigUint64Array<ArrayBuffer>): Uint8Array => new Uint8Array(words.buffer)

@@ -1,7 +1,9 @@
 /** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
+
 import { chmodSync, closeSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { copyOf, listenAtPath } from '../base/kernel/broker-calls.ts'
+import { copyOf } from '../base/kernel/descriptor.ts'
+import { listenAtPath } from '../base/kernel/socket.ts'
 import { listenInTurns } from '../base/listen-in-turns.ts'
 import type { Broker } from './broker.ts'
 import { serveConnection } from './session.ts'

@@ -2,6 +2,7 @@
  * New content for a file, whole or not at all: it is written to a file without a name in the same directory, which gets its
  * name when the last byte is on the disk. Whoever is killed meanwhile leaves the old file, and nothing beside it.
  */
+
 import {
   closeSync,
   constants,
@@ -18,7 +19,7 @@ import {
 import { promisify } from 'node:util'
 import { identityOf } from '../base/beneath/open-beneath.ts'
 import { errnoOf } from '../base/error.ts'
-import { nameFile } from '../base/kernel/broker-calls.ts'
+import { nameFile } from '../base/kernel/file.ts'
 import type { Exchange } from './exchange.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'

@@ -4,9 +4,7 @@
  * what it makes meanwhile (pipes, pseudo-terminals) is the user's. Its own id, which protects it from signals and tracing,
  * does not change for a moment.
  */
-import { call } from './kernel.ts'
-
-const CALL = process.arch === 'arm64' ? { setfsuid: 151, setfsgid: 152 } : { setfsuid: 122, setfsgid: 123 }
+import { tryCall } from '../base/kernel/system-call.ts'
 
 export interface User {
   readonly uid: number
@@ -16,12 +14,12 @@ export interface User {
 /** `act` must not wait for anything: the rights are this thread's, and other work would run with them. */
 export function asUser<T>(user: User | undefined, act: () => T): T {
   if (user === undefined) return act()
-  call(CALL.setfsgid, user.gid)
-  call(CALL.setfsuid, user.uid)
+  tryCall('setfsgid', user.gid)
+  tryCall('setfsuid', user.uid)
   try {
     return act()
   } finally {
-    call(CALL.setfsuid, 0)
-    call(CALL.setfsgid, 0)
+    tryCall('setfsuid', 0)
+    tryCall('setfsgid', 0)
   }
 }

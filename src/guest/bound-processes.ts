@@ -3,12 +3,9 @@
  * threads, not the processes inside, and gVisor does not enforce RLIMIT_NPROC.
  */
 import { PenError } from '../base/error.ts'
-import { call, cString, readSmallFile } from './kernel.ts'
+import { cString, tryCall } from '../base/kernel/system-call.ts'
+import { readSmallFile } from './become.ts'
 
-const CALL =
-  process.arch === 'arm64'
-    ? { mount: 40, mkdirat: 34, openat: 56, write: 64, close: 57 }
-    : { mount: 165, mkdirat: 258, openat: 257, write: 1, close: 3 }
 const AT_FDCWD = -100
 const O_WRONLY_CLOEXEC = 0o2000001
 /** Scratch of the sandbox that belongs to root: no command can enter or write it. */
@@ -18,7 +15,7 @@ const BOUNDED = `${PLACE}/sandbox`
 /** So many besides the agent's own threads. The agent moves itself, so every command starts inside. Needs SYS_ADMIN, so before `confine` drops it. */
 export function boundProcesses(processes: number): void {
   makeDirectory(PLACE)
-  check('mount', call(CALL.mount, cString('none'), cString(PLACE), cString('cgroup'), 0, cString('pids')))
+  check('mount', tryCall('mount', cString('none'), cString(PLACE), cString('cgroup'), 0, cString('pids')))
   makeDirectory(BOUNDED)
   write('cgroup.procs', process.pid)
   write('pids.max', read('pids.current') + processes)
@@ -29,14 +26,14 @@ export const isFull = (): boolean => read('pids.current') >= read('pids.max')
 
 /** By system calls alone: gVisor's files of this kind cannot be asked for by `statx`, which node:fs does. */
 const makeDirectory = (path: string): void =>
-  check('mkdir', call(CALL.mkdirat, AT_FDCWD, cString(path), 0o700))
+  check('mkdir', tryCall('mkdirat', AT_FDCWD, cString(path), 0o700))
 
 function write(file: string, value: number): void {
-  const fd = call(CALL.openat, AT_FDCWD, cString(`${BOUNDED}/${file}`), O_WRONLY_CLOEXEC)
+  const fd = tryCall('openat', AT_FDCWD, cString(`${BOUNDED}/${file}`), O_WRONLY_CLOEXEC)
   check(file, fd)
   const bytes = new TextEncoder().encode(String(value))
-  check(file, call(CALL.write, fd, bytes, bytes.length))
-  call(CALL.close, fd)
+  check(file, tryCall('write', fd, bytes, bytes.length))
+  tryCall('close', fd)
 }
 
 const read = (file: string): number => Number.parseInt(readSmallFile(`${BOUNDED}/${file}`), 10)

@@ -1,14 +1,14 @@
 /** One command of the agent's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
+
 import { closeSync } from 'node:fs'
+import { tryCall } from '../base/kernel/system-call.ts'
 import type { Report, Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD } from '../protocol/frame.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
-import { call } from './kernel.ts'
 import type { Started } from './start-command.ts'
 
 const SIGHUP = 1
 const SIGCONT = 18
-const IOCTL = process.arch === 'arm64' ? 29 : 16
 const TIOCGPGRP = 0x540f
 const TIOCSWINSZ = 0x5414
 const END_OF_INPUT = Uint8Array.of(4)
@@ -88,8 +88,8 @@ export class Command {
 
   resize(columns: number, rows: number): void {
     if (!this.#started.terminal || this.#told) return
-    call(
-      IOCTL,
+    tryCall(
+      'ioctl',
       this.#started.input,
       TIOCSWINSZ,
       new Uint8Array(new Uint16Array([rows, columns, 0, 0]).buffer),
@@ -102,7 +102,7 @@ export class Command {
     if (!terminal || signal !== SIGHUP || this.#told) return
     // The terminal is gone: so it is for whoever is in its foreground, and for whoever reads it from now on.
     const group = new Int32Array(1)
-    if (call(IOCTL, input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
+    if (tryCall('ioctl', input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
       send(-(group[0] ?? 0), signal)
     send(-child.pid, SIGCONT)
     for (const reader of this.#readers) reader.cancel().catch(() => undefined)

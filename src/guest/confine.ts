@@ -2,17 +2,15 @@
  * The agent gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
  * matter of single threads: of this one, which starts every command. The filter is for all of them.
  */
+
 import { ptr } from 'bun:ffi'
 import { PenError } from '../base/error.ts'
+import { cString, tryCall } from '../base/kernel/system-call.ts'
 import type { DaemonSetup } from '../protocol/exec-order.ts'
+import { readSmallFile } from './become.ts'
 import { boundProcesses } from './bound-processes.ts'
-import { call, cString, readSmallFile } from './kernel.ts'
 import { restrictExecution } from './landlock.ts'
 
-const CALL =
-  process.arch === 'arm64'
-    ? { prctl: 167, capset: 91, capget: 90, seccomp: 277, setgroups: 159, fchownat: 54 }
-    : { prctl: 157, capset: 126, capget: 125, seccomp: 317, setgroups: 116, fchownat: 260 }
 const PR = {
   setDumpable: 4,
   boundingRead: 23,
@@ -39,13 +37,13 @@ export function confine(setup: DaemonSetup): void {
   // Before anything is given away: the directory that this needs may be among it.
   if (setup.processes !== undefined) boundProcesses(setup.processes)
   if (setup.user !== undefined) {
-    check('setgroups', call(CALL.setgroups, 0, 0))
+    check('setgroups', tryCall('setgroups', 0, 0))
     for (const directory of setup.given) give(directory, setup.user)
   }
   if (setup.emptyBounding) emptyBoundingSet()
   keepOnly(setup.user === undefined ? 0 : KEPT)
-  check('PR_SET_DUMPABLE', call(CALL.prctl, PR.setDumpable, 0, 0, 0, 0))
-  check('PR_SET_NO_NEW_PRIVS', call(CALL.prctl, PR.setNoNewPrivs, 1, 0, 0, 0))
+  check('PR_SET_DUMPABLE', tryCall('prctl', PR.setDumpable, 0, 0, 0, 0))
+  check('PR_SET_NO_NEW_PRIVS', tryCall('prctl', PR.setNoNewPrivs, 1, 0, 0, 0))
   // Of this thread, too: it starts every command.
   if (setup.executable !== undefined) restrictExecution(setup.executable)
   if (setup.seccomp !== undefined) installFilter(setup.seccomp)
@@ -54,7 +52,7 @@ export function confine(setup: DaemonSetup): void {
 
 /** What stands there itself, not what a link of the image points at. Nothing of the sandbox has run yet. */
 function give(directory: string, { uid, gid }: { uid: number; gid: number }): void {
-  const given = call(CALL.fchownat, AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
+  const given = tryCall('fchownat', AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
   if (given >= 0) return
   const owner = process.getBuiltinModule('node:fs').lstatSync(directory)
   if (owner.uid !== uid || owner.gid !== gid) check('chown', given)
@@ -63,9 +61,9 @@ function give(directory: string, { uid, gid }: { uid: number; gid: number }): vo
 /** Nothing that is executed from here on can gain a capability: not by a file's, not by being root. */
 function emptyBoundingSet(): void {
   for (let capability = 0; capability < 64; capability++) {
-    const held = call(CALL.prctl, PR.boundingRead, capability, 0, 0, 0)
+    const held = tryCall('prctl', PR.boundingRead, capability, 0, 0, 0)
     if (held === -EINVAL) return
-    if (held === 1) check('PR_CAPBSET_DROP', call(CALL.prctl, PR.boundingDrop, capability, 0, 0, 0))
+    if (held === 1) check('PR_CAPBSET_DROP', tryCall('prctl', PR.boundingDrop, capability, 0, 0, 0))
   }
 }
 
@@ -73,11 +71,11 @@ function emptyBoundingSet(): void {
 function keepOnly(kept: number): void {
   const header = new Uint8Array(new Uint32Array([CAPABILITY_VERSION_3, 0]).buffer)
   const sets = new Uint32Array(6)
-  check('capget', call(CALL.capget, header, new Uint8Array(sets.buffer)))
+  check('capget', tryCall('capget', header, new Uint8Array(sets.buffer)))
   const keep = (sets[1] ?? 0) & kept
   sets.set([keep, keep, 0, 0, 0, 0])
-  call(CALL.prctl, PR.ambient, AMBIENT_CLEAR_ALL, 0, 0, 0)
-  check('capset', call(CALL.capset, header, new Uint8Array(sets.buffer)))
+  tryCall('prctl', PR.ambient, AMBIENT_CLEAR_ALL, 0, 0, 0)
+  check('capset', tryCall('capset', header, new Uint8Array(sets.buffer)))
 }
 
 /** struct sock_fprog { u16 instructions; void *program }. */
@@ -85,7 +83,7 @@ function installFilter(filter: Uint8Array): void {
   const program = Buffer.alloc(16)
   program.writeUInt16LE(filter.length / 8, 0)
   program.writeBigUInt64LE(BigInt(ptr(filter)), 8)
-  check('seccomp', call(CALL.seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program))
+  check('seccomp', tryCall('seccomp', SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program))
 }
 
 function verify(setup: DaemonSetup): void {
@@ -99,7 +97,7 @@ function verify(setup: DaemonSetup): void {
   ] as const
   for (const [name = '', wanted] of expected) if (value(name) !== wanted) throw notConfined(name, value(name))
   // gVisor's kernel does not list these two; of the second it has none.
-  const privileges = call(CALL.prctl, PR.getNoNewPrivs, 0, 0, 0, 0)
+  const privileges = tryCall('prctl', PR.getNoNewPrivs, 0, 0, 0, 0)
   if (privileges !== 1) throw notConfined('NoNewPrivs', String(privileges))
   const ambient = value('CapAmb') ?? NONE
   if (ambient !== NONE) throw notConfined('CapAmb', ambient)

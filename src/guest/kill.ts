@@ -3,10 +3,11 @@
  * ancestors, by a variable that every child inherits, or, if it threw that away too, by when it was started. A command that hides from
  * all of these, while others run, is ended with the sandbox.
  */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
 import { asUser, type User } from './as-user.ts'
-import { call } from './kernel.ts'
 import type { Ticks } from './spans.ts'
 
 /** The variable by which the processes of an execution are known. */
@@ -72,12 +73,11 @@ function below(init: number, all: readonly Seen[]): readonly Seen[] {
   return all.filter(({ pid }) => family.has(pid))
 }
 
-const PRCTL = process.arch === 'arm64' ? 167 : 157
 const SET_CHILD_SUBREAPER = 36
 
 /** What forks twice, or begins a session of its own, stays below this process. */
 export function keepOrphans(): void {
-  if (call(PRCTL, SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+  if (tryCall('prctl', SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
     throw new PenError('BACKEND', { what: 'the kernel does not let a process care for its orphans' })
 }
 

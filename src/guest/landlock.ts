@@ -3,10 +3,10 @@
  * first lock is that every place which the sandbox can write is mounted noexec: Landlock does not judge what is mapped.
  * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
  */
-import { errnoOf, PenError } from '../base/error.ts'
-import { call } from './kernel.ts'
 
-const CALL = { createRuleset: 444, addRule: 445, restrictSelf: 446 }
+import { errnoOf, PenError } from '../base/error.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
+
 /** Nothing but execution is judged: with reading, too, every open() took half as long again. */
 const EXECUTE = 1n
 const PATH_BENEATH = 1
@@ -14,9 +14,12 @@ const O_PATH = 0o10000000
 
 export function restrictExecution(executable: readonly string[]): void {
   const handled = new Uint8Array(new BigUint64Array([EXECUTE]).buffer)
-  const ruleset = check('landlock_create_ruleset', call(CALL.createRuleset, handled, handled.length, 0))
+  const ruleset = check(
+    'landlock_create_ruleset',
+    tryCall('landlock_create_ruleset', handled, handled.length, 0),
+  )
   for (const path of executable) allow(ruleset, path)
-  check('landlock_restrict_self', call(CALL.restrictSelf, ruleset, 0))
+  check('landlock_restrict_self', tryCall('landlock_restrict_self', ruleset, 0))
   process.getBuiltinModule('node:fs').closeSync(ruleset)
 }
 
@@ -34,7 +37,7 @@ function allow(ruleset: number, path: string): void {
   const rule = Buffer.alloc(12)
   rule.writeBigUInt64LE(EXECUTE, 0)
   rule.writeInt32LE(fd, 8)
-  check('landlock_add_rule', call(CALL.addRule, ruleset, PATH_BENEATH, rule, 0))
+  check('landlock_add_rule', tryCall('landlock_add_rule', ruleset, PATH_BENEATH, rule, 0))
   closeSync(fd)
 }
 

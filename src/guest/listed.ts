@@ -6,7 +6,6 @@ import { accessSync, constants, readFileSync, readSync, statSync } from 'node:fs
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { LISTED_MODE, type ListedOrder, READY } from '../protocol/listed-order.ts'
 
-const CLOSE_RANGE = 436
 const CLOSE_RANGE_CLOEXEC = 4
 const ENOENT = 2
 
@@ -16,13 +15,14 @@ export async function runListed(words: readonly string[]): Promise<ExitCode> {
     throw new PenError('USAGE', { what: `${LISTED_MODE} is not a verb: pen starts it by itself` })
   // Written by pen on the host, before anything of the sandbox ran.
   const order = JSON.parse(readFileSync(orderFd, 'utf8')) as ListedOrder
-  const { call, become, restoreSignals } = await import('./kernel.ts')
+  const { become, restoreSignals } = await import('./become.ts')
+  const { tryCall } = await import('../base/kernel/system-call.ts')
   const { restrictExecution } = await import('./landlock.ts')
   awaitReady(readyFd)
   const file = locate(order.argv[0] ?? '', order.env.find(({ name }) => name === 'PATH')?.value ?? '')
   restrictExecution(order.executable)
   // Only 0, 1 and 2 cross: not our own descriptors, and not the one that this program was started from.
-  if (call(CLOSE_RANGE, 3, 0xffff_ffff, CLOSE_RANGE_CLOEXEC) < 0)
+  if (tryCall('close_range', 3, 0xffff_ffff, CLOSE_RANGE_CLOEXEC) < 0)
     throw new PenError('INTERNAL', { what: 'descriptors could not be closed' })
   const env = order.env.map(({ name, value }) => `${name}=${value}`)
   restoreSignals()

@@ -2,13 +2,10 @@
  * The first process of a container is left the children of all others, and has to take note of their end: nobody else will.
  * Those that the runtime started are the runtime's: it wants to hear of their end itself.
  */
-import { closeSync } from 'node:fs'
-import { call } from './kernel.ts'
 
-const CALL =
-  process.arch === 'arm64'
-    ? { waitid: 95, wait4: 260, pidfdOpen: 434 }
-    : { waitid: 247, wait4: 61, pidfdOpen: 434 }
+import { closeSync } from 'node:fs'
+import { tryCall } from '../base/kernel/system-call.ts'
+
 const P_ALL = 0
 const WNOHANG = 1
 const LOOK_ONLY = WNOHANG | 4 | 0x0100_0000 // WEXITED, WNOWAIT
@@ -26,11 +23,11 @@ export function reapOrphans(isOwn: (pid: number) => boolean): void {
     const info = new Int32Array(SIGINFO.numbers)
     for (;;) {
       info.fill(0)
-      if (call(CALL.waitid, P_ALL, 0, new Uint8Array(info.buffer), LOOK_ONLY, 0) < 0) return
+      if (tryCall('waitid', P_ALL, 0, new Uint8Array(info.buffer), LOOK_ONLY, 0) < 0) return
       const pid = info[SIGINFO.pid] ?? 0
       if (pid === 0) return
       if (isOwn(pid)) break
-      call(CALL.wait4, pid, 0, WNOHANG, 0)
+      tryCall('wait4', pid, 0, WNOHANG, 0)
     }
     again = setTimeout(reap, AGAIN_MS)
   }
@@ -42,7 +39,7 @@ export function reapOrphans(isOwn: (pid: number) => boolean): void {
 
 /** Where a kernel has none, as gVisor's of 2022, the runtime takes the signal for itself, and nobody else hears it. */
 function tellsOfEndsByDescriptor(): boolean {
-  const fd = call(CALL.pidfdOpen, process.pid, 0)
+  const fd = tryCall('pidfd_open', process.pid, 0)
   if (fd >= 0) closeSync(fd)
   return fd >= 0
 }

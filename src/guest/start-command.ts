@@ -1,14 +1,15 @@
 /** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
+
 import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
 import { join, resolve } from '../base/posix-path.ts'
 import type { DaemonSetup, ExecOrder, Variable } from '../protocol/exec-order.ts'
 import { INSIDE } from '../protocol/guest-paths.ts'
 import { asUser } from './as-user.ts'
-import { call, unblockSignals } from './kernel.ts'
+import { unblockSignals } from './become.ts'
 import { MARK } from './kill.ts'
 
-const CALL = process.arch === 'arm64' ? { pipe2: 59, fcntl: 25 } : { pipe2: 293, fcntl: 72 }
 /** Where nothing says otherwise. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 const O_CLOEXEC = 0o2000000
@@ -186,7 +187,7 @@ function onTerminal(
   const known = new Set(readdirSync('/proc/self/fd'))
   const terminal = { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined }
   const child = Bun.spawn([file, ...args], { ...settings, argv0, terminal })
-  const master = call(CALL.fcntl, findMaster(known), F_DUPFD_CLOEXEC, 3)
+  const master = tryCall('fcntl', findMaster(known), F_DUPFD_CLOEXEC, 3)
   child.terminal?.close()
   if (master >= 0)
     return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
@@ -209,7 +210,7 @@ function findMaster(known: ReadonlySet<string>): number {
 /** [read end, write end], which no other command inherits. */
 function pipe(opened: number[]): readonly [number, number] {
   const ends = new Int32Array(2)
-  if (call(CALL.pipe2, new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
+  if (tryCall('pipe2', new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
     throw new NotStarted('EMFILE', 'the agent has no descriptor left')
   opened.push(...ends)
   return [ends[0] ?? -1, ends[1] ?? -1]

@@ -1,7 +1,8 @@
 /** The engine at work: what it says is shown and kept, and a person can end it. */
+
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
-import { pipe } from '../base/kernel/system-call.ts'
+import { pipe } from '../base/kernel/descriptor.ts'
 import type { LimitHit } from '../limits/limit-hit.ts'
 import { type BuildLimits, onProcessors, watchBuild } from './build-limits.ts'
 import { eachLine } from './engine-lines.ts'

@@ -2,12 +2,13 @@
  * `pen __supervisor`: the supervisor that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
+
 import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
-import { putInPlaceOf } from '../base/kernel/system-call.ts'
+import { putInPlaceOf } from '../base/kernel/descriptor.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'

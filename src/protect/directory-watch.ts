@@ -3,11 +3,10 @@
  * that writes to its files all day causes no work here. A belt over it, a slow look, is the caller's: watches can be
  * refused, and the queue can overflow.
  */
-import { closeSync } from 'node:fs'
-import { SystemCallError, systemCall } from '../base/kernel/system-call.ts'
 
-const ARM = process.arch === 'arm64'
-const CALL = { init: ARM ? 26 : 294, add: ARM ? 27 : 254, remove: ARM ? 28 : 255 }
+import { closeSync } from 'node:fs'
+import { tryCall } from '../base/kernel/system-call.ts'
+
 const CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 /** Created or moved here; the directory itself removed or moved; a directory, not through a link. */
 const MASK = 0x100 | 0x80 | 0x400 | 0x800 | 0x1000000 | 0x2000000
@@ -35,16 +34,18 @@ export class DirectoryWatch {
   set(dirs: Iterable<string>): void {
     const wanted = [...dirs].slice(0, MAX_WATCHES)
     if (this.#fd === undefined && wanted.length > 0) this.#open()
+    const fd = this.#fd
+    if (fd === undefined) return
     const before = new Set(this.#dirs.keys())
     for (const dir of wanted) {
-      const id = this.#call('inotify_add_watch', CALL.add, Buffer.from(`${dir}\0`), MASK)
-      if (id === undefined) continue
+      const id = tryCall('inotify_add_watch', fd, Buffer.from(`${dir}\0`), MASK)
+      if (id < 0) continue
       this.#dirs.set(id, dir)
       before.delete(id)
     }
     for (const id of before) {
       this.#dirs.delete(id)
-      this.#call('inotify_rm_watch', CALL.remove, id)
+      tryCall('inotify_rm_watch', fd, id)
     }
   }
 
@@ -56,24 +57,11 @@ export class DirectoryWatch {
   }
 
   #open(): void {
-    try {
-      this.#fd = systemCall('inotify_init1', CALL.init, CLOEXEC_NONBLOCK)
-    } catch (error) {
-      if (!(error instanceof SystemCallError)) throw error
-      return
-    }
+    const fd = tryCall('inotify_init1', CLOEXEC_NONBLOCK)
+    if (fd < 0) return
+    this.#fd = fd
     this.#reader = streamOf(this.#fd).getReader()
     void this.#read(this.#reader)
-  }
-
-  #call(name: string, number: number, a: number | Uint8Array, b = 0): number | undefined {
-    if (this.#fd === undefined) return undefined
-    try {
-      return systemCall(name, number, this.#fd, a, b)
-    } catch (error) {
-      if (!(error instanceof SystemCallError)) throw error
-      return undefined
-    }
   }
 
   async #read(reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }): Promise<void> {

@@ -104,7 +104,7 @@ async function openEgress(
   const { project, policy } = prepared.loaded
   const { claimGrant } = await import('../config/grants/grant-files.ts')
   const { HeldNotice } = await import('./held-notice.ts')
-  const { takesNow } = await import('../base/kernel/system-call.ts')
+  const { takesNow } = await import('../base/kernel/descriptor.ts')
   // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
   const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
   const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen: shownScreen })

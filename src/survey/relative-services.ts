@@ -2,12 +2,12 @@
  * Services of the host that bound their sockets by a relative name, as `--bind unix:app.sock` does. The kernel tells that name, and
  * which file it is, but not where: it is looked for from the directories that processes are in.
  */
+
 import { closeSync, lstatSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs'
 import { systemCall } from '../base/kernel/system-call.ts'
 import { resolve } from '../base/posix-path.ts'
 import { isWithin } from '../policy/files/path.ts'
 
-const SOCKET = process.arch === 'arm64' ? 198 : 41
 const AF_NETLINK = 16
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000
 const NETLINK_SOCK_DIAG = 4
@@ -60,7 +60,7 @@ const directoriesOfProcesses = (): string[] =>
 function boundByRelativeName(): Bound[] {
   let fd: number | undefined
   try {
-    fd = systemCall('socket', SOCKET, AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_SOCK_DIAG)
+    fd = systemCall('socket', AF_NETLINK, SOCK_RAW_CLOEXEC, NETLINK_SOCK_DIAG)
     writeSync(fd, request())
     return readAnswers(fd)
   } catch {

@@ -1,6 +1,6 @@
 /** The user's own terminal: asked, put into raw mode, and given back as it was found. */
 import { systemCall } from '../base/kernel/system-call.ts'
-import { getModes, IOCTL } from './modes.ts'
+import { getModes } from './modes.ts'
 
 const TCSETS = 0x5402
 /** Also throws away what was typed but not read: an answer that the sandbox made the terminal give stays out of the shell. */
@@ -10,7 +10,7 @@ const TIOCGWINSZ = 0x5413
 export function windowSize(fd: number): { cols: number; rows: number } {
   const size = new Uint16Array(4)
   try {
-    systemCall('ioctl', IOCTL, fd, TIOCGWINSZ, new Uint8Array(size.buffer))
+    systemCall('ioctl', fd, TIOCGWINSZ, new Uint8Array(size.buffer))
   } catch {
     return { cols: 80, rows: 24 }
   }
@@ -31,10 +31,10 @@ export function makeRaw(fd: number): () => void {
   clear(2, 0o460) // CSIZE PARENB
   words[2] = (words[2] ?? 0) | 0o60 // CS8
   clear(3, 0o100113) // ISIG ICANON ECHO ECHONL IEXTEN
-  systemCall('ioctl', IOCTL, fd, TCSETS, raw)
+  systemCall('ioctl', fd, TCSETS, raw)
   return () => {
     try {
-      systemCall('ioctl', IOCTL, fd, TCSETSF, before)
+      systemCall('ioctl', fd, TCSETSF, before)
     } catch {
       // The terminal is gone.
     }
@@ -47,7 +47,7 @@ export function leaveLineEnds(fd: number): () => void {
   if (modes !== undefined) {
     const words = new Uint32Array(modes.buffer, 0, 4)
     words[1] = (words[1] ?? 0) & ~0o1 // OPOST
-    systemCall('ioctl', IOCTL, fd, TCSETS, modes)
+    systemCall('ioctl', fd, TCSETS, modes)
   }
   return () => {}
 }

@@ -1,7 +1,6 @@
 /** What the kernel says of a terminal. */
 import { systemCall } from '../base/kernel/system-call.ts'
 
-export const IOCTL = process.arch === 'arm64' ? 29 : 16
 const TCGETS = 0x5401
 
 /** struct termios of the kernel: four words of flags, the line discipline and 19 control characters. */
@@ -11,7 +10,7 @@ export type Modes = Uint8Array
 export function getModes(fd: number): Modes | undefined {
   const modes = new Uint8Array(64)
   try {
-    systemCall('ioctl', IOCTL, fd, TCGETS, modes)
+    systemCall('ioctl', fd, TCGETS, modes)
     return modes
   } catch {
     return undefined

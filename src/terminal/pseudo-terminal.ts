@@ -1,7 +1,8 @@
 /** A new terminal, as the kernel makes it: two ends of which one is a program's, and the other whoever's shows and types. */
+
 import { constants, openSync } from 'node:fs'
 import { systemCall } from '../base/kernel/system-call.ts'
-import { getModes, IOCTL } from './modes.ts'
+import { getModes } from './modes.ts'
 
 const TIOCSPTLCK = 0x40045431
 const TIOCGPTPEER = 0x5441
@@ -19,9 +20,9 @@ export interface WindowSize {
 export function openTerminal(size: WindowSize): { readonly master: number; readonly slave: number } {
   const ours = constants.O_RDWR | constants.O_NOCTTY | O_CLOEXEC
   const master = openSync('/dev/ptmx', ours | constants.O_NONBLOCK)
-  systemCall('ioctl', IOCTL, master, TIOCSPTLCK, new Uint8Array(4))
+  systemCall('ioctl', master, TIOCSPTLCK, new Uint8Array(4))
   // Not by its name: which /dev/pts that is found in depends on where we are.
-  const slave = systemCall('ioctl', IOCTL, master, TIOCGPTPEER, ours)
+  const slave = systemCall('ioctl', master, TIOCGPTPEER, ours)
   speakUtf8(slave)
   resize(master, size)
   return { master, slave }
@@ -33,11 +34,11 @@ function speakUtf8(slave: number): void {
   if (modes === undefined) return
   const [input = 0] = new Uint32Array(modes.buffer, 0, 1)
   new Uint32Array(modes.buffer, 0, 1)[0] = input | IUTF8
-  systemCall('ioctl', IOCTL, slave, TCSETS, modes)
+  systemCall('ioctl', slave, TCSETS, modes)
 }
 
 /** Whoever leads the terminal's foreground is told by the kernel. */
 export function resize(master: number, { cols, rows }: WindowSize): void {
   const size = new Uint8Array(Uint16Array.of(rows, cols, 0, 0).buffer)
-  systemCall('ioctl', IOCTL, master, TIOCSWINSZ, size)
+  systemCall('ioctl', master, TIOCSWINSZ, size)
 }

@@ -4,10 +4,8 @@
  */
 import { systemCall } from '../base/kernel/system-call.ts'
 import { makeRaw } from './host-terminal.ts'
-import { IOCTL } from './modes.ts'
 
 const TIOCGPGRP = 0x540f
-const GETPGID = process.arch === 'arm64' ? 155 : 121
 
 /** Nobody is told that he was brought to the foreground. */
 const LOOK_EVERY_MS = 150
@@ -34,9 +32,9 @@ export function takeTerminal(fd: number, onTaken: () => void): () => void {
 function isInForeground(fd: number): boolean {
   const group = new Int32Array(1)
   try {
-    systemCall('ioctl', IOCTL, fd, TIOCGPGRP, new Uint8Array(group.buffer))
+    systemCall('ioctl', fd, TIOCGPGRP, new Uint8Array(group.buffer))
   } catch {
     return true
   }
-  return group[0] === systemCall('getpgid', GETPGID, 0)
+  return group[0] === systemCall('getpgid', 0)
 }

@@ -1,10 +1,10 @@
 /** Everything that was started below this test and still lives, however often it forked away from its parent. */
+
 import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { systemCall } from '../../src/base/kernel/system-call.ts'
 import { Stopwatch } from '../stopwatch.ts'
 
-const PRCTL = process.arch === 'arm64' ? 167 : 157
 const PR_SET_CHILD_SUBREAPER = 36
 
 /**
@@ -13,7 +13,7 @@ const PR_SET_CHILD_SUBREAPER = 36
  */
 export function adoptOrphans(): void {
   if (process.platform !== 'linux') return
-  const set = (on: 0 | 1): void => void systemCall('prctl', PRCTL, PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
+  const set = (on: 0 | 1): void => void systemCall('prctl', PR_SET_CHILD_SUBREAPER, on, 0, 0, 0)
   beforeAll(() => set(1))
   afterAll(() => set(0))
 }

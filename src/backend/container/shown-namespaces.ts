@@ -1,8 +1,9 @@
 /** What the agent of a container shows of itself to a supervisor that may not look at root's processes (see inner/show-namespaces.ts). */
+
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { listenForDescriptors } from '../../base/kernel/descriptor-socket.ts'
-import { receiveDescriptors } from '../../base/kernel/descriptors.ts'
+import { receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { DaemonListener } from '../daemon-socket.ts'
 

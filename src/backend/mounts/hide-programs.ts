@@ -2,10 +2,11 @@
  * The tool policy in a container, before anything of its image has run: directories of programs are covered, and the listed ones put
  * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
  */
+
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { findBeneath, openBeneath } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
-import { SystemCallError } from '../../base/kernel/system-call.ts'
+import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { Step } from '../../plan/plan.ts'
 import { viewTools } from '../../plan/tools.ts'
@@ -54,7 +55,7 @@ export function hidePrograms(order: ProgramOrder, root: number, nothing: string)
     return { executable: [...executable, ...(loader === undefined ? [] : [loader])], notes }
   } catch (error) {
     if (error instanceof OddImage) return { odd: error.message }
-    if (error instanceof SystemCallError || (error instanceof Error && errnoOf(error) !== undefined))
+    if (error instanceof CallFailed || (error instanceof Error && errnoOf(error) !== undefined))
       return { failed: error.message }
     throw error
   } finally {

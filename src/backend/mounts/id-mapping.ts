@@ -2,11 +2,13 @@
  * A tree whose owner is somebody else on the disk: what they own is the sandbox's, and what the sandbox makes is theirs.
  * For root, who has no other way to let an ordinary uid work in a tree of root's own.
  */
+
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { cString, pipe, systemCall } from '../../base/kernel/system-call.ts'
+import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 
 export interface Identity {
@@ -14,7 +16,6 @@ export interface Identity {
   readonly gid: number
 }
 
-const MOUNT_SETATTR = 442
 const AT_EMPTY_PATH = 0x1000
 const MOUNT_ATTR_IDMAP = 0x100000n
 
@@ -43,7 +44,7 @@ export class IdMapping {
     const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#namespace())])
     const bytes = new Uint8Array(attributes.buffer)
     try {
-      systemCall('mount_setattr', MOUNT_SETATTR, tree, cString(''), AT_EMPTY_PATH, bytes, bytes.length)
+      systemCall('mount_setattr', tree, cString(''), AT_EMPTY_PATH, bytes, bytes.length)
     } catch (error) {
       throw new PenError('BACKEND', {
         what: `root cannot be mapped away on the file system of ${path}`,

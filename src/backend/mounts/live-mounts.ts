@@ -3,13 +3,15 @@
  * hidden mode enters them for the moment that it takes. It enters the user namespace that owns the mounts, which is
  * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
+
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
 import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
-import { SystemCallError, systemCall } from '../../base/kernel/system-call.ts'
+import { systemCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import type { Hand, HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
 import { NOTHING } from '../process/nothing.ts'
@@ -18,7 +20,6 @@ import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.t
 import { carryOutOrder, type MountOrder } from './mount-orders.ts'
 import { withinMounts } from './within-mounts.ts'
 
-const IOCTL = process.arch === 'arm64' ? 29 : 16
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
 /** A whole image is looked through. */
@@ -183,11 +184,11 @@ function openEntrance(init: number | undefined, nothing: string): Entrance | und
     // Only a finished sandbox has it: before, the process still sees the host's root or an empty one.
     if (lstatSync(`/proc/self/fd/${root}${nothing}`, { throwIfNoEntry: false }) !== undefined) {
       const mounts = keep(openSync(`/proc/${init}/ns/mnt`, 'r'))
-      const owner = keep(systemCall('ioctl', IOCTL, mounts, NS_GET_USERNS))
+      const owner = keep(systemCall('ioctl', mounts, NS_GET_USERNS))
       return { mounts, owner, root }
     }
   } catch (error) {
-    if (errnoOf(error) === undefined && !(error instanceof SystemCallError)) throw error
+    if (errnoOf(error) === undefined && !(error instanceof CallFailed)) throw error
   }
   for (const fd of open) closeSync(fd)
   return undefined

@@ -1,8 +1,8 @@
 /** Mounts by descriptor: no name is looked up that could be swapped. */
+
 import { closeSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 
-const CALL = { mount: process.arch === 'arm64' ? 40 : 165, openTree: 428, moveMount: 429, setattr: 442 }
 const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
 const AT_EMPTY_PATH = 0x1000
 const AT_RECURSIVE = 0x8000
@@ -15,13 +15,7 @@ export const NOEXEC = 8
 
 /** A detached mount of what stands there, and of the mounts below, as they are: what is covered there stays covered. */
 export const cloneTree = (from: number): number =>
-  systemCall(
-    'open_tree',
-    CALL.openTree,
-    from,
-    cString(''),
-    OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH,
-  )
+  systemCall('open_tree', from, cString(''), OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH)
 
 /** With its attributes before it is attached. */
 export function bind(from: number, to: number, attributes: number, without = 0): void {
@@ -36,7 +30,7 @@ export function bind(from: number, to: number, attributes: number, without = 0):
 
 export function attach(tree: number, to: number): void {
   const empty = cString('')
-  systemCall('move_mount', CALL.moveMount, tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
+  systemCall('move_mount', tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
 }
 
 /** What the mount had stays, but for what it is to be without. `below`: so with every mount in it. */
@@ -44,10 +38,10 @@ export function setAttributes(mount: number, set: number, { without = 0, below =
   // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
   const attributes = new Uint8Array(new BigUint64Array([BigInt(set), BigInt(without), 0n, 0n]).buffer)
   const flags = below ? AT_EMPTY_PATH | AT_RECURSIVE : AT_EMPTY_PATH
-  systemCall('mount_setattr', CALL.setattr, mount, cString(''), flags, attributes, attributes.length)
+  systemCall('mount_setattr', mount, cString(''), flags, attributes, attributes.length)
 }
 
 export function mountScratch(at: number, options: string, flags: number): void {
   const target = cString(`/proc/self/fd/${at}`)
-  systemCall('mount', CALL.mount, cString('pen'), target, cString('tmpfs'), flags, cString(options))
+  systemCall('mount', cString('pen'), target, cString('tmpfs'), flags, cString(options))
 }

@@ -2,9 +2,10 @@
  * Orders for a sandbox's mounts, and how each is carried out by whoever stands in its mount namespace: a place is covered,
  * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
  */
+
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import { type Found, findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
-import { SystemCallError } from '../../base/kernel/system-call.ts'
+import { CallFailed } from '../../base/kernel/call-failed.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
 import { isMeant, type Meant } from './meant.ts'
@@ -52,8 +53,8 @@ export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
     )
   } catch (error) {
     // Removed between the look and the mount.
-    if (error instanceof SystemCallError && error.errno === ENOENT) return 'changed'
-    if (error instanceof SystemCallError) return { failed: error.message }
+    if (error instanceof CallFailed && error.errno === ENOENT) return 'changed'
+    if (error instanceof CallFailed) return { failed: error.message }
     throw error
   }
 }

@@ -2,10 +2,11 @@
  * This thread in the mount namespace of a sandbox, and back. For the host's root alone, which needs no user namespace for it, and
  * only while nothing of the sandbox runs: what is done there is done at once, without a process of its own that would have to start.
  */
+
 import { closeSync, constants, openSync } from 'node:fs'
 import { O_PATH } from '../../base/beneath/beneath-root.ts'
 import { enterMounts } from '../../base/kernel/enter-mounts.ts'
-import { libc, succeeded } from '../../base/kernel/libc.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 
 /** The root directory stays the host's, so that no path leads through the sandbox's files. */
 export function withinMounts<T>(mounts: number, work: () => T): T {
@@ -18,7 +19,7 @@ export function withinMounts<T>(mounts: number, work: () => T): T {
     } finally {
       // Should this fail, every path of this process leads through the sandbox's mounts: the error ends it.
       enterMounts(home, root)
-      succeeded('go back', libc().fchdir(cwd))
+      succeeded('go back', tryCall('fchdir', cwd))
     }
   } finally {
     for (const fd of open) closeSync(fd)

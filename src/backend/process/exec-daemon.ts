@@ -5,8 +5,10 @@
  * There is one user inside, so a command can end the agent, and with it the sandbox. It can gain nothing by that, or by any word
  * that it makes the agent say: the supervisor takes the agent for as hostile as the rest.
  */
+
 import { closeSync, openSync } from 'node:fs'
-import { pipe, socketPair } from '../../base/kernel/system-call.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
+import { socketPair } from '../../base/kernel/socket.ts'
 import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'

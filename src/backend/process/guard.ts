@@ -6,8 +6,10 @@
  * The shell stays bubblewrap's parent, so that bubblewrap outlives pen for as long as the twin needs to find its child: for
  * a moment of every start that child has already left the group, and has not yet asked to die with its parent.
  */
+
 import { closeSync, writeSync } from 'node:fs'
-import { leaveNoCore, pipe } from '../../base/kernel/system-call.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
+import { leaveNoCore } from '../../base/kernel/process.ts'
 
 /** Descriptors of the guard. A POSIX shell can only name single digits in redirections. */
 export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const

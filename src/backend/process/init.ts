@@ -1,6 +1,7 @@
 /** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
+
 import { readKernelFile } from '../../base/kernel/kernel-file.ts'
-import { awaitEnd } from '../../base/kernel/system-call.ts'
+import { awaitEnd } from '../../base/kernel/process.ts'
 
 /**
  * The process group of the command: on a terminal of its own it leads another group than the init's. Undefined when

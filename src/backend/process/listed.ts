@@ -5,8 +5,8 @@
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { pipe } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'

@@ -1,9 +1,10 @@
 /** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
+
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
+import { memoryFile, pipe } from '../../base/kernel/descriptor.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
-import { memoryFile, pipe } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'

@@ -5,6 +5,7 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
+
 import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'
@@ -19,15 +20,6 @@ const AT_RECURSIVE = 0x8000
 const AT_SYMLINK_NOFOLLOW = 0x100
 const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
 const MOVE_MOUNT_F_EMPTY_PATH = 4
-
-/** The numbers are the same on x86-64 and arm64 for the calls after 424. */
-const CALL = {
-  unshare: process.arch === 'arm64' ? 97 : 272,
-  setns: process.arch === 'arm64' ? 268 : 308,
-  mount: process.arch === 'arm64' ? 40 : 165,
-  openTree: 428,
-  moveMount: 429,
-} as const
 
 const ROOT: Identity = { uid: 0, gid: 0 }
 
@@ -53,15 +45,14 @@ export class Staging {
     this.#mapping = new IdMapping(ROOT, identity)
     undo.push('staging', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
-    systemCall('unshare', CALL.unshare, CLONE_NEWNS)
-    systemCall('mount', CALL.mount, cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
+    systemCall('unshare', CLONE_NEWNS)
+    systemCall('mount', cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
   }
 
   /** The name under which the sandbox's uid will reach a path or descriptor, with root's files mapped to it when `map` is set. */
   stage(source: string | number, kind: 'file' | 'directory', map: boolean): string {
     const tree = systemCall(
       'open_tree',
-      CALL.openTree,
       typeof source === 'string' ? AT_FDCWD : source,
       cString(typeof source === 'string' ? source : ''),
       OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
@@ -76,7 +67,6 @@ export class Staging {
   show(): void {
     systemCall(
       'mount',
-      CALL.mount,
       cString('pen'),
       cString(this.#stage),
       cString('tmpfs'),
@@ -86,15 +76,7 @@ export class Staging {
     for (const { tree, at, kind } of this.#staged) {
       if (kind === 'directory') mkdirSync(at)
       else writeFileSync(at, '')
-      systemCall(
-        'move_mount',
-        CALL.moveMount,
-        tree,
-        cString(''),
-        AT_FDCWD,
-        cString(at),
-        MOVE_MOUNT_F_EMPTY_PATH,
-      )
+      systemCall('move_mount', tree, cString(''), AT_FDCWD, cString(at), MOVE_MOUNT_F_EMPTY_PATH)
     }
   }
 
@@ -105,8 +87,8 @@ export class Staging {
     for (const { tree } of this.#staged) closeSync(tree)
     // A thread that the runtime began meanwhile shares our root and current directory, and the kernel lets nobody who
     // shares them change namespaces.
-    systemCall('unshare', CALL.unshare, CLONE_FS)
-    systemCall('setns', CALL.setns, this.#home, CLONE_NEWNS)
+    systemCall('unshare', CLONE_FS)
+    systemCall('setns', this.#home, CLONE_NEWNS)
     closeSync(this.#home)
     process.chdir(this.#cwd)
     this.#mapping.end()

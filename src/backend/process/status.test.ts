@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { closeSync, writeSync } from 'node:fs'
-import { pipe } from '../../base/kernel/system-call.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
 import { BwrapStatus } from './status.ts'
 
 /** A status that was told these pieces, and then no more. */

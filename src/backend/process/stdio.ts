@@ -4,9 +4,11 @@
  * socket it could reach the host's network. So those are read and written by a `cat` on the host, and the sandbox
  * holds one end of a pipe.
  */
+
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { findTool } from '../../base/find-tool.ts'
-import { pipe, systemCall } from '../../base/kernel/system-call.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
+import { systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
 import type { StartOptions } from '../backend.ts'
@@ -91,8 +93,6 @@ function statOf(fd: number): Stats | undefined {
   }
 }
 
-const GETSOCKOPT = process.arch === 'arm64' ? 209 : 55
-const GETPEERNAME = process.arch === 'arm64' ? 205 : 52
 const SOL_SOCKET = 1
 const SO = { type: 3, domain: 39 }
 const AF_UNIX = 1
@@ -105,12 +105,12 @@ const SOCK_STREAM = 1
 function staysConnected(fd: number): boolean {
   const option = (name: number): number => {
     const value = new Int32Array(1)
-    systemCall('getsockopt', GETSOCKOPT, fd, SOL_SOCKET, name, bytesOf(value), bytesOf(Int32Array.of(4)))
+    systemCall('getsockopt', fd, SOL_SOCKET, name, bytesOf(value), bytesOf(Int32Array.of(4)))
     return value[0] ?? 0
   }
   try {
     if (option(SO.domain) !== AF_UNIX || option(SO.type) !== SOCK_STREAM) return false
-    systemCall('getpeername', GETPEERNAME, fd, new Uint8Array(128), bytesOf(Int32Array.of(128)))
+    systemCall('getpeername', fd, new Uint8Array(128), bytesOf(Int32Array.of(128)))
     return true
   } catch {
     return false // not connected

@@ -2,9 +2,11 @@
  * pen's agent without walls around it: a supervisor is its parent, and ends everything below when the agent or the supervisor is gone. The
  * agent has the same user as its commands, which can end it, and with it the sandbox; the supervisor believes none of its words.
  */
+
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { pipe, socketPair } from '../../base/kernel/system-call.ts'
+import { pipe } from '../../base/kernel/descriptor.ts'
+import { socketPair } from '../../base/kernel/socket.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { DAEMON_MODE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution } from '../backend.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onlyWhen } from '../../../test/skip.ts'
 import { connectForDescriptors, listenForDescriptors } from './descriptor-socket.ts'
-import { receiveDescriptors, sendDescriptors } from './descriptors.ts'
+import { receiveDescriptors, sendDescriptors } from './pass-descriptors.ts'
 
 const onLinux = onlyWhen(process.platform === 'linux')
 

@@ -1,8 +1,10 @@
 /** A named place at which one process of pen's hands descriptors to another (see descriptors.ts). */
-import { ptr } from 'bun:ffi'
+
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname } from '../posix-path.ts'
-import { AF, libc, SOCK, succeeded } from './libc.ts'
+import { close } from './descriptor.ts'
+import { AF, SOCK } from './socket.ts'
+import { succeeded, systemCall, tryCall } from './system-call.ts'
 
 export interface DescriptorListener {
   /** One that has come by now. It is the caller's to close. */
@@ -18,32 +20,32 @@ const MOST_BYTES = 108
 export function listenForDescriptors(path: string): DescriptorListener {
   // The way through the open directory is short, whatever the path is.
   const directory = openSync(dirname(path), 'r')
-  const fd = succeeded('socket', libc().socket(AF.unix, SEQPACKET | SOCK.nonblock, 0))
+  const fd = systemCall('socket', AF.unix, SEQPACKET | SOCK.nonblock, 0)
   const name = nameOf(`/proc/self/fd/${directory}/${basename(path)}`)
-  succeeded(`bind ${path}`, libc().bind(fd, ptr(name), name.length))
-  succeeded(`listen at ${path}`, libc().listen(fd, 1))
+  succeeded(`bind ${path}`, tryCall('bind', fd, name, name.length))
+  succeeded(`listen at ${path}`, tryCall('listen', fd, 1))
   // The other end may be another user. Who may come near is said by the directories above.
   chmodSync(path, 0o666)
   closeSync(directory)
   let open = true
   return {
     accept: () => {
-      const accepted = libc().accept4(fd, null, null, SOCK.cloexec)
+      const accepted = tryCall('accept4', fd, null, null, SOCK.cloexec)
       return accepted < 0 ? undefined : accepted
     },
     close: () => {
       if (!open) return
       open = false
-      libc().close(fd)
+      close(fd)
       rmSync(path, { force: true })
     },
   }
 }
 
 export function connectForDescriptors(path: string): number {
-  const fd = succeeded('socket', libc().socket(AF.unix, SEQPACKET, 0))
+  const fd = systemCall('socket', AF.unix, SEQPACKET, 0)
   const name = nameOf(path)
-  succeeded(`connect to ${path}`, libc().connect(fd, ptr(name), name.length))
+  succeeded(`connect to ${path}`, tryCall('connect', fd, name, name.length))
   return fd
 }
 

@@ -1,121 +1,186 @@
-/** The few system calls that Bun has no name for. Each returns the kernel's answer or throws with its errno. */
+/**
+ * System calls of Linux that neither Node nor Bun offers. All of pen, on the host and inside a sandbox, makes them here:
+ * one table of numbers per architecture, one error class.
+ */
 import { type Pointer, ptr, read } from 'bun:ffi'
-import { closeSync } from 'node:fs'
-import { PenError } from '../error.ts'
 import { cLibrary } from './c-library.ts'
+import { CallFailed } from './call-failed.ts'
+
+/** From 424 on, the numbers are the same on every architecture. */
+const ALIKE = {
+  open_tree: 428,
+  move_mount: 429,
+  pidfd_open: 434,
+  close_range: 436,
+  openat2: 437,
+  mount_setattr: 442,
+  landlock_create_ruleset: 444,
+  landlock_add_rule: 445,
+  landlock_restrict_self: 446,
+} as const
+
+const X64 = {
+  ...ALIKE,
+  read: 0,
+  write: 1,
+  close: 3,
+  rt_sigaction: 13,
+  rt_sigprocmask: 14,
+  ioctl: 16,
+  socket: 41,
+  connect: 42,
+  sendto: 44,
+  recvfrom: 45,
+  sendmsg: 46,
+  recvmsg: 47,
+  bind: 49,
+  listen: 50,
+  getsockname: 51,
+  getpeername: 52,
+  socketpair: 53,
+  setsockopt: 54,
+  getsockopt: 55,
+  execve: 59,
+  wait4: 61,
+  fcntl: 72,
+  fchdir: 81,
+  setgroups: 116,
+  getpgid: 121,
+  setfsuid: 122,
+  setfsgid: 123,
+  capget: 125,
+  capset: 126,
+  prctl: 157,
+  chroot: 161,
+  mount: 165,
+  sched_setaffinity: 203,
+  sched_getaffinity: 204,
+  getdents64: 217,
+  waitid: 247,
+  inotify_add_watch: 254,
+  inotify_rm_watch: 255,
+  openat: 257,
+  mkdirat: 258,
+  fchownat: 260,
+  linkat: 265,
+  ppoll: 271,
+  unshare: 272,
+  accept4: 288,
+  dup3: 292,
+  pipe2: 293,
+  inotify_init1: 294,
+  prlimit64: 302,
+  setns: 308,
+  getcpu: 309,
+  seccomp: 317,
+  memfd_create: 319,
+} as const
+
+export type CallName = keyof typeof X64
+
+const ARM64: Readonly<Record<CallName, number>> = {
+  ...ALIKE,
+  dup3: 24,
+  fcntl: 25,
+  inotify_init1: 26,
+  inotify_add_watch: 27,
+  inotify_rm_watch: 28,
+  ioctl: 29,
+  mkdirat: 34,
+  linkat: 37,
+  mount: 40,
+  fchdir: 50,
+  chroot: 51,
+  fchownat: 54,
+  openat: 56,
+  close: 57,
+  pipe2: 59,
+  getdents64: 61,
+  read: 63,
+  write: 64,
+  ppoll: 73,
+  capget: 90,
+  capset: 91,
+  waitid: 95,
+  unshare: 97,
+  sched_setaffinity: 122,
+  sched_getaffinity: 123,
+  rt_sigaction: 134,
+  rt_sigprocmask: 135,
+  setfsuid: 151,
+  setfsgid: 152,
+  getpgid: 155,
+  setgroups: 159,
+  prctl: 167,
+  getcpu: 168,
+  socket: 198,
+  socketpair: 199,
+  bind: 200,
+  listen: 201,
+  connect: 203,
+  getsockname: 204,
+  getpeername: 205,
+  sendto: 206,
+  recvfrom: 207,
+  setsockopt: 208,
+  getsockopt: 209,
+  sendmsg: 211,
+  recvmsg: 212,
+  execve: 221,
+  accept4: 242,
+  wait4: 260,
+  prlimit64: 261,
+  setns: 268,
+  seccomp: 277,
+  memfd_create: 279,
+}
+
+const NUMBER: Readonly<Record<CallName, number>> = process.arch === 'arm64' ? ARM64 : X64
 
 const libc = cLibrary({
-  syscall: { args: ['i64', 'u64', 'u64', 'u64', 'u64', 'u64'], returns: 'i64' },
+  syscall: {
+    args: ['i32', 'i64', 'i64', 'i64', 'i64', 'i64', 'i64'],
+    returns: 'i64',
+  },
   __errno_location: { args: [], returns: 'ptr' },
-  pipe2: { args: ['ptr', 'i32'], returns: 'i32' },
 })
 
-export class SystemCallError extends Error {
-  readonly errno: number
-  constructor(call: string, errno: number) {
-    super(`${call} failed with errno ${errno}`)
-    this.errno = errno
-  }
-}
-
-type Argument = number | bigint | Pointer | Uint8Array | null
-
-/** One system call. Buffers are passed by address and must stay alive until it returns, which they do. */
-export function systemCall(name: string, number: number, ...args: readonly Argument[]): number {
-  const { syscall, __errno_location } = libc()
-  const raw = [0, 1, 2, 3, 4].map(i => word(args[i] ?? 0))
-  const result = Number(syscall(number, raw[0] ?? 0, raw[1] ?? 0, raw[2] ?? 0, raw[3] ?? 0, raw[4] ?? 0))
-  if (result >= 0) return result
-  const at = __errno_location()
-  throw new SystemCallError(name, at === null ? 0 : read.i32(at, 0))
-}
+/** A buffer is passed by its address, and lives until the call returns. */
+export type Argument = number | bigint | Pointer | ArrayBufferView | null
 
 const word = (argument: Argument): number | bigint =>
-  argument instanceof Uint8Array ? ptr(argument) : argument === null ? 0 : argument
+  argument === null ? 0 : typeof argument === 'object' ? ptr(argument as Uint8Array) : argument
+
+/** One system call: the kernel's answer, or minus the errno. */
+export function tryCall(
+  name: CallName,
+  a: Argument = 0,
+  b: Argument = 0,
+  c: Argument = 0,
+  d: Argument = 0,
+  e: Argument = 0,
+  f: Argument = 0,
+): number {
+  const { syscall, __errno_location } = libc()
+  const answer = syscall(NUMBER[name], word(a), word(b), word(c), word(d), word(e), word(f))
+  if (answer >= 0) return Number(answer)
+  // errno is read at once: the next call overwrites it.
+  const at = __errno_location()
+  return at === null ? -1 : -read.i32(at, 0)
+}
+
+/** One system call: the kernel's answer, or an error that carries the errno. */
+export function systemCall(name: CallName, ...args: readonly Argument[]): number {
+  return succeeded(name, tryCall(name, ...args))
+}
+
+/** The answer of `tryCall`, or an error that says what failed. */
+export function succeeded(what: string, answer: number): number {
+  if (answer >= 0) return answer
+  throw new CallFailed(what, -answer)
+}
 
 const encoder = new TextEncoder()
 
 /** A text for the kernel: its bytes and the closing NUL. */
 export const cString = (text: string): Uint8Array => encoder.encode(`${text}\0`)
-
-/** A pipe that no other program inherits by accident: [read end, write end]. */
-export function pipe(): readonly [number, number] {
-  const ends = new Int32Array(2)
-  if (libc().pipe2(ptr(ends), 0o2000000) !== 0)
-    throw new PenError('LIMIT', {
-      what: 'pen may not open as many files as it needs',
-      hint: 'raise the limit of open files: ulimit -n 1024',
-    })
-  return [ends[0] ?? -1, ends[1] ?? -1]
-}
-
-/** Two ends of one stream, which no other program inherits by accident. */
-export function socketPair(): readonly [number, number] {
-  const SOCKETPAIR = process.arch === 'arm64' ? 199 : 53
-  const AF_UNIX = 1
-  const SOCK_STREAM_CLOEXEC = 1 | 0o2000000
-  const ends = new Int32Array(2)
-  systemCall('socketpair', SOCKETPAIR, AF_UNIX, SOCK_STREAM_CLOEXEC, 0, new Uint8Array(ends.buffer))
-  return [ends[0] ?? -1, ends[1] ?? -1]
-}
-
-/** A file in memory, without a name on any disk. */
-export function memoryFile(): number {
-  const MEMFD_CREATE = process.arch === 'arm64' ? 279 : 319
-  return systemCall('memfd_create', MEMFD_CREATE, cString('pen'), 1 /* MFD_CLOEXEC */)
-}
-
-/** What is written to `number` from now on goes where `fd` leads. */
-export function putInPlaceOf(fd: number, number: number): void {
-  const DUP3 = process.arch === 'arm64' ? 24 : 292
-  systemCall('dup3', DUP3, fd, number)
-}
-
-const POLLIN = 1
-const POLLOUT = 4
-
-/** Whether the descriptor is ready, now or within so long. Nothing else of this process runs meanwhile. */
-function isReady(fd: number, event: number, millis: number): boolean {
-  const PPOLL = process.arch === 'arm64' ? 73 : 271
-  const asked = new Uint8Array(Int32Array.of(fd, event).buffer)
-  const time = new Uint8Array(new BigInt64Array([0n, BigInt(millis * 1e6)]).buffer)
-  return systemCall('ppoll', PPOLL, asked, 1, time, null) > 0
-}
-
-/** Until the process has ended, or for so long. It need not be a child of ours. */
-export function awaitEnd(pid: number, millis: number): void {
-  const PIDFD_OPEN = 434
-  let fd: number | undefined
-  try {
-    fd = systemCall('pidfd_open', PIDFD_OPEN, pid, 0)
-    isReady(fd, POLLIN, millis)
-  } catch {
-    // Gone already, or a signal came first.
-  } finally {
-    if (fd !== undefined) closeSync(fd)
-  }
-}
-
-/** Whether whoever writes a line there need not wait. */
-export function takesNow(fd: number): boolean {
-  try {
-    return isReady(fd, POLLOUT, 0)
-  } catch {
-    return false
-  }
-}
-
-const RLIMIT_CORE = 4
-
-/**
- * For this process and all that it starts from now on. One byte, not none: where the host gives cores to a program of its own
- * (`core_pattern` with a pipe), the kernel takes no notice of the limit, except of exactly this one.
- */
-export function leaveNoCore(): void {
-  const PRLIMIT64 = process.arch === 'arm64' ? 261 : 302
-  try {
-    systemCall('prlimit64', PRLIMIT64, 0, RLIMIT_CORE, new Uint8Array(new BigUint64Array([1n, 1n]).buffer))
-  } catch {
-    // Less than that is in force already, and may not be raised.
-  }
-}

@@ -1,6 +1,9 @@
 /** TCP connections come to be: accepted where a descriptor listens, or dialled. */
-import { ptr } from 'bun:ffi'
-import { AF, CallFailed, lastError, libc, SOL, socketOption, succeeded } from '../../base/kernel/libc.ts'
+
+import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { close } from '../../base/kernel/descriptor.ts'
+import { AF, SOL, socketOption } from '../../base/kernel/socket.ts'
+import { systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { listenInTurns, type Stoppable } from '../../base/listen-in-turns.ts'
 import { type Address, addressBytes } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
@@ -27,7 +30,7 @@ const BACKLOG = 512
 export function listenTcp(fd: number, accepted: Accept): Listening {
   let isOpen: boolean = true
   const listener = listenInTurns(took => {
-    const copy = succeeded('fcntl', libc().fcntl(fd, F_DUPFD_CLOEXEC, 0))
+    const copy = systemCall('fcntl', fd, F_DUPFD_CLOEXEC, 0)
     return acceptFrom(copy, socket => {
       took()
       accepted(socket)
@@ -37,7 +40,7 @@ export function listenTcp(fd: number, accepted: Accept): Listening {
     port: portOf(fd),
     stop: () => {
       listener.stop()
-      if (isOpen) libc().close(fd)
+      if (isOpen) close(fd)
       isOpen = false
     },
   }
@@ -51,17 +54,17 @@ export function listenLoopback(accepted: Accept, family: Family = AF.inet, port 
     // Connections of an earlier listener may still be fading away there. Two that listen are refused all the same.
     if (port !== 0) switchOn(fd, SOL.socket, SO_REUSEADDR)
     const name = socketName(family, family === AF.inet ? [127, 0, 0, 1] : LOOPBACK_V6, port)
-    succeeded('bind', libc().bind(fd, ptr(name), name.length))
-    succeeded('listen', libc().listen(fd, BACKLOG))
+    systemCall('bind', fd, name, name.length)
+    systemCall('listen', fd, BACKLOG)
   } catch (error) {
-    libc().close(fd)
+    close(fd)
     throw error
   }
   return listenTcp(fd, accepted)
 }
 
 const switchOn = (fd: number, level: number, option: number): number =>
-  succeeded('setsockopt', libc().setsockopt(fd, level, option, ptr(new Int32Array([1])), 4))
+  systemCall('setsockopt', fd, level, option, new Int32Array([1]), 4)
 
 /** `struct sockaddr_in`, or `sockaddr_in6`. */
 function socketName(family: Family, address: ArrayLike<number>, port: number): Uint8Array {
@@ -74,7 +77,7 @@ function socketName(family: Family, address: ArrayLike<number>, port: number): U
 
 function portOf(fd: number): number {
   const name = new Uint8Array(28)
-  succeeded('getsockname', libc().getsockname(fd, ptr(name), ptr(new Uint32Array([name.length]))))
+  systemCall('getsockname', fd, name, new Uint32Array([name.length]))
   return new DataView(name.buffer).getUint16(2)
 }
 
@@ -132,7 +135,7 @@ function startConnecting(
   const name = socketName(family, bytes, port)
   const fd = made ?? unconnected(family)
   try {
-    const errno = libc().connect(fd, ptr(name), name.length) === 0 ? 0 : lastError()
+    const errno = -tryCall('connect', fd, name, name.length)
     const state = connectionState(fd)
     const isConnected = state === TCP_STATE.established
     if (isConnected || state === TCP_STATE.synSent) return { fd, isConnected }
@@ -140,7 +143,7 @@ function startConnecting(
     const failure = socketOption(fd, SOL.socket, SO_ERROR)
     throw new CallFailed('connect', failure === 0 ? errno : failure)
   } catch (error) {
-    libc().close(fd)
+    close(fd)
     throw error
   }
 }

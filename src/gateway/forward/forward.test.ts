@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { spawn } from 'node:child_process'
 import { createServer, type Server } from 'node:net'
-import { AF } from '../../base/kernel/libc.ts'
+import { AF } from '../../base/kernel/socket.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { InsideSockets } from '../netns/inside-sockets.ts'
 import { SocketOwners } from '../netns/socket-owner.ts'

@@ -2,8 +2,10 @@
  * A port of the sandbox's loopback, for programs of the host: pen listens on the host's loopback and dials inside, one connection for
  * each that comes. The sandbox only ever answers. Both ends are strangers to each other and to pen: bytes pass, nothing is read.
  */
+
 import { errnoOf, PenError } from '../../base/error.ts'
-import { AF, libc } from '../../base/kernel/libc.ts'
+import { close } from '../../base/kernel/descriptor.ts'
+import { AF } from '../../base/kernel/socket.ts'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
 import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
@@ -131,7 +133,7 @@ export class Forward {
     const { v4, v6 } = await this.#means.sockets.take()
     try {
       const socket = await dialInside(LOOPBACK_V4, this.guest, v4)
-      if (v6 !== undefined) libc().close(v6)
+      if (v6 !== undefined) close(v6)
       return socket
     } catch (error) {
       if (v6 === undefined) throw error

@@ -3,8 +3,9 @@
  * no interface but `lo` and every address in it is local, so whatever a program dials arrives here or nowhere.
  * When this process dies the listeners die with it, and the sandbox has no way out.
  */
+
 import type { Socket as DatagramSocket } from 'node:dgram'
-import { libc } from '../../base/kernel/libc.ts'
+import { close } from '../../base/kernel/descriptor.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
 import { connectionShares } from '../stream/descriptor-shares.ts'
@@ -63,7 +64,6 @@ export interface Door {
 
 /** All of it that needs no namespace: for whoever waits for one. */
 export async function warmDoor(): Promise<void> {
-  libc()
   rulesMessage()
   await import('node:dgram')
 }
@@ -178,7 +178,7 @@ class OpenDoor implements Door {
 
   close(): void {
     for (const close of this.#close.splice(0)) close()
-    for (const fd of this.#bare.keys()) libc().close(fd)
+    for (const fd of this.#bare.keys()) close(fd)
     this.#bare.clear()
   }
 

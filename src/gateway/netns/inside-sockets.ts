@@ -2,9 +2,11 @@
  * Sockets that belong to the network namespace of a sandbox which runs, made ahead: what they dial is the sandbox's own
  * loopback. Nothing of the sandbox takes part in making them, and nothing in it gets one.
  */
+
 import { PenError } from '../../base/error.ts'
+import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'
-import { libc, openPath, succeeded } from '../../base/kernel/libc.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { DOOR_MODE, SOCKETS } from './inside.ts'
 import { entranceBy, entranceOf, type Place, startWithin } from './namespace.ts'
@@ -73,7 +75,7 @@ export class InsideSockets {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const pair of this.#ready.splice(0)) closePair(pair)
-    for (const fd of [this.#network, this.#owner]) if (fd !== undefined) libc().close(fd)
+    for (const fd of [this.#network, this.#owner]) if (fd !== undefined) close(fd)
   }
 
   #fill(): Promise<void> {
@@ -114,12 +116,12 @@ function asPairs(opened: Awaited<ReturnType<typeof openElsewhere>>): SocketPair[
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
 
 export function closePair({ v4, v6 }: SocketPair): void {
-  libc().close(v4)
-  if (v6 !== undefined) libc().close(v6)
+  close(v4)
+  if (v6 !== undefined) close(v6)
 }
 
 const ownerOf = (namespace: number): number =>
-  succeeded('ask for the owner', libc().ioctl(namespace, NS_GET_USERNS, null))
+  succeeded('ask for the owner', tryCall('ioctl', namespace, NS_GET_USERNS, null))
 
 function inPairs(opened: ReturnType<typeof openSockets>): SocketPair[] {
   const of = (role: string): number[] => opened.flatMap(([its, fd]) => (its === role ? [fd] : []))

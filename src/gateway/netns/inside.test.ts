@@ -2,7 +2,7 @@ import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { onlyWhen } from '../../../test/skip.ts'
 import { EXIT } from '../../base/error.ts'
-import { descriptorPair } from '../../base/kernel/descriptors.ts'
+import { descriptorPair } from '../../base/kernel/pass-descriptors.ts'
 
 const MAIN = join(import.meta.dir, '../../main.ts')
 const onLinux = onlyWhen(process.platform === 'linux')

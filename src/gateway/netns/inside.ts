@@ -7,8 +7,8 @@
  */
 
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
-import { sendDescriptors } from '../../base/kernel/descriptors.ts'
-import { AF, SOCK, SOL, socketOption } from '../../base/kernel/libc.ts'
+import { sendDescriptors } from '../../base/kernel/pass-descriptors.ts'
+import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
 import { type Opened, openListeners } from './listeners.ts'
 import { openSockets } from './sockets.ts'
 

@@ -1,7 +1,10 @@
 /** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
-import { ptr } from 'bun:ffi'
+
 import { readFileSync, writeFileSync } from 'node:fs'
-import { AF, CallFailed, libc, openPath, SOCK, SOL, succeeded } from '../../base/kernel/libc.ts'
+import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { close, openPath } from '../../base/kernel/descriptor.ts'
+import { AF, SOCK, SOL } from '../../base/kernel/socket.ts'
+import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { makeEveryAddressLocal, raiseLoopback } from './loopback.ts'
 import { NETLINK, openNetlink, request } from './netlink.ts'
@@ -49,7 +52,7 @@ export function openListeners(how: 'mapped' | readonly number[]): Opened | undef
     apply(SETTINGS)
     return opened
   } catch (error) {
-    for (const [, fd] of opened) libc().close(fd)
+    for (const [, fd] of opened) close(fd)
     throw error
   }
 }
@@ -70,7 +73,7 @@ function loadRules(): number | undefined {
     request('load the rules', socket, rulesMessage())
     return socket
   } catch (error) {
-    if (socket !== undefined) libc().close(socket)
+    if (socket !== undefined) close(socket)
     if (!(error instanceof CallFailed)) throw error
     return undefined
   }
@@ -91,27 +94,27 @@ function listenAllIpv6(ports: readonly number[], opened: [Role, number][]): void
     listenAll(AF.inet6, ports, ipv6)
     opened.push(...ipv6)
   } catch {
-    for (const [, fd] of ipv6) libc().close(fd)
+    for (const [, fd] of ipv6) close(fd)
   }
 }
 
 function listen(family: Family, where: 'every' | 'loopback', port: number): number {
   const fd = bound(family, SOCK.stream, where, port)
-  return orClosed(fd, () => succeeded(`listen on ${port}`, libc().listen(fd, BACKLOG)))
+  return orClosed(fd, () => succeeded(`listen on ${port}`, tryCall('listen', fd, BACKLOG)))
 }
 
 const datagram = (family: Family, port: number): number => bound(family, SOCK.dgram, 'loopback', port)
 
 function bound(family: Family, type: number, where: 'every' | 'loopback', port: number): number {
-  const fd = succeeded('socket', libc().socket(family, type | SOCK.cloexec, 0))
+  const fd = systemCall('socket', family, type | SOCK.cloexec, 0)
   const name = new Uint8Array(family === AF.inet ? 16 : 28)
   new DataView(name.buffer).setUint16(0, family, true)
   new DataView(name.buffer).setUint16(2, port)
   if (where === 'loopback') name.set(family === AF.inet ? [127, 0, 0, 1] : [1], family === AF.inet ? 4 : 23)
   return orClosed(fd, () => {
     if (family === AF.inet6)
-      succeeded('IPV6_V6ONLY', libc().setsockopt(fd, SOL.ipv6, IPV6_V6ONLY, ptr(new Int32Array([1])), 4))
-    succeeded(`bind port ${port}`, libc().bind(fd, ptr(name), name.length))
+      succeeded('IPV6_V6ONLY', tryCall('setsockopt', fd, SOL.ipv6, IPV6_V6ONLY, new Int32Array([1]), 4))
+    succeeded(`bind port ${port}`, tryCall('bind', fd, name, name.length))
   })
 }
 
@@ -121,7 +124,7 @@ function orClosed(fd: number, work: () => unknown): number {
     work()
     return fd
   } catch (error) {
-    libc().close(fd)
+    close(fd)
     throw error
   }
 }

@@ -1,6 +1,8 @@
 /** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
-import { ptr } from 'bun:ffi'
-import { AF, libc, SOCK, succeeded } from '../../base/kernel/libc.ts'
+
+import { close } from '../../base/kernel/descriptor.ts'
+import { AF, SOCK } from '../../base/kernel/socket.ts'
+import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { MessageWriter, NETLINK, NLM_F, openNetlink, request } from './netlink.ts'
 
 const SIOCSIFFLAGS = 0x8914
@@ -18,14 +20,14 @@ const RTA_OIF = 4
 
 /** `ip link set lo up` */
 export function raiseLoopback(): void {
-  const fd = succeeded('socket', libc().socket(AF.inet, SOCK.dgram | SOCK.cloexec, 0))
+  const fd = systemCall('socket', AF.inet, SOCK.dgram | SOCK.cloexec, 0)
   const request = new Uint8Array(40)
   request.set(new TextEncoder().encode('lo'))
   new DataView(request.buffer).setUint16(16, IFF_UP | IFF_RUNNING, true)
   try {
-    succeeded('set lo up', libc().ioctl(fd, SIOCSIFFLAGS, ptr(request)))
+    succeeded('set lo up', tryCall('ioctl', fd, SIOCSIFFLAGS, request))
   } finally {
-    libc().close(fd)
+    close(fd)
   }
 }
 
@@ -35,7 +37,7 @@ export function makeEveryAddressLocal(family: typeof AF.inet | typeof AF.inet6):
   try {
     request('add local route', socket, newRoute(family))
   } finally {
-    libc().close(socket)
+    close(socket)
   }
 }
 

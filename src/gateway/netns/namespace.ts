@@ -4,9 +4,10 @@
  */
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
+import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
-import { libc, openPath, succeeded } from '../../base/kernel/libc.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { raiseLoopback } from './loopback.ts'
 
@@ -100,7 +101,7 @@ const CLONE_NEWNET = 0x40000000
  */
 export function startWithin<T>(network: number, start: () => T): T {
   return awayFromHome(
-    () => succeeded('enter the network namespace', libc().setns(network, CLONE_NEWNET)),
+    () => succeeded('enter the network namespace', tryCall('setns', network, CLONE_NEWNET)),
     start,
   )
 }
@@ -111,7 +112,7 @@ export function startWithinThatOf<T>(pid: number, start: () => T): T {
   try {
     return startWithin(network, start)
   } finally {
-    libc().close(network)
+    close(network)
   }
 }
 
@@ -120,7 +121,7 @@ export const raiseLoopbackOf = (pid: number): void => startWithinThatOf(pid, rai
 
 /** The same in a namespace that did not exist before. It lasts as long as something holds it. */
 export function inNewNetwork<T>(start: () => T): T {
-  return awayFromHome(() => succeeded('make a network namespace', libc().unshare(CLONE_NEWNET)), start)
+  return awayFromHome(() => succeeded('make a network namespace', tryCall('unshare', CLONE_NEWNET)), start)
 }
 
 function awayFromHome<T>(leave: () => void, start: () => T): T {
@@ -131,10 +132,10 @@ function awayFromHome<T>(leave: () => void, start: () => T): T {
       return start()
     } finally {
       // Should this fail, every dial of this process leads back to the door: closed, and the error ends it.
-      succeeded('leave the network namespace', libc().setns(home, CLONE_NEWNET))
+      succeeded('leave the network namespace', tryCall('setns', home, CLONE_NEWNET))
     }
   } finally {
-    libc().close(home)
+    close(home)
   }
 }
 

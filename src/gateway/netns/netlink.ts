@@ -1,6 +1,8 @@
 /** Messages to the kernel (netlink): headers, and attributes that may hold attributes. Whoever opens a socket speaks of the namespace it is in then. */
-import { ptr } from 'bun:ffi'
-import { AF, CallFailed, libc, SOCK, succeeded } from '../../base/kernel/libc.ts'
+
+import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { AF, SOCK } from '../../base/kernel/socket.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 
 export const NETLINK = { route: 0, netfilter: 12 } as const
 
@@ -86,13 +88,13 @@ export class MessageWriter {
 }
 
 export const openNetlink = (protocol: number): number =>
-  succeeded('open netlink', libc().socket(AF.netlink, SOCK.raw | SOCK.cloexec, protocol))
+  succeeded('open netlink', tryCall('socket', AF.netlink, SOCK.raw | SOCK.cloexec, protocol))
 
 /** Has a request carried out, which the kernel does before it takes the next. */
 export function request(what: string, socket: number, message: Uint8Array): void {
-  succeeded(what, libc().send(socket, ptr(message), message.length, 0))
+  succeeded(what, tryCall('sendto', socket, message, message.length, 0))
   const reply = new Uint8Array(4096)
-  const size = succeeded(what, libc().recv(socket, ptr(reply), reply.length, MSG_DONTWAIT))
+  const size = succeeded(what, tryCall('recvfrom', socket, reply, reply.length, MSG_DONTWAIT))
   const errno = answerOf(reply.subarray(0, size))
   if (errno !== 0) throw new CallFailed(what, errno ?? 0)
 }

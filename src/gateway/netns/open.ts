@@ -1,8 +1,9 @@
 /** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
 
 import { errnoOf, PenError } from '../../base/error.ts'
-import { type Delivery, descriptorPair, receiveDescriptors } from '../../base/kernel/descriptors.ts'
-import { CallFailed, libc } from '../../base/kernel/libc.ts'
+import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { close } from '../../base/kernel/descriptor.ts'
+import { type Delivery, descriptorPair, receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { DOOR_MODE, RULES_REFUSED } from './inside.ts'
@@ -76,7 +77,7 @@ export async function openElsewhere(
     if (delivery === undefined) throw failure(code, said)
     return withRoles(delivery)
   } finally {
-    libc().close(ours)
+    close(ours)
   }
 }
 
@@ -98,7 +99,7 @@ export function starterOf(place: Place): Starter {
 async function waitFor(argv: readonly string[], channel: number, start: Starter): ReturnType<Starter> {
   // Handed on when this returns; what comes of it is awaited without it.
   const ended = start(argv, channel)
-  libc().close(channel)
+  close(channel)
   return await ended
 }
 

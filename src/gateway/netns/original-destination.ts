@@ -1,6 +1,7 @@
 /** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
-import { ptr } from 'bun:ffi'
-import { AF, libc, SOL } from '../../base/kernel/libc.ts'
+
+import { AF, SOL } from '../../base/kernel/socket.ts'
+import { tryCall } from '../../base/kernel/system-call.ts'
 import { type Address, parseAddress, printAddress } from '../../policy/network/address.ts'
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
@@ -37,7 +38,7 @@ const size = new Uint32Array(1)
 
 function ask(fd: number, level: number, family: number): Destination | undefined {
   size[0] = answer.length
-  if (libc().getsockopt(fd, level, SO_ORIGINAL_DST, ptr(answer), ptr(size)) !== 0) return undefined
+  if (tryCall('getsockopt', fd, level, SO_ORIGINAL_DST, answer, size) !== 0) return undefined
   if (new DataView(answer.buffer).getUint16(0, true) !== family) return undefined
   const port = parsePort(String(((answer[2] ?? 0) << 8) | (answer[3] ?? 0)))
   if (!port.ok) return undefined

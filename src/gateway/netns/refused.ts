@@ -2,8 +2,9 @@
  * Asks the kernel which UDP destinations the rules refused, by its own messages (nfnetlink): a program to ask for us
  * would take longer than a short sandbox lives. The sandbox chose the elements, the kernel wrote the messages.
  */
-import { ptr } from 'bun:ffi'
-import { CallFailed, libc, succeeded } from '../../base/kernel/libc.ts'
+
+import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { type Address, printAddress } from '../../policy/network/address.ts'
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import { HEADER, MessageWriter, MSG_DONTWAIT, NLM_F, NLMSG_ERROR } from './netlink.ts'
@@ -40,12 +41,15 @@ export function listRefused(socket: number): readonly RefusedDatagram[] {
 
 function ask(socket: number, set: string): { refused: RefusedDatagram[]; isWhole: boolean } {
   const request = requestFor(set)
-  succeeded('ask for the refused', libc().send(socket, ptr(request), request.length, 0))
+  succeeded('ask for the refused', tryCall('sendto', socket, request, request.length, 0))
   const refused: RefusedDatagram[] = []
   let isWhole: boolean = true
   const buffer = new Uint8Array(65_536)
   for (;;) {
-    const size = succeeded('hear the refused', libc().recv(socket, ptr(buffer), buffer.length, MSG_DONTWAIT))
+    const size = succeeded(
+      'hear the refused',
+      tryCall('recvfrom', socket, buffer, buffer.length, MSG_DONTWAIT),
+    )
     const read = readMessages(buffer.subarray(0, size))
     refused.push(...read.refused)
     if (read.isInterrupted) isWhole = false

@@ -2,8 +2,10 @@
  * Whose program is at the other end of a connection on this machine: loopback is open to every user of it, and only the kernel
  * knows who dialled. Asked by its own messages (sock_diag), which find one socket among any number at once.
  */
-import { ptr } from 'bun:ffi'
-import { AF, libc, SOCK, succeeded } from '../../base/kernel/libc.ts'
+
+import { close } from '../../base/kernel/descriptor.ts'
+import { AF, SOCK } from '../../base/kernel/socket.ts'
+import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { readAddress } from '../../policy/network/address.ts'
 
 export interface SocketEnd {
@@ -27,7 +29,7 @@ const ANSWER = HEADER + 72
 export class SocketOwners {
   readonly #socket = succeeded(
     'open sock_diag',
-    libc().socket(AF.netlink, SOCK.raw | SOCK.cloexec, NETLINK_SOCK_DIAG),
+    tryCall('socket', AF.netlink, SOCK.raw | SOCK.cloexec, NETLINK_SOCK_DIAG),
   )
   #asked = 0
 
@@ -39,8 +41,8 @@ export class SocketOwners {
     const request = requestFor(++this.#asked, own, peer)
     const answer = new Uint8Array(4096)
     if (request === undefined) return undefined
-    if (libc().send(this.#socket, ptr(request), request.length, 0) < 0) return undefined
-    const size = Number(libc().recv(this.#socket, ptr(answer), answer.length, MSG_DONTWAIT))
+    if (tryCall('sendto', this.#socket, request, request.length, 0) < 0) return undefined
+    const size = Number(tryCall('recvfrom', this.#socket, answer, answer.length, MSG_DONTWAIT))
     const view = new DataView(answer.buffer)
     if (size < ANSWER || view.getUint16(4, true) !== SOCK_DIAG_BY_FAMILY) return undefined
     // Where no socket is connected like that, the kernel tells of one that listens there.
@@ -50,7 +52,7 @@ export class SocketOwners {
   }
 
   close(): void {
-    libc().close(this.#socket)
+    close(this.#socket)
   }
 }
 

@@ -1,10 +1,5 @@
-/**
- * Moves what has piled up in the kernel from one socket to another, through one buffer that is never allocated again.
- * The runtime's own way makes an object of every chunk; for a download that costs more than the kernel's two copies.
- * The runtime stays the owner of both sockets: between two of its reads, this takes what it would have read next.
- */
-import { ptr } from 'bun:ffi'
-import { libc } from '../../base/kernel/libc.ts'
+import { MSG } from '../../base/kernel/socket.ts'
+import { tryCall } from '../../base/kernel/system-call.ts'
 import type { StreamSocket } from './stream-socket.ts'
 import { connectionState, TCP_STATE } from './tcp-socket.ts'
 
@@ -15,9 +10,6 @@ const ROOM = 1_048_576
 const MOST_ROUNDS = 4
 /** What all tunnels together may move before the event loop gets to something else: some 10 ms. */
 const MOST_AT_ONCE = 33_554_432
-
-const MSG_DONTWAIT = 0x40
-const MSG_NOSIGNAL = 0x4000
 
 export interface Moved {
   readonly bytes: number
@@ -54,17 +46,16 @@ const newTurn = (): void => {
 function move(source: number, target: number): Moved {
   room ??= newRoom()
   const { buffer, at } = room
-  const { recv, send } = libc()
   let bytes = 0
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const taken = Number(recv(source, at as never, ROOM, MSG_DONTWAIT))
+    const taken = tryCall('recvfrom', source, at, ROOM, MSG.dontWait)
     // Its end is seen by the runtime too, which then says goodbye.
     if (taken === 0) break
     if (taken < 0) return { bytes, rest: undefined, isReset: isClosed(source) }
     bytes += taken
     let given = 0
     while (given < taken) {
-      const sent = Number(send(target, (at + given) as never, taken - given, MSG_DONTWAIT | MSG_NOSIGNAL))
+      const sent = tryCall('sendto', target, at + given, taken - given, MSG.dontWait | MSG.noSignal)
       // Full or broken: the runtime finds out which when it writes the rest.
       if (sent <= 0) return { bytes, rest: Buffer.from(buffer.subarray(given, taken)), isReset: false }
       given += sent
@@ -77,7 +68,7 @@ const NOTHING: Moved = { bytes: 0, rest: undefined, isReset: false }
 
 function newRoom() {
   const buffer = Buffer.allocUnsafeSlow(ROOM)
-  return { buffer, at: Number(ptr(buffer)) }
+  return { buffer, at: Number(buffer) }
 }
 
 /** Asked of the connection rather than of errno, which may have been overwritten by the time it is read. */

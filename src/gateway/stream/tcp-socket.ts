@@ -2,7 +2,7 @@
  * A TCP connection on the runtime's own sockets. node:net stands on the same ones and costs four times the processor for
  * every connection; and it reads ahead, so that a peer which does not read is paid for in memory.
  */
-import { socketOption } from '../../base/kernel/libc.ts'
+import { socketOption } from '../../base/kernel/socket.ts'
 import type { SocketEvents, StreamSocket } from './stream-socket.ts'
 
 export type NativeSocket = Bun.Socket<TcpSocket> & {

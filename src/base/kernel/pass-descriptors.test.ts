@@ -1,7 +1,7 @@
 import { afterAll, describe, expect } from 'bun:test'
 import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { onlyWhen } from '../../../test/skip.ts'
-import { descriptorPair, MOST_DESCRIPTORS, receiveDescriptors, sendDescriptors } from './descriptors.ts'
+import { descriptorPair, MOST_DESCRIPTORS, receiveDescriptors, sendDescriptors } from './pass-descriptors.ts'
 
 const linux = process.platform === 'linux'
 const onLinux = onlyWhen(linux)

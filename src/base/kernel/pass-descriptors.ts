@@ -2,8 +2,11 @@
  * Hands open descriptors from one process to another over a Unix socket (SCM_RIGHTS). Both ends are pen:
  * the sandbox never holds either.
  */
+
 import { ptr } from 'bun:ffi'
-import { AF, libc, SOCK, succeeded } from './libc.ts'
+import { close } from './descriptor.ts'
+import { SOCK, socketPair } from './socket.ts'
+import { systemCall, tryCall } from './system-call.ts'
 
 /** Far fewer than the kernel's 253; a door has seven, or two for each port where ports cannot be mapped. */
 export const MOST_DESCRIPTORS = 240
@@ -23,11 +26,7 @@ export interface Delivery {
 }
 
 /** Two connected ends, message by message; neither is inherited unless it is passed on purpose. */
-export function descriptorPair(): readonly [number, number] {
-  const ends = new Int32Array(2)
-  succeeded('socketpair', libc().socketpair(AF.unix, SOCK.seqpacket | SOCK.cloexec, 0, ptr(ends)))
-  return [ends[0] ?? -1, ends[1] ?? -1]
-}
+export const descriptorPair = (): readonly [number, number] => socketPair(SOCK.seqpacket)
 
 export function sendDescriptors(over: number, { text, descriptors }: Delivery): void {
   const control = new Uint8Array(align(CONTROL_HEADER + 4 * descriptors.length))
@@ -37,7 +36,7 @@ export function sendDescriptors(over: number, { text, descriptors }: Delivery): 
   view.setInt32(12, SCM_RIGHTS, true)
   for (const [index, fd] of descriptors.entries()) view.setInt32(CONTROL_HEADER + 4 * index, fd, true)
   const message = header(new TextEncoder().encode(text), control)
-  succeeded('sendmsg', libc().sendmsg(over, ptr(message.head), MSG_NOSIGNAL))
+  systemCall('sendmsg', over, message.head, MSG_NOSIGNAL)
 }
 
 /** What has already arrived; undefined when there is nothing, or when it is not whole. */
@@ -45,11 +44,11 @@ export function receiveDescriptors(over: number): Delivery | undefined {
   const data = new Uint8Array(MOST_BYTES)
   const control = new Uint8Array(align(CONTROL_HEADER + 4 * MOST_DESCRIPTORS))
   const message = header(data, control)
-  const size = Number(libc().recvmsg(over, ptr(message.head), MSG_DONTWAIT | MSG_CMSG_CLOEXEC))
+  const size = tryCall('recvmsg', over, message.head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)
   if (size <= 0) return undefined
   const descriptors = rights(control, Number(message.head[5] ?? 0n))
   if ((Number(message.head[6] ?? 0n) & MSG_TRUNCATED) !== 0) {
-    for (const fd of descriptors) libc().close(fd)
+    for (const fd of descriptors) close(fd)
     return undefined
   }
   return { text: new TextDecoder().decode(data.subarray(0, size)), descriptors }

@@ -1,0 +1,29 @@
+/** This process and others, as the kernel sees them. */
+import { close, isReady, POLLIN } from './descriptor.ts'
+import { tryCall } from './system-call.ts'
+
+/** Waits until the process has ended, at most `millis`. It need not be a child of ours. */
+export function awaitEnd(pid: number, millis: number): void {
+  const fd = tryCall('pidfd_open', pid, 0)
+  if (fd < 0) return
+  isReady(fd, POLLIN, millis)
+  close(fd)
+}
+
+const RLIMIT_CORE = 4
+
+/**
+ * For this process and its children. The limit is one byte, not zero: where `core_pattern` is a pipe, the kernel ignores the
+ * limit, except for exactly this value. A failure means that a lower limit is in force.
+ */
+export function leaveNoCore(): void {
+  tryCall('prlimit64', 0, RLIMIT_CORE, new BigUint64Array([1n, 1n]), null)
+}
+
+/** `struct sigaction` of the kernel: handler, flags, restorer and mask, all zero, is the default. */
+const DEFAULT_ACTION = new Uint8Array(32)
+const SIGNAL_SET_BYTES = 8
+
+export function restoreSignal(signal: number): void {
+  tryCall('rt_sigaction', signal, DEFAULT_ACTION, null, SIGNAL_SET_BYTES)
+}

@@ -1,0 +1,38 @@
+/** The processors that a process may run on, as the kernel keeps them: one bit each. */
+import { succeeded, systemCall, tryCall } from './system-call.ts'
+
+/** For the 1,024 processors that the kernel is commonly built for. */
+const MASK_BYTES = 128
+
+export function maskOf(pid: number): Uint8Array {
+  const mask = new Uint8Array(MASK_BYTES)
+  systemCall('sched_getaffinity', pid, mask.length, mask)
+  return mask
+}
+
+export function setMask(pid: number, mask: Uint8Array): void {
+  succeeded('sched_setaffinity', tryCall('sched_setaffinity', pid, mask.length, mask))
+}
+
+/** The processor on which this thread runs now. */
+export function currentProcessor(): number {
+  const processor = new Uint32Array(1)
+  systemCall('getcpu', processor, null, null)
+  return processor[0] ?? 0
+}
+
+/** By number. Empty when the process is gone. */
+export function processorsOf(pid: number): number[] {
+  const mask = new Uint8Array(MASK_BYTES)
+  if (tryCall('sched_getaffinity', pid, mask.length, mask) < 0) return []
+  return [...mask].flatMap((byte, i) =>
+    [0, 1, 2, 3, 4, 5, 6, 7].filter(bit => (byte & (1 << bit)) !== 0).map(bit => i * 8 + bit),
+  )
+}
+
+/** Inherited by everything started later. False when the process is gone or the kernel refuses. */
+export function setProcessors(pid: number, processors: readonly number[]): boolean {
+  const mask = new Uint8Array(MASK_BYTES)
+  for (const cpu of processors) mask[cpu >> 3] = (mask[cpu >> 3] ?? 0) | (1 << (cpu & 7))
+  return tryCall('sched_setaffinity', pid, mask.length, mask) === 0
+}
