@@ -2,7 +2,6 @@
  * What every backend is: a way to find out what this machine can do, and an interpreter of plans. Nothing outside this
  * directory branches on a backend's name; it asks for capabilities.
  */
-
 import type { AuditSink } from '../audit/event.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
 import type { Found } from '../limits/probe.ts'

@@ -1,5 +1,4 @@
 /** config files ─▶ policy: one function reads like the pipeline. */
-
 import { compile, type GroupRules } from '../policy/compile.ts'
 import { protectLinked } from '../policy/files/linked-place.ts'
 import type { PathWorld } from '../policy/files/path.ts'

@@ -1,5 +1,4 @@
 /** Who is at the other end of a Unix socket, by the kernel's word. */
-
 import { SOL } from '../base/kernel/socket.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 

@@ -1,5 +1,4 @@
 /** Everything the doctor tries, in order: what others stand on comes first. */
-
 import { checkBubblewrap } from './bubblewrap.ts'
 import { checkLimits } from './cgroups.ts'
 import { checkDoor } from './door.ts'

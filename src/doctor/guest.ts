@@ -3,7 +3,6 @@
  * broken may keep or end whoever runs one. The guest is in 64-bit mode with paging, as every kernel that is booted; it adds
  * by a vector instruction, which KVM runs and never imitates, so that a KVM which can only imitate is not taken for one that runs.
  */
-
 import { ptr } from 'bun:ffi'
 import { constants, openSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'

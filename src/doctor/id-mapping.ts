@@ -1,5 +1,4 @@
 /** Root maps itself away: whether the file systems that a sandbox of root's needs can do that, by trying on each. */
-
 import { statSync } from 'node:fs'
 import { Staging } from '../backend/process/staging.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'

@@ -1,5 +1,4 @@
 /** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
-
 import { chmodSync, closeSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { copyOf } from '../base/kernel/descriptor.ts'

@@ -2,7 +2,6 @@
  * New content for a file, whole or not at all: it is written to a file without a name in the same directory, which gets its
  * name when the last byte is on the disk. Whoever is killed meanwhile leaves the old file, and nothing beside it.
  */
-
 import {
   closeSync,
   constants,

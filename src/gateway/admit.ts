@@ -2,7 +2,6 @@
  * Whether a connection may be made, now or after a person was asked. While it is held nothing is dialled and no name is
  * looked up; the answer comes as a change of the policy, which no program in a sandbox can make.
  */
-
 import { type DenialReason, type Denied, denyByRule } from '../policy/denial.ts'
 import { waitsForAnswer } from '../policy/files/holdable.ts'
 import { type Allowed, decideConnection } from '../policy/network/decide-connection.ts'

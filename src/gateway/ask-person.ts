@@ -2,7 +2,6 @@
  * A question for a person that no connection waits for yet: a program of theirs, or the model behind it, asks before it dials. It is
  * written down and answered like a connection that is held, and like one it changes nothing by itself.
  */
-
 import { waitsForAnswer } from '../policy/files/holdable.ts'
 import { decideConnection } from '../policy/network/decide-connection.ts'
 import { printRule } from '../policy/network/net-rule.ts'

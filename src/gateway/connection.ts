@@ -4,7 +4,6 @@
  * client sent goes upstream before that. A client that stays silent may be waiting for the server: its upstream is
  * dialled meanwhile, and what the server says flows at once.
  */
-
 import { plainDenial } from './admit.ts'
 import { joinStreams } from './dial/tunnel.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'

@@ -2,7 +2,6 @@
  * Connections that wait for a person. Nothing of them has left the host. How many there may be is bounded: a sandbox
  * could open them only to wear somebody down.
  */
-
 import type { GatewayLimits } from './limits.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
 

@@ -3,7 +3,6 @@
  * client sends is searched for a request, and an answer in HTTP shows that the server took the bytes for one. A server
  * that answers in another protocol is no HTTP server, and both directions run free from then on.
  */
-
 import { RequestScan } from './http/request-scan.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
 

@@ -1,5 +1,4 @@
 /** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
-
 import type { Denied } from '../policy/denial.ts'
 import type { Address } from '../policy/network/address.ts'
 import { type Allowed, type Destination, decideConnection } from '../policy/network/decide-connection.ts'

@@ -1,5 +1,4 @@
 /** One connection of the sandbox: its end inside, its way out, and how it is told no. */
-
 import { admit } from './admit.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
 import {

@@ -1,5 +1,4 @@
 /** One command of the agent's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
-
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
 import type { Report, Stream } from '../protocol/exec-messages.ts'

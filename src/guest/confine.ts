@@ -2,7 +2,6 @@
  * The agent gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
  * matter of single threads: of this one, which starts every command. The filter is for all of them.
  */
-
 import { ptr } from 'bun:ffi'
 import { PenError } from '../base/error.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'

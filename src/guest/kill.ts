@@ -3,7 +3,6 @@
  * ancestors, by a variable that every child inherits, or, if it threw that away too, by when it was started. A command that hides from
  * all of these, while others run, is ended with the sandbox.
  */
-
 import { readdirSync, readFileSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { tryCall } from '../base/kernel/system-call.ts'

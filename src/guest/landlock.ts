@@ -3,7 +3,6 @@
  * first lock is that every place which the sandbox can write is mounted noexec: Landlock does not judge what is mapped.
  * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
  */
-
 import { errnoOf, PenError } from '../base/error.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 

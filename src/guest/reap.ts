@@ -2,7 +2,6 @@
  * The first process of a container is left the children of all others, and has to take note of their end: nobody else will.
  * Those that the runtime started are the runtime's: it wants to hear of their end itself.
  */
-
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
 

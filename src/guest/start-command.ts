@@ -1,5 +1,4 @@
 /** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
-
 import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { tryCall } from '../base/kernel/system-call.ts'

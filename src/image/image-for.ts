@@ -1,5 +1,4 @@
 /** The image that a sandbox is started from, if it is there. Nothing is built here, and nothing is pulled. */
-
 import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'

@@ -2,7 +2,6 @@
  * Which images of pen's are still wanted: a sandbox that exists keeps the one that it used last, and the newest of pen's own stays for the
  * next. All else that this user's pen has built may go.
  */
-
 import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
 import { enginesInUse } from '../backend/container/left-containers.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'

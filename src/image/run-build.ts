@@ -1,5 +1,4 @@
 /** The engine at work: what it says is shown and kept, and a person can end it. */
-
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { pipe } from '../base/kernel/descriptor.ts'

@@ -1,5 +1,4 @@
 /** One command in a sandbox that runs already: begun over a connection of its own, and told by what the supervisor says of it. */
-
 import type { FoundRecord } from '../audit/read.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'

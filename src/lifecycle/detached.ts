@@ -2,7 +2,6 @@
  * `pen __supervisor`: the supervisor that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
-
 import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { newRunId } from '../audit/segment-name.ts'

@@ -2,7 +2,6 @@
  * A supervisor that is started before it is known whether there is need of one: it waits for its order while the sandbox's state is
  * looked at, and without an order it ends as if it had never been.
  */
-
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'

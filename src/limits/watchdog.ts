@@ -2,7 +2,6 @@
  * Holds what no cgroup holds: looks at the sandbox's processes a few times a second. Weaker than the kernel: between two
  * looks a fast program can take more than its bound. Never by RLIMIT_AS, which forbids address space, not memory.
  */
-
 import { processorsOf, setProcessors } from '../base/kernel/processors.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { CgroupLimit } from './cgroup.ts'

@@ -1,5 +1,4 @@
 /** What an untrusted layer added, when the user let it: each grant by itself, so that each can be printed. */
-
 import { FIELDS } from './fields.ts'
 import { denialDepth } from './files/decide-file.ts'
 import { depth, isWithin } from './files/path.ts'

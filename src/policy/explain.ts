@@ -1,5 +1,4 @@
 /** Verdicts in words: what, why, which rule of which file and line decided, and what would change it. */
-
 import { decideFile, type FileAccess, type FileVerdict } from './files/decide-file.ts'
 import type { HostPath } from './files/path.ts'
 import { parseAddress } from './network/address.ts'

@@ -9,7 +9,6 @@
  *
  * Property tests hold all of this: `merge.property.test.ts`.
  */
-
 import { isWithin } from './files/path.ts'
 import { type AllowRule, meet, meeting } from './network/net-rule.ts'
 import type {

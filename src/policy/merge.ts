@@ -1,5 +1,4 @@
 /** Layers become one, in the order of trust; the profile is decided first, because everything stands on it. */
-
 import { beneathDenials, expansions } from './expansion.ts'
 import { FIELDS, grow, narrow } from './fields.ts'
 import type { Layer, List, SettingKey, Settings } from './settings.ts'

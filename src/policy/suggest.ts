@@ -1,5 +1,4 @@
 /** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
-
 import { mayBeOffered } from './files/holdable.ts'
 import { isBackgroundHost } from './network/background-hosts.ts'
 import { type Destination, decideConnection } from './network/decide-connection.ts'

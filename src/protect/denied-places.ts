@@ -2,7 +2,6 @@
  * What the denials of a policy cover at this moment, and which directories decide that. As at the start, only directories
  * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
  */
-
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'

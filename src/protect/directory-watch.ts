@@ -3,7 +3,6 @@
  * that writes to its files all day causes no work here. A belt over it, a slow look, is the caller's: watches can be
  * refused, and the queue can overflow.
  */
-
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
 

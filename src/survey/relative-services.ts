@@ -2,7 +2,6 @@
  * Services of the host that bound their sockets by a relative name, as `--bind unix:app.sock` does. The kernel tells that name, and
  * which file it is, but not where: it is looked for from the directories that processes are in.
  */
-
 import { closeSync, lstatSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs'
 import { systemCall } from '../base/kernel/system-call.ts'
 import { resolve } from '../base/posix-path.ts'

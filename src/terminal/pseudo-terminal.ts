@@ -1,5 +1,4 @@
 /** A new terminal, as the kernel makes it: two ends of which one is a program's, and the other whoever's shows and types. */
-
 import { constants, openSync } from 'node:fs'
 import { systemCall } from '../base/kernel/system-call.ts'
 import { getModes } from './modes.ts'

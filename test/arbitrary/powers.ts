@@ -1,5 +1,4 @@
 /** All that a policy lets a sandbox do, over a small universe, as a set of words: two policies compare as two sets. */
-
 import { explainConnection } from '../../src/policy/explain.ts'
 import { decideFile } from '../../src/policy/files/decide-file.ts'
 import type { Policy } from '../../src/policy/policy.ts'

@@ -1,5 +1,4 @@
 /** Everything that was started below this test and still lives, however often it forked away from its parent. */
-
 import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { systemCall } from '../../src/base/kernel/system-call.ts'

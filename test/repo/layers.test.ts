@@ -25,7 +25,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   // ptys, terminal modes and what a sandbox may print.
   terminal: ['backend', 'protocol', 'base'],
   // Recipes and builds: what a container's file system is made from.
-  image: ['backend', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
+  image: ['backend', 'limits', 'gateway', 'audit', 'config', 'plan', 'policy', 'base'],
   // What is on the host before a sandbox starts. Only looks.
   survey: ['backend', 'config', 'plan', 'policy', 'base'],
   // Holds, watches and quarantines places while a sandbox runs.

@@ -1,4 +1,4 @@
-/** docs/requirements.md answers every row of the documents that pen grew from, and its answers are there. */
+/** docs/dev/requirements.md answers every row of the documents that pen grew from, and its answers are there. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ interface Row {
   readonly answer: string
 }
 
-const rows: Row[] = read('docs/requirements.md')
+const rows: Row[] = read('docs/dev/requirements.md')
   .split(/^## /m)
   .slice(1)
   .flatMap(section => {
@@ -73,7 +73,7 @@ describe('requirements', () => {
     expect(
       faults(({ answer }) =>
         [...answer.matchAll(LINK)].flatMap(([, target = '', title]) => {
-          const path = join('docs', target)
+          const path = join('docs/dev', target)
           if (!existsSync(join(ROOT, path))) return [`${path} is not there`]
           return title === undefined || read(path).includes(title) ? [] : [`${path} has no test "${title}"`]
         }),

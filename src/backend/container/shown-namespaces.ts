@@ -1,5 +1,4 @@
 /** What the agent of a container shows of itself to a supervisor that may not look at root's processes (see inner/show-namespaces.ts). */
-
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { listenForDescriptors } from '../../base/kernel/descriptor-socket.ts'

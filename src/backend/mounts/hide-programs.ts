@@ -2,7 +2,6 @@
  * The tool policy in a container, before anything of its image has run: directories of programs are covered, and the listed ones put
  * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
  */
-
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { findBeneath, openBeneath } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'

@@ -2,7 +2,6 @@
  * A tree whose owner is somebody else on the disk: what they own is the sandbox's, and what the sandbox makes is theirs.
  * For root, who has no other way to let an ordinary uid work in a tree of root's own.
  */
-
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'

@@ -3,7 +3,6 @@
  * hidden mode enters them for the moment that it takes. It enters the user namespace that owns the mounts, which is
  * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
-
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
 import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../base/error.ts'

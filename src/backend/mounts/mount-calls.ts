@@ -1,5 +1,4 @@
 /** Mounts by descriptor: no name is looked up that could be swapped. */
-
 import { closeSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 

@@ -2,7 +2,6 @@
  * Orders for a sandbox's mounts, and how each is carried out by whoever stands in its mount namespace: a place is covered,
  * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
  */
-
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import { type Found, findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'

@@ -2,7 +2,6 @@
  * This thread in the mount namespace of a sandbox, and back. For the host's root alone, which needs no user namespace for it, and
  * only while nothing of the sandbox runs: what is done there is done at once, without a process of its own that would have to start.
  */
-
 import { closeSync, constants, openSync } from 'node:fs'
 import { O_PATH } from '../../base/beneath/beneath-root.ts'
 import { enterMounts } from '../../base/kernel/enter-mounts.ts'

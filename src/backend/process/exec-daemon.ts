@@ -5,7 +5,6 @@
  * There is one user inside, so a command can end the agent, and with it the sandbox. It can gain nothing by that, or by any word
  * that it makes the agent say: the supervisor takes the agent for as hostile as the rest.
  */
-
 import { closeSync, openSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { socketPair } from '../../base/kernel/socket.ts'

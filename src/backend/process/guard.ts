@@ -6,7 +6,6 @@
  * The shell stays bubblewrap's parent, so that bubblewrap outlives pen for as long as the twin needs to find its child: for
  * a moment of every start that child has already left the group, and has not yet asked to die with its parent.
  */
-
 import { closeSync, writeSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { leaveNoCore } from '../../base/kernel/process.ts'

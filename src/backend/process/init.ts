@@ -1,5 +1,4 @@
 /** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
-
 import { readKernelFile } from '../../base/kernel/kernel-file.ts'
 import { awaitEnd } from '../../base/kernel/process.ts'
 

@@ -1,5 +1,4 @@
 /** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
-
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'

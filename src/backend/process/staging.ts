@@ -5,7 +5,6 @@
  *
  * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
  */
-
 import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import type { UndoStack } from '../../base/undo.ts'

@@ -4,7 +4,6 @@
  * socket it could reach the host's network. So those are read and written by a `cat` on the host, and the sandbox
  * holds one end of a pipe.
  */
-
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { findTool } from '../../base/find-tool.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'

@@ -2,7 +2,6 @@
  * pen's agent without walls around it: a supervisor is its parent, and ends everything below when the agent or the supervisor is gone. The
  * agent has the same user as its commands, which can end it, and with it the sandbox; the supervisor believes none of its words.
  */
-
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { pipe } from '../../base/kernel/descriptor.ts'

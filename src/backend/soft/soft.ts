@@ -2,7 +2,6 @@
  * The soft backend, for machines with neither engine nor namespaces: the user's command is judged and recorded by the gate, and started
  * by a supervisor with few variables, its own home, bounds, and a proxy that it may heed. No kernel confines it; every gap is named.
  */
-
 import type { AuditSink } from '../../audit/event.ts'
 import { briefly } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'

@@ -3,7 +3,6 @@
  * path below an open directory, through no link and onto no other mount; where that call is missing, each component is
  * opened by itself. Either way the answer is about a place beneath the directory, or there is none.
  */
-
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 import { openat2 } from '../kernel/file.ts'

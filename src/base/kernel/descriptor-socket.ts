@@ -1,5 +1,4 @@
 /** A named place at which one process of pen's hands descriptors to another (see descriptors.ts). */
-
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname } from '../posix-path.ts'
 import { close } from './descriptor.ts'

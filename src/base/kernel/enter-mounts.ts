@@ -1,5 +1,4 @@
 /** This thread in another mount namespace. The runtime's other threads stay where they are, with their root and their directory. */
-
 import { succeeded, tryCall } from './system-call.ts'
 
 const CLONE_FS = 0x200

@@ -2,7 +2,6 @@
  * Hands open descriptors from one process to another over a Unix socket (SCM_RIGHTS). Both ends are pen:
  * the sandbox never holds either.
  */
-
 import { ptr } from 'bun:ffi'
 import { close } from './descriptor.ts'
 import { SOCK, socketPair } from './socket.ts'

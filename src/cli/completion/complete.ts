@@ -1,5 +1,4 @@
 /** `pen __complete -- WORD…`, for the scripts of `pen completion`: what may stand where the last word is. It writes nothing. */
-
 import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
 import { beginsAtAWord } from '../frame/flags.ts'
 import type { Verb, VerbTable } from '../frame/verb.ts'

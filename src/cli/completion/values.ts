@@ -1,6 +1,12 @@
 /** What may stand for a value: by the word that help shows for it, or by the flag. A test finds what has no row. */
-
+import { readFileGrants } from '../../config/grants/file-grants.ts'
+import { findProject } from '../../config/project.ts'
+import { listSandboxes } from '../../lifecycle/list.ts'
+import { GROUPS } from '../../policy/network/groups.ts'
+import { PRESETS } from '../../policy/presets.ts'
+import { configKeys } from '../frame/config-keys.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
+import { gapNames } from '../frame/gap-names.ts'
 import { limitExamples } from '../frame/limit-examples.ts'
 import type { VerbTable } from '../frame/verb.ts'
 import { NOTHING, type Offer, words } from './candidate.ts'
@@ -33,10 +39,9 @@ const ruled: Source = async () => {
   }
 }
 
-const configKey: Source = async () => words((await import('../frame/config-keys.ts')).configKeys())
+const configKey: Source = async () => words(configKeys())
 
 const groupNames: Source = async () => {
-  const { GROUPS } = await import('../../policy/network/groups.ts')
   return {
     is: 'words',
     candidates: Object.entries(GROUPS).map(([value, { reason }]) => ({ value, about: reason })),
@@ -44,7 +49,6 @@ const groupNames: Source = async () => {
 }
 
 const agentNames: Source = async () => {
-  const { PRESETS } = await import('../../policy/presets.ts')
   return {
     is: 'words',
     candidates: Object.entries(PRESETS).map(([value, { title }]) => ({ value, about: title })),
@@ -52,15 +56,12 @@ const agentNames: Source = async () => {
 }
 
 async function grantedPaths(): Promise<string[]> {
-  const { readFileGrants } = await import('../../config/grants/file-grants.ts')
-  const { findProject } = await import('../../config/project.ts')
   return readFileGrants(findProject().stateDir).map(({ path }) => path)
 }
 
 const sandboxes =
   (isWanted: (state: string) => boolean): Source =>
   async () => {
-    const { listSandboxes } = await import('../../lifecycle/list.ts')
     const known = (await listSandboxes({ repair: false })).filter(({ state }) => isWanted(state))
     return {
       is: 'words',
@@ -75,7 +76,7 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'HOST:PORT': refused,
   'NAME[=VALUE]': async (_, { env }) => words(Object.keys(env).filter(name => /^[A-Za-z_]\w*$/.test(name))),
   'KEY=VALUE': async current => limitExamples(current),
-  NAME: async () => words((await import('../frame/gap-names.ts')).gapNames()),
+  NAME: async () => words(gapNames()),
   GROUP: groupNames,
   ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
   // A place in a file, which only its reader knows.

@@ -1,5 +1,4 @@
 /** How long an answer holds: `pen allow` and `pen deny` without a flag last, these end by themselves. */
-
 import { auditDirectory } from '../../audit/directory.ts'
 import { runningRuns } from '../../audit/running.ts'
 import { PenError } from '../../base/error.ts'

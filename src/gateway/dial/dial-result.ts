@@ -1,5 +1,4 @@
 /** How dialling ended. A failure is not a denial: the policy said yes, and the world said no. */
-
 import type { Denied } from '../../policy/denial.ts'
 import type { Address } from '../../policy/network/address.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'

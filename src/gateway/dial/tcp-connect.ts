@@ -1,5 +1,4 @@
 /** TCP connections come to be: accepted where a descriptor listens, or dialled. */
-
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF, SOL, socketOption } from '../../base/kernel/socket.ts'

@@ -1,5 +1,4 @@
 /** Joins two ends until both are closed. Goodbyes pass through one direction at a time; a reset is passed on as a reset. */
-
 import type { EndReason } from '../route.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 

@@ -2,7 +2,6 @@
  * A port of the sandbox's loopback, for programs of the host: pen listens on the host's loopback and dials inside, one connection for
  * each that comes. The sandbox only ever answers. Both ends are strangers to each other and to pen: bytes pass, nothing is read.
  */
-
 import { errnoOf, PenError } from '../../base/error.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF } from '../../base/kernel/socket.ts'

@@ -2,7 +2,6 @@
  * One request and its answer. Both heads are written anew from what was read, with framing of the gateway's own, so that
  * neither side ever sees a byte that the other side meant as something else.
  */
-
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'

@@ -1,5 +1,4 @@
 /** Request heads from a sandbox and response heads from wherever it was allowed to go: both hostile. */
-
 import type { GatewayLimits } from '../limits.ts'
 import { type BadHead, badHead, type Field, type Framing, framingOf, readFields, valuesOf } from './field.ts'
 

@@ -1,5 +1,4 @@
 /** Whom a request is for, and whether it says so in one voice. Everything in it is hostile. */
-
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'

@@ -1,5 +1,4 @@
 /** Serves HTTP/1 requests one after the other. Each is read, judged and recorded before a byte of it goes upstream. */
-
 import { joinStreams } from '../dial/tunnel.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint, Route } from '../route.ts'

@@ -3,7 +3,6 @@
  * no interface but `lo` and every address in it is local, so whatever a program dials arrives here or nowhere.
  * When this process dies the listeners die with it, and the sandbox has no way out.
  */
-
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'

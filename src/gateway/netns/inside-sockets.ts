@@ -2,7 +2,6 @@
  * Sockets that belong to the network namespace of a sandbox which runs, made ahead: what they dial is the sandbox's own
  * loopback. Nothing of the sandbox takes part in making them, and nothing in it gets one.
  */
-
 import { PenError } from '../../base/error.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'

@@ -5,7 +5,6 @@
  *
  * Later it is started there once more for sockets to dial with, beside what is hostile: without any power, in nobody's sight.
  */
-
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import { sendDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'

@@ -1,5 +1,4 @@
 /** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
-
 import { readFileSync, writeFileSync } from 'node:fs'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'

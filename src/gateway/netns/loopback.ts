@@ -1,5 +1,4 @@
 /** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
-
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF, SOCK } from '../../base/kernel/socket.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'

@@ -1,5 +1,4 @@
 /** Messages to the kernel (netlink): headers, and attributes that may hold attributes. Whoever opens a socket speaks of the namespace it is in then. */
-
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { AF, SOCK } from '../../base/kernel/socket.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'

@@ -1,5 +1,4 @@
 /** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
-
 import { errnoOf, PenError } from '../../base/error.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'

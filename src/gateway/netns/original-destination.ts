@@ -1,5 +1,4 @@
 /** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
-
 import { AF, SOL } from '../../base/kernel/socket.ts'
 import { tryCall } from '../../base/kernel/system-call.ts'
 import { type Address, parseAddress, printAddress } from '../../policy/network/address.ts'

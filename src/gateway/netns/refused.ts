@@ -2,7 +2,6 @@
  * Asks the kernel which UDP destinations the rules refused, by its own messages (nfnetlink): a program to ask for us
  * would take longer than a short sandbox lives. The sandbox chose the elements, the kernel wrote the messages.
  */
-
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { type Address, printAddress } from '../../policy/network/address.ts'

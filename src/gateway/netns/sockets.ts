@@ -1,5 +1,4 @@
 /** Sockets of the namespace it is called in, for somebody elsewhere to dial with: whatever they are connected to is in here. */
-
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF, SOCK } from '../../base/kernel/socket.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'

@@ -1,3 +1,9 @@
+/**
+ * Moves what has piled up in the kernel from one socket to another, through one buffer that is allocated once.
+ * The runtime makes an object of every chunk; for a download that costs more than the kernel's two copies.
+ * The runtime stays the owner of both sockets: between two of its reads, this takes what it would have read next.
+ */
+import { ptr } from 'bun:ffi'
 import { MSG } from '../../base/kernel/socket.ts'
 import { tryCall } from '../../base/kernel/system-call.ts'
 import type { StreamSocket } from './stream-socket.ts'
@@ -68,7 +74,7 @@ const NOTHING: Moved = { bytes: 0, rest: undefined, isReset: false }
 
 function newRoom() {
   const buffer = Buffer.allocUnsafeSlow(ROOM)
-  return { buffer, at: Number(buffer) }
+  return { buffer, at: Number(ptr(buffer)) }
 }
 
 /** Asked of the connection rather than of errno, which may have been overwritten by the time it is read. */

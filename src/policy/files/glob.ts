@@ -2,7 +2,6 @@
  * Deny globs: which names below the workspace root a sandbox may not see. The grammar is small on purpose, so that
  * a glob can be expanded without walking the tree and two readers cannot disagree about what it covers.
  */
-
 import type { Parsed } from '../source.ts'
 
 declare const checked: unique symbol

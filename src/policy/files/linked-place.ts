@@ -1,5 +1,4 @@
 /** What a place of the user's home leads to in the directories that a sandbox may write. */
-
 import type { Layer, ProtectRule } from '../settings.ts'
 import type { Source, Sourced } from '../source.ts'
 import { isWithin } from './path.ts'

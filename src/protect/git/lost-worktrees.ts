@@ -2,7 +2,6 @@
  * Worktrees that git made during a run at a place of the sandbox's own, such as `git worktree add ../x` in a project below /tmp. Nothing
  * stays there, so the user hears of them at the end. Elsewhere the directory above the project is read-only inside, and git says so at once.
  */
-
 import { lookAt, Unseen } from '../../base/beneath/look-at.ts'
 import { dirname } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'

@@ -2,7 +2,6 @@
  * Who the user is to git: `user.name` and `user.email` of the user's own settings, and nothing else of them. Read as git reads them, without
  * running git: a process would cost every start some milliseconds. What a setting says is text: it is quoted, never interpreted.
  */
-
 import { lookAt } from '../../base/beneath/look-at.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
 import type { GitSetting } from './config.ts'

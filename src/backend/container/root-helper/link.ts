@@ -1,5 +1,4 @@
 /** The supervisor's link to its hand: pen as root, in a container beside the sandbox's (see hand/hand.ts). Both ends are trusted. */
-
 import { closeSync, constants, openSync } from 'node:fs'
 import { O_PATH } from '../../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../../base/error.ts'

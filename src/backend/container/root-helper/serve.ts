@@ -4,7 +4,6 @@
  * given: it starts pen's hidden modes there. It obeys one socket, that of the supervisor, and ends with it. The sandbox sees
  * neither the socket nor the process. Its user may make any container: this one gives nobody a power that they had not.
  */
-
 import { closeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { connectForDescriptors } from '../../../base/kernel/descriptor-socket.ts'

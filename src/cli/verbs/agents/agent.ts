@@ -2,11 +2,19 @@ import { EXIT, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
+import { openFor, whatItOpens } from '../../../run/agent-preset.ts'
+import { leaveInstructions } from '../../../run/instructions.ts'
+import { launch } from '../../../run/launch.ts'
+import { addressWords } from '../../../run/model-address.ts'
 import type { Prepared } from '../../../run/prepare.ts'
+import { prepare } from '../../../run/prepare.ts'
+import { findCommand } from '../../../survey/find-command.ts'
+import { notThere, runInStarted } from '../../frame/agent-inside.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { showPlan } from '../run/plan.ts'
 
 export const verb = defineVerb({
   name: 'agent',
@@ -40,14 +48,10 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     const preset = presetNamed(name)
-    const { notThere, runInStarted } = await import('../../frame/agent-inside.ts')
     if (!flags['dry-run-policy']) {
       const code = await runInStarted({ preset, flags, words: command, env, terminal })
       if (code !== undefined) return code
     }
-    const { openFor, whatItOpens } = await import('../../../run/agent-preset.ts')
-    const { addressWords } = await import('../../../run/model-address.ts')
-    const { prepare } = await import('../../../run/prepare.ts')
     const opening = openFor(preset, env)
     const prepared = await prepare({
       command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
@@ -68,12 +72,9 @@ export const verb = defineVerb({
       flags['dry-run-policy'] ? terminal : undefined,
     )
     if (flags['dry-run-policy']) {
-      const { showPlan } = await import('../run/plan.ts')
       return showPlan(prepared, flags.json, terminal)
     }
-    const { leaveInstructions } = await import('../../../run/instructions.ts')
     leaveInstructions(PRESETS[preset], prepared)
-    const { launch } = await import('../../../run/launch.ts')
     const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
     if (code === EXIT.notFound && prepared.backend.container === true)
       terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
@@ -103,7 +104,6 @@ async function requireInstalled(
   onlyNote: Terminal | undefined,
 ): Promise<void> {
   if (backend.container === true) return
-  const { findCommand } = await import('../../../survey/find-command.ts')
   const found = findCommand(plan, hostPath)
   if (found.ok) return
   const { title, install } = PRESETS[name]

@@ -1,8 +1,12 @@
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { findProject } from '../../../config/project.ts'
 import type { Proposal } from '../../../config/proposal.ts'
+import { applyProposal, readProposal } from '../../../config/proposal.ts'
+import { agrees, canAsk } from '../../frame/ask.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { proposalData, proposalText } from '../../render/difference-text.ts'
 
 export const verb = defineVerb({
   name: 'config apply',
@@ -23,9 +27,6 @@ export const verb = defineVerb({
   ],
   async run({ flags, terminal }) {
     const expected = checkExpectation(flags)
-    const { findProject } = await import('../../../config/project.ts')
-    const { applyProposal, readProposal } = await import('../../../config/proposal.ts')
-    const { proposalData, proposalText } = await import('../../render/difference-text.ts')
     const project = findProject()
     const proposal = await readProposal(project)
     const data = proposalData(proposal)
@@ -38,7 +39,6 @@ export const verb = defineVerb({
     if (data.same) return tell(false, 'nothing to apply: the .pen/ of the project is what is in force')
     if (!flags.json) terminal.print(proposalText(proposal, terminal.paint))
     if (expected === undefined) {
-      const { agrees, canAsk } = await import('../../frame/ask.ts')
       if (flags.json || !(await canAsk()))
         return tell(
           false,

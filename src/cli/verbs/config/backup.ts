@@ -1,7 +1,10 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { backUp } from '../../../config/backup.ts'
+import { findProject } from '../../../config/project.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { schemaText } from './schema.ts'
 
 export const verb = defineVerb({
   name: 'config backup',
@@ -14,9 +17,6 @@ export const verb = defineVerb({
   },
   examples: [{ line: 'pen config backup', does: 'then review it with git diff and commit' }],
   async run({ flags, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { backUp } = await import('../../../config/backup.ts')
-    const { schemaText } = await import('./schema.ts')
     const done = await backUp(findProject(), {
       withPassword: flags['with-password'],
       schema: schemaText(),

@@ -1,6 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
+import { findProject } from '../../../config/project.ts'
+import { readProposal } from '../../../config/proposal.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { proposalData, proposalText } from '../../render/difference-text.ts'
 
 export const verb = defineVerb({
   name: 'config diff',
@@ -13,9 +16,6 @@ export const verb = defineVerb({
     { line: 'pen config diff --json', does: 'for a program' },
   ],
   async run({ flags, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { readProposal } = await import('../../../config/proposal.ts')
-    const { proposalData, proposalText } = await import('../../render/difference-text.ts')
     const proposal = await readProposal(findProject())
     const data = proposalData(proposal)
     if (flags.json) terminal.printJson(data)

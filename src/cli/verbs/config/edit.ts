@@ -1,4 +1,10 @@
+import { isatty } from 'node:tty'
 import { EXIT, PenError } from '../../../base/error.ts'
+import { runOnTerminal } from '../../../base/spawn.ts'
+import { Draft } from '../../../config/draft.ts'
+import { whileLocked } from '../../../config/edit.ts'
+import { findProject } from '../../../config/project.ts'
+import { agrees, canAsk } from '../../frame/ask.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { reportText } from '../../frame/report.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -11,11 +17,6 @@ export const verb = defineVerb({
   flags: jsonFlag,
   examples: [{ line: 'pen config edit', does: 'the whole live config' }],
   async run({ flags, env, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { whileLocked } = await import('../../../config/edit.ts')
-    const { Draft } = await import('../../../config/draft.ts')
-    const { runOnTerminal } = await import('../../../base/spawn.ts')
-    const { agrees, canAsk } = await import('../../frame/ask.ts')
     const editor = [env['VISUAL'], env['EDITOR']].find(word => word !== undefined && word !== '') ?? 'vi'
     const project = findProject()
     await refuseWithoutTerminal(editor)
@@ -59,7 +60,6 @@ const NEEDS_TERMINAL =
   /(?:^|\/)(?:vi|vim|nvim|view|nano|pico|emacs|joe|jed|micro|hx|helix|kak|ne|mcedit|ed|ex|less|more)(?:\s|$)/
 
 async function refuseWithoutTerminal(editor: string): Promise<void> {
-  const { isatty } = await import('node:tty')
   if (!NEEDS_TERMINAL.test(editor) || (isatty(0) && isatty(1))) return
   throw new PenError('USAGE', {
     what: `${editor} needs a terminal, and this is none`,

@@ -1,5 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
+import { readJson } from '../../../config/json/json.ts'
+import { valueAt } from '../../../config/json/value-at.ts'
+import { findLive } from '../../../config/layers.ts'
+import { findProject } from '../../../config/project.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { configKey } from './set.ts'
@@ -17,10 +21,6 @@ export const verb = defineVerb({
   ],
   async run({ flags, positionals, terminal }) {
     const { path } = configKey(positionals.key)
-    const { findProject } = await import('../../../config/project.ts')
-    const { findLive } = await import('../../../config/layers.ts')
-    const { readJson } = await import('../../../config/json/json.ts')
-    const { valueAt } = await import('../../../config/json/value-at.ts')
     const { live } = findLive(findProject())
     const value = live === undefined ? undefined : valueAt(readJson(live.bytes, live.file).value, path)
     if (flags.json) terminal.printJson(value ?? null)

@@ -1,5 +1,8 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
+import { editLiveConfig } from '../../../config/edit.ts'
+import { readWords, withValueAt } from '../../../config/json/value-at.ts'
+import { findProject } from '../../../config/project.ts'
 import { type ConfigKey, parseConfigKey } from '../../../policy/config-key.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -29,9 +32,6 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const key = configKey(positionals.key)
     requireOne(flags.unset, positionals.value)
-    const { findProject } = await import('../../../config/project.ts')
-    const { editLiveConfig } = await import('../../../config/edit.ts')
-    const { readWords, withValueAt } = await import('../../../config/json/value-at.ts')
     const value = flags.unset ? undefined : readWords(positionals.value, key)
     const project = findProject()
     const changed = await editLiveConfig(project, config => withValueAt(config, key.path, value))

@@ -1,4 +1,8 @@
 import { EXIT } from '../../../base/error.ts'
+import { loadPolicy } from '../../../config/load.ts'
+import { findProject } from '../../../config/project.ts'
+import { policyData } from '../../../plan/data.ts'
+import { policyText, settingsText } from '../../../plan/show-policy.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -13,10 +17,6 @@ export const verb = defineVerb({
     { line: 'pen config show --json', does: 'for a program' },
   ],
   async run({ flags, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { loadPolicy } = await import('../../../config/load.ts')
-    const { policyData } = await import('../../../plan/data.ts')
-    const { policyText, settingsText } = await import('../../../plan/show-policy.ts')
     const { policy, merged } = await loadPolicy(findProject(), {
       flags: {},
       offline: false,

@@ -2,6 +2,7 @@ import { version } from '../../../../package.json'
 import { EXIT } from '../../../base/error.ts'
 import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
 import { printable } from '../../../base/printable.ts'
+import { examine } from '../../../doctor/examine.ts'
 import type { Finding, Status } from '../../../doctor/finding.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -25,7 +26,6 @@ export const verb = defineVerb({
     { line: 'pen doctor --json', does: 'for a program' },
   ],
   async run({ flags, env, terminal }) {
-    const { examine } = await import('../../../doctor/examine.ts')
     const began = performance.now()
     const { distribution, findings } = await examine({
       env,

@@ -1,6 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { collectLeftovers, listAbandoned } from '../../../lifecycle/leftovers.ts'
+import { listSandboxes } from '../../../lifecycle/list.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -17,9 +20,6 @@ export const verb = defineVerb({
     { line: 'pen gc', does: 'take it away' },
   ],
   async run({ flags, terminal }) {
-    const { whileTelling } = await import('../../frame/progress.ts')
-    const { collectLeftovers, listAbandoned } = await import('../../../lifecycle/leftovers.ts')
-    const { listSandboxes } = await import('../../../lifecycle/list.ts')
     const dryRun = flags['dry-run']
     const found = await whileTelling('looking at what is there', terminal, () =>
       collectLeftovers({ remove: !dryRun }),

@@ -1,4 +1,6 @@
+import { isatty } from 'node:tty'
 import { EXIT, PenError } from '../../../base/error.ts'
+import { windowSize } from '../../../terminal/host-terminal.ts'
 import { findVerb, groupMembers } from '../../frame/find-verb.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { overview, USUAL_WIDTH, usageLine, verbHelp } from '../../frame/help-text.ts'
@@ -48,9 +50,8 @@ export async function showHelp(
 const WIDEST = 100
 
 async function helpWidth(env: Surroundings['env']): Promise<number> {
-  const { isatty } = await import('node:tty')
   const told = Number(env['COLUMNS'])
-  const known = isatty(1) ? (await import('../../../terminal/host-terminal.ts')).windowSize(1).cols : told
+  const known = isatty(1) ? windowSize(1).cols : told
   return known >= 1 ? Math.min(known, WIDEST) : USUAL_WIDTH
 }
 

@@ -1,6 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { uninstall } from '../../../lifecycle/uninstall.ts'
+import { agreesToRemove } from '../../frame/ask.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -20,12 +23,9 @@ export const verb = defineVerb({
     { line: 'pen uninstall --keep-config --yes', does: 'to begin afresh with the same configuration' },
   ],
   async run({ flags, terminal }) {
-    const { uninstall } = await import('../../../lifecycle/uninstall.ts')
-    const { whileTelling } = await import('../../frame/progress.ts')
     const keepConfig = flags['keep-config']
     const remove = !flags['dry-run']
     if (remove && !flags.yes) {
-      const { agreesToRemove } = await import('../../frame/ask.ts')
       const [and, but] = keepConfig ? ['', ' The configuration stays.'] : [', configurations', '']
       const question = `All your sandboxes end, and their volumes${and}, audits and images are removed.${but}`
       if (!(await agreesToRemove(question, 'uninstall', terminal))) return EXIT.failed

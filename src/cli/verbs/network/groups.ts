@@ -1,6 +1,8 @@
 import { EXIT, showPlace } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import type { ResolvedGroup } from '../../../config/groups.ts'
+import { resolveGroup } from '../../../config/groups.ts'
+import { findProject } from '../../../config/project.ts'
 import { GROUPS, type Group } from '../../../policy/network/groups.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
@@ -26,8 +28,6 @@ export const verb = defineVerb({
         terminal.print(groups.map(row => `${row.name.padEnd(11)} v${row.version}  ${row.reason}`).join('\n'))
       return EXIT.ok
     }
-    const { resolveGroup } = await import('../../../config/groups.ts')
-    const { findProject } = await import('../../../config/project.ts')
     const { home, state, workspace } = findProject().world
     const resolved = await resolveGroup(name, { home, writable: [workspace], cacheDir: `${state}/cache` })
     const group = summary(GROUPS[name as keyof typeof GROUPS])

@@ -1,11 +1,17 @@
+import { auditDirectory } from '../../../audit/directory.ts'
+import { followAudit } from '../../../audit/follow.ts'
 import type { FoundRecord } from '../../../audit/read.ts'
+import { listSegments, readAudit } from '../../../audit/read.ts'
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import type { Millis } from '../../../base/quantity.ts'
+import { findProject } from '../../../config/project.ts'
 import { isBackgroundHost } from '../../../policy/network/background-hosts.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { showSuggestion } from '../../frame/suggestion.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { logLine } from '../../render/log-line.ts'
 
 export const logFlags = defineFlags({
   all: { kind: 'boolean', about: 'also what was allowed, background calls, and when runs began and ended' },
@@ -36,7 +42,6 @@ export const verb = defineVerb({
   ],
   async run({ flags, terminal }) {
     if (flags.suggest) {
-      const { showSuggestion } = await import('../../frame/suggestion.ts')
       return await showSuggestion(flags, terminal)
     }
     return await showLogs({ ...flags, terminal, isOfInterest: () => true })
@@ -55,9 +60,6 @@ export interface LogRequest {
 
 export async function showLogs(request: LogRequest): Promise<ExitCode> {
   const { all, since, run, follow, terminal, isOfInterest } = request
-  const { findProject } = await import('../../../config/project.ts')
-  const { auditDirectory } = await import('../../../audit/directory.ts')
-  const { listSegments, readAudit } = await import('../../../audit/read.ts')
   const dir = auditDirectory(findProject().stateDir)
   const names = listSegments(dir)
   if (run !== undefined && !names.some(name => name.run === run))
@@ -84,7 +86,6 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   }
   const show = await printer(request)
   if (follow) {
-    const { followAudit } = await import('../../../audit/follow.ts')
     for await (const batch of followAudit(dir, options)) for (const record of batch) show(record)
     return EXIT.ok
   }
@@ -114,7 +115,6 @@ export const isBackground = ({ kind, name }: FoundRecord): boolean =>
 
 async function printer({ json, terminal }: LogRequest): Promise<(record: FoundRecord) => void> {
   if (json) return record => terminal.print(printableJson(record))
-  const { logLine } = await import('../../render/log-line.ts')
   const { paint } = terminal
   return record => terminal.print(logLine(record, paint))
 }

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty'
 import type { FoundRecord } from '../../../audit/read.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -33,6 +34,5 @@ const isOfNetwork = ({ kind }: FoundRecord): boolean => kind.startsWith('connect
 
 /** A wrong yes would never end: this is worth the time that node:tty takes to load. */
 async function isTerminal(): Promise<boolean> {
-  const { isatty } = await import('node:tty')
   return isatty(1)
 }

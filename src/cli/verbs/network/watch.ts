@@ -1,10 +1,18 @@
+import { isatty } from 'node:tty'
+import { auditDirectory } from '../../../audit/directory.ts'
+import { followAudit } from '../../../audit/follow.ts'
 import type { FoundRecord } from '../../../audit/read.ts'
+import { listSegments } from '../../../audit/read.ts'
+import { runningRuns } from '../../../audit/running.ts'
 import { EXIT, type ExitCode } from '../../../base/error.ts'
 import { printableJson } from '../../../base/printable.ts'
 import type { Project } from '../../../config/project.ts'
+import { findProject } from '../../../config/project.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { logLine } from '../../render/log-line.ts'
+import { WatchScreen } from '../../watch/on-screen.ts'
 
 export const verb = defineVerb({
   name: 'watch',
@@ -17,12 +25,9 @@ export const verb = defineVerb({
     { line: 'pen watch --json', does: 'every record as it comes, for a program' },
   ],
   async run({ flags, terminal, env }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { isatty } = await import('node:tty')
     const project = findProject()
     const isScreen = !flags.json && isatty(0) && isatty(1) && env['TERM'] !== 'dumb'
     if (!isScreen) return await printRecords(project, flags.json, terminal)
-    const { WatchScreen } = await import('../../watch/on-screen.ts')
     const screen = new WatchScreen(project, terminal.paint)
     await screen.untilEnd(await recordsOf(project, screen.ending))
     return EXIT.ok
@@ -31,10 +36,6 @@ export const verb = defineVerb({
 
 /** Runs that go on, from their beginning, and those that come. */
 async function recordsOf(project: Project, signal?: AbortSignal): Promise<AsyncGenerator<FoundRecord[]>> {
-  const { auditDirectory } = await import('../../../audit/directory.ts')
-  const { followAudit } = await import('../../../audit/follow.ts')
-  const { listSegments } = await import('../../../audit/read.ts')
-  const { runningRuns } = await import('../../../audit/running.ts')
   const dir = auditDirectory(project.stateDir)
   const over = new Set(listSegments(dir).map(({ run }) => run))
   for (const run of runningRuns(dir)) over.delete(run)
@@ -42,7 +43,6 @@ async function recordsOf(project: Project, signal?: AbortSignal): Promise<AsyncG
 }
 
 async function printRecords(project: Project, json: boolean, terminal: Terminal): Promise<ExitCode> {
-  const { logLine } = await import('../../render/log-line.ts')
   const { paint } = terminal
   for await (const batch of await recordsOf(project))
     for (const record of batch) terminal.print(json ? printableJson(record) : logLine(record, paint))

@@ -1,7 +1,11 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { initialize } from '../../../config/initialize.ts'
+import { writePermissions } from '../../../config/permissions-template.ts'
+import { projectHere } from '../../../config/project.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { schemaText } from '../config/schema.ts'
 
 export const verb = defineVerb({
   name: 'init',
@@ -23,9 +27,6 @@ export const verb = defineVerb({
     },
   ],
   async run({ flags, terminal }) {
-    const { projectHere } = await import('../../../config/project.ts')
-    const { initialize } = await import('../../../config/initialize.ts')
-    const { schemaText } = await import('../config/schema.ts')
     const project = projectHere()
     const done = await initialize(project, schemaText())
     const { workspace } = project.world
@@ -41,7 +42,6 @@ export const verb = defineVerb({
 })
 
 async function permissionsIn(workspace: string): Promise<'written' | 'left as it is'> {
-  const { writePermissions } = await import('../../../config/permissions-template.ts')
   return writePermissions(workspace) ? 'written' : 'left as it is'
 }
 

@@ -3,8 +3,9 @@ import { planData, policyData } from '../../../plan/data.ts'
 import { planText } from '../../../plan/show.ts'
 import { projectDocument, showExpansion } from '../../../plan/show-policy.ts'
 import type { Prepared } from '../../../run/prepare.ts'
+import { prepare } from '../../../run/prepare.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
-import { policyFlags } from '../../frame/policy-flags.ts'
+import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -23,8 +24,6 @@ export const verb = defineVerb({
     { line: 'pen plan --json', does: 'for a program' },
   ],
   async run({ flags, command, env, terminal }) {
-    const { prepare } = await import('../../../run/prepare.ts')
-    const { flagDocument } = await import('../../frame/policy-flags.ts')
     const prepared = await prepare({
       command,
       env,

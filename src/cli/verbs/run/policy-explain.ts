@@ -7,6 +7,7 @@ import { type Explanation, explainConnection, explainFile, explanationText } fro
 import type { FileAccess } from '../../../policy/files/decide-file.ts'
 import { absolute, type HostPath, isWithin } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
+import { systemEntries } from '../../../survey/survey.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -83,7 +84,6 @@ async function ofSystem(found: Explanation, access: FileAccess, loaded: Loaded):
   if (found.reason !== 'not-granted') return found
   const { policy, project } = loaded
   const path = found.subject.slice(access.length + 1)
-  const { systemEntries } = await import('../../../survey/survey.ts')
   const entry = systemEntries(policy, project.world.home).find(
     ({ kind, path: top }) => kind === 'tree' && isWithin(path, top),
   )

@@ -1,10 +1,18 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { loadPolicy } from '../../../config/load.ts'
+import { findProject } from '../../../config/project.ts'
+import { BUILD_LOG, BuildStopped, buildImage } from '../../../image/build-image.ts'
+import { chooseEngine } from '../../../image/choose-engine.ts'
+import { imageFacts } from '../../../image/inspect.ts'
 import type { Candidate } from '../../../image/recipe.ts'
+import { agreeTo, defaultRecipe, findCandidate, projectRecipe } from '../../../image/recipe.ts'
+import { agrees, canAsk } from '../../frame/ask.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { allNew, lineDifference } from '../../render/line-difference.ts'
 
 export const verb = defineVerb({
   name: 'build',
@@ -27,10 +35,6 @@ export const verb = defineVerb({
   ],
   async run({ flags, terminal }) {
     checkExpectation(flags)
-    const { findProject } = await import('../../../config/project.ts')
-    const { loadPolicy } = await import('../../../config/load.ts')
-    const { chooseEngine } = await import('../../../image/choose-engine.ts')
-    const { agreeTo, defaultRecipe, findCandidate, projectRecipe } = await import('../../../image/recipe.ts')
     const project = findProject()
     const { policy } = await loadPolicy(project, {
       flags: flagDocument(flags, project),
@@ -45,7 +49,6 @@ export const verb = defineVerb({
       if (!(await isAgreed(candidate, flags, terminal))) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
-    const { buildImage, BuildStopped, BUILD_LOG } = await import('../../../image/build-image.ts')
     const silent = flags.quiet || flags.json
     const building = buildImage(recipe, {
       policy,
@@ -63,7 +66,6 @@ export const verb = defineVerb({
       throw error
     })
     if (typeof built === 'number') return built
-    const { imageFacts } = await import('../../../image/inspect.ts')
     // Looked at now, so that the first start does not have to.
     await imageFacts(engine, built.id, `${project.world.state}/cache`)
     const log = `${project.stateDir}/${BUILD_LOG}`
@@ -86,8 +88,6 @@ async function isAgreed(candidate: Candidate, flags: Agreement, terminal: Termin
     requireExpected(candidate, flags.expect)
     return true
   }
-  const { allNew, lineDifference } = await import('../../render/line-difference.ts')
-  const { agrees, canAsk } = await import('../../frame/ask.ts')
   if (!flags.json) {
     const what = agreed === undefined ? 'is new to you' : 'has changed since you agreed to it'
     terminal.print(printable(`${path} ${what}:`, 4096))

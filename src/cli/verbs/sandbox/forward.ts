@@ -1,6 +1,9 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
+import { findProject } from '../../../config/project.ts'
+import { ask, takeValue } from '../../../control/client.ts'
 import type { PortPair } from '../../../gateway/forward/forward.ts'
+import { parsePort } from '../../../policy/network/port.ts'
 import type { OpenForwards } from '../../../run/forwards.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -22,8 +25,6 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const pairs =
       positionals.port.length === 0 ? refuseNone() : await Promise.all(positionals.port.map(readPair))
-    const { findProject } = await import('../../../config/project.ts')
-    const { ask, takeValue } = await import('../../../control/client.ts')
     const asked = await ask(findProject().stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
@@ -54,7 +55,6 @@ function refuseNone(): never {
 }
 
 async function readPair(text: string): Promise<PortPair> {
-  const { parsePort } = await import('../../../policy/network/port.ts')
   const [first = '', second, ...more] = text.split(':')
   const guest = parsePort(second ?? first)
   const host = second !== undefined && first === '0' ? ({ ok: true, value: 0 } as const) : parsePort(first)

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import type { KnownSandbox } from '../../../lifecycle/list.ts'
+import { listSandboxes } from '../../../lifecycle/list.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showAge, table } from '../../render/table.ts'
@@ -19,7 +20,6 @@ export const verb = defineVerb({
     { line: 'pen ls --json', does: 'for a program' },
   ],
   async run({ flags, terminal }) {
-    const { listSandboxes } = await import('../../../lifecycle/list.ts')
     const known = (await listSandboxes({ repair: true })).filter(isOfInterest)
     if (flags.json) {
       terminal.printJson({

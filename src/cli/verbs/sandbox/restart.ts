@@ -1,9 +1,15 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { findProject } from '../../../config/project.ts'
+import { runningOrder } from '../../../control/running-order.ts'
+import { whileChanging } from '../../../control/state.ts'
 import { onTop, type SupervisorOrder } from '../../../control/supervisor-order.ts'
+import { startUnlessRunning } from '../../../lifecycle/start.ts'
+import { pauseSandbox } from '../../../lifecycle/stop.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -18,12 +24,6 @@ export const verb = defineVerb({
     { line: 'pen restart --agent codex', does: 'as before, and with what pen agent codex needs' },
   ],
   async run({ flags, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { startUnlessRunning } = await import('../../../lifecycle/start.ts')
-    const { pauseSandbox } = await import('../../../lifecycle/stop.ts')
-    const { whileChanging } = await import('../../../control/state.ts')
-    const { whileTelling } = await import('../../frame/progress.ts')
-    const { runningOrder } = await import('../../../control/running-order.ts')
     const project = findProject()
     const { id, stateDir } = project
     const given: SupervisorOrder = {

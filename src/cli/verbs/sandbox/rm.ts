@@ -1,6 +1,10 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { forgetSandbox, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
+import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { agreesToRemove } from '../../frame/ask.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -20,16 +24,12 @@ export const verb = defineVerb({
     { line: 'pen rm --volumes --yes', does: 'all of it, in a script' },
   ],
   async run({ flags, positionals, terminal }) {
-    const { sandboxNamed } = await import('../../../lifecycle/named-sandbox.ts')
-    const { whileTelling } = await import('../../frame/progress.ts')
-    const { forgetSandbox, isKnown, VOLUMES } = await import('../../../lifecycle/forget.ts')
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
       if (flags.json) terminal.printJson({ version: 1, id, removed: false })
       else terminal.print(`${id}: nothing is kept of it`)
       return EXIT.ok
     }
-    const { agreesToRemove } = await import('../../frame/ask.ts')
     const what = `its configuration, audit${flags.volumes ? ', volumes' : ''} and log`
     const question = `The sandbox of ${printable(workspace ?? id, 4096)} ends, and ${what} are removed.`
     if (!flags.yes && !(await agreesToRemove(question, 'rm', terminal))) return EXIT.failed

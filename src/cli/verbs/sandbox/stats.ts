@@ -1,8 +1,14 @@
 import { EXIT } from '../../../base/error.ts'
 import { endOf } from '../../../base/printable.ts'
+import { findProject } from '../../../config/project.ts'
+import { askFor } from '../../../control/client.ts'
+import { listSandboxes } from '../../../lifecycle/list.ts'
 import type { SandboxStats } from '../../../run/status.ts'
+import { windowSize } from '../../../terminal/host-terminal.ts'
+import { isTerminal } from '../../../terminal/modes.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
+import { showUntilLeft } from '../../render/live-table.ts'
 import { showSize, table } from '../../render/table.ts'
 
 /** Between two readings, for a rate. */
@@ -25,7 +31,6 @@ export const verb = defineVerb({
     { line: 'pen stats --json', does: 'once, for a program' },
   ],
   async run({ flags, terminal }) {
-    const { isTerminal } = await import('../../../terminal/modes.ts')
     const sandboxes = await chosen(flags.all)
     const first = await read(sandboxes)
     if (first.length === 0) {
@@ -34,8 +39,6 @@ export const verb = defineVerb({
       return EXIT.failed
     }
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
-      const { showUntilLeft } = await import('../../render/live-table.ts')
-      const { windowSize } = await import('../../../terminal/host-terminal.ts')
       const columns = (): number => windowSize(1).cols
       let before = first
       await showUntilLeft(REFRESH_MS, async () => {
@@ -54,7 +57,6 @@ export const verb = defineVerb({
         sandboxes: second.map(one => ({ id: one.id, cpuPercent: percent(first, one), ...one.stats })),
       })
     else {
-      const { windowSize } = await import('../../../terminal/host-terminal.ts')
       const columns = isTerminal(1) ? windowSize(1).cols : Number.POSITIVE_INFINITY
       for (const line of statsTable(first, second, columns)) terminal.print(line)
     }
@@ -74,15 +76,12 @@ interface Reading {
 
 async function chosen(all: boolean): Promise<readonly Place[]> {
   if (all) {
-    const { listSandboxes } = await import('../../../lifecycle/list.ts')
     return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
   }
-  const { findProject } = await import('../../../config/project.ts')
   return [findProject()]
 }
 
 async function read(places: readonly Place[]): Promise<Reading[]> {
-  const { askFor } = await import('../../../control/client.ts')
   const readings = places.map(async ({ id, stateDir }) => {
     const asked = await askFor(stateDir, 'stats')
     return asked === undefined ? [] : [{ id, stats: asked.value as SandboxStats }]

@@ -2,6 +2,10 @@ import type { EngineName } from '../../../backend/container/engine/engine.ts'
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Millis, showMillis } from '../../../base/quantity.ts'
+import { askFor } from '../../../control/client.ts'
+import { presenceOf } from '../../../control/state.ts'
+import { engineRisks } from '../../../doctor/engine-risks.ts'
+import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
 import { BANNER } from '../../../run/launch-line.ts'
 import type { SandboxStatus } from '../../../run/status.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
@@ -25,9 +29,6 @@ export const verb = defineVerb({
     { line: 'pen status >/dev/null && echo runs', does: 'in a script' },
   ],
   async run({ flags, positionals, terminal }) {
-    const { sandboxNamed } = await import('../../../lifecycle/named-sandbox.ts')
-    const { askFor } = await import('../../../control/client.ts')
-    const { presenceOf } = await import('../../../control/state.ts')
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
     const asked = await askFor(stateDir, 'status')
     if (asked === undefined) {
@@ -47,7 +48,6 @@ export const verb = defineVerb({
 
 /** Known holes of the engine and the runtime that the container stands on. */
 async function risksOf({ backend, isolation }: SandboxStatus, cacheDir: string): Promise<readonly string[]> {
-  const { engineRisks } = await import('../../../doctor/engine-risks.ts')
   return await engineRisks(backend as EngineName, isolation, cacheDir)
 }
 

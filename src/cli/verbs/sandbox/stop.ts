@@ -1,6 +1,11 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
+import { whileChanging } from '../../../control/state.ts'
+import { isKnown } from '../../../lifecycle/forget.ts'
+import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
+import { stopSandbox } from '../../../lifecycle/stop.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
+import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -15,11 +20,6 @@ export const verb = defineVerb({
     { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'that of another project' },
   ],
   async run({ flags, positionals, terminal }) {
-    const { sandboxNamed } = await import('../../../lifecycle/named-sandbox.ts')
-    const { stopSandbox } = await import('../../../lifecycle/stop.ts')
-    const { whileChanging } = await import('../../../control/state.ts')
-    const { whileTelling } = await import('../../frame/progress.ts')
-    const { isKnown } = await import('../../../lifecycle/forget.ts')
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
