@@ -26,7 +26,7 @@ const HIDDEN = new Map([
   ['__door', openDoor],
   ['__mount', mountInside],
   [
-    '__hand',
+    '__root-helper',
     () => import('./backend/container/root-helper/serve.ts').then(mode => mode.runRootHelper(argv.slice(1))),
   ],
   ['__knock', () => import('./doctor/knock.ts').then(mode => mode.knock())],
@@ -38,7 +38,7 @@ const HIDDEN = new Map([
   ['__supervisor', () => import('./lifecycle/detached.ts').then(mode => mode.superviseDetached())],
   ['__start', () => import('./lifecycle/start-for-program.ts').then(mode => mode.startForProgram())],
   ['__supervise', () => import('./backend/soft/gate/supervise.ts').then(mode => mode.supervise())],
-  ['__agent', () => import('./guest/exec-daemon.ts').then(mode => mode.runAgent(argv.slice(1)))],
+  ['__exec-daemon', () => import('./guest/exec-daemon.ts').then(mode => mode.runExecDaemon(argv.slice(1)))],
   ['__file', () => import('./guest/file-tool.ts').then(mode => mode.runFileTool(argv.slice(1)))],
   ['__listed', () => import('./guest/listed.ts').then(mode => mode.runListed(argv.slice(1)))],
 ])

@@ -51,7 +51,7 @@ export interface LiveMounts {
 }
 
 /** Does, for a supervisor without root, what root's supervisor does itself in namespaces that are root's. */
-export interface Hand {
+export interface RootHelper {
   /** Starts a program of the host as root, with these descriptors from 3 on. */
   run(
     argv: readonly string[],
@@ -64,10 +64,10 @@ export interface Hand {
 /** A network namespace that a backend made: pen enters it by one of its processes, or has that done by descriptor. */
 export type MadeNamespace =
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
-  | { readonly kind: 'by-hand'; readonly network: number; readonly hand: Hand }
+  | { readonly kind: 'by-helper'; readonly network: number; readonly helper: RootHelper }
 
 export interface PreparedNamespace {
-  /** Asks for the last time what a hand is needed for: every process of the sandbox is gone. */
+  /** Asks for the last time what a helper is needed for: every process of the sandbox is gone. */
   settle(): Promise<void>
 }
 
@@ -89,7 +89,7 @@ export type ExecEnding =
   | { readonly kind: 'signal'; readonly signal: number }
   /** `errno` by name: ENOENT means not found, all others not executable. The reason is hostile text. */
   | { readonly kind: 'not-started'; readonly errno: string; readonly reason?: string }
-  /** The sandbox, or its agent, ended first. */
+  /** The sandbox, or its exec daemon, ended first. */
   | { readonly kind: 'lost' }
 
 /** What a command writes, hostile bytes. A promise holds that stream back until it is kept. */
@@ -116,9 +116,9 @@ export interface Running {
   readonly sharesHost?: true
   /** Judges each command by itself, and says why not. */
   readonly judges?: true
-  /** Where commands are started by pen's agent inside: there is no command of the plan's own, and these may be many. */
+  /** Where commands are started by the exec daemon inside: there is no command of the plan's own, and these may be many. */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
-  /** Kept when the agent takes orders, after `begin()`; broken when it never will. */
+  /** Kept when the exec daemon takes orders, after `begin()`; broken when it never will. */
   readonly ready?: Promise<void>
   /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
   readonly inside?: string
@@ -129,7 +129,7 @@ export interface Running {
   /** The sandbox's first process as the host sees it; undefined when there never was one. */
   initPid(): number | undefined
   /** Its network, where pen may not enter it by that process. */
-  readonly network?: Extract<MadeNamespace, { readonly kind: 'by-hand' }> | undefined
+  readonly network?: Extract<MadeNamespace, { readonly kind: 'by-helper' }> | undefined
   /** Kept when its own kernel refuses more processes, where the host's kernel cannot count them. */
   readonly full?: Promise<void>
   /** Where pen may neither look into that process nor end it, as itself. */
@@ -174,8 +174,8 @@ export interface StartOptions {
   readonly meanwhile?: () => void
   /** What an engine was asked for before there was a plan. */
   readonly headStart?: HeadStart | undefined
-  /** Begins with pen's agent instead of the plan's command, which is then started by `exec`. */
-  readonly agent: boolean
+  /** Begins with the exec daemon instead of the plan's command, which is then started by `exec`. */
+  readonly daemon: boolean
   /** What a container is made of: by its contents, and the accounts that it has. */
   readonly image?: {
     readonly id: string
@@ -189,7 +189,7 @@ export interface StartOptions {
 
 export interface Backend {
   readonly name: BackendName
-  /** Makes the network namespace itself, and starts commands by pen's agent. */
+  /** Makes the network namespace itself, and starts commands by the exec daemon. */
   readonly container?: true
   /** Who has the images that its sandboxes are made of. */
   engine?(): Engine

@@ -1,4 +1,4 @@
-/** One command inside, as the supervisor sees it. What the agent says of it is hostile: what does not fit ends the link. */
+/** One command inside, as the supervisor sees it. What the exec daemon says of it is hostile: what does not fit ends the link. */
 import type { Order, Report, Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD, protocolError } from '../protocol/frame.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
@@ -62,7 +62,7 @@ export class DaemonExecution implements Execution {
     this.#voice.order({ kind: 'end', channel: this.#channel })
   }
 
-  /** What the agent says; true when that was the last. */
+  /** What the exec daemon says; true when that was the last. */
   hear(report: ReportOnOne): boolean {
     if ((this.#state === 'ordered') !== (report.kind === 'started' || report.kind === 'failed'))
       throw protocolError(`"${report.kind}" out of its turn`)
@@ -92,7 +92,7 @@ export class DaemonExecution implements Execution {
     }
   }
 
-  /** The agent is gone, or not to be believed any more. */
+  /** The exec daemon is gone, or not to be believed any more. */
   lose(): void {
     this.#finish({ kind: 'lost' })
   }
@@ -117,7 +117,7 @@ export class DaemonExecution implements Execution {
     if (this.#state !== 'over') this.#voice.order(order)
   }
 
-  /** In order, one at a time; what waits is within the window that the agent was given. */
+  /** In order, one at a time; what waits is within the window that the exec daemon was given. */
   #deliver(stream: Stream, bytes: Uint8Array): void {
     const before = this.#delivered[stream]
     // A view of the socket's bytes is good for now only.

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import {
   orderOf,
   pair,
-  type RunningAgent,
+  type RunningDaemon,
   run,
   SETUP,
-  startAgent,
+  startDaemon,
 } from '../../test/exec-daemon/exec-daemon.ts'
 import { Stopwatch } from '../../test/stopwatch.ts'
 import { encodeReport, type Order, OrderReader, type Report } from '../protocol/exec-messages.ts'
@@ -18,7 +18,7 @@ import { WINDOW } from '../protocol/window.ts'
 import { DaemonLink } from './daemon-link.ts'
 import { adoptDaemonSocket, DaemonSocket, listenForDaemon } from './daemon-socket.ts'
 
-/** An agent that was taken over: it hears what it is told, and says what the test wants. */
+/** An exec daemon that was taken over: it hears what it is told, and says what the test wants. */
 async function takenOver() {
   const [ours, theirs] = pair()
   const heard: Order[] = []
@@ -48,7 +48,7 @@ const started: Report = { kind: 'started', channel: 1 }
 const exit: Report = { kind: 'exit', channel: 1, how: 'exit', value: 0 }
 const stdout = (bytes: number): Report => ({ kind: 'stdout', channel: 1, bytes: new Uint8Array(bytes) })
 
-describe('an agent that was taken over ends the link, and commands are lost, when it', () => {
+describe('an exec daemon that was taken over ends the link, and commands are lost, when it', () => {
   const crimes: Record<string, (Report | Uint8Array)[]> = {
     'is ready twice': [{ kind: 'ready' }],
     'speaks of a command that nobody ordered': [{ kind: 'started', channel: 9 }],
@@ -137,26 +137,26 @@ describe('the flow of a link', () => {
   })
 })
 
-describe('a real agent', () => {
-  let agent: RunningAgent
+describe('a real exec daemon', () => {
+  let daemon: RunningDaemon
   beforeAll(async () => {
-    agent = startAgent()
-    await agent.link.ready
+    daemon = startDaemon()
+    await daemon.link.ready
   })
-  afterAll(() => agent.end())
+  afterAll(() => daemon.end())
 
   test('tells stdout from stderr, and the exit code', async () => {
-    const ran = await agent.run('echo out; echo err >&2; exit 7')
+    const ran = await daemon.run('echo out; echo err >&2; exit 7')
     expect(ran).toEqual({ ending: { kind: 'exit', code: 7 }, stdout: 'out\n', stderr: 'err\n' })
   })
 
   test('tells which signal ended a command', async () => {
-    expect((await agent.run('kill -9 $$')).ending).toEqual({ kind: 'signal', signal: 9 })
-    expect((await agent.run('kill -TERM $$')).ending).toEqual({ kind: 'signal', signal: 15 })
+    expect((await daemon.run('kill -9 $$')).ending).toEqual({ kind: 'signal', signal: 9 })
+    expect((await daemon.run('kill -TERM $$')).ending).toEqual({ kind: 'signal', signal: 15 })
   })
 
   test('passes input on, and its end', async () => {
-    const ran = await agent.run({ argv: ['cat'] }, execution => {
+    const ran = await daemon.run({ argv: ['cat'] }, execution => {
       void execution.write(Buffer.from('one ')).then(() => execution.write(Buffer.from('two')))
       void execution.write(new Uint8Array()).then(() => execution.endInput())
     })
@@ -164,7 +164,7 @@ describe('a real agent', () => {
   })
 
   test('finds programs as execvp does, and says what it did not find', async () => {
-    const ending = async (order: Parameters<typeof agent.run>[0]) => (await agent.run(order)).ending
+    const ending = async (order: Parameters<typeof daemon.run>[0]) => (await daemon.run(order)).ending
     expect(await ending({ argv: ['true'] })).toEqual({ kind: 'exit', code: 0 })
     expect(await ending({ argv: ['no-such-program'] })).toMatchObject({ errno: 'ENOENT' })
     expect(await ending({ argv: ['/etc/passwd'] })).toMatchObject({ kind: 'not-started', errno: 'EACCES' })
@@ -181,7 +181,7 @@ describe('a real agent', () => {
   })
 
   test('never hears an order that it would not understand', async () => {
-    const ending = async (order: Parameters<typeof agent.run>[0]) => (await agent.run(order)).ending
+    const ending = async (order: Parameters<typeof daemon.run>[0]) => (await daemon.run(order)).ending
     const long = Array.from({ length: 30 }, () => 'x'.repeat(100_000))
     expect(await ending({ argv: ['true', ...long] })).toMatchObject({ kind: 'not-started', errno: 'E2BIG' })
     expect(await ending({ argv: ['true', 'a\0b'] })).toMatchObject({ kind: 'not-started', errno: 'EINVAL' })
@@ -194,7 +194,7 @@ describe('a real agent', () => {
 
   test('gives a command the image’s variables, under the sandbox’s, under its own', async () => {
     const env = [{ name: 'PATH', value: '/bin' }]
-    const { stdout } = await agent.run({ argv: ['/usr/bin/env'], env, cwd: '/tmp' })
+    const { stdout } = await daemon.run({ argv: ['/usr/bin/env'], env, cwd: '/tmp' })
     const lines = stdout.trimEnd().split('\n')
     for (const line of ['IMAGE=says so', 'AGENT_IN_SANDBOX=1', 'PATH=/bin', 'PWD=/tmp'])
       expect(lines).toContain(line)
@@ -202,18 +202,18 @@ describe('a real agent', () => {
   })
 
   test('starts a shell when nothing is named', async () => {
-    const { stdout } = await agent.run({ argv: [] }, execution => {
+    const { stdout } = await daemon.run({ argv: [] }, execution => {
       void execution.write(Buffer.from('echo "$0"\n')).then(() => execution.endInput())
     })
     expect(stdout).toBe(existsSync('/bin/bash') ? '/bin/bash\n' : '/bin/sh\n')
   })
 
   test('does not wait for what a command left behind, and does not end it', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'pen-agent-'))
+    const directory = mkdtempSync(join(tmpdir(), 'pen-daemon-'))
     try {
       const watch = new Stopwatch()
       const later = `(sleep 1; echo late; echo late; echo done > ${directory}/done) &`
-      const ran = await agent.run(`echo now; ${later}`)
+      const ran = await daemon.run(`echo now; ${later}`)
       expect(ran).toEqual({ ending: { kind: 'exit', code: 0 }, stdout: 'now\n', stderr: '' })
       expect(watch.ms).toBeLessThan(900)
       await until(() => existsSync(`${directory}/done`))
@@ -225,7 +225,7 @@ describe('a real agent', () => {
   test('signals the whole group of a command', async () => {
     const script = 'trap "wait; exit 5" USR1; (trap "echo child; exit" USR1; echo up; sleep 60 & wait) & wait'
     let said = ''
-    const execution = agent.link.exec(orderOf(script), (_, bytes) => {
+    const execution = daemon.link.exec(orderOf(script), (_, bytes) => {
       said += Buffer.from(bytes).toString()
       if (said === 'up\n') execution.signal('SIGUSR1')
       return undefined
@@ -235,7 +235,7 @@ describe('a real agent', () => {
   })
 
   test('ends with its link, and a command with it is lost', async () => {
-    const other = startAgent()
+    const other = startDaemon()
     const execution = run(other.link, 'sleep 60')
     await other.link.ready
     await other.end()
@@ -243,21 +243,21 @@ describe('a real agent', () => {
   })
 })
 
-test('nobody but pen starts an agent, and one without a supervisor ends', async () => {
+test('nobody but pen starts an exec daemon, and one without a supervisor ends', async () => {
   const start = (env: Record<string, string>, place: string) => {
     const main = join(import.meta.dir, '../main.ts')
-    const { exitCode, stderr } = Bun.spawnSync([process.execPath, main, '__agent', place], { env })
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, main, '__exec-daemon', place], { env })
     return { exitCode, stderr: stderr.toString() }
   }
-  const byHand = start({}, 'unix:/nonexistent/agent')
-  expect(byHand.exitCode).toBe(2)
-  expect(byHand.stderr).toContain('__agent is not a verb: pen starts it by itself')
+  const byHelper = start({}, 'unix:/nonexistent/agent')
+  expect(byHelper.exitCode).toBe(2)
+  expect(byHelper.stderr).toContain('__exec-daemon is not a verb: pen starts it by itself')
   const inside = { AGENT_IN_SANDBOX: '1' }
   expect(start(inside, 'tcp:127.0.0.1:80').exitCode).toBe(2)
   expect(start(inside, 'unix:/nonexistent/agent').exitCode).not.toBe(0)
 })
 
-describe('the socket of an agent', () => {
+describe('the socket of an exec daemon', () => {
   test('takes one connection, and is gone', async () => {
     const directory = mkdtempSync(join(tmpdir(), `pen-${'long-'.repeat(20)}`))
     try {

@@ -1,5 +1,5 @@
 /**
- * The supervisor's link to the agent inside. The agent may have been taken over by what it started: everything that it says is
+ * The supervisor's link to the exec daemon inside. The exec daemon may have been taken over by what it started: everything that it says is
  * parsed strictly and held within bounds, and the first thing that does not fit ends the link, and with it the sandbox.
  */
 import { PenError } from '../base/error.ts'
@@ -11,14 +11,14 @@ import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
 import { DaemonExecution, type OrderVoice } from './daemon-execution.ts'
 import type { DaemonSocket } from './daemon-socket.ts'
 
-/** An agent that does not read what it is told has ceased to be one. */
+/** An exec daemon that does not read what it is told has ceased to be one. */
 const MAX_BACKLOG = 16 * 2 ** 20
 
 export class DaemonLink {
-  /** When the agent is confined; rejects when it ended before. */
+  /** When the exec daemon is confined; rejects when it ended before. */
   readonly ready: Promise<void>
   readonly closed: Promise<void>
-  /** When commands have as many processes as they may, where the agent bounds them. */
+  /** When commands have as many processes as they may, where the exec daemon bounds them. */
   readonly full: Promise<void>
   readonly #socket: DaemonSocket
   readonly #outbox: Outbox
@@ -66,7 +66,7 @@ export class DaemonLink {
     for (const execution of this.#executions.values()) execution.signal(name)
   }
 
-  /** Ends the agent, and with it the sandbox. */
+  /** Ends the exec daemon, and with it the sandbox. */
   close(): void {
     this.#end(undefined)
   }
@@ -100,13 +100,13 @@ export class DaemonLink {
   #order(order: Order): void {
     if (this.#state === 'closed') return
     this.#outbox.send(encodeOrder(order))
-    if (this.#outbox.backlog > MAX_BACKLOG) this.#end(protocolError('the agent does not listen'))
+    if (this.#outbox.backlog > MAX_BACKLOG) this.#end(protocolError('the exec daemon does not listen'))
   }
 
   #end(cause: unknown): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    const what = 'the agent inside the sandbox ended before it was ready'
+    const what = 'the exec daemon inside the sandbox ended before it was ready'
     this.#readiness.reject(new PenError('BACKEND', { what, ...(cause !== undefined && { cause }) }))
     this.#socket.close()
     this.#outbox.close()
@@ -116,7 +116,7 @@ export class DaemonLink {
   }
 }
 
-/** What the agent would take for a mistake of its supervisor's, and end over, is told to whoever ordered it. */
+/** What the exec daemon would take for a mistake of its supervisor's, and end over, is told to whoever ordered it. */
 function refuse(order: ExecOrder): { errno: string; reason: string } | undefined {
   const bytes = writeOrder(order)
   if (bytes.length > MAX_TEXT) return { errno: 'E2BIG', reason: 'the command and its variables are too long' }

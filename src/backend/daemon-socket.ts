@@ -1,4 +1,4 @@
-/** The supervisor's end of the agent's socket. Nothing that comes out of it is believed before it was parsed. */
+/** The supervisor's end of the exec daemon's socket. Nothing that comes out of it is believed before it was parsed. */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname } from '../base/posix-path.ts'
 
@@ -15,7 +15,7 @@ export class DaemonSocket {
   #events: DaemonSocketEvents | undefined
   #closed: boolean = false
 
-  /** Bun's handlers, for all of them. An agent that speaks before it was spoken to is not ours. */
+  /** Bun's handlers, for all of them. An exec daemon that speaks before it was spoken to is not ours. */
   static readonly handlers = {
     open: (native: Native) => {
       native.data.#native = native
@@ -53,7 +53,7 @@ export class DaemonSocket {
   }
 }
 
-/** A descriptor of a connected pair, whose other end the agent has. */
+/** A descriptor of a connected pair, whose other end the exec daemon has. */
 export function adoptDaemonSocket(fd: number): DaemonSocket {
   const socket = new DaemonSocket()
   const options = { fd, data: socket, socket: DaemonSocket.handlers }
@@ -93,7 +93,7 @@ export function listenForDaemon(path: string): DaemonListener {
       },
     },
   })
-  // The agent is another user than the supervisor. Who may come near is said by the directories above.
+  // The exec daemon is another user than the supervisor. Who may come near is said by the directories above.
   chmodSync(path, 0o666)
   return { connected: promise, close }
 }

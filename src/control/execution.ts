@@ -1,4 +1,4 @@
-/** A command in a kept sandbox, as the client has it: an execution like the supervisor's own, over the control socket instead of the agent's. */
+/** A command in a kept sandbox, as the client has it: an execution like the supervisor's own, over the control socket instead of the exec daemon's. */
 import type { ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import { DaemonExecution } from '../backend/daemon-execution.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'

@@ -1,5 +1,5 @@
 /**
- * The agent is root of its container, without the capability to pass over file modes: a directory that is the user's alone
+ * The exec daemon is root of its container, without the capability to pass over file modes: a directory that is the user's alone
  * is closed to it. So it looks for programs, opens terminals and starts commands with the user's rights over files, and
  * what it makes meanwhile (pipes, pseudo-terminals) is the user's. Its own id, which protects it from signals and tracing,
  * does not change for a moment.

@@ -12,7 +12,7 @@ const O_WRONLY_CLOEXEC = 0o2000001
 const PLACE = '/run/pen.processes'
 const BOUNDED = `${PLACE}/sandbox`
 
-/** So many besides the agent's own threads. The agent moves itself, so every command starts inside. Needs SYS_ADMIN, so before `confine` drops it. */
+/** So many besides the exec daemon's own threads. The exec daemon moves itself, so every command starts inside. Needs SYS_ADMIN, so before `confine` drops it. */
 export function boundProcesses(processes: number): void {
   makeDirectory(PLACE)
   check('mount', tryCall('mount', cString('none'), cString(PLACE), cString('cgroup'), 0, cString('pids')))

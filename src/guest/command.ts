@@ -1,4 +1,4 @@
-/** One command of the agent's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
+/** One command of the exec daemon's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
 import type { Report, Stream } from '../protocol/exec-messages.ts'
@@ -18,7 +18,7 @@ const END_OF_INPUT = Uint8Array.of(4)
  */
 const SILENCE_MS = 100
 
-/** The agent's voice. */
+/** The exec daemon's voice. */
 export interface Voice {
   say(report: Report): void
   /** Undefined when there is room at once. */
@@ -188,7 +188,7 @@ export class Command {
   }
 }
 
-/** By name as the runtime has it; real-time signals have none. The agent's start does without the module. */
+/** By name as the runtime has it; real-time signals have none. The exec daemon's start does without the module. */
 const signalNumber = (signal: NodeJS.Signals | number): number =>
   typeof signal === 'number' ? signal : process.getBuiltinModule('node:os').constants.signals[signal]
 

@@ -1,4 +1,4 @@
-/** The commands of the agent: each is started, fed, signalled and ended as the supervisor orders, by its channel. */
+/** The commands of the exec daemon: each is started, fed, signalled and ended as the supervisor orders, by its channel. */
 import { errnoOf } from '../base/error.ts'
 import { encodeReport, type Order, type Report } from '../protocol/exec-messages.ts'
 import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
@@ -11,7 +11,7 @@ import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
 import { NotStarted, start } from './start-command.ts'
 
-/** At once. The next is refused: descriptors are the agent's to lose, and every later command's. */
+/** At once. The next is refused: descriptors are the exec daemon's to lose, and every later command's. */
 const MAX_COMMANDS = 256
 const LOOK_MS = 50
 
@@ -101,7 +101,7 @@ export class Commands {
       void command.run().finally(() => this.#over(channel))
     } catch (error) {
       this.#spans.end(channel)
-      // What the kernel refuses is the order's trouble; everything else is a mistake of the agent's, and ends it.
+      // What the kernel refuses is the order's trouble; everything else is a mistake of the exec daemon's, and ends it.
       const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
       if (errno === undefined || !(error instanceof Error)) throw error
       this.#say({ kind: 'failed', channel, errno, reason: error.message })

@@ -1,5 +1,5 @@
 /**
- * The agent gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
+ * The exec daemon gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
  * matter of single threads: of this one, which starts every command. The filter is for all of them.
  */
 import { ptr } from 'bun:ffi'
@@ -105,11 +105,11 @@ function verify(setup: DaemonSetup): void {
 const NONE = '0'.repeat(16)
 
 const notConfined = (name: string, value: string | undefined): PenError =>
-  new PenError('BACKEND', { what: `the agent could not be confined: ${name} is ${value}` })
+  new PenError('BACKEND', { what: `the exec daemon could not be confined: ${name} is ${value}` })
 
 function check(what: string, result: number): void {
   if (result < 0)
     throw new PenError('BACKEND', {
-      what: `the agent could not be confined: ${what} failed with errno ${-result}`,
+      what: `the exec daemon could not be confined: ${what} failed with errno ${-result}`,
     })
 }

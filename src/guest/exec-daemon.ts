@@ -1,7 +1,7 @@
 /**
- * pen's exec agent: the first program of a container, and of a process sandbox that stays. It starts commands for the
+ * The exec daemon: the first program of a container, and of a process sandbox that stays. It starts commands for the
  * supervisor, over one socket, and does nothing else. It obeys the supervisor alone: commands can neither signal nor trace it where
- * it has a user of its own. When the socket ends, so does the agent, and with it the sandbox.
+ * it has a user of its own. When the socket ends, so does the exec daemon, and with it the sandbox.
  *
  * In a soft sandbox there is no namespace around it: then it keeps the orphans of its commands, knows no process but those below
  * itself, and ends these before it goes.
@@ -19,7 +19,7 @@ import { confine } from './confine.ts'
  * `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Before that `show:PATH`, for a supervisor that may not look.
  * Resolves when the supervisor is gone.
  */
-export async function runAgent(words: readonly string[]): Promise<ExitCode> {
+export async function runExecDaemon(words: readonly string[]): Promise<ExitCode> {
   const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
   const [target, ...more] = shown === undefined ? words : words.slice(1)
   const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(target ?? '') ?? []
@@ -36,20 +36,20 @@ export async function runAgent(words: readonly string[]): Promise<ExitCode> {
       if (bare === undefined) resolve(EXIT.ok)
       else void bare.endBelow().finally(() => resolve(EXIT.ok))
     }
-    const agents = new Map<object, Agent>()
+    const daemons = new Map<object, ExecDaemon>()
     const options = {
       ...place,
       socket: {
         open: (socket: Bun.Socket) =>
-          void agents.set(socket, new Agent(bytes => socket.write(bytes), init, reject)),
+          void daemons.set(socket, new ExecDaemon(bytes => socket.write(bytes), init, reject)),
         data: (socket: Bun.Socket, bytes: Uint8Array) => {
           try {
-            agents.get(socket)?.hear(bytes)
+            daemons.get(socket)?.hear(bytes)
           } catch (error) {
             reject(error)
           }
         },
-        drain: (socket: Bun.Socket) => agents.get(socket)?.drain(),
+        drain: (socket: Bun.Socket) => daemons.get(socket)?.drain(),
         close: over,
         error: over,
       },
@@ -60,8 +60,8 @@ export async function runAgent(words: readonly string[]): Promise<ExitCode> {
   })
 }
 
-/** Until the agent is set up a start waits for it: what it needs for commands is loaded when it has said that it is ready. */
-class Agent {
+/** Until the exec daemon is set up a start waits for it: what it needs for commands is loaded when it has said that it is ready. */
+class ExecDaemon {
   readonly #orders = new OrderReader()
   readonly #outbox: Outbox
   readonly #init: number

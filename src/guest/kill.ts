@@ -29,7 +29,7 @@ export interface Wanted {
   /** The first process, unless it is gone: its number may be another's by now. */
   readonly leader: number | undefined
   readonly mark: string
-  /** Who is left the children of all others: the first process of the namespace, or the agent. */
+  /** Who is left the children of all others: the first process of the namespace, or the exec daemon. */
   readonly init: number
   /** Whether no other execution ran at a time. */
   readonly isAlone: (start: Ticks) => boolean
@@ -44,7 +44,7 @@ export async function killAll(wanted: Wanted, user: User | undefined): Promise<v
   }
 }
 
-/** Neither the init nor the agent, whatever they are said to belong to. */
+/** Neither the init nor the exec daemon, whatever they are said to belong to. */
 function belonging(all: readonly Seen[], { leader, mark, init, isAlone }: Wanted): number[] {
   const marks = new Map(all.map(({ pid }) => [pid, markOf(pid)]))
   // Left by earlier executions: what these start has their mark. Any other mark is a disguise.

@@ -1,5 +1,5 @@
 /**
- * What the agent of a container shows to a supervisor that may not look at root's processes: its own namespaces and its root directory,
+ * What the exec daemon of a container shows to a supervisor that may not look at root's processes: its own namespaces and its root directory,
  * as descriptors, before it takes its first order. Nothing of the image has run by then.
  */
 import { closeSync, constants, openSync } from 'node:fs'

@@ -50,7 +50,7 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
   })
 
 /**
- * When memory runs out the kernel ends whoever has most, which may be the agent where a command holds its own in files. Then the
+ * When memory runs out the kernel ends whoever has most, which may be the exec daemon where a command holds its own in files. Then the
  * sandbox is gone, with the count of why: so commands go first.
  */
 function offerFirst(pid: number): void {
@@ -63,14 +63,14 @@ function offerFirst(pid: number): void {
 
 const identity = ({ user }: DaemonSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
-/** What only the agent itself was given, by whoever started it: pen, or an engine that tells of itself. */
-const AGENTS_OWN = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/
+/** What only the exec daemon itself was given, by whoever started it: pen, or an engine that tells of itself. */
+const OWN_VARIABLES = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/
 
 /** The image's variables, under the sandbox's, under the order's. pen itself is found behind the image's own programs. */
 function environment(sandbox: readonly Variable[], order: ExecOrder, mark: string): Environment {
   const env: Environment = {}
   for (const [name, value] of Object.entries(process.env))
-    if (value !== undefined && !AGENTS_OWN.test(name)) env[name] = value
+    if (value !== undefined && !OWN_VARIABLES.test(name)) env[name] = value
   env['PATH'] = `${env['PATH'] ?? DEFAULT_PATH}:${INSIDE}`
   for (const { name, value } of [...sandbox, ...order.env]) env[name] = value
   // An image that says nothing of it has a shell all the same, and programs ask for it.
@@ -191,7 +191,7 @@ function onTerminal(
   if (master >= 0)
     return { child, input: master, outputs: [{ stream: 'stdout', fd: master }], terminal: true }
   child.kill('SIGKILL')
-  throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+  throw new NotStarted('EMFILE', 'the exec daemon has no descriptor left')
 }
 
 function findMaster(known: ReadonlySet<string>): number {
@@ -210,7 +210,7 @@ function findMaster(known: ReadonlySet<string>): number {
 function pipe(opened: number[]): readonly [number, number] {
   const ends = new Int32Array(2)
   if (tryCall('pipe2', new Uint8Array(ends.buffer), O_CLOEXEC) < 0)
-    throw new NotStarted('EMFILE', 'the agent has no descriptor left')
+    throw new NotStarted('EMFILE', 'the exec daemon has no descriptor left')
   opened.push(...ends)
   return [ends[0] ?? -1, ends[1] ?? -1]
 }

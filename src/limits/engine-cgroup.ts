@@ -15,7 +15,7 @@ export const engineMeans = (held: ReadonlySet<CgroupLimit>): Found => ({
 })
 
 /**
- * So many processes besides those that are there by now: how many threads pen's agent has is not known before it runs. Where this user may
+ * So many processes besides those that are there by now: how many threads the exec daemon has is not known before it runs. Where this user may
  * not write, what the engine was told still holds, which is more than that and never less.
  */
 export function boundProcesses(pid: number, pids: number): void {

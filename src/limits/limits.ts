@@ -56,7 +56,7 @@ export class LimitHandle {
   #watchdog: Watchdog | undefined
   #init: { readonly pid: number; readonly reach: Reach } | undefined
   readonly #pending = new Set<Pending>()
-  /** The init of a container and pen's agent: alone, they use nothing up. */
+  /** The init of a container and the exec daemon: alone, they use nothing up. */
   #own: ReadonlySet<number> | undefined
   #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
@@ -99,7 +99,7 @@ export class LimitHandle {
     this.#repeat(() => this.#room.look(init, reach.root))
   }
 
-  /** Nothing of the sandbox's has begun: whoever is there in a container is its init and pen's agent. */
+  /** Nothing of the sandbox's has begun: whoever is there in a container is its init and the exec daemon. */
   #ownProcesses(init: number): ReadonlySet<number> {
     const members = this.#found.means.how === 'engine' ? listTree(init).map(({ pid }) => pid) : []
     return new Set([init, ...members])

@@ -1,5 +1,5 @@
 /**
- * The two languages of an execution. Orders go towards the sandbox: client → supervisor → agent. Reports come back and are
+ * The two languages of an execution. Orders go towards the sandbox: client → supervisor → daemon. Reports come back and are
  * hostile, so they hold bytes and small numbers, and but one short text.
  */
 import {
@@ -26,7 +26,7 @@ export type Order =
   | { readonly kind: 'end'; readonly channel: number }
 
 export type Report =
-  /** The agent is confined, and takes orders. */
+  /** The exec daemon is confined, and takes orders. */
   | { readonly kind: 'ready' }
   /** Commands have as many processes as they may: told once. */
   | { readonly kind: 'full' }
@@ -111,7 +111,7 @@ export function encodeReport(report: Report): Uint8Array {
   }
 }
 
-/** What the agent hears; and the supervisor, of a client. */
+/** What the exec daemon hears; and the supervisor, of a client. */
 export class OrderReader {
   readonly #frames = new FrameDecoder(LONG)
 
@@ -120,7 +120,7 @@ export class OrderReader {
   }
 }
 
-/** What the supervisor hears of the agent; and a client, of the supervisor. */
+/** What the supervisor hears of the exec daemon; and a client, of the supervisor. */
 export class ReportReader {
   readonly #frames = new FrameDecoder()
 

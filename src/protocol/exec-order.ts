@@ -18,21 +18,21 @@ export interface ExecOrder {
   readonly joined?: boolean
 }
 
-/** Told once, before the agent starts anything. */
+/** Told once, before the exec daemon starts anything. */
 export interface DaemonSetup {
-  /** Who commands run as; undefined where there is only one user, the agent's own. */
+  /** Who commands run as; undefined where there is only one user, the exec daemon's own. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
   /** Directories that become that user's, the innermost first. */
   readonly given: readonly string[]
   /** The sandbox's own variables, for every command. */
   readonly env: readonly Variable[]
-  /** A filter of system calls for the agent and all that it starts. */
+  /** A filter of system calls for the exec daemon and all that it starts. */
   readonly seccomp: Uint8Array | undefined
   /** Whether no capability may ever be gained again, by whatever is executed. */
   readonly emptyBounding: boolean
-  /** All that the agent and what it starts may execute, directories with all beneath; undefined where that is anything. */
+  /** All that the exec daemon and what it starts may execute, directories with all beneath; undefined where that is anything. */
   readonly executable?: readonly string[] | undefined
-  /** How many processes commands may have, where the agent is to bound them; undefined where the host does. */
+  /** How many processes commands may have, where the exec daemon is to bound them; undefined where the host does. */
   readonly processes?: number | undefined
 }
 
@@ -127,7 +127,7 @@ function variable(value: unknown): Variable {
   return { name, value: text(content) }
 }
 
-/** Never root: whatever an image or a policy says, what the agent starts is an ordinary user. */
+/** Never root: whatever an image or a policy says, what the exec daemon starts is an ordinary user. */
 function user(value: unknown): { uid: number; gid: number } {
   const [uid, gid] = pair(value)
   return { uid: whole(uid, 1, MAX_ID), gid: whole(gid, 0, MAX_ID) }

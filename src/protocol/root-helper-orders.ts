@@ -1,11 +1,11 @@
 /**
- * What a supervisor without root has done by its hand (see hand/): each order on a channel of its own, answered once. Both ends are
+ * What a supervisor without root has done by its helper (see backend/container/root-helper/): each order on a channel of its own, answered once. Both ends are
  * pen, and nothing hostile holds either. Descriptors that belong to an order were sent before it, over a socket beside.
  */
 import { encodeFrame, type Frame, FrameDecoder } from './frame.ts'
 
 /** The word after `pen`, and behind it the directory with the two sockets. */
-export const ROOT_HELPER_MODE = '__hand'
+export const ROOT_HELPER_MODE = '__root-helper'
 export const ROOT_HELPER_SOCKETS = { orders: 'orders', descriptors: 'descriptors' } as const
 
 export type RootHelperOrder =

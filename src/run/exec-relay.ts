@@ -12,7 +12,7 @@ import { Allowance } from '../protocol/window.ts'
 import { signalName } from '../terminal/signal-number.ts'
 import { Outlet } from './outlet.ts'
 
-/** From a first, friendly signal to SIGKILL. With the agent's own work this stays within two seconds. */
+/** From a first, friendly signal to SIGKILL. With the exec daemon's own work this stays within two seconds. */
 const GRACE_MS = 1000
 /** From SIGKILL to its end. What starts commands is inside, and hostile hands may have it: one that does not end them ends with all. */
 const UNHEARD_MS = 5000

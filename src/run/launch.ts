@@ -52,9 +52,9 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const found = backend.bounds?.()
     const bounds = openBounds({ limits: plan.limits, runId: run, ...(found !== undefined && { found }) })
     undo.push('limits', async () => await bounds.remove())
-    // Its agent brings a terminal of the sandbox's own to each command.
-    const agent = backend.container === true || options.serve !== undefined
-    const terminals = agent ? [] : [0, 1, 2].filter(isTerminal)
+    // Its exec daemon brings a terminal of the sandbox's own to each command.
+    const daemon = backend.container === true || options.serve !== undefined
+    const terminals = daemon ? [] : [0, 1, 2].filter(isTerminal)
     const pty = terminals.length === 0 ? undefined : (await import('../terminal/pty.ts')).openPty(terminals)
     if (pty !== undefined) undo.push('terminal', async () => await pty.close())
     const opened = await prepared.door
@@ -85,7 +85,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
           loadForLater(options, plan)
           if (image !== undefined) void noteImage(project.stateDir, image.name)
         },
-        agent,
+        daemon,
         headStart: options.headStart,
         command: plan.argv,
         policy,
@@ -115,7 +115,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     endTelling()
     // Loaded while bubblewrap works: nothing of it is needed before.
     const { keep } = await import('./supervise.ts')
-    const workload = agent
+    const workload = daemon
       ? (await import('./workload.ts')).workload(plan, options, image?.name ?? null)
       : undefined
     // A terminal in raw mode goes down a line without going back to its beginning.

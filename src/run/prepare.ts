@@ -92,10 +92,10 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   }
 }
 
-/** A container has a user for the agent alone. */
+/** A container has a user for the exec daemon alone. */
 const ONE_USER = {
   name: 'agent-user',
-  how: 'the agent that starts commands is the same user as they are: one that ends it ends the sandbox',
+  how: 'the exec daemon that starts commands is the same user as they are: one that ends it ends the sandbox',
 }
 
 /** Without a namespace also where the policy has no network: then the proxy refuses all, and says why. */

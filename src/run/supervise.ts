@@ -35,7 +35,7 @@ export interface Waiting {
   readonly undo: UndoStack
   readonly env: Readonly<Record<string, string | undefined>>
   readonly tell: (line: string) => void
-  /** What is done with a sandbox whose commands its agent starts. */
+  /** What is done with a sandbox whose commands its exec daemon starts. */
   readonly workload: Workload | undefined
 }
 

@@ -39,7 +39,7 @@ const WORTH_COMPILING_MS = 100
 /** Whoever asks for files before that waits for the socket. */
 const FILES_AFTER_MS = 60
 
-/** A sandbox whose agent starts commands, as whoever employs it sees it. */
+/** A sandbox whose daemon starts commands, as whoever employs it sees it. */
 export interface Serving extends Omit<Kept, 'workload'> {
   /** Ends it: its programs are asked first, then ended. */
   stop(): void

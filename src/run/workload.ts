@@ -1,4 +1,4 @@
-/** What a sandbox with an agent is for: one command on this terminal, or whatever its control socket is asked for. */
+/** What a sandbox with an exec daemon is for: one command on this terminal, or whatever its control socket is asked for. */
 import { type ExitCode, PenError } from '../base/error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { LaunchOptions } from './launch.ts'

@@ -71,7 +71,7 @@ async function relayInput(execution: ReturnType<NonNullable<Running['exec']>>): 
   execution.endInput()
 }
 
-/** For a person, escaped: the reason is the agent's word, and hostile. Undefined for a command that was started. */
+/** For a person, escaped: the reason is the exec daemon's word, and hostile. Undefined for a command that was started. */
 export function whyNotStarted(ending: ExecEnding, argv: readonly string[]): string | undefined {
   if (ending.kind !== 'not-started') return undefined
   const { errno, reason = '' } = ending

@@ -1,5 +1,5 @@
 /**
- * The exec agent of a container, which is root there with few capabilities, against the commands that it starts. The
+ * The exec daemon of a container, which is root there with few capabilities, against the commands that it starts. The
  * container here is a pid namespace and the capabilities that an engine leaves.
  */
 import { afterAll, beforeAll, expect } from 'bun:test'
@@ -21,9 +21,9 @@ import {
   BINARY,
   orderOf,
   proportionalSize,
-  type RunningAgent,
+  type RunningDaemon,
   SETUP,
-  startAgent,
+  startDaemon,
 } from '../exec-daemon/exec-daemon.ts'
 import { onlyWhen } from '../skip.ts'
 import { Stopwatch } from '../stopwatch.ts'
@@ -48,13 +48,13 @@ const CONTAINER = [
   GIVEN,
 ]
 
-let agent: RunningAgent
+let daemon: RunningDaemon
 let place: string
 let home: string
 
 beforeAll(async () => {
   if (process.getuid?.() !== 0) return
-  place = mkdtempSync(join(tmpdir(), 'pen-agent-'))
+  place = mkdtempSync(join(tmpdir(), 'pen-daemon-'))
   chmodSync(place, 0o755)
   home = join(place, 'home')
   mkdirSync(home, { mode: 0o700 })
@@ -65,21 +65,21 @@ beforeAll(async () => {
     seccomp: seccompFilter(process.arch === 'arm64' ? 'arm64' : 'x64', { exec: 'any' }),
     emptyBounding: true,
   }
-  agent = startAgent(setup, [...CONTAINER, BINARY])
-  await agent.link.ready
+  daemon = startDaemon(setup, [...CONTAINER, BINARY])
+  await daemon.link.ready
 })
 afterAll(async () => {
-  await agent?.end()
+  await daemon?.end()
   if (place !== undefined) rmSync(place, { recursive: true })
 })
 
 const lines = (text: string): string[] => text.trimEnd().split(/\r?\n/)
 
-/** The agent's pid on the host: the one below the init that is pen. */
+/** The exec daemon's pid on the host: the one below the init that is pen. */
 function agentPid(): number {
   const children = (pid: number): number[] =>
     readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
-  const all = children(agent.child.pid).flatMap(pid => [pid, ...children(pid)])
+  const all = children(daemon.child.pid).flatMap(pid => [pid, ...children(pid)])
   const found = all.find(pid => readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(BINARY))
   if (found === undefined) throw new Error('there is no agent')
   return found
@@ -93,7 +93,7 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => 
 asRoot(
   'P12 a command has no capability of any kind, no new privileges, the filter, and no group but its own',
   async () => {
-    const { stdout } = await agent.run(
+    const { stdout } = await daemon.run(
       'grep -E "^(Cap|Uid|Gid|Groups|NoNewPrivs|Seccomp:)" /proc/self/status',
     )
     const zero = '0'.repeat(16)
@@ -108,7 +108,7 @@ asRoot(
   },
 )
 
-asRoot('P12 the agent keeps what it needs to start and end commands, and nothing else', () => {
+asRoot('P12 the exec daemon keeps what it needs to start and end commands, and nothing else', () => {
   const status = readFileSync(`/proc/${agentPid()}/status`, 'latin1')
   const value = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(status)?.[1]
   expect(['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map(value)).toEqual([
@@ -121,57 +121,60 @@ asRoot('P12 the agent keeps what it needs to start and end commands, and nothing
   expect([value('NoNewPrivs'), value('Seccomp')]).toEqual(['1', '2'])
 })
 
-asRoot('P12 a command can neither signal nor look into the agent, though it can its own child', async () => {
-  const look = (pid: string) =>
-    ['environ', 'mem', 'maps']
-      .map(file => `cat /proc/${pid}/${file} 2>/dev/null | head -c 1 | wc -c`)
-      .join('; ')
-  const script = `sleep 60 & child=$!
+asRoot(
+  'P12 a command can neither signal nor look into the exec daemon, though it can its own child',
+  async () => {
+    const look = (pid: string) =>
+      ['environ', 'mem', 'maps']
+        .map(file => `cat /proc/${pid}/${file} 2>/dev/null | head -c 1 | wc -c`)
+        .join('; ')
+    const script = `sleep 60 & child=$!
     ${look('$PPID')}; ls /proc/$PPID/fd 2>&1 | grep -c denied
     cat /proc/$child/environ | head -c 1 | wc -c
     for signal in 9 19 15 1 2; do kill -$signal $PPID 2>&1 | grep -c permitted; done
     kill -9 $child && echo own`
-  const { stdout } = await agent.run(script)
-  expect(lines(stdout)).toEqual(['0', '0', '0', '1', '1', '1', '1', '1', '1', '1', 'own'])
-  const trace = `import ctypes, os
+    const { stdout } = await daemon.run(script)
+    expect(lines(stdout)).toEqual(['0', '0', '0', '1', '1', '1', '1', '1', '1', '1', 'own'])
+    const trace = `import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 print(libc.ptrace(16, os.getppid(), 0, 0))
 print(ctypes.get_errno())`
-  expect(lines((await agent.run({ argv: ['python3', '-c', trace] })).stdout)).toEqual(['-1', '1'])
-  expect((await agent.run('echo lives')).stdout).toBe('lives\n')
-})
+    expect(lines((await daemon.run({ argv: ['python3', '-c', trace] })).stdout)).toEqual(['-1', '1'])
+    expect((await daemon.run('echo lives')).stdout).toBe('lives\n')
+  },
+)
 
 asRoot('P1 a command has three descriptors, which are its own user’s, and can open them again', async () => {
-  const { stdout, stderr } = await agent.run(
+  const { stdout, stderr } = await daemon.run(
     'echo again > /dev/stdout; echo too > /dev/stderr; ls /proc/self/fd',
   )
   // The last one is of the listing itself.
   expect([lines(stdout), lines(stderr)]).toEqual([['again', '0', '1', '2', '3'], ['too']])
 })
 
-asRoot('P5 the home is the user’s, and so are directories that are closed to the agent', async () => {
+asRoot('P5 the home is the user’s, and so are directories that are closed to the exec daemon', async () => {
   const { uid, gid } = statSync(home)
   expect({ uid, gid }).toEqual(USER)
   const own = join(place, 'own')
   mkdirSync(own, { mode: 0o700 })
   writeFileSync(join(own, 'program'), '#!/bin/sh\necho ran in $PWD\n', { mode: 0o700 })
   for (const path of [own, join(own, 'program')]) chownSync(path, USER.uid, USER.gid)
-  expect((await agent.run({ argv: ['./program'], cwd: own })).stdout).toBe(`ran in ${own}\n`)
+  expect((await daemon.run({ argv: ['./program'], cwd: own })).stdout).toBe(`ran in ${own}\n`)
   const env = [{ name: 'PATH', value: own }]
-  expect((await agent.run({ argv: ['program'], cwd: home, env })).stdout).toBe(`ran in ${home}\n`)
+  expect((await daemon.run({ argv: ['program'], cwd: home, env })).stdout).toBe(`ran in ${home}\n`)
   const closed = join(place, 'closed')
   mkdirSync(closed, { mode: 0o700 })
-  expect((await agent.run({ argv: ['true'], cwd: closed })).ending).toMatchObject({
+  expect((await daemon.run({ argv: ['true'], cwd: closed })).ending).toMatchObject({
     errno: 'EACCES',
     reason: `the directory ${closed} cannot be entered`,
   })
 })
 
-asRoot('P13 a hundred megabytes pass, and the agent’s memory does not grow with them', async () => {
+asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not grow with them', async () => {
   const pid = agentPid()
   let most = 0
   let bytes = 0
-  const execution = agent.link.exec(
+  const execution = daemon.link.exec(
     orderOf('head -c 104857600 /dev/zero; head -c 1048576 /dev/zero >&2'),
     (_, piece) => {
       bytes += piece.length
@@ -182,7 +185,7 @@ asRoot('P13 a hundred megabytes pass, and the agent’s memory does not grow wit
   expect(await execution.ended).toEqual({ kind: 'exit', code: 0 })
   expect(bytes).toBe(101 * MIB)
   expect(most).toBeLessThan(150 * MIB)
-  const input = await agent.run('wc -c', async execution => {
+  const input = await daemon.run('wc -c', async execution => {
     for (let n = 0; n < 32; n++) await execution.write(new Uint8Array(MIB))
     execution.endInput()
   })
@@ -193,14 +196,14 @@ asRoot('P13 a reader that does not read stops its own command, and no other', as
   const pid = agentPid()
   let bytes = 0
   const never = Promise.withResolvers<void>()
-  const stuck = agent.link.exec(orderOf('exec yes'), (_, piece) => {
+  const stuck = daemon.link.exec(orderOf('exec yes'), (_, piece) => {
     bytes += piece.length
     return never.promise
   })
-  const unread = agent.link.exec(orderOf('exec sleep 60'), () => undefined)
+  const unread = daemon.link.exec(orderOf('exec sleep 60'), () => undefined)
   void unread.write(new Uint8Array(MIB))
   await until(() => bytes > 0)
-  for (let n = 0; n < 20; n++) expect((await agent.run('echo other')).stdout).toBe('other\n')
+  for (let n = 0; n < 20; n++) expect((await daemon.run('echo other')).stdout).toBe('other\n')
   expect(bytes).toBeLessThanOrEqual(64 * 1024)
   expect(proportionalSize(pid)).toBeLessThan(150 * MIB)
   stuck.kill()
@@ -213,15 +216,15 @@ asRoot('P13 a reader that does not read stops its own command, and no other', as
 asRoot('P14 a hundred commands leave no process, no zombie and no descriptor', async () => {
   const pid = agentPid()
   const count = async () => Number((await Bun.$`ls /proc/${pid}/fd | wc -l`.text()).trim())
-  await agent.run('true')
+  await daemon.run('true')
   const before = await count()
   for (let n = 0; n < 100; n++) {
     const order = n % 4 === 0 ? { argv: ['true'], terminal: { columns: 80, rows: 24 } } : { argv: ['true'] }
-    expect((await agent.run(order)).ending).toEqual({ kind: 'exit', code: 0 })
+    expect((await daemon.run(order)).ending).toEqual({ kind: 'exit', code: 0 })
   }
   await until(async () => (await count()) <= before)
-  const { stdout } = await agent.run('cat /proc/[0-9]*/stat | wc -l; cat /proc/[0-9]*/stat | grep -c " Z "')
-  // The init, the agent, the shell, and what it reads with.
+  const { stdout } = await daemon.run('cat /proc/[0-9]*/stat | wc -l; cat /proc/[0-9]*/stat | grep -c " Z "')
+  // The init, the exec daemon, the shell, and what it reads with.
   expect(lines(stdout).map(Number)[0]).toBeLessThanOrEqual(5)
   expect(lines(stdout)[1]).toBe('0')
 })
@@ -229,14 +232,14 @@ asRoot('P14 a hundred commands leave no process, no zombie and no descriptor', a
 asRoot('P14 kill finds what left its group, its session and its parents', async () => {
   const sleeping = async (seconds: number) => {
     const list = "for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $file; echo; done 2>/dev/null"
-    const { stdout } = await agent.run(`${list} | grep -c "^sleep ${seconds} "`)
+    const { stdout } = await daemon.run(`${list} | grep -c "^sleep ${seconds} "`)
     return Number(stdout)
   }
   const away = '(setsid sh -c "setsid sleep 4711 & sleep 4711" &)'
   const script = `trap "" TERM HUP; ${away}; setsid sleep 4711 & sleep 4711`
-  const execution = agent.link.exec(orderOf(script), () => undefined)
+  const execution = daemon.link.exec(orderOf(script), () => undefined)
   await until(async () => (await sleeping(4711)) === 4)
-  const other = agent.link.exec(orderOf('exec sleep 4712'), () => undefined)
+  const other = daemon.link.exec(orderOf('exec sleep 4712'), () => undefined)
   execution.kill()
   expect(await execution.ended).toEqual({ kind: 'signal', signal: 9 })
   await until(async () => (await sleeping(4711)) === 0)
@@ -249,18 +252,18 @@ asRoot(
   'P14 kill finds what threw its mark away, or took another’s, and spares what others left',
   async () => {
     const count = async (name: string) => {
-      const { stdout } = await agent.run(`cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '${name}[.]'`)
+      const { stdout } = await daemon.run(`cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '${name}[.]'`)
       return Number(stdout)
     }
     const hidden = (name: string, mark = '') =>
       `(env -i ${mark} setsid bash -c 'exec -a ${name}. sleep 4713' &)`
-    await agent.run(hidden('bystander'))
+    await daemon.run(hidden('bystander'))
     await until(async () => (await count('bystander')) === 1)
     // The kernel's time has steps of 10 ms.
     await Bun.sleep(30)
     let up = false
     const script = `trap '' TERM HUP; ${hidden('nameless')}; ${hidden('disguised', 'PEN_EXEC=1')}; sleep 0.1; echo up; sleep 4713`
-    const execution = agent.link.exec(orderOf(script), () => {
+    const execution = daemon.link.exec(orderOf(script), () => {
       up = true
       return undefined
     })
@@ -270,7 +273,7 @@ asRoot(
     await execution.ended
     await until(async () => (await count('nameless')) + (await count('disguised')) === 0)
     expect(await count('bystander')).toBe(1)
-    await agent.run('pkill -f bystander')
+    await daemon.run('pkill -f bystander')
   },
 )
 
@@ -281,7 +284,7 @@ asRoot(
     trap 'stty size' WINCH; trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.05; done`
     let said = ''
     const terminal = { columns: 91, rows: 31 }
-    const execution = agent.link.exec(orderOf({ argv: ['sh', '-c', script], terminal }), (_, bytes) => {
+    const execution = daemon.link.exec(orderOf({ argv: ['sh', '-c', script], terminal }), (_, bytes) => {
       said += Buffer.from(bytes).toString()
       return undefined
     })
@@ -301,7 +304,7 @@ asRoot('P15 a terminal that hangs up ends what is in its foreground', async () =
     argv: ['bash', '-ic', 'echo up; sleep 60; echo over'],
     terminal: { columns: 80, rows: 24 },
   })
-  const execution = agent.link.exec(order, (_, bytes) => {
+  const execution = daemon.link.exec(order, (_, bytes) => {
     said += Buffer.from(bytes).toString()
     return undefined
   })
@@ -312,21 +315,21 @@ asRoot('P15 a terminal that hangs up ends what is in its foreground', async () =
 })
 
 asRoot(
-  'P13 more commands at once than the agent has room for are refused, and those that run go on',
+  'P13 more commands at once than the exec daemon has room for are refused, and those that run go on',
   async () => {
     const many = Array.from({ length: 257 }, () =>
-      agent.link.exec(orderOf({ argv: ['cat'] }), () => undefined),
+      daemon.link.exec(orderOf({ argv: ['cat'] }), () => undefined),
     )
     expect(await many[256]?.ended).toMatchObject({ kind: 'not-started', errno: 'EAGAIN' })
     for (const execution of many) execution.endInput()
     const endings = await Promise.all(many.slice(0, 256).map(execution => execution.ended))
     expect(endings.filter(ending => ending.kind !== 'exit' || ending.code !== 0)).toEqual([])
-    expect((await agent.run('echo room')).stdout).toBe('room\n')
+    expect((await daemon.run('echo room')).stdout).toBe('room\n')
   },
 )
 
-asRoot('P17 when the supervisor is gone, so are the agent and all that it started', async () => {
-  const other = startAgent(SETUP, [...CONTAINER, BINARY])
+asRoot('P17 when the supervisor is gone, so are the exec daemon and all that it started', async () => {
+  const other = startDaemon(SETUP, [...CONTAINER, BINARY])
   await other.link.ready
   const execution = other.link.exec(orderOf('trap "" TERM HUP; setsid sleep 60 & sleep 60'), () => undefined)
   other.link.close()

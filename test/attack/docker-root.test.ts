@@ -1,5 +1,5 @@
 /**
- * Docker as an ordinary user: pen acts in the containers of root's daemon by a hand, a container beside the sandbox's. Nothing of the
+ * Docker as an ordinary user: pen acts in the containers of root's daemon by a helper, a container beside the sandbox's. Nothing of the
  * sandbox or of its image gets near it, and neither outlives the other or the supervisor.
  */
 import { expect } from 'bun:test'
@@ -13,16 +13,16 @@ import type { TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
 import { Workshop } from '../images/workshop.ts'
 
-const byHand = everyEngine(['docker'], ordinary === undefined ? [] : [ordinary])
+const byHelper = everyEngine(['docker'], ordinary === undefined ? [] : [ordinary])
 
-interface Hand {
+interface RootHelper {
   readonly id: string
   readonly pid: number
 }
 
 /** The one of a project, running or not, or none. */
-function hands(shop: Workshop): Hand[] {
-  const filter = `label=pen.hand=${shop.stateDir.slice(shop.stateDir.lastIndexOf('/') + 1)}`
+function hands(shop: Workshop): RootHelper[] {
+  const filter = `label=pen.helper=${shop.stateDir.slice(shop.stateDir.lastIndexOf('/') + 1)}`
   const ids = shop.ask('ps', '--all', '--quiet', '--no-trunc', '--filter', filter).out
   return ids
     .split('\n')
@@ -32,13 +32,13 @@ function hands(shop: Workshop): Hand[] {
 
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
-byHand(
-  'P1 P10 P12 nothing inside sees the hand, its sockets or its descriptors, and it is there',
+byHelper(
+  'P1 P10 P12 nothing inside sees the helper, its sockets or its descriptors, and it is there',
   async engine => {
     using project = new ContainerProject(engine)
     const looks = [
       'grep -l __[h]and /proc/[0-9]*/cmdline 2>/dev/null',
-      'find / -xdev -type s 2>/dev/null; ls -d /.pen-*/agent /.pen-*/shown /run/pen/agent /run/pen/shown /run/pen/orders 2>/dev/null',
+      'find / -xdev -type s 2>/dev/null; ls -d /.pen-*/daemon /.pen-*/shown /run/pen/daemon /run/pen/shown /run/pen/orders 2>/dev/null',
       'kill -9 1; kill -STOP 1; cat /proc/1/environ; ls /proc/1/fd; ls /proc/1/root',
       'grep -E "/(orders|descriptors|shown)$" /proc/net/unix',
       'echo looked',
@@ -47,15 +47,15 @@ byHand(
     const child = project.start(looks.join('\n'))
     const over = printed(child, 'over')
     expect(await printed(child, 'looked')).toBe('looked\n')
-    const [hand] = hands(project)
-    expect(readFileSync(`/proc/${hand?.pid}/cmdline`, 'latin1')).toContain('__hand')
+    const [helper] = hands(project)
+    expect(readFileSync(`/proc/${helper?.pid}/cmdline`, 'latin1')).toContain('__root-helper')
     project.box.file('go', '')
     await over
     expect(await within(10_000, () => isOver(child, project))).toBe(true)
   },
 )
 
-byHand('P17 a hand that is killed takes the sandbox along, and pen says so', async engine => {
+byHelper('P17 a helper that is killed takes the sandbox along, and pen says so', async engine => {
   using project = new ContainerProject(engine)
   const child = project.start('echo up; exec sleep 60')
   let said = ''
@@ -68,15 +68,15 @@ byHand('P17 a hand that is killed takes the sandbox along, and pen says so', asy
   process.kill(hands(project)[0]?.pid ?? 0, 'SIGKILL')
   expect(await within(2000, () => isGone(init))).toBe(true)
   expect(await within(10_000, () => ended(child))).toBe(true)
-  expect([child.exitCode, said]).toEqual([125, expect.stringContaining('hand beside the container ended')])
+  expect([child.exitCode, said]).toEqual([125, expect.stringContaining('helper beside the container ended')])
   expect(project.containers()).toEqual([])
 })
 
 const isOver = (child: ChildProcess, project: ContainerProject): boolean =>
   ended(child) && project.containers().length === 0 && hands(project).length === 0
 
-byHand(
-  'P4 a supervisor that is killed at any moment leaves neither the sandbox nor the hand',
+byHelper(
+  'P4 a supervisor that is killed at any moment leaves neither the sandbox nor the helper',
   async engine => {
     using project = new ContainerProject(engine)
     // A number that no other program of the machine has.
@@ -100,47 +100,50 @@ const RUN = ['run', '--backend', 'docker', '--offline', '--', 'sh', '-c'] as con
 /** What only its own variables could lead astray. */
 const HOSTILE = `ENV LD_PRELOAD=/evil.so LD_AUDIT=/evil.so LD_LIBRARY_PATH=/evil GCONV_PATH=/evil BUN_OPTIONS=--preload=/evil.js`
 
-byHand('P12 the hand is made of nothing: no file and no variable of the image is around it', async engine => {
-  using shop = imageWith(engine, HOSTILE)
-  const run = [...RUN, 'echo up; while [ ! -e go ]; do sleep 0.05; done']
-  const child = begin(shop, run)
-  await printed(child, 'up')
-  const [hand] = hands(shop)
-  const asked = (format: string) =>
-    JSON.parse(shop.ask('inspect', '--format', `{{json ${format}}}`, hand?.id ?? '').out)
-  const variables = (asked('.Config.Env') as string[]).map(pair => pair.replace(/=.*/, ''))
-  expect(variables.toSorted((a, b) => a.localeCompare(b))).toEqual([
-    'AGENT_IN_SANDBOX',
-    'LD_AUDIT',
-    'LD_LIBRARY_PATH',
-    'LD_PRELOAD',
-  ])
-  expect(asked('.HostConfig.Privileged')).toBe(false)
-  expect(asked('.HostConfig.NetworkMode')).toBe('none')
-  const empty = shop
-    .ask('image', 'inspect', '--format', '{{.Size}} {{json .Config.Env}}', asked('.Image'))
-    .out.trim()
-  expect(empty).toBe('0 null')
-  shop.box.file('go', '')
-  expect(await within(10_000, () => ended(child))).toBe(true)
-  expect(child.exitCode).toBe(0)
-})
+byHelper(
+  'P12 the helper is made of nothing: no file and no variable of the image is around it',
+  async engine => {
+    using shop = imageWith(engine, HOSTILE)
+    const run = [...RUN, 'echo up; while [ ! -e go ]; do sleep 0.05; done']
+    const child = begin(shop, run)
+    await printed(child, 'up')
+    const [helper] = hands(shop)
+    const asked = (format: string) =>
+      JSON.parse(shop.ask('inspect', '--format', `{{json ${format}}}`, helper?.id ?? '').out)
+    const variables = (asked('.Config.Env') as string[]).map(pair => pair.replace(/=.*/, ''))
+    expect(variables.toSorted((a, b) => a.localeCompare(b))).toEqual([
+      'AGENT_IN_SANDBOX',
+      'LD_AUDIT',
+      'LD_LIBRARY_PATH',
+      'LD_PRELOAD',
+    ])
+    expect(asked('.HostConfig.Privileged')).toBe(false)
+    expect(asked('.HostConfig.NetworkMode')).toBe('none')
+    const empty = shop
+      .ask('image', 'inspect', '--format', '{{.Size}} {{json .Config.Env}}', asked('.Image'))
+      .out.trim()
+    expect(empty).toBe('0 null')
+    shop.box.file('go', '')
+    expect(await within(10_000, () => ended(child))).toBe(true)
+    expect(child.exitCode).toBe(0)
+  },
+)
 
-byHand('P12 an empty image of that name that asks for more is not taken for the hand’s', async engine => {
+byHelper('P12 an empty image of that name that asks for more is not taken for the helper’s', async engine => {
   using shop = new ContainerProject(engine)
-  const named = 'pen/hand:1'
+  const named = 'pen/helper:1'
   const forged = ['--change', 'VOLUME /proc', '--change', 'ENV LD_PRELOAD=/evil.so']
   for (const change of [forged.slice(0, 2), forged.slice(2)]) {
     const [program = '', ...words] = engine.command(['import', ...change, '-', named])
     const made = spawnSync(program, words, { input: Buffer.alloc(1024), encoding: 'utf8' }).stdout.trim()
-    rmSync(join(shop.box.home, '.pen/cache/docker-hand'), { force: true })
+    rmSync(join(shop.box.home, '.pen/cache/docker-helper'), { force: true })
     expect(shop.sh('echo ran').out).toBe('ran\n')
     expect(shop.ask('image', 'inspect', '--format', '{{.Id}}', named).out.trim()).not.toBe(made)
     shop.ask('rmi', '--force', made)
   }
 })
 
-byHand('P5 P12 an image whose /etc and /proc lead into the project is run without them', async engine => {
+byHelper('P5 P12 an image whose /etc and /proc lead into the project is run without them', async engine => {
   using shop = imageWith(
     engine,
     '',
@@ -153,13 +156,13 @@ byHand('P5 P12 an image whose /etc and /proc lead into the project is run withou
   expect(readdirSync(project).toSorted((a, b) => a.localeCompare(b))).toEqual(['.pen', 'ld.so.preload'])
 })
 
-byHand('P12 no function of pen’s agent is replaced by a file of the image', async engine => {
+byHelper('P12 no function of the exec daemon is replaced by a file of the image', async engine => {
   using shop = imageWith(engine, 'ENV BUN_JSC_functionOverrides=/overrides')
   const said = shop.pen('run', '--backend', 'docker', '--offline', '--', 'echo', 'inside')
   expect([said.code, said.out]).toEqual([125, ''])
 })
 
-byHand('P12 P20 a pen that the sandbox could replace is not started as root', async engine => {
+byHelper('P12 P20 a pen that the sandbox could replace is not started as root', async engine => {
   using project = new ContainerProject(engine)
   const copy = join(project.box.project, 'pen')
   copyFileSync(PEN, copy)

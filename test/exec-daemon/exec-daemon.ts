@@ -1,4 +1,4 @@
-/** A real agent on a socket of the test's own, and what its commands said. */
+/** A real daemon on a socket of the test's own, and what its commands said. */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { closeSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -36,9 +36,9 @@ export const SETUP: DaemonSetup = {
   emptyBounding: false,
 }
 
-export interface RunningAgent {
+export interface RunningDaemon {
   readonly link: DaemonLink
-  /** Of what was started: the agent itself, unless something stands in front of it. */
+  /** Of what was started: the exec daemon itself, unless something stands in front of it. */
   readonly child: Bun.Subprocess
   run(order: Partial<ExecOrder> | string, act?: (execution: Execution) => void): Promise<Ran>
   end(): Promise<void>
@@ -50,8 +50,8 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** `program` is pen, or something with pen behind it: the descriptor 3 is the agent's. */
-export function startAgent(setup: DaemonSetup = SETUP, program: readonly string[] = SOURCE): RunningAgent {
+/** `program` is pen, or something with pen behind it: the descriptor 3 is the exec daemon's. */
+export function startDaemon(setup: DaemonSetup = SETUP, program: readonly string[] = SOURCE): RunningDaemon {
   const [ours, theirs] = pair()
   const child = Bun.spawn([...program, DAEMON_MODE, 'fd:3'], {
     stdio: ['ignore', 'ignore', 'inherit', theirs],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import {
-  AGENT_CAPABILITIES,
   type ContainerOrder,
+  DAEMON_CAPABILITIES,
   ROOT_HELPER_CAPABILITIES,
   runArguments,
 } from './arguments.ts'
@@ -11,8 +11,8 @@ const ORDER: ContainerOrder = {
   rootless: false,
   runtime: undefined,
   runtimeFlags: [],
-  capabilities: AGENT_CAPABILITIES,
-  hand: false,
+  capabilities: DAEMON_CAPABILITIES,
+  helper: false,
   verb: 'run',
   name: 'pen-project-0123456789abcdef',
   image: 'sha256:feed',
@@ -28,7 +28,7 @@ const ORDER: ContainerOrder = {
   idFile: '/state/id',
   pidFile: '/state/pid',
   selinux: false,
-  argv: ['/run/pen/pen', '__agent'],
+  argv: ['/run/pen/pen', '__exec-daemon'],
 }
 
 const words = (more: Partial<ContainerOrder> = {}) => runArguments({ ...ORDER, ...more })
@@ -54,7 +54,7 @@ describe('the arguments of an engine', () => {
       ...['--mount', 'type=bind,source=/p,target=/p'],
       ...['--pidfile=/state/pid', '--read-only-tmpfs=false', '--no-hosts', '--passwd=false'],
       ...['--http-proxy=false', '--no-healthcheck', '--sdnotify=ignore', '--image-volume=ignore'],
-      ...['--entrypoint=/run/pen/pen', 'sha256:feed', '__agent'],
+      ...['--entrypoint=/run/pen/pen', 'sha256:feed', '__exec-daemon'],
     ])
   })
 
@@ -97,18 +97,18 @@ describe('the arguments of an engine', () => {
     )
   })
 
-  test('pen’s hand alone sees the host’s processes and is left to mount, and has no more capabilities than it needs', () => {
-    const hand = words({ engine: 'docker', hand: true, capabilities: ROOT_HELPER_CAPABILITIES })
-    expect(hand.filter(word => /=host\b|unconfined|privileged/.test(word))).toEqual([
+  test('the root helper alone sees the host’s processes and is left to mount, and has no more capabilities than it needs', () => {
+    const helper = words({ engine: 'docker', helper: true, capabilities: ROOT_HELPER_CAPABILITIES })
+    expect(helper.filter(word => /=host\b|unconfined|privileged/.test(word))).toEqual([
       '--pid=host',
       '--cgroupns=host',
       '--security-opt=apparmor=unconfined',
       '--security-opt=seccomp=unconfined',
     ])
-    expect(hand).toContain('--cap-drop=ALL')
-    expect(hand).toContain('--network=none')
+    expect(helper).toContain('--cap-drop=ALL')
+    expect(helper).toContain('--network=none')
     expect(words({ engine: 'docker' }).filter(word => /cap-add/.test(word))).toEqual(
-      AGENT_CAPABILITIES.map(name => `--cap-add=${name}`),
+      DAEMON_CAPABILITIES.map(name => `--cap-add=${name}`),
     )
   })
 

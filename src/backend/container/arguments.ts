@@ -23,8 +23,8 @@ export interface ContainerOrder {
   readonly runtimeFlags: readonly string[]
   /** For its only program. */
   readonly capabilities: readonly string[]
-  /** pen's hand, which acts on the host for a supervisor without root: what confines a sandbox would be in its way. */
-  readonly hand: boolean
+  /** the root helper, which acts on the host for a supervisor without root: what confines a sandbox would be in its way. */
+  readonly helper: boolean
   /** Whether it is started at once, or made and started later. */
   readonly verb: 'run' | 'create'
   readonly name: string
@@ -51,11 +51,11 @@ export interface ContainerOrder {
   readonly argv: readonly [string, ...string[]]
 }
 
-/** What pen's agent needs to start commands as somebody else, and gives up but for the first four before it starts any. */
-export const AGENT_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP'] as const
+/** What the exec daemon needs to start commands as somebody else, and gives up but for the first four before it starts any. */
+export const DAEMON_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP'] as const
 
 /**
- * What pen's hand needs to enter a sandbox's namespaces and to furnish them, to pass over the modes of the user's directories on the
+ * What the root helper needs to enter a sandbox's namespaces and to furnish them, to pass over the modes of the user's directories on the
  * way, and to end a sandbox.
  */
 export const ROOT_HELPER_CAPABILITIES = [
@@ -82,7 +82,7 @@ export function runArguments(order: ContainerOrder): string[] {
     `--cidfile=${order.idFile}`,
     ...pairs('--label', order.labels),
     `--hostname=${order.hostname}`,
-    // The engine's own default profile of system calls stays; the agent puts pen's filter on top.
+    // The engine's own default profile of system calls stays; the exec daemon puts pen's filter on top.
     '--read-only',
     '--cap-drop=ALL',
     ...order.capabilities.map(name => `--cap-add=${name}`),
@@ -91,7 +91,7 @@ export function runArguments(order: ContainerOrder): string[] {
     ...networkArguments(order),
     ...(order.doorNames === true ? DOOR_NAMES : []),
     '--ipc=none',
-    ...(order.hand ? HAND_ARGUMENTS : ['--cgroupns=private']),
+    ...(order.helper ? HELPER_ARGUMENTS : ['--cgroupns=private']),
     ...limitArguments(order),
     '--user=0:0',
     '--workdir=/',
@@ -107,7 +107,7 @@ export function runArguments(order: ContainerOrder): string[] {
 }
 
 /** The numbers and cgroups of the host's processes, and no profile: those of an engine refuse to mount. */
-const HAND_ARGUMENTS = [
+const HELPER_ARGUMENTS = [
   '--pid=host',
   '--cgroupns=host',
   '--security-opt=apparmor=unconfined',

@@ -46,9 +46,9 @@ export function containerBackend(
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),
     bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
     start: async (plan, options) => {
-      const byHand = name === 'docker' && !isHostRoot()
+      const byHelper = name === 'docker' && !isHostRoot()
       return await startContainer(
-        { ...(await ask(options.cacheDir)), runtime, gvisor, byHand },
+        { ...(await ask(options.cacheDir)), runtime, gvisor, byHelper },
         plan,
         options,
       )

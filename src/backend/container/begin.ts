@@ -1,5 +1,5 @@
 /**
- * The engine is asked for a container. Its only program is pen's agent, which runs on the host's own loader and waits for its setup:
+ * The engine is asked for a container. Its only program is the exec daemon, which runs on the host's own loader and waits for its setup:
  * nothing of the image runs before whoever asked has furnished it.
  */
 import { UndoStack } from '../../base/undo.ts'
@@ -12,7 +12,7 @@ import { Container, killNobody, removeLeft } from './container.ts'
 import type { RuntimeChoice } from './engine/runtimes.ts'
 import type { GuestProgram } from './guest-program.ts'
 import type { Release } from './in-two-steps.ts'
-import { AGENT_SHOWN, AGENT_SOCKET, type InsideDirectory, makeInside } from './inside-directory.ts'
+import { DAEMON_SOCKET, type InsideDirectory, makeInside, SHOWN_SOCKET } from './inside-directory.ts'
 import type { Shape } from './shape.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
@@ -21,7 +21,7 @@ export type Sandbox = StartOptions['sandbox']
 /** What stands before the engine is asked. */
 export interface Ready {
   readonly inside: InsideDirectory
-  readonly agent: DaemonListener
+  readonly daemon: DaemonListener
   readonly order: Omit<ContainerOrder, 'runtime'>
   /** Another name for it, when the first is in use. */
   readonly spare: string
@@ -56,7 +56,7 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
       engine,
       ready.inside.abandoned.flatMap(run => [
         nameOf(asked.sandbox, run),
-        `${nameOf(asked.sandbox, run)}-hand`,
+        `${nameOf(asked.sandbox, run)}-helper`,
       ]),
     ).catch(() => undefined)
     undo.push('containers that were left', () => left)
@@ -82,8 +82,8 @@ function makeReady(
   const { id, run, stateDir } = sandbox
   const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
   undo.push('inside directory', () => inside.remove())
-  const agent = listenForDaemon(inside.socket)
-  undo.push('agent socket', () => agent.close())
+  const daemon = listenForDaemon(inside.socket)
+  undo.push('exec daemon socket', () => daemon.close())
   const order: Ready['order'] = {
     ...shape.order,
     name: `pen-${id}`,
@@ -94,12 +94,12 @@ function makeReady(
     argv: [
       ...program.words,
       DAEMON_MODE,
-      ...(shape.shows ? [`show:${AGENT_SHOWN}`] : []),
-      `unix:${AGENT_SOCKET}`,
+      ...(shape.shows ? [`show:${SHOWN_SOCKET}`] : []),
+      `unix:${DAEMON_SOCKET}`,
     ],
   }
   requireMountPoints(targetsOf(order), shape.order.binds)
-  return { inside, agent, order, spare: nameOf(sandbox, run), undo }
+  return { inside, daemon, order, spare: nameOf(sandbox, run), undo }
 }
 
 /** Of one run's alone. */

@@ -1,6 +1,6 @@
 /**
  * A container whose network the steps of a Docker build join: a daemon's builder can enter no namespace but that of a container. Its only
- * program is pen's agent, which waits and ends with pen; its image is empty. pen opens the door in it as in that of a sandbox.
+ * program is the exec daemon, which waits and ends with pen; its image is empty. pen opens the door in it as in that of a sandbox.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
@@ -39,29 +39,29 @@ export async function startBuildContainer({
 }: BuildContainerOptions): Promise<BuildContainer> {
   const [facts, program] = await Promise.all([engineFacts(engine, cacheDir), guestProgram(cacheDir)])
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
-  const byHand = !isHostRoot()
+  const byHelper = !isHostRoot()
   return await withRootHelperImage(engine, cacheDir, async image => {
-    const other: { hand?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
+    const other: { helper?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
     const besides = (ready: Ready): void => {
-      other.shown = awaitNamespaces(ready.inside.shownSocket, ready.agent, ready.undo)
-      other.hand = startRootHelper({ engine, program, runtimes, cacheDir, ...ready })
-      other.hand.catch(() => undefined)
+      other.shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
+      other.helper = startRootHelper({ engine, program, runtimes, cacheDir, ...ready })
+      other.helper.catch(() => undefined)
     }
-    const shape = shapeOf(engine, image, { byHand, open })
-    const begun = await begin({ shape, program, sandbox, runtimes, ...(byHand && { before: besides }) })
-    const { coming, undo, inside, agent } = begun
+    const shape = shapeOf(engine, image, { byHelper, open })
+    const begun = await begin({ shape, program, sandbox, runtimes, ...(byHelper && { before: besides }) })
+    const { coming, undo, inside, daemon } = begun
     try {
       const container = await coming
-      const hand = other.hand && (await container.whileAlive(other.hand))
-      if (hand !== undefined) container.killer = process => hand.kill(process)
+      const helper = other.helper && (await container.whileAlive(other.helper))
+      if (helper !== undefined) container.killer = process => helper.kill(process)
       const shown = other.shown && (await container.whileAlive(other.shown()))
-      await container.whileAlive(agent.connected)
+      await container.whileAlive(daemon.connected)
       return {
         id: readFileSync(inside.idFile, 'utf8').trim(),
         namespace:
-          hand === undefined || shown === undefined
+          helper === undefined || shown === undefined
             ? { kind: 'of-process', pid: container.init, userNamespace: false }
-            : { kind: 'by-hand', network: shown.network, hand },
+            : { kind: 'by-helper', network: shown.network, helper },
         release: async () => {
           await undo.unwind()
         },
@@ -76,19 +76,19 @@ export async function startBuildContainer({
 function shapeOf(
   engine: Engine,
   image: string,
-  { byHand, open }: { readonly byHand: boolean; readonly open: boolean },
+  { byHelper, open }: { readonly byHelper: boolean; readonly open: boolean },
 ): Shape {
   const hard = hardLimits()
   return {
     engine,
     files: [],
-    shows: byHand,
+    shows: byHelper,
     order: {
       engine: engine.name,
       rootless: false,
       runtimeFlags: [],
       capabilities: [],
-      hand: false,
+      helper: false,
       verb: 'run',
       image,
       hostname: 'pen-build',

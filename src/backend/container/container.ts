@@ -19,7 +19,7 @@ const clientEnv = ({ name }: Engine): Record<string, string> =>
 const REMOVAL_MS = 10_000
 const LEAVING_MS = 500
 /** A machine under load may take seconds to start a program. */
-const AGENT_MS = 30_000
+const DAEMON_MS = 30_000
 const LOOK_MS = 50
 /** What a runtime takes to make a container, on a machine under load. */
 const LATE_MS = 1000
@@ -45,7 +45,7 @@ const killDirectly: Killer = ({ pid }) => {
   }
 }
 
-/** Of an engine whose containers are another user's, until a hand is there: the engine itself ends it. */
+/** Of an engine whose containers are another user's, until a helper is there: the engine itself ends it. */
 export const killNobody: Killer = () => false
 
 export class Container {
@@ -65,7 +65,7 @@ export class Container {
     this.#startTime = startTimeOf(init)
   }
 
-  /** Its namespaces and mounts exist then, and its first program is or will be pen's agent, which waits. The engine may still be at it. */
+  /** Its namespaces and mounts exist then, and its first program is or will be the exec daemon, which waits. The engine may still be at it. */
   static async run(
     engine: Engine,
     order: Omit<ContainerOrder, 'runtime'>,
@@ -94,10 +94,10 @@ export class Container {
     return this.#startTime !== undefined && startTimeOf(this.init) === this.#startTime
   }
 
-  /** What the agent is awaited for, or an error when it cannot come any more. */
+  /** What the exec daemon is awaited for, or an error when it cannot come any more. */
   async whileAlive<T>(awaited: Promise<T>): Promise<T> {
     const lost = Promise.withResolvers<never>()
-    const deadline = performance.now() + AGENT_MS
+    const deadline = performance.now() + DAEMON_MS
     const timer = setInterval(() => {
       if (!this.isAlive() || performance.now() > deadline) lost.reject(this.#incomplete())
     }, LOOK_MS)
@@ -117,7 +117,7 @@ export class Container {
 
   #incomplete(cause?: unknown): PenError {
     return new PenError('BACKEND', {
-      what: `pen's agent ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
+      what: `the exec daemon ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
       hint: '`pen doctor` tries the engine',
       cause,
     })

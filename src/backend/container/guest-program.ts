@@ -1,5 +1,5 @@
 /**
- * The host's own loader and libraries for pen's agent. With them it runs in every image, whatever libc that has or lacks, and
+ * The host's own loader and libraries for the exec daemon. With them it runs in every image, whatever libc that has or lacks, and
  * nothing of the image is executed before the sandbox is complete.
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
@@ -9,13 +9,13 @@ import type { Bind } from './arguments.ts'
 import { foundOnce } from './engine/found-once.ts'
 
 /**
- * Where the agent and all that it needs stand in a container: a name that no image can have known, in the one directory that no
+ * Where the exec daemon and all that it needs stand in a container: a name that no image can have known, in the one directory that no
  * image can have put a link in the place of. Every other path might lead into the project, to a program of the project's.
  */
-export const AGENT_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
-const PROGRAM = `${AGENT_PLACE}/pen`
-const LOADER = `${AGENT_PLACE}/loader`
-const LIBRARIES = `${AGENT_PLACE}/lib`
+export const DAEMON_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
+const PROGRAM = `${DAEMON_PLACE}/pen`
+const LOADER = `${DAEMON_PLACE}/loader`
+const LIBRARIES = `${DAEMON_PLACE}/lib`
 
 export interface GuestProgram {
   /** Files of the host, each at its place inside; the program itself is the first. */
@@ -31,14 +31,14 @@ let asked: Promise<GuestProgram> | undefined
 /** Asked once; whoever knows that it will be needed asks before. */
 export function guestProgram(cacheDir: string): Promise<GuestProgram> {
   if (asked !== undefined) return asked
-  asked = programOf(agentBinary(), cacheDir)
+  asked = programOf(penBinary(), cacheDir)
   // Whoever awaits it hears of a failure; until then it must not count as unheard.
   asked.catch(() => undefined)
   return asked
 }
 
 /** The inner mode is pen's own binary: a pen that runs from source has none. */
-function agentBinary(): string {
+function penBinary(): string {
   if (import.meta.path.startsWith('/$bunfs/')) {
     if (existsSync(process.execPath)) return process.execPath
     throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
@@ -66,7 +66,7 @@ export async function programOf(binary: string, cacheDir?: string): Promise<Gues
   const { loader, libraries } =
     key === undefined
       ? await needsOf(binary)
-      : await foundOnce(`${cacheDir}/agent-libraries.json`, key, () => needsOf(binary))
+      : await foundOnce(`${cacheDir}/daemon-libraries.json`, key, () => needsOf(binary))
   const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
   if (loader === null) return { binds: [own], loader: undefined, words: [PROGRAM] }
   return {

@@ -1,7 +1,7 @@
 /**
  * The engine takes longer than all the rest, and a sandbox that stays is mostly started just as it was the last time. So the engine
  * is asked for that at once, while the policy is still read and the plan made. What comes is used only if the plan asks for the
- * very same; else it is taken away before anything but pen's own agent has run in it, and the engine is asked again.
+ * very same; else it is taken away before anything but the exec daemon has run in it, and the engine is asked again.
  */
 import { rmSync } from 'node:fs'
 import type { Begun, Sandbox } from './begin.ts'

@@ -5,16 +5,16 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
 import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
-import { AGENT_BINARY, INSIDE } from '../../protocol/guest-paths.ts'
+import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
-import { AGENT_PLACE } from './guest-program.ts'
+import { DAEMON_PLACE } from './guest-program.ts'
 
-/** The agent connects to it once; then it is gone. */
-export const AGENT_SOCKET = `${AGENT_PLACE}/agent`
-/** Before that, where the supervisor may not look: what the agent shows of itself. */
-export const AGENT_SHOWN = `${AGENT_PLACE}/shown`
+/** The exec daemon connects to it once; then it is gone. */
+export const DAEMON_SOCKET = `${DAEMON_PLACE}/daemon`
+/** Before that, where the supervisor may not look: what the exec daemon shows of itself. */
+export const SHOWN_SOCKET = `${DAEMON_PLACE}/shown`
 /** An empty file that nobody may open: what denied files are covered with. */
-export const AGENT_NOTHING = `${AGENT_PLACE}/nothing`
+export const NOTHING_PLACE = `${DAEMON_PLACE}/nothing`
 
 export interface InsideDirectory {
   /** What the container sees at `INSIDE`. */
@@ -27,21 +27,21 @@ export interface InsideDirectory {
   readonly shownSocket: string
   /** Earlier runs of this sandbox whose pen was killed: what they had is gone, but for what an engine may have. */
   readonly abandoned: readonly string[]
-  /** For pen's hand in a container beside: it has a directory of its own, which the sandbox does not see. */
-  makeHand(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
+  /** For the root helper in a container beside: it has a directory of its own, which the sandbox does not see. */
+  makeHelperPlace(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }
 
 export interface InsideOptions {
   readonly stateDir: string
   readonly run: string
-  /** pen itself first. Mounted at places below `AGENT_PLACE`, which must exist for that. */
+  /** pen itself first. Mounted at places below `DAEMON_PLACE`, which must exist for that. */
   readonly program: readonly [Bind, ...Bind[]]
   /** Files that are mounted over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
 }
 
-/** An image's libraries are not to be loaded into the agent. */
+/** An image's libraries are not to be loaded into the exec daemon. */
 const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
@@ -55,7 +55,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   const shown = forEverybody(() => {
     mkdirSync(dir)
     makePlaces(inside, program)
-    writeFileSync(hostPath(AGENT_NOTHING), '', { mode: 0o000 })
+    writeFileSync(hostPath(NOTHING_PLACE), '', { mode: 0o000 })
     return [...files, PRELOAD].map(({ at, text }, i): Bind => {
       const from = `${dir}/file-${i}`
       writeFileSync(from, text)
@@ -65,38 +65,38 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   return {
     shown: inside,
     binds: [
-      ...[INSIDE, AGENT_PLACE].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
+      ...[INSIDE, DAEMON_PLACE].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
       // For commands, which know it by that name.
-      { ...program[0], at: AGENT_BINARY },
+      { ...program[0], at: PEN_INSIDE },
       ...program,
       ...shown,
     ],
     idFile: `${dir}/id`,
     pidFile: `${dir}/pid`,
-    socket: hostPath(AGENT_SOCKET),
-    shownSocket: hostPath(AGENT_SHOWN),
+    socket: hostPath(DAEMON_SOCKET),
+    shownSocket: hostPath(SHOWN_SOCKET),
     abandoned,
-    makeHand: () => {
-      const place = `${dir}/hand`
+    makeHelperPlace: () => {
+      const place = `${dir}/helper`
       forEverybody(() => makePlaces(place, program))
       return {
         shown: place,
-        binds: [{ from: place, at: AGENT_PLACE, mode: 'ro' }, ...program, ...shown.slice(-1)],
-        idFile: `${dir}/hand-id`,
-        pidFile: `${dir}/hand-pid`,
+        binds: [{ from: place, at: DAEMON_PLACE, mode: 'ro' }, ...program, ...shown.slice(-1)],
+        idFile: `${dir}/helper-id`,
+        pidFile: `${dir}/helper-pid`,
       }
     },
     remove: () => rmSync(dir, { recursive: true, force: true }),
   }
 }
 
-const within = (dir: string, at: string): string => `${dir}${at.slice(AGENT_PLACE.length)}`
+const within = (dir: string, at: string): string => `${dir}${at.slice(DAEMON_PLACE.length)}`
 
 /** A directory with something for the program and its libraries to be mounted on. */
 function makePlaces(dir: string, program: InsideOptions['program']): void {
   mkdirSync(dir)
   for (const { at } of program) {
-    if (dirname(at) !== AGENT_PLACE) mkdirSync(within(dir, dirname(at)), { recursive: true })
+    if (dirname(at) !== DAEMON_PLACE) mkdirSync(within(dir, dirname(at)), { recursive: true })
     writeFileSync(within(dir, at), '')
   }
 }

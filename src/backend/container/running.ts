@@ -13,14 +13,14 @@ export interface WaitingContainer {
   /** The host's directory that it sees at `/run/pen`. */
   readonly inside: string
   readonly notes: readonly string[]
-  /** When the agent has come. */
+  /** When the exec daemon has come. */
   readonly link: Promise<DaemonLink>
-  /** What to say when the agent ended instead of taking orders. */
+  /** What to say when the exec daemon ended instead of taking orders. */
   readonly notReady: (error: unknown) => unknown
-  /** When the agent takes orders, before the first. */
+  /** When the exec daemon takes orders, before the first. */
   readonly onReady: () => Promise<void>
   /** Without which nothing could be held any more, where there is one. */
-  readonly hand: RootHelperLink | undefined
+  readonly helper: RootHelperLink | undefined
   /** A path to its root directory, where that of its first process is closed to pen. */
   readonly root: string | undefined
   readonly network: Running['network']
@@ -35,7 +35,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
   const over = Promise.withResolvers<void>()
   const readiness = Promise.withResolvers<void>()
   readiness.promise.catch(() => undefined)
-  void waiting.hand?.closed.then(() => {
+  void waiting.helper?.closed.then(() => {
     // After the end it is given back.
     if (!isOver) failure ??= lostRootHelper()
     over.resolve()
@@ -76,7 +76,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
       }),
     ready: readiness.promise,
     exec: (order, output) => {
-      if (link === undefined) throw new PenError('INTERNAL', { what: 'the agent has not come yet' })
+      if (link === undefined) throw new PenError('INTERNAL', { what: 'the exec daemon has not come yet' })
       const execution = link.exec(order, output)
       executions.add(execution)
       void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)

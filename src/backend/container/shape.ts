@@ -4,7 +4,7 @@ import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { StartOptions } from '../backend.ts'
 import { withUser } from './accounts.ts'
-import { AGENT_CAPABILITIES, type ContainerOrder } from './arguments.ts'
+import { type ContainerOrder, DAEMON_CAPABILITIES } from './arguments.ts'
 import type { Engine } from './engine/engine.ts'
 import type { EngineFacts } from './engine/engine-facts.ts'
 import { GVISOR_CAPABILITIES, gvisorFlags, gvisorTasks } from './engine/gvisor.ts'
@@ -18,8 +18,8 @@ export interface Machine {
   readonly runtime: string | 'default'
   /** Whether that is gVisor's. */
   readonly gvisor: boolean
-  /** Whether its containers are root's and pen is not: then pen acts in them by a hand. */
-  readonly byHand: boolean
+  /** Whether its containers are root's and pen is not: then pen acts in them by a helper. */
+  readonly byHelper: boolean
 }
 
 type OfOneRun = 'runtime' | 'name' | 'labels' | 'idFile' | 'pidFile' | 'argv'
@@ -30,12 +30,12 @@ export interface Shape {
   readonly files: readonly { readonly at: string; readonly text: string }[]
   /** Its binds are the plan's: those of pen's own are of one run. */
   readonly order: Omit<ContainerOrder, OfOneRun>
-  /** Whether the agent shows its namespaces before it comes. */
+  /** Whether the exec daemon shows its namespaces before it comes. */
   readonly shows: boolean
 }
 
 export async function shapeOf(
-  { engine, facts, gvisor, byHand }: Machine,
+  { engine, facts, gvisor, byHelper }: Machine,
   plan: Plan,
   mounts: PlanMounts,
   image: NonNullable<StartOptions['image']>,
@@ -43,13 +43,13 @@ export async function shapeOf(
   return {
     engine,
     files: filesOver(plan, mounts, image),
-    shows: byHand,
+    shows: byHelper,
     order: {
       engine: engine.name,
       rootless: facts.rootless,
       runtimeFlags: gvisor ? await gvisorFlags() : [],
-      capabilities: [...AGENT_CAPABILITIES, ...(gvisor ? GVISOR_CAPABILITIES : [])],
-      hand: false,
+      capabilities: [...DAEMON_CAPABILITIES, ...(gvisor ? GVISOR_CAPABILITIES : [])],
+      helper: false,
       // gVisor opens the mounts when it starts: by then they have to be in place.
       verb: gvisor ? 'create' : 'run',
       image: image.id,
@@ -79,7 +79,7 @@ function filesOver(
   })
 }
 
-/** Tasks of the container that are pen's own: the init, and the threads of the agent, which grow with the processors. */
+/** Tasks of the container that are pen's own: the init, and the threads of the exec daemon, which grow with the processors. */
 const OWN_TASKS = Math.min(40, 8 + 2 * navigator.hardwareConcurrency)
 
 function boundsOf(
@@ -98,7 +98,7 @@ function boundsOf(
     },
     ulimits: {
       nofile: Math.min(files, hard.nofile),
-      // In a user namespace of its own only the container's processes count, each uid's apart, the agent's too; elsewhere
+      // In a user namespace of its own only the container's processes count, each uid's apart, the exec daemon's too; elsewhere
       // all that this uid has on the machine.
       nproc: Math.min(
         facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MOST_PROCESSES,

@@ -1,4 +1,4 @@
-/** What the agent of a container shows of itself to a supervisor that may not look at root's processes (see inner/show-namespaces.ts). */
+/** What the exec daemon of a container shows of itself to a supervisor that may not look at root's processes (see guest/show-namespaces.ts). */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { listenForDescriptors } from '../../base/kernel/descriptor-socket.ts'
@@ -13,23 +13,23 @@ export interface ShownNamespaces {
   readonly root: number
 }
 
-/** `path` is on the host. What is returned waits for the agent, which shows them before it comes: nothing of the image has run then. */
+/** `path` is on the host. What is returned waits for the exec daemon, which shows them before it comes: nothing of the image has run then. */
 export function awaitNamespaces(
   path: string,
-  agent: DaemonListener,
+  daemon: DaemonListener,
   undo: UndoStack,
 ): () => Promise<ShownNamespaces> {
   const listener = listenForDescriptors(path)
-  undo.push('socket of what the agent shows', () => listener.close())
+  undo.push('socket of what the exec daemon shows', () => listener.close())
   return async () => {
-    await agent.connected
+    await daemon.connected
     const over = listener.accept()
     listener.close()
     const shown = over === undefined ? undefined : receiveDescriptors(over)?.descriptors
     if (over !== undefined) closeSync(over)
     const [mounts, network, root] = shown ?? []
     if (mounts === undefined || network === undefined || root === undefined)
-      throw new PenError('INTERNAL', { what: 'the agent did not show its namespaces' })
+      throw new PenError('INTERNAL', { what: 'the exec daemon did not show its namespaces' })
     undo.push('network namespace', () => closeSync(network))
     return { mounts, network, root }
   }

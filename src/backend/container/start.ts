@@ -1,5 +1,5 @@
 /**
- * A plan becomes a container whose only program is pen's agent. It runs on the host's own loader and waits for its setup, so that
+ * A plan becomes a container whose only program is the exec daemon. It runs on the host's own loader and waits for its setup, so that
  * nothing of the image has run when `start` returns: mounts are verified, places held, and the door can be opened.
  */
 import { lstatSync } from 'node:fs'
@@ -22,7 +22,7 @@ import { guestProgram } from './guest-program.ts'
 import { type HeldTools, holdTools, notLocked } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { putInPlace } from './in-place.ts'
-import { AGENT_NOTHING } from './inside-directory.ts'
+import { NOTHING_PLACE } from './inside-directory.ts'
 import { ownedTrees } from './owned-trees.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
 import type { RootHelperLink } from './root-helper/link.ts'
@@ -32,26 +32,26 @@ import { type Machine, shapeOf } from './shape.ts'
 import { awaitNamespaces, type ShownNamespaces } from './shown-namespaces.ts'
 
 export async function startContainer(machine: Machine, plan: Plan, options: StartOptions): Promise<Running> {
-  const { engine, facts, runtime, gvisor, byHand } = machine
+  const { engine, facts, runtime, gvisor, byHelper } = machine
   const { image, sandbox } = options
   if (image === undefined)
     throw new PenError('INTERNAL', { what: 'a container was started without an image' })
   refuseRoot(plan)
   const program = await guestProgram(options.cacheDir)
   const mounts = planMounts(plan)
-  if (byHand) refuseWritableProgram(program, mounts.binds)
+  if (byHelper) refuseWritableProgram(program, mounts.binds)
   if (engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
   const shape = await shapeOf(machine, plan, mounts, image)
   const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
-  /** Where pen acts by a hand, that comes in a container of its own, and the agent shows it the way. */
-  const other: { hand?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
+  /** Where pen acts by a helper, that comes in a container of its own, and the exec daemon shows it the way. */
+  const other: { helper?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
   const besides = (ready: Ready): void => {
-    other.shown = awaitNamespaces(ready.inside.shownSocket, ready.agent, ready.undo)
-    other.hand = startRootHelper({ engine, program, runtimes, cacheDir: options.cacheDir, ...ready })
-    other.hand.catch(() => undefined)
+    other.shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
+    other.helper = startRootHelper({ engine, program, runtimes, cacheDir: options.cacheDir, ...ready })
+    other.helper.catch(() => undefined)
   }
-  const { inside, agent, order, coming, disarm, undo } =
+  const { inside, daemon, order, coming, disarm, undo } =
     (await options.headStart?.take(shape, runtimes.candidates[0])) ??
     (await begin({
       shape,
@@ -59,7 +59,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       sandbox,
       runtimes,
       release: release?.promise,
-      ...(byHand && { before: besides }),
+      ...(byHelper && { before: besides }),
     }))
   try {
     undo.push('word to start', () => release?.resolve(false))
@@ -78,19 +78,19 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
     }
     options.meanwhile?.()
     const container = await coming
-    const hand = other.hand && (await container.whileAlive(other.hand))
-    if (hand !== undefined) container.killer = process => hand.kill(process)
+    const helper = other.helper && (await container.whileAlive(other.helper))
+    if (helper !== undefined) container.killer = process => helper.kill(process)
     const namespaces = other.shown && (await container.whileAlive(other.shown()))
-    const by = hand === undefined || namespaces === undefined ? undefined : { hand, ...namespaces }
+    const by = helper === undefined || namespaces === undefined ? undefined : { helper, ...namespaces }
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
     const live = new NamespaceMounts(entrance, {
-      nothing: AGENT_NOTHING,
+      nothing: NOTHING_PLACE,
       ids: 'many',
-      ...(by !== undefined && { by: { hand: by.hand, entrance: by } }),
+      ...(by !== undefined && { by: { helper: by.helper, entrance: by } }),
     })
     undo.push('mounts', () => live.close())
     const { init } = container
-    // Scratch is gVisor's own memory: what lies in it nobody can give away but the agent.
+    // Scratch is gVisor's own memory: what lies in it nobody can give away but the exec daemon.
     const placed = gvisor ? { ...mounts, given: [] } : mounts
     const furnish = async (): Promise<HeldTools> => {
       await untilEntered(live)
@@ -106,7 +106,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
         options.furnish(
           by === undefined
             ? { kind: 'of-process', pid: init, userNamespace: facts.rootless }
-            : { kind: 'by-hand', ...by },
+            : { kind: 'by-helper', ...by },
         ),
       ])
       if (by !== undefined) undo.push('last look into the namespace', async () => await furnished.settle())
@@ -118,15 +118,15 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
         path: image.path,
         binds: mounts.binds,
         targets: targetsOf(order),
-        agent: agent.connected,
+        daemon: daemon.connected,
         loader: program.loader,
       })
       release?.resolve(true)
       return held
     }
-    const connected = container.whileAlive(agent.connected)
+    const connected = container.whileAlive(daemon.connected)
     connected.catch(() => undefined)
-    const held = await container.whileAlive(hand === undefined ? furnish() : hand.whileThere(furnish()))
+    const held = await container.whileAlive(helper === undefined ? furnish() : helper.whileThere(furnish()))
     disarm()
     options.headStart?.remember(shape, runtimes.candidates[0])
     return runningContainer({
@@ -136,13 +136,13 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       inside: inside.shown,
       notes: held.notes,
       notReady: cause => (held.executable === undefined ? cause : notLocked(cause)),
-      hand,
+      helper,
       root: by === undefined ? undefined : `/proc/self/fd/${by.root}`,
-      network: by === undefined ? undefined : { kind: 'by-hand', ...by },
+      network: by === undefined ? undefined : { kind: 'by-helper', ...by },
       onReady: async () => {
         if (!facts.held.includes('pids') || gvisor) return
-        if (hand === undefined) boundProcesses(init, plan.limits.pids)
-        else await hand.boundProcesses(init, plan.limits.pids)
+        if (helper === undefined) boundProcesses(init, plan.limits.pids)
+        else await helper.boundProcesses(init, plan.limits.pids)
       },
       // It comes, and sets itself up, while the supervisor still gets ready.
       link: connected.then(
@@ -172,7 +172,7 @@ async function untilEntered(mounts: NamespaceMounts): Promise<void> {
       })
 }
 
-/** The agent alone is uid 0 of the container, and commands that were it could take it over. */
+/** The exec daemon alone is uid 0 of the container, and commands that were it could take it over. */
 function refuseRoot({ user }: Plan): void {
   if (user.uid === 0)
     throw new PenError('CONFIG_VALUE', {

@@ -12,7 +12,7 @@ import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
-import type { Hand, HoldRequest, HoldResult, LiveMounts, Seen } from '../backend.ts'
+import type { HoldRequest, HoldResult, LiveMounts, RootHelper, Seen } from '../backend.ts'
 import { NOTHING } from '../process/nothing.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
 import { MOUNT_MODE, type MountAnswer, type MountOrders } from './mount-inside.ts'
@@ -31,9 +31,9 @@ export interface Entrance {
   readonly root: number
 }
 
-/** Whoever may not enter has it done: by a hand with root, which needs no user namespace. */
+/** Whoever may not enter has it done: by a helper with root, which needs no user namespace. */
 export interface EnteredByRootHelper {
-  readonly hand: Hand
+  readonly helper: RootHelper
   readonly entrance: Omit<Entrance, 'owner'>
 }
 
@@ -131,7 +131,7 @@ export class NamespaceMounts implements LiveMounts {
     try {
       const input = JSON.stringify(given)
       const order = { input, descriptors, timeoutMs, signal: this.#ending.signal }
-      const { code, stdout, stderr } = await (by?.hand.run(argv, order) ?? runWithDescriptors(argv, order))
+      const { code, stdout, stderr } = await (by?.helper.run(argv, order) ?? runWithDescriptors(argv, order))
       if (code !== 0) return { failed: stderr.trim().split('\n').at(-1) || ended(code, timeoutMs) }
       return JSON.parse(stdout) as MountAnswer
     } catch (error) {

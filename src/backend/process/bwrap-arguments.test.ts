@@ -70,7 +70,7 @@ describe('every sandbox', () => {
   test('keeps the network namespace that it was started in when that has a door, and only then', () => {
     expect(line([], { insideDoor: true })).not.toContain('--unshare-net')
   })
-  test('has bubblewrap as its first process, or pen’s agent, which nothing inside can stop', () => {
+  test('has bubblewrap as its first process, or the exec daemon, which nothing inside can stop', () => {
     expect(line()).not.toContain('--as-pid-1')
     expect(line([], { isFirst: true })).toContain(' --as-pid-1 ')
   })

@@ -1,9 +1,9 @@
 /**
- * A process sandbox that stays: its first program is pen's agent, which starts commands for the supervisor and ends with it. The agent is
+ * A process sandbox that stays: its first program is the exec daemon, which starts commands for the supervisor and ends with it. The exec daemon is
  * given by descriptor, as the inner mode for listed programs is, and so is its one socket: the sandbox sees no file of either.
  *
- * There is one user inside, so a command can end the agent, and with it the sandbox. It can gain nothing by that, or by any word
- * that it makes the agent say: the supervisor takes the agent for as hostile as the rest.
+ * There is one user inside, so a command can end the exec daemon, and with it the sandbox. It can gain nothing by that, or by any word
+ * that it makes the exec daemon say: the supervisor takes the exec daemon for as hostile as the rest.
  */
 import { closeSync, openSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
@@ -11,7 +11,7 @@ import { socketPair } from '../../base/kernel/socket.ts'
 import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { AGENTS_OWN, DAEMON_MODE } from '../../protocol/guest-paths.ts'
+import { DAEMON_MODE, PEN_ITSELF } from '../../protocol/guest-paths.ts'
 import type { Execution, Running, StartOptions } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
 import { adoptDaemonSocket } from '../daemon-socket.ts'
@@ -20,7 +20,7 @@ export interface ProcessDaemon {
   /** To be handed to the guard, in this order. */
   readonly fds: readonly number[]
   argv(firstFd: number): readonly string[]
-  /** All that the agent itself has in its environment. */
+  /** All that the exec daemon itself has in its environment. */
   readonly env: Plan['env']
   /** What it has for stdin, stdout and stderr; commands have their own. */
   readonly stdio: StartOptions['stdio']
@@ -30,13 +30,13 @@ export interface ProcessDaemon {
   readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
 }
 
-/** What bubblewrap and the agent have to say when something is wrong, and no more of whatever else writes there. */
+/** What bubblewrap and the exec daemon have to say when something is wrong, and no more of whatever else writes there. */
 const MOST_SAID = 16 * 1024
 
-/** pen itself, as the agent starts it for a command, and its loader. */
+/** pen itself, as the exec daemon starts it for a command, and its loader. */
 function ownExecutables(): string[] {
   const head = readProgramHead(process.execPath)
-  return [AGENTS_OWN, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
+  return [PEN_ITSELF, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
 }
 
 export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
@@ -48,7 +48,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const handedOver = (): void => {
     for (const fd of given.splice(0)) closeSync(fd)
   }
-  undo.push('agent', () => {
+  undo.push('exec daemon', () => {
     handedOver()
     closeSync(program)
   })
@@ -61,7 +61,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     emptyBounding: false,
     ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
   })
-  undo.push('agent link', () => link.close())
+  undo.push('exec daemon link', () => link.close())
   const running = new Set<Execution>()
   return {
     fds: [program, theirs],

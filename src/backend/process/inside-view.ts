@@ -18,7 +18,7 @@ import type { UndoStack } from '../../base/undo.ts'
 import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
-import { AGENT_BINARY, INSIDE } from '../../protocol/guest-paths.ts'
+import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import { isPenMissing } from './inside-path.ts'
 
 export interface InsideView {
@@ -40,7 +40,7 @@ export function showInside(
   mkdirSync(dir)
   chmodSync(dir, 0o755)
   const program = programToShow(plan, sandbox.stateDir)
-  const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, AGENT_BINARY)])]
+  const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, PEN_INSIDE)])]
   // A mount needs something to stand on.
   const stands = [...own, ...plan.steps].flatMap(({ at }) =>
     dirname(at) === INSIDE ? [`${dir}/${basename(at)}`] : [],

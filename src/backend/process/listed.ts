@@ -47,7 +47,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
   }
 }
 
-/** Of a sandbox whose command, or agent, has not started yet. */
+/** Of a sandbox whose command, or daemon, has not started yet. */
 export async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
   const mounts = new NamespaceMounts(() => initPid)
   try {

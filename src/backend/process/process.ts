@@ -33,7 +33,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
   const inner = given.listedExec ? await import('./listed.ts') : undefined
-  const keeping = options.agent ? await import('./exec-daemon.ts') : undefined
+  const keeping = options.daemon ? await import('./exec-daemon.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {

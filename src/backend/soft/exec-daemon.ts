@@ -1,12 +1,12 @@
 /**
  * A soft sandbox that stays. Whatever a client of the supervisor asks for goes through the gate: a file is opened by the gate itself, and a
- * program is started by the agent if the policy lists it. pen cannot tell who asks, so each is judged as an agent's request.
+ * program is started by the exec daemon if the policy lists it. pen cannot tell who asks, so each is judged as an agent's request.
  */
 import type { AuditSink } from '../../audit/event.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { FILE_MODE, readFileOrder } from '../../protocol/file-order.ts'
-import { AGENT_BINARY } from '../../protocol/guest-paths.ts'
+import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
 import { FileCall } from './file-call.ts'
 import { limitsOf } from './gate/exec.ts'
@@ -24,7 +24,7 @@ export async function startExecDaemon(
   places: PrivatePlaces,
   env: Readonly<Record<string, string>>,
 ): Promise<Running> {
-  const agent = await startSoftDaemon({
+  const daemon = await startSoftDaemon({
     identity: plan.runAs === 'self' ? undefined : plan.runAs,
     wrap: options.wrap,
     env: options.env,
@@ -46,18 +46,18 @@ export async function startExecDaemon(
     sharesHost: true,
     judges: true,
     begin: audit => void open(audit).then(gate.resolve, gate.reject),
-    ready: Promise.all([agent.ready, gate.promise]).then(() => undefined),
+    ready: Promise.all([daemon.ready, gate.promise]).then(() => undefined),
     exec: (order, output) =>
       opened === undefined
         ? notStarted('EAGAIN')
-        : perform(opened, agent, named(order, options.policy), output),
-    ended: agent.ended.then(() => {
+        : perform(opened, daemon, named(order, options.policy), output),
+    ended: daemon.ended.then(() => {
       places.remove()
       return { kind: 'killed' as const }
     }),
-    initPid: () => agent.pid,
-    kill: agent.kill,
-    signal: agent.signal,
+    initPid: () => daemon.pid,
+    kill: daemon.kill,
+    signal: daemon.signal,
   }
 }
 
@@ -68,14 +68,14 @@ function named(order: ExecOrder, { tools }: Policy): ExecOrder {
   return { ...order, argv: [lacksBash ? 'sh' : 'bash'] }
 }
 
-function perform(gate: Gate, agent: SoftDaemon, order: ExecOrder, output: ExecOutput): Execution {
+function perform(gate: Gate, daemon: SoftDaemon, order: ExecOrder, output: ExecOutput): Execution {
   const [program, mode, words = ''] = order.argv
-  if (program === AGENT_BINARY && mode === FILE_MODE && order.argv.length === 3)
-    return new FileCall(gate, agent, readFileOrder(words), output)
+  if (program === PEN_INSIDE && mode === FILE_MODE && order.argv.length === 3)
+    return new FileCall(gate, daemon, readFileOrder(words), output)
   try {
     const env = Object.fromEntries(order.env.map(({ name, value }) => [name, value]))
     const admitted = gate.exec(order.argv, { cwd: order.cwd, env })
-    return agent.exec(
+    return daemon.exec(
       {
         ...order,
         argv: admitted.argv,

@@ -26,7 +26,7 @@ const PIECE = 64 * 1024
 export class FileCall implements Execution {
   readonly ended: Promise<ExecEnding>
   readonly #gate: Gate
-  readonly #agent: SoftDaemon
+  readonly #daemon: SoftDaemon
   readonly #output: ExecOutput
   readonly #given: Uint8Array[] = []
   readonly #whole = Promise.withResolvers<void>()
@@ -34,9 +34,9 @@ export class FileCall implements Execution {
   #searching: Execution | undefined
   #isKilled: boolean = false
 
-  constructor(gate: Gate, agent: SoftDaemon, order: FileOrder, output: ExecOutput) {
+  constructor(gate: Gate, daemon: SoftDaemon, order: FileOrder, output: ExecOutput) {
     this.#gate = gate
-    this.#agent = agent
+    this.#daemon = daemon
     this.#output = output
     this.ended = this.#perform(order)
   }
@@ -110,13 +110,13 @@ export class FileCall implements Execution {
     }
   }
 
-  /** The gate opens what may be read. The expression is a model's, and may take for ever: it runs below the agent, which opens nothing. */
+  /** The gate opens what may be read. The expression is a model's, and may take for ever: it runs below the exec daemon, which opens nothing. */
   async #search({ path, pattern, ignoreCase, name, most }: SearchOrder): Promise<ExecEnding> {
     const found = this.#gate.below(path, { passOver: PASSED_OVER, mostBytes: MOST_SEARCHED })
     // Throws where the place itself may not be read.
     let next = found.next()
     const words = writeFileOrder({ op: 'match', pattern, ignoreCase, name, most })
-    const searching = this.#agent.exec(
+    const searching = this.#daemon.exec(
       { argv: [...ownProgram(), FILE_MODE, words], cwd: '/', env: [], terminal: undefined },
       (stream, bytes) => (stream === 'stdout' ? this.#output(stream, bytes) : undefined),
     )

@@ -1,6 +1,6 @@
 /**
- * pen's agent without walls around it: a supervisor is its parent, and ends everything below when the agent or the supervisor is gone. The
- * agent has the same user as its commands, which can end it, and with it the sandbox; the supervisor believes none of its words.
+ * The exec daemon without walls around it: a supervisor is its parent, and ends everything below when the exec daemon or the supervisor is gone. The
+ * daemon has the same user as its commands, which can end it, and with it the sandbox; the supervisor believes none of its words.
  */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
@@ -17,7 +17,7 @@ import type { ProcessLimits } from './gate/order.ts'
 import { type SupervisedOptions, startSupervised } from './gate/supervised.ts'
 
 export interface SoftDaemonOptions extends Omit<SupervisedOptions, 'stdio'> {
-  /** Of the agent, and of each process that it starts. */
+  /** Of the exec daemon, and of each process that it starts. */
   readonly limits: ProcessLimits
   /** All that a command has. */
   readonly variables: Readonly<Record<string, string>>
@@ -59,7 +59,7 @@ export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftD
   if (pid === undefined) {
     kill()
     throw new PenError('BACKEND', {
-      what: 'the agent of the soft sandbox could not be started',
+      what: 'the exec daemon of the soft sandbox could not be started',
       hint: 'check that the owner of the project may run pen itself',
     })
   }

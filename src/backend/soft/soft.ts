@@ -34,7 +34,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     TMPDIR: places.scratch,
   }
   try {
-    if (options.agent)
+    if (options.daemon)
       return await (await import('./exec-daemon.ts')).startExecDaemon(plan, options, places, env)
     return await supervise(plan, options, identity, places, env)
   } catch (error) {

@@ -73,7 +73,7 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
   const furnishing = furnish(place, options.ports)
   // Loaded while we wait for the other process anyway.
   const [furnished] = await Promise.all([furnishing, import('node:dgram')])
-  return new OpenDoor(furnished, place.kind === 'by-hand' ? place.hand : undefined)
+  return new OpenDoor(furnished, place.kind === 'by-helper' ? place.helper : undefined)
 }
 
 class OpenDoor implements Door {
@@ -82,7 +82,7 @@ class OpenDoor implements Door {
   readonly proxy = { address: '127.0.0.1', port: PROXY_PORT } as const
   readonly wrap: readonly string[]
   readonly #network: number
-  readonly #hand: DoorRootHelper | undefined
+  readonly #helper: DoorRootHelper | undefined
   readonly #words: readonly string[]
   /** Still bare descriptors; a listener leaves when it becomes a server. */
   readonly #bare: Map<number, Role>
@@ -90,8 +90,8 @@ class OpenDoor implements Door {
   #open = 0
   #settled: readonly RefusedDatagram[] | undefined
 
-  constructor(furnished: Furnished, hand: DoorRootHelper | undefined) {
-    this.#hand = hand
+  constructor(furnished: Furnished, helper: DoorRootHelper | undefined) {
+    this.#helper = helper
     this.#bare = new Map(furnished.descriptors.map(([role, fd]) => [fd, role]))
     this.recordsRefusals = furnished.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
@@ -170,7 +170,7 @@ class OpenDoor implements Door {
     if (this.#settled !== undefined) return this.#settled
     const list = async (rules: number) =>
       // Written by pen itself: the kernel answers nobody who has no power over the namespace.
-      (await this.#hand?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
+      (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
     const lists = this.#withRole('rules').map(async rules => (await list(rules)) ?? listRefused(rules))
     return (await Promise.all(lists)).flat()
   }

@@ -19,7 +19,7 @@ export interface SocketPair {
 }
 
 /** Any process of the sandbox, or its network in root's hands. */
-export type Whose = { readonly pid: number } | Extract<Place, { readonly kind: 'by-hand' }>
+export type Whose = { readonly pid: number } | Extract<Place, { readonly kind: 'by-helper' }>
 
 /** In one go: a process has to be started for them, unless pen is root. */
 const BATCH = 32
@@ -34,17 +34,17 @@ export class InsideSockets {
   /** Held open: the number of a process may be another's one day. */
   readonly #network: number
   readonly #owner: number | undefined
-  readonly #byHand: Extract<Place, { readonly kind: 'by-hand' }> | undefined
+  readonly #byHelper: Extract<Place, { readonly kind: 'by-helper' }> | undefined
   readonly #ready: SocketPair[] = []
   #filling: Promise<void> | undefined
   #isClosed: boolean = false
 
   constructor(whose: Whose) {
-    this.#byHand = 'pid' in whose ? undefined : whose
+    this.#byHelper = 'pid' in whose ? undefined : whose
     const path = 'pid' in whose ? `/proc/${whose.pid}/ns/net` : `/proc/self/fd/${whose.network}`
     try {
       this.#network = openPath(path)
-      const isEntered = this.#byHand !== undefined || hasCapabilities(CAP_SYS_ADMIN)
+      const isEntered = this.#byHelper !== undefined || hasCapabilities(CAP_SYS_ADMIN)
       this.#owner = isEntered ? undefined : ownerOf(this.#network)
     } catch (cause) {
       throw notEntered(cause)
@@ -94,9 +94,9 @@ export class InsideSockets {
   async #make(): Promise<SocketPair[]> {
     try {
       const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
-      if (this.#byHand !== undefined) {
-        const { words } = entranceOf(this.#byHand)
-        return asPairs(await openElsewhere([...words, ...mode], starterOf(this.#byHand)))
+      if (this.#byHelper !== undefined) {
+        const { words } = entranceOf(this.#byHelper)
+        return asPairs(await openElsewhere([...words, ...mode], starterOf(this.#byHelper)))
       }
       if (this.#owner === undefined) return inPairs(startWithin(this.#network, () => openSockets(BATCH)))
       // It needs no power there, only to be there: so it keeps the identity that it has outside.

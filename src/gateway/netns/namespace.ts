@@ -16,8 +16,8 @@ export type Place =
   | { readonly kind: 'new' }
   /** The namespace of a process that already runs, such as a container that was created but not started. */
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
-  /** One that pen may not enter itself, by its descriptor: a hand with root does. */
-  | { readonly kind: 'by-hand'; readonly network: number; readonly hand: DoorRootHelper }
+  /** One that pen may not enter itself, by its descriptor: the root helper does. */
+  | { readonly kind: 'by-helper'; readonly network: number; readonly helper: DoorRootHelper }
 
 /** pen as root, where this one is not. */
 export interface DoorRootHelper {
@@ -46,7 +46,7 @@ const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>
   'many-ids': ['--setuid=0', '--setgid=0'],
 }
 
-/** Where the hand finds the namespace: behind the channel of the door itself. */
+/** Where the root helper finds the namespace: behind the channel of the door itself. */
 const NETWORK = 4
 
 const CAP_NET_ADMIN = 12
@@ -70,7 +70,7 @@ export function entranceOf(place: Place): Entrance {
         userNamespace,
       }
     }
-    case 'by-hand':
+    case 'by-helper':
       return { words: [tool('nsenter'), `--net=/proc/self/fd/${NETWORK}`, '--'], userNamespace: 'none' }
   }
 }

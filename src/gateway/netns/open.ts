@@ -24,7 +24,7 @@ const MOST_PORTS = 100
 /** With rules if the kernel takes them, else by listening on the ports themselves. */
 export async function furnish(place: Place, ports: readonly number[]): Promise<Furnished> {
   const entrance = entranceOf(place)
-  if (place.kind !== 'by-hand' && entrance.userNamespace === 'none')
+  if (place.kind !== 'by-helper' && entrance.userNamespace === 'none')
     return { entrance, ...furnishHere(place, ports) }
   const start = starterOf(place)
   const hidden = [...entrance.words, ...ownProgram(), DOOR_MODE]
@@ -37,7 +37,7 @@ export async function furnish(place: Place, ports: readonly number[]): Promise<F
 
 /** Where pen may step into namespaces (the host's root): this thread goes in, opens the listeners and comes back. */
 function furnishHere(
-  place: Exclude<Place, { readonly kind: 'by-hand' }>,
+  place: Exclude<Place, { readonly kind: 'by-helper' }>,
   ports: readonly number[],
 ): Omit<Furnished, 'entrance'> {
   const within = <T>(work: () => T): T =>
@@ -87,10 +87,10 @@ type Starter = (
 
 /** Where a program is started that is to be in the place. */
 export function starterOf(place: Place): Starter {
-  if (place.kind !== 'by-hand') return startHere
+  if (place.kind !== 'by-helper') return startHere
   return async (argv, channel) => {
     const descriptors = [channel, place.network]
-    const { code, stderr } = await place.hand.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
+    const { code, stderr } = await place.helper.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
     return { code, said: stderr }
   }
 }

@@ -12,7 +12,7 @@ import type { Weaker } from '../../../plan/gaps.ts'
 export const GVISOR_RUNTIME = 'runsc'
 
 /**
- * Sockets are those of the container's own network namespace, where the door is; the agent's is opened by its name, and none can be made.
+ * Sockets are those of the container's own network namespace, where the door is; the exec daemon's is opened by its name, and none can be made.
  * Files are looked for anew each time, and no descriptor outlives its use: one for writing would outlive the mount that protects the file.
  */
 const FLAGS = ['network=host', 'host-uds=open', 'file-access-mounts=shared', 'dcache=0'] as const
@@ -61,8 +61,8 @@ export function goferOf(sandbox: number): number | undefined {
 }
 
 /**
- * gVisor does not know `setfsuid`, by which the agent otherwise enters a directory that is the user's alone. SYS_ADMIN and
- * DAC_OVERRIDE, of gVisor's own kernel, let the agent bound the processes; the agent drops both before any command starts.
+ * gVisor does not know `setfsuid`, by which the exec daemon otherwise enters a directory that is the user's alone. SYS_ADMIN and
+ * DAC_OVERRIDE, of gVisor's own kernel, let the exec daemon bound the processes; the exec daemon drops both before any command starts.
  */
 export const GVISOR_CAPABILITIES = ['DAC_OVERRIDE', 'DAC_READ_SEARCH', 'SYS_ADMIN'] as const
 

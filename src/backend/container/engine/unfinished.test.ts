@@ -16,10 +16,10 @@ const found = (...containers: readonly object[]): string[] =>
 
 test('storage that podman has no record of is pen’s by its name, whichever name the run had', () => {
   const ofRun = 'pen-my-app-7d194179c27e324e-20240501-110000-2e003b'
-  expect(found(LEFT, { ...LEFT, Names: [ofRun] }, { ...LEFT, Names: [`${ofRun}-hand`] })).toEqual([
+  expect(found(LEFT, { ...LEFT, Names: [ofRun] }, { ...LEFT, Names: [`${ofRun}-helper`] })).toEqual([
     'pen-app-7d194179c27e324e',
     ofRun,
-    `${ofRun}-hand`,
+    `${ofRun}-helper`,
   ])
 })
 

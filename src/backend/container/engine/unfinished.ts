@@ -10,7 +10,7 @@ export interface Unfinished {
 }
 
 /** `pen-`, the sandbox, and the run where another had that name already. */
-const OWN_NAME = /^pen-[a-z0-9-]+-[0-9a-f]{16}(-\d{8}-\d{6}-[0-9a-f]{6}(-hand)?)?$/
+const OWN_NAME = /^pen-[a-z0-9-]+-[0-9a-f]{16}(-\d{8}-\d{6}-[0-9a-f]{6}(-helper)?)?$/
 
 export async function unfinishedIn(engine: Engine): Promise<Unfinished[]> {
   if (engine.name !== 'podman') return []

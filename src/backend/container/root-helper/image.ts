@@ -1,5 +1,5 @@
 /**
- * What the hand's container is made of: nothing. The sandbox's image may be anybody's, and its variables and files would be around a
+ * What the helper's container is made of: nothing. The sandbox's image may be anybody's, and its variables and files would be around a
  * program that is root on the host. An empty one is named by the digest of its contents: no other image can take its place.
  */
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ import { readRegularFile } from '../../../base/regular-file.ts'
 import { askEngine, type Engine, tryEngine } from '../engine/engine.ts'
 
 /** For people who list their images. */
-const NAME = 'pen/hand:1'
+const NAME = 'pen/helper:1'
 /** A tar archive without an entry. */
 const NOTHING = '\0'.repeat(1024)
 const EMPTY_LAYER = `sha256:${createHash('sha256').update(NOTHING).digest('hex')}`
@@ -32,7 +32,7 @@ export async function withRootHelperImage<T>(
   }
 }
 
-const fileOf = (cacheDir: string): string => `${cacheDir}/docker-hand`
+const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =

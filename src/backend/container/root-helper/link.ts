@@ -1,4 +1,4 @@
-/** The supervisor's link to its hand: pen as root, in a container beside the sandbox's (see hand/hand.ts). Both ends are trusted. */
+/** The supervisor's link to its helper: pen as root, in a container beside the sandbox's (see root-helper/serve.ts). Both ends are trusted. */
 import { closeSync, constants, openSync } from 'node:fs'
 import { O_PATH } from '../../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../../base/error.ts'
@@ -15,7 +15,7 @@ import {
   type RootHelperAnswer,
   type RootHelperOrder,
 } from '../../../protocol/root-helper-orders.ts'
-import type { Hand } from '../../backend.ts'
+import type { RootHelper } from '../../backend.ts'
 import { type DaemonSocket, listenForDaemon } from '../../daemon-socket.ts'
 
 /** Longer than any order may take there. */
@@ -27,7 +27,7 @@ export interface RootHelperListener {
   close(): void
 }
 
-/** `directory` is the supervisor's own, and shown to the hand alone. */
+/** `directory` is the supervisor's own, and shown to the helper alone. */
 export function listenForRootHelper(directory: string): RootHelperListener {
   const descriptors = listenForDescriptors(`${directory}/${ROOT_HELPER_SOCKETS.descriptors}`)
   const orders = listenForDaemon(`${directory}/${ROOT_HELPER_SOCKETS.orders}`)
@@ -36,7 +36,7 @@ export function listenForRootHelper(directory: string): RootHelperListener {
     // It came here first.
     const over = descriptors.accept()
     descriptors.close()
-    if (over === undefined) throw new PenError('INTERNAL', { what: 'the hand came without descriptors' })
+    if (over === undefined) throw new PenError('INTERNAL', { what: 'the helper came without descriptors' })
     const link = new RootHelperLink(socket, over)
     await link.come()
     return link
@@ -54,11 +54,11 @@ export function listenForRootHelper(directory: string): RootHelperListener {
 
 export const lostRootHelper = (): PenError =>
   new PenError('BACKEND', {
-    what: 'pen’s hand beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
+    what: 'the root helper beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
     hint: 'run it again',
   })
 
-export class RootHelperLink implements Hand {
+export class RootHelperLink implements RootHelper {
   readonly closed: Promise<void>
   readonly #socket: DaemonSocket
   readonly #over: number
@@ -93,7 +93,7 @@ export class RootHelperLink implements Hand {
 
   async run(
     argv: readonly string[],
-    { descriptors, input = '', timeoutMs }: Parameters<Hand['run']>[1],
+    { descriptors, input = '', timeoutMs }: Parameters<RootHelper['run']>[1],
   ): Promise<DescriptorRan> {
     return (await this.#ask({ do: 'run', argv, input, timeoutMs }, descriptors)) as DescriptorRan
   }
@@ -113,12 +113,12 @@ export class RootHelperLink implements Hand {
     return true
   }
 
-  /** What is awaited, unless the hand ends before: then nothing counts that was asked of it. */
+  /** What is awaited, unless the helper ends before: then nothing counts that was asked of it. */
   async whileThere<T>(awaited: Promise<T>): Promise<T> {
     return await Promise.race([this.closed.then(() => Promise.reject(lostRootHelper())), awaited])
   }
 
-  /** The hand ends by that. */
+  /** Ends the root helper. */
   close(): void {
     if (this.#life === 'closed') return
     this.#life = 'closed'
@@ -171,6 +171,6 @@ export class RootHelperLink implements Hand {
 
 const failure = (order: RootHelperOrder, why: string): PenError =>
   new PenError('BACKEND', {
-    what: `pen's hand beside the container failed to ${order.do}: ${printable(why)}`,
+    what: `the root helper beside the container failed to ${order.do}: ${printable(why)}`,
     hint: 'run it again; `pen doctor` tries the engine',
   })

@@ -1,6 +1,6 @@
 /**
- * pen's hand: a container beside the sandbox's, for a user who may ask a daemon of root's for containers and may not enter them.
- * Its only program is pen, on the host's loader, as the agent's is; its image is empty.
+ * the root helper: a container beside the sandbox's, for a user who may ask a daemon of root's for containers and may not enter them.
+ * Its only program is pen, on the host's loader, as the exec daemon's is; its image is empty.
  */
 import { realpathSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
@@ -11,7 +11,7 @@ import { type Bind, type ContainerOrder, ROOT_HELPER_CAPABILITIES } from '../arg
 import { Container, killNobody } from '../container.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RuntimeChoice } from '../engine/runtimes.ts'
-import { AGENT_PLACE, type GuestProgram } from '../guest-program.ts'
+import { DAEMON_PLACE, type GuestProgram } from '../guest-program.ts'
 import type { InsideDirectory } from '../inside-directory.ts'
 import { withRootHelperImage } from './image.ts'
 import { listenForRootHelper, type RootHelperLink } from './link.ts'
@@ -29,11 +29,11 @@ export interface RootHelperOptions {
 }
 
 /** It is no sandbox: whoever lists those does not want it. */
-function handLabels({
+function helperLabels({
   'pen.sandbox': sandbox = '',
   ...labels
 }: ContainerOrder['labels']): ContainerOrder['labels'] {
-  return { ...labels, 'pen.hand': sandbox }
+  return { ...labels, 'pen.helper': sandbox }
 }
 
 /** What will be root on the host is no file that a sandbox could have put there. */
@@ -51,16 +51,16 @@ export function refuseWritableProgram({ binds }: GuestProgram, granted: readonly
 /** Resolves when it is there, and sees the host's files as its supervisor does. It ends with the supervisor at the latest. */
 export async function startRootHelper(options: RootHelperOptions): Promise<RootHelperLink> {
   const { engine, inside, program, order: sandbox, spare, runtimes, cacheDir, undo } = options
-  const { shown, binds, idFile, pidFile } = inside.makeHand()
+  const { shown, binds, idFile, pidFile } = inside.makeHelperPlace()
   const listener = listenForRootHelper(shown)
-  undo.push('hand’s sockets', () => listener.close())
+  undo.push('helper’s sockets', () => listener.close())
   const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
     ...sandbox,
     // Of this run alone: the engine may still be removing that of the last.
-    name: `${spare}-hand`,
-    labels: handLabels(sandbox.labels),
-    hostname: 'pen-hand',
-    hand: true,
+    name: `${spare}-helper`,
+    labels: helperLabels(sandbox.labels),
+    hostname: 'pen-helper',
+    helper: true,
     capabilities: ROOT_HELPER_CAPABILITIES,
     network: 'none',
     limits: {},
@@ -68,12 +68,12 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
     binds,
     idFile,
     pidFile,
-    argv: [...program.words, ROOT_HELPER_MODE, AGENT_PLACE],
+    argv: [...program.words, ROOT_HELPER_MODE, DAEMON_PLACE],
   }
   const starting = withRootHelperImage(engine, cacheDir, image =>
     Container.run(engine, { ...order, image }, runtimes, order.name, { killer: killNobody }),
   )
-  undo.push('hand', async () => {
+  undo.push('helper', async () => {
     const link = await Promise.race([listener.arrived, starting.then(() => undefined)]).catch(() => undefined)
     const container = await starting.catch(() => undefined)
     link?.close()
