@@ -1,16 +1,16 @@
 import type { ExitCode } from './base/error.ts'
 import { dispatch, fail, mentionsJson } from './cli/frame/dispatch.ts'
 import { openTerminal } from './cli/frame/terminal.ts'
-import { VERBS } from './cli/frame/verbs.ts'
+import { VERB_GROUPS, VERBS } from './cli/frame/verbs.ts'
 
 const argv = process.argv.slice(2)
-const surroundings = { env: process.env, terminal: openTerminal(process.env), verbs: VERBS }
+const context = { env: process.env, terminal: openTerminal(process.env), verbs: VERBS, groups: VERB_GROUPS }
 
 /** The only exit. Output is written synchronously, so nothing is lost by leaving at once. */
 const exit = (code: ExitCode): never => process.exit(code)
 
 /** A failure nobody awaited: what state it left is unknown, so pen ends rather than goes on. */
-const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), surroundings))
+const end = (error: unknown): never => exit(fail(error, mentionsJson(argv), context))
 process.on('uncaughtException', end)
 process.on('unhandledRejection', end)
 
@@ -49,7 +49,7 @@ if (argv[0] !== 'run' && hidden === undefined) Bun.unsafe.setJITPolicy(1)
 /** A supervisor takes as long to begin as a command: that of `pen start` begins before its flags are read. */
 async function perform(): Promise<ExitCode> {
   if (argv[0] === 'start') (await import('./lifecycle/spare-supervisor.ts')).beginSpare()
-  return await dispatch(argv, surroundings)
+  return await dispatch(argv, context)
 }
 
 const work = hidden === undefined ? perform() : hidden()

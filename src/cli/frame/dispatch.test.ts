@@ -6,7 +6,7 @@ import { dispatch } from './dispatch.ts'
 import { jsonFlag } from './flag-spec.ts'
 import { OutputClosed } from './terminal.ts'
 import { defineVerb, type VerbTable } from './verb.ts'
-import { VERBS } from './verbs.ts'
+import { VERB_GROUPS, VERBS } from './verbs.ts'
 
 const loaded: string[] = []
 const hostile = 'a\u001b[2J\nb'
@@ -72,7 +72,7 @@ async function pen(argv: readonly string[], env: Record<string, string> = {}, pa
     paint,
     paintNote: paint,
   }
-  const code = await dispatch(argv, { env, terminal, verbs })
+  const code = await dispatch(argv, { env, terminal, verbs, groups: VERB_GROUPS })
   return { code, out, err }
 }
 
@@ -197,7 +197,7 @@ Flags
   --allow HOST:PORT             reach this host (may be repeated)
   --a-flag-with-a-rather-long-name VALUE
                                 a long one
-  --help                        print this text
+  --help                        show this help
 
 Examples
   pen run -- npm test
@@ -233,9 +233,27 @@ Examples
     expect((await pen(['help', 'policy', 'explain'])).out).toContain('  pen policy explain [flags] TARGET\n')
   })
 
-  test('without words lists every verb', async () => {
+  test('without words shows the common verbs of each group, in one screen of 80x24', async () => {
     for (const argv of [['help'], ['--help'], ['-h']]) {
       const { out } = await pen(argv)
+      const lines = out.trimEnd().split('\n')
+      for (const { title, common } of VERB_GROUPS) {
+        expect(lines.some(line => line.startsWith(`${title} `) && line.includes(` ${common[0]} `))).toBe(true)
+        for (const name of common) expect(out).toMatch(new RegExp(`  ${name} +[A-Z]`))
+      }
+      // The command above it and the prompt below it have a line each.
+      expect(lines.length).toBeLessThanOrEqual(22)
+      expect(lines.filter(line => line.length > 80)).toEqual([])
+    }
+  })
+
+  test('of all lists every verb below its group', async () => {
+    for (const argv of [
+      ['help', 'all'],
+      ['--help', 'all'],
+    ]) {
+      const { out } = await pen(argv)
+      for (const { title } of VERB_GROUPS) expect(out).toContain(`${title}\n  pen `)
       for (const name of Object.keys(verbs)) expect(out).toContain(`  pen ${name} `)
     }
   })

@@ -5,24 +5,24 @@ import { ownFlags } from './flags.ts'
 import { meantGlobalFlag } from './meant-flag.ts'
 import { exitCodeOf, reportJson, reportText } from './report.ts'
 import { OutputClosed } from './terminal.ts'
-import type { Surroundings, Verb } from './verb.ts'
+import type { CliContext, Verb } from './verb.ts'
 
 /** What a shell reports for a program that SIGPIPE ended, as for other programs in a pipeline. */
 const EXIT_OUTPUT_CLOSED = 128 + 13
 
 /** From the words after `pen` to an exit code. Never throws: every failure is told on stderr. */
-export async function dispatch(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+export async function dispatch(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let json = mentionsJson(argv)
   try {
     checkArguments(argv)
     const words = withVerb(argv)
-    const found = await findVerb(words, surroundings.verbs)
+    const found = await findVerb(words, context.verbs)
     const flags = ownFlags(found.is === 'verb' ? found.verb : { flags: {} }, found.rest)
     json = flags.includes('--json')
     // Asking for help wins over mistakes in the other words.
     if (flags.includes('--help') || flags.includes('-h')) {
       const { showHelp } = await import('../verbs/maintenance/help.ts')
-      await showHelp(words.slice(0, words.length - found.rest.length), json, surroundings)
+      await showHelp(words.slice(0, words.length - found.rest.length), json, context)
       return EXIT.ok
     }
     if (found.is === 'group')
@@ -30,10 +30,10 @@ export async function dispatch(argv: readonly string[], surroundings: Surroundin
         what: `pen ${found.name} needs one more word`,
         hint: `see pen ${found.name} --help`,
       })
-    refuseInsideSandbox(found.verb, surroundings)
-    return await found.verb.start(found.rest, surroundings)
+    refuseInsideSandbox(found.verb, context)
+    return await found.verb.start(found.rest, context)
   } catch (error) {
-    return fail(error, json, surroundings)
+    return fail(error, json, context)
   }
 }
 
@@ -41,7 +41,7 @@ export async function dispatch(argv: readonly string[], surroundings: Surroundin
 export function fail(
   error: unknown,
   json: boolean,
-  { env, terminal }: Omit<Surroundings, 'verbs'>,
+  { env, terminal }: Pick<CliContext, 'env' | 'terminal'>,
 ): ExitCode {
   if (error instanceof OutputClosed) return EXIT_OUTPUT_CLOSED
   if (json) terminal.note(reportJson(error))
@@ -71,7 +71,7 @@ function withVerb(argv: readonly string[]): readonly string[] {
 }
 
 /** Stops honest mistakes: an agent could unset the mark, and it is the sandbox around it that holds. */
-function refuseInsideSandbox(verb: Verb, { env }: Surroundings): void {
+function refuseInsideSandbox(verb: Verb, { env }: CliContext): void {
   const mark = env['AGENT_IN_SANDBOX']
   if (verb.insideSandbox === 'allow' || mark === undefined || mark === '' || mark === '0') return
   throw new PenError('INSIDE_SANDBOX', {

@@ -33,35 +33,77 @@ export function verbHelp(verb: Verb, paint: Paint = plain, width = USUAL_WIDTH):
   ]
   if (verb.details) sections.splice(1, 0, wrap(verb.details, width).join('\n'))
   const words = Object.entries(verb.positionals).map(([name, { about }]): Row => [name.toUpperCase(), about])
-  if (words.length > 0) sections.push(section('Words', columns(words, width), paint))
+  if (words.length > 0) sections.push(section('Arguments', columns(words, width), paint))
   const flags = Object.entries(verb.flags).map(([name, spec]): Row => {
     const again = spec.kind === 'list' ? ' (may be repeated)' : ''
     const short = spec.kind === 'boolean' && spec.short !== undefined ? `-${spec.short}, ` : ''
     return [`${short}--${name} ${valueName(spec)}`.trimEnd(), spec.about + again]
   })
-  sections.push(section('Flags', columns([...flags, ['--help', 'print this text']], width), paint))
+  sections.push(section('Flags', columns([...flags, ['--help', 'show this help']], width), paint))
   // A line to be copied is not broken.
   const examples = verb.examples.flatMap(({ line, does }) => [`  ${line}`, ...hang('      ', does, width)])
   if (examples.length > 0) sections.push(section('Examples', examples, paint))
   return sections.join('\n\n')
 }
 
-export function overview(
+/** A title, and the verbs below it. */
+export interface HelpGroup {
+  readonly title: string
+  readonly verbs: readonly Verb[]
+}
+
+/** One line per verb, with the group in the first column: `pen help` fits a screen of 80x24. */
+export function overview(groups: readonly HelpGroup[], paint: Paint = plain, width = USUAL_WIDTH): string {
+  const verbs = groups.flatMap(group => group.verbs)
+  const first = Math.max(...groups.map(({ title }) => title.length)) + 2
+  const second = Math.max(...verbs.map(({ name }) => name.length)) + 2
+  const lines = groups.flatMap(group =>
+    group.verbs.flatMap(({ name, summary }, i) => {
+      const title = i === 0 ? group.title : ''
+      const [line = '', ...more] = hang(`${' '.repeat(first)}${name.padEnd(second)}`, summary, width)
+      return [paint('bold', title) + line.slice(title.length), ...more]
+    }),
+  )
+  const isNarrow = width - first - second < 28
+  return [
+    ...wrap('pen runs coding agents and other untrusted programs in a sandbox.', width),
+    ...wrap('One policy on the host controls files, network and resources.', width),
+    '',
+    ...(isNarrow ? [sections(groups, paint, width)] : lines),
+    '',
+    ...wrap('pen help VERB explains one verb; pen help all lists every verb.', width),
+  ].join('\n')
+}
+
+/** Every verb, by group. */
+export const fullOverview = (
+  groups: readonly HelpGroup[],
+  paint: Paint = plain,
+  width = USUAL_WIDTH,
+): string => [sections(groups, paint, width), ...wrap(MORE, width)].join('\n\n')
+
+/** The verbs that share a first word, such as `pen config`. */
+export const groupOverview = (
+  group: string,
   verbs: readonly Verb[],
   paint: Paint = plain,
-  group?: string,
   width = USUAL_WIDTH,
-): string {
-  const rows = verbs.map(({ name, summary }): Row => [`pen ${name}`, summary])
-  const title = group
-    ? `pen ${group}: choose one.`
-    : 'pen runs coding agents and other untrusted programs in a sandbox that one policy on the host decides.'
-  return [
-    wrap(title, width).join('\n'),
-    section('Verbs', columns(rows, width), paint),
-    wrap('pen help VERB, or pen VERB --help, tells more.', width).join('\n'),
+): string =>
+  [
+    wrap(`pen ${group}: choose a subcommand.`, width).join('\n'),
+    sections([{ title: 'Verbs', verbs }], paint, width),
+    wrap(MORE, width).join('\n'),
   ].join('\n\n')
-}
+
+const MORE = 'Run pen help VERB or pen VERB --help for details.'
+
+const sections = (groups: readonly HelpGroup[], paint: Paint, width: number): string =>
+  groups
+    .map(({ title, verbs }) => {
+      const rows = verbs.map(({ name, summary }): Row => [`pen ${name}`, summary])
+      return section(title, columns(rows, width), paint)
+    })
+    .join('\n\n')
 
 type Row = [term: string, about: string]
 

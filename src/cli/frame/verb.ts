@@ -4,13 +4,14 @@ import { parseArguments, refuseUnknown } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Where a verb runs: the only way to the environment and the terminal, so that tests can give their own. */
-export interface Surroundings {
+export interface CliContext {
   readonly verbs: VerbTable
+  readonly groups: readonly VerbGroup[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
 }
 
-export interface Invocation<F extends FlagSpecs, P extends PositionalSpecs> extends Surroundings {
+export interface Invocation<F extends FlagSpecs, P extends PositionalSpecs> extends CliContext {
   readonly flags: FlagValues<F>
   readonly positionals: PositionalValues<P>
   /** The command to run, its flags and all, for verbs that take one. */
@@ -43,11 +44,19 @@ export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extend
 export interface Verb extends VerbDescription {
   readonly flags: FlagSpecs
   readonly positionals: PositionalSpecs
-  start(argv: readonly string[], surroundings: Surroundings): Promise<ExitCode>
+  start(argv: readonly string[], context: CliContext): Promise<ExitCode>
 }
 
 /** By name. A function for each, so that only the verb in use is evaluated. */
 export type VerbTable = Readonly<Record<string, () => Promise<{ readonly verb: Verb }>>>
+
+/** One group of `pen help`. Its verbs have a folder of their own in `cli/verbs/`. */
+export interface VerbGroup {
+  readonly title: string
+  /** The verbs that `pen help` shows; `pen help all` shows every one. */
+  readonly common: readonly string[]
+  readonly verbs: VerbTable
+}
 
 export function defineVerb<const F extends FlagSpecs, const P extends PositionalSpecs = Record<never, never>>(
   spec: VerbSpec<F, P>,
@@ -57,10 +66,10 @@ export function defineVerb<const F extends FlagSpecs, const P extends Positional
     ...rest,
     positionals: positionals ?? {},
     // An async function, so that a mistake in the arguments is a rejection like any other failure.
-    start: async (argv, surroundings) => {
+    start: async (argv, context) => {
       const given = parseArguments(spec, argv)
       await refuseUnknown(spec.flags, given.flags)
-      return await run({ ...given, ...surroundings })
+      return await run({ ...given, ...context })
     },
   }
 }

@@ -1,54 +1,98 @@
-import type { VerbTable } from './verb.ts'
+import type { VerbGroup, VerbTable } from './verb.ts'
 
 /**
- * Every verb, by name; two words for one inside a group. Specifiers are literal, because a compiled binary has no
- * other modules, and behind functions, because only the verb in use is evaluated: the rest costs no start time.
+ * Every verb by name, one or two words. The imports are lazy, so that pen loads only the verb in use. Their paths are
+ * literals, because the bundler includes only modules that it can see.
  */
-export const VERBS: VerbTable = {
-  run: () => import('../verbs/run/run.ts'),
-  start: () => import('../verbs/sandbox/start.ts'),
-  stop: () => import('../verbs/sandbox/stop.ts'),
-  restart: () => import('../verbs/sandbox/restart.ts'),
-  status: () => import('../verbs/sandbox/status.ts'),
-  shell: () => import('../verbs/sandbox/shell.ts'),
-  exec: () => import('../verbs/sandbox/exec.ts'),
-  forward: () => import('../verbs/sandbox/forward.ts'),
-  ls: () => import('../verbs/sandbox/ls.ts'),
-  stats: () => import('../verbs/sandbox/stats.ts'),
-  rm: () => import('../verbs/sandbox/rm.ts'),
-  gc: () => import('../verbs/maintenance/gc.ts'),
-  uninstall: () => import('../verbs/maintenance/uninstall.ts'),
-  mcp: () => import('../verbs/agents/mcp.ts'),
-  agent: () => import('../verbs/agents/agent.ts'),
-  plan: () => import('../verbs/run/plan.ts'),
-  'policy explain': () => import('../verbs/run/policy-explain.ts'),
-  logs: () => import('../verbs/network/logs.ts'),
-  'proxy logs': () => import('../verbs/network/proxy-logs.ts'),
-  watch: () => import('../verbs/network/watch.ts'),
-  allow: () => import('../verbs/network/allow.ts'),
-  deny: () => import('../verbs/network/deny.ts'),
-  forget: () => import('../verbs/network/forget.ts'),
-  grant: () => import('../verbs/files/grant.ts'),
-  revoke: () => import('../verbs/files/revoke.ts'),
-  grants: () => import('../verbs/files/grants.ts'),
-  'files ls': () => import('../verbs/files/ls.ts'),
-  'files stat': () => import('../verbs/files/stat.ts'),
-  'files cat': () => import('../verbs/files/cat.ts'),
-  'files get': () => import('../verbs/files/get.ts'),
-  'files put': () => import('../verbs/files/put.ts'),
-  groups: () => import('../verbs/network/groups.ts'),
-  doctor: () => import('../verbs/maintenance/doctor.ts'),
-  completion: () => import('../verbs/maintenance/completion.ts'),
-  init: () => import('../verbs/run/init.ts'),
-  build: () => import('../verbs/sandbox/build.ts'),
-  'config show': () => import('../verbs/config/show.ts'),
-  'config get': () => import('../verbs/config/get.ts'),
-  'config set': () => import('../verbs/config/set.ts'),
-  'config edit': () => import('../verbs/config/edit.ts'),
-  'config diff': () => import('../verbs/config/diff.ts'),
-  'config apply': () => import('../verbs/config/apply.ts'),
-  'config backup': () => import('../verbs/config/backup.ts'),
-  'config schema': () => import('../verbs/config/schema.ts'),
-  help: () => import('../verbs/maintenance/help.ts'),
-  version: () => import('../verbs/maintenance/version.ts'),
-}
+export const VERB_GROUPS: readonly VerbGroup[] = [
+  {
+    title: 'Run',
+    common: ['run', 'plan'],
+    verbs: {
+      run: () => import('../verbs/run/run.ts'),
+      plan: () => import('../verbs/run/plan.ts'),
+      'policy explain': () => import('../verbs/run/policy-explain.ts'),
+    },
+  },
+  {
+    title: 'Project sandbox',
+    common: ['start', 'exec', 'stop'],
+    verbs: {
+      start: () => import('../verbs/sandbox/start.ts'),
+      exec: () => import('../verbs/sandbox/exec.ts'),
+      shell: () => import('../verbs/sandbox/shell.ts'),
+      stop: () => import('../verbs/sandbox/stop.ts'),
+      restart: () => import('../verbs/sandbox/restart.ts'),
+      status: () => import('../verbs/sandbox/status.ts'),
+      forward: () => import('../verbs/sandbox/forward.ts'),
+      ls: () => import('../verbs/sandbox/ls.ts'),
+      stats: () => import('../verbs/sandbox/stats.ts'),
+      rm: () => import('../verbs/sandbox/rm.ts'),
+    },
+  },
+  {
+    title: 'Network',
+    common: ['allow', 'watch', 'logs'],
+    verbs: {
+      allow: () => import('../verbs/network/allow.ts'),
+      deny: () => import('../verbs/network/deny.ts'),
+      forget: () => import('../verbs/network/forget.ts'),
+      groups: () => import('../verbs/network/groups.ts'),
+      watch: () => import('../verbs/network/watch.ts'),
+      logs: () => import('../verbs/network/logs.ts'),
+      'proxy logs': () => import('../verbs/network/proxy-logs.ts'),
+    },
+  },
+  {
+    title: 'Files',
+    common: ['grant', 'revoke'],
+    verbs: {
+      grant: () => import('../verbs/files/grant.ts'),
+      revoke: () => import('../verbs/files/revoke.ts'),
+      grants: () => import('../verbs/files/grants.ts'),
+      'files ls': () => import('../verbs/files/ls.ts'),
+      'files stat': () => import('../verbs/files/stat.ts'),
+      'files cat': () => import('../verbs/files/cat.ts'),
+      'files get': () => import('../verbs/files/get.ts'),
+      'files put': () => import('../verbs/files/put.ts'),
+    },
+  },
+  {
+    title: 'Config',
+    common: ['init', 'config set', 'config apply'],
+    verbs: {
+      init: () => import('../verbs/config/init.ts'),
+      'config show': () => import('../verbs/config/show.ts'),
+      'config get': () => import('../verbs/config/get.ts'),
+      'config set': () => import('../verbs/config/set.ts'),
+      'config edit': () => import('../verbs/config/edit.ts'),
+      'config diff': () => import('../verbs/config/diff.ts'),
+      'config apply': () => import('../verbs/config/apply.ts'),
+      'config backup': () => import('../verbs/config/backup.ts'),
+      'config schema': () => import('../verbs/config/schema.ts'),
+    },
+  },
+  {
+    title: 'Agents, builders',
+    common: ['agent', 'build'],
+    verbs: {
+      agent: () => import('../verbs/agents/agent.ts'),
+      mcp: () => import('../verbs/agents/mcp.ts'),
+      build: () => import('../verbs/agents/build.ts'),
+    },
+  },
+  {
+    title: 'Maintenance',
+    common: ['doctor', 'gc'],
+    verbs: {
+      doctor: () => import('../verbs/maintenance/doctor.ts'),
+      gc: () => import('../verbs/maintenance/gc.ts'),
+      uninstall: () => import('../verbs/maintenance/uninstall.ts'),
+      completion: () => import('../verbs/maintenance/completion.ts'),
+      help: () => import('../verbs/maintenance/help.ts'),
+      version: () => import('../verbs/maintenance/version.ts'),
+    },
+  },
+]
+
+export const VERBS: VerbTable = Object.assign({}, ...VERB_GROUPS.map(({ verbs }) => verbs))

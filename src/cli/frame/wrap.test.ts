@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { overview, verbHelp } from './help-text.ts'
-import { VERBS } from './verbs.ts'
+import { fullOverview, groupOverview, overview, verbHelp } from './help-text.ts'
+import { VERB_GROUPS } from './verbs.ts'
 import { wrap } from './wrap.ts'
 
 test('a text is broken at its spaces, and a word that is too long has a line of its own', () => {
@@ -12,10 +12,18 @@ test('a text is broken at its spaces, and a word that is too long has a line of 
 test.each([80, 40])(
   'help of every verb fits %i columns, but for words and examples that cannot be broken',
   async width => {
-    const verbs = await Promise.all(Object.values(VERBS).map(async load => (await load()).verb))
+    const groups = await Promise.all(
+      VERB_GROUPS.map(async ({ title, verbs }) => ({
+        title,
+        verbs: await Promise.all(Object.values(verbs).map(async load => (await load()).verb)),
+      })),
+    )
+    const verbs = groups.flatMap(group => group.verbs)
     const examples = verbs.flatMap(verb => verb.examples.map(({ line }) => `  ${line}`))
     const texts = [
-      overview(verbs, undefined, undefined, width),
+      overview(groups, undefined, width),
+      fullOverview(groups, undefined, width),
+      groupOverview('config', verbs, undefined, width),
       ...verbs.map(verb => verbHelp(verb, undefined, width)),
     ]
     const tooLong = texts

@@ -18,10 +18,9 @@ import { showPlan } from '../run/plan.ts'
 
 export const verb = defineVerb({
   name: 'agent',
-  summary:
-    'Start a coding agent in the sandbox of the current project; without a name, list those that pen knows',
+  summary: "Run a coding agent in this project's sandbox",
   details:
-    "A preset opens the hosts of the agent's models, keeps its settings and sign-in in volumes of this project's sandbox, and passes on the keys that are set. Your own credentials stay outside. Your config and flags have the last word. Where a sandbox of the project stays that was started with --agent, the agent runs in that one. What stands after -- is the agent's.",
+    "Without a name, pen lists the known agents. The preset allows the agent's hosts, stores its settings and login in volumes, and passes its API keys if set. Your own credentials stay on the host. Your config and flags override the preset. If a sandbox started with --agent is running, the agent runs there. Arguments after -- go to the agent.",
   flags: defineFlags({
     ...policyFlags,
     ...jsonFlag,

@@ -12,7 +12,7 @@ const { 'allow-user-expansion': _expansion, ...startFlags } = policyFlags
 
 export const verb = defineVerb({
   name: 'mcp',
-  summary: 'Serve the sandbox of a project to an MCP client, over stdin and stdout',
+  summary: "Serve a project's sandbox to an MCP client over stdio",
   details:
     'For a client that starts its servers itself: see docs/mcp.md for what to write into its settings. A model gets tools to run commands, to read, write, list and search files, and to ask you for a permission, all inside the sandbox. The sandbox is started by the first tool that is used and ends with the client; one that runs already is joined, and left running.',
   flags: defineFlags({

@@ -10,7 +10,7 @@ import { proposalData, proposalText } from '../../render/difference-text.ts'
 
 export const verb = defineVerb({
   name: 'config apply',
-  summary: 'Put the .pen/ of the project in force, after you have seen what it changes and agreed',
+  summary: "Apply the project's .pen/ after you confirm it",
   details:
     'Whoever can write the project can write its .pen/: nothing in it takes effect by itself. Every change that lets a sandbox do more is marked. What is put in force is what was shown, also when the files change meanwhile; a sandbox that runs takes up what concerns its network within a second. Text lists in .pen/ become a part of the live config.json; text lists that you keep beside that one stay. Without a terminal nobody is asked: then --yes needs the digest of what was shown. Exit code 1 when it was not applied.',
   flags: {

@@ -8,7 +8,7 @@ import { schemaText } from './schema.ts'
 
 export const verb = defineVerb({
   name: 'config backup',
-  summary: 'Copy the live config into the .pen/ of the project, to be checked in',
+  summary: "Copy the live config to the project's .pen/",
   details:
     'Writes .pen/config.json, with the entries of live text lists in it, so that .pen/ means what is in force; text lists in .pen/ go, because they might say more. Links in the project are replaced, not followed.',
   flags: {

@@ -7,7 +7,7 @@ import { proposalData, proposalText } from '../../render/difference-text.ts'
 
 export const verb = defineVerb({
   name: 'config diff',
-  summary: 'Show what the .pen/ of the project would change, and what of it lets a sandbox do more',
+  summary: "Show what the project's .pen/ would change",
   details:
     'Compares what the two mean, not their text. Exit code 0 when they are the same, 1 when they differ. The digest at the end is of every byte on both sides: pen config apply --yes --expect takes it.',
   flags: jsonFlag,

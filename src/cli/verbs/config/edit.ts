@@ -11,7 +11,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'config edit',
-  summary: 'Edit the live config of the project in your editor',
+  summary: 'Edit the live config in your editor',
   details:
     'Opens a copy in $VISUAL or $EDITOR (vi if neither is set). What you save is checked before it takes the place of the config; on a mistake you are told where, and on a terminal you may go on editing. Exit code 1 when nothing was changed.',
   flags: jsonFlag,

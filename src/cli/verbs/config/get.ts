@@ -10,7 +10,7 @@ import { configKey } from './set.ts'
 
 export const verb = defineVerb({
   name: 'config get',
-  summary: 'Print what the live config of the project says of one key',
+  summary: 'Print one key of the live config',
   details:
     'A list is printed an entry a line. Exit code 1 when the live config says nothing of it: pen config show tells what is in force then.',
   flags: jsonFlag,

@@ -8,7 +8,7 @@ export const schemaText = (): string => `${JSON.stringify(schema, undefined, 2)}
 
 export const verb = defineVerb({
   name: 'config schema',
-  summary: 'Print the JSON schema of config.json and agent-permissions.json, for editors',
+  summary: 'Print the JSON schema of the config, for editors',
   flags: jsonFlag,
   examples: [{ line: 'pen config schema > config.schema.json', does: 'a file to point "$schema" at' }],
   insideSandbox: 'allow',

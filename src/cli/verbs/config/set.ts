@@ -9,7 +9,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'config set',
-  summary: 'Set one key of the live config of the project',
+  summary: 'Set one key of the live config',
   details:
     'The whole config is checked before it is written; on a mistake it stays as it was. A list takes several words, or one in JSON; what has parts of its own is written in JSON. A running sandbox takes up changes of its network within a second.',
   flags: {

@@ -8,7 +8,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'config show',
-  summary: 'Print the policy that is in force here, and where each part of it came from',
+  summary: 'Print the active policy and the source of each part',
   details:
     'Profile, live config, live text lists and agent-permissions.json, merged. The .pen/ of the project is not in it: pen config diff shows what that would change. Values of variables are not shown: they may be secrets.',
   flags: jsonFlag,

@@ -6,7 +6,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files cat',
-  summary: 'Inside a sandbox: the content of a granted file, on stdout',
+  summary: 'Inside a sandbox: print a granted file',
   insideSandbox: 'allow',
   flags: {
     from: { kind: 'count', value: 'BYTE', about: 'begin there' },

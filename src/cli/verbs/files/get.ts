@@ -8,7 +8,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files get',
-  summary: 'Inside a sandbox: copy a granted file of the host into the sandbox',
+  summary: 'Inside a sandbox: copy a granted file into the sandbox',
   details:
     'The copy is there whole or not at all. A file that is granted with --exec keeps being executable.',
   insideSandbox: 'allow',

@@ -11,7 +11,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'grant',
-  summary: 'Let the sandboxes of this project ask for a file or directory of yours, from now on',
+  summary: 'Give sandboxes access to a file or directory',
   details:
     'It is not mounted: programs inside get at it by pen files, and every access is in pen logs. A running sandbox has it at once. It holds until pen revoke, or for the time that --for names. What files.deny covers is not granted, and nothing in the project is granted for writing: that is what files.write is for.',
   flags: {

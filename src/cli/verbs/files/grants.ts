@@ -7,7 +7,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'grants',
-  summary: 'List the files and directories that this project’s sandboxes may ask for',
+  summary: "List what this project's sandboxes are granted",
   details:
     'Those whose time is over are left out. What a running sandbox did with them is in pen logs --all.',
   flags: jsonFlag,

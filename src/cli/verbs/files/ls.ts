@@ -8,7 +8,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files ls',
-  summary: 'Inside a sandbox: what the user granted, or what is in a granted directory',
+  summary: 'Inside a sandbox: list the grants, or a granted directory',
   details: 'Links are shown as such and lead nowhere. What the policy denies is not shown.',
   insideSandbox: 'allow',
   flags: jsonFlag,

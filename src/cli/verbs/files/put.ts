@@ -7,7 +7,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files put',
-  summary: 'Inside a sandbox: put content into a file of the host that is granted for writing',
+  summary: 'Inside a sandbox: write a granted file of the host',
   details:
     'The old content stays until the last byte has come. Directories are not made and nothing is removed. The file is never executable, unless the user granted that with --exec.',
   insideSandbox: 'allow',

@@ -9,7 +9,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'revoke',
-  summary: 'Take back what pen grant granted; transfers that are under way end at once',
+  summary: 'Remove a grant; running transfers stop at once',
   details: 'Exit code 1 when there was nothing to take back.',
   flags: { all: { kind: 'boolean', about: 'everything that is granted to this project' }, ...jsonFlag },
   positionals: {

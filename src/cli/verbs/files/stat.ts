@@ -6,7 +6,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'files stat',
-  summary: 'Inside a sandbox: kind, size and time of a granted file',
+  summary: 'Inside a sandbox: show kind, size and time of a granted file',
   insideSandbox: 'allow',
   flags: jsonFlag,
   positionals: { path: { arity: 'one', about: 'a path of the host' } },

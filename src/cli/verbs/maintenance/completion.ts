@@ -12,7 +12,7 @@ const SCRIPTS = {
 
 export const verb = defineVerb({
   name: 'completion',
-  summary: 'Print a script that completes pen’s verbs, flags and refused hosts in your shell',
+  summary: 'Print the completion script for your shell',
   details:
     'The script asks this very pen, by its path, so it knows what the pen that you have knows. It reads and never writes. In bash, candidates for a command after -- come from that command’s own completion if bash-completion is loaded.',
   flags: {},

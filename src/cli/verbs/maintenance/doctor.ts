@@ -13,7 +13,7 @@ const PATIENCE_MS = 500
 
 export const verb = defineVerb({
   name: 'doctor',
-  summary: 'Try what pen needs of this machine, and tell what is missing and how to get it',
+  summary: 'Check this machine for what pen needs',
   details:
     'Each line is ok, weak (pen run works, with less than it could have) or fails (pen run does not work), with the reason and the fix for this distribution. What is made for it is taken away again. Exit code 0 when pen run would work here, 1 otherwise.',
   flags: defineFlags({

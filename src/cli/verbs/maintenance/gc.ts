@@ -8,7 +8,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'gc',
-  summary: 'Take away what killed sandboxes left, and images that no sandbox uses any more',
+  summary: 'Remove leftovers of sandboxes, and unused images',
   details:
     'Records, sockets, cgroups and containers are taken away by every command for its own project, and what a container saw of pen by the project’s next container; images only here. A sandbox keeps the image that it used last, until pen rm. Nothing that runs is touched, no configuration, no volume and no audit. Sandboxes whose directory is gone are listed: pen rm removes them.',
   flags: defineFlags({

@@ -3,33 +3,42 @@ import { EXIT, PenError } from '../../../base/error.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
 import { findVerb, groupMembers } from '../../frame/find-verb.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
-import { overview, USUAL_WIDTH, usageLine, verbHelp } from '../../frame/help-text.ts'
-import { defineVerb, type Surroundings, type Verb, type VerbTable } from '../../frame/verb.ts'
+import {
+  fullOverview,
+  groupOverview,
+  overview,
+  USUAL_WIDTH,
+  usageLine,
+  verbHelp,
+} from '../../frame/help-text.ts'
+import { type CliContext, defineVerb, type Verb, type VerbTable } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'help',
-  summary: 'Tell what pen can do, or how one verb is used',
+  summary: 'Show the common verbs, all verbs, or how to use one',
   flags: jsonFlag,
-  positionals: { verb: { arity: 'many', about: 'the verb, in one or two words' } },
+  positionals: { verb: { arity: 'many', about: 'the verb, or all' } },
   examples: [
-    { line: 'pen help', does: 'list all verbs' },
-    { line: 'pen help version', does: 'the same as pen version --help' },
-    { line: 'pen help --json', does: 'every verb with its flags, for documentation and completion' },
+    { line: 'pen help', does: 'list the common verbs' },
+    { line: 'pen help all', does: 'list every verb' },
+    { line: 'pen help run', does: 'the same as pen run --help' },
+    { line: 'pen help --json', does: 'print every verb with its flags as JSON' },
   ],
   insideSandbox: 'allow',
-  async run({ flags, positionals, ...surroundings }) {
-    await showHelp(positionals.verb, flags.json, surroundings)
+  async run({ flags, positionals, ...context }) {
+    await showHelp(positionals.verb, flags.json, context)
     return EXIT.ok
   },
 })
 
-/** Help on a verb, on the verbs of a group, or without words on all. */
+/** Shows help on a verb, on the verbs of a group, on all verbs, or without words on the common ones. */
 export async function showHelp(
   words: readonly string[],
   json: boolean,
-  { env, terminal, verbs }: Surroundings,
+  { env, terminal, verbs, groups }: CliContext,
 ): Promise<void> {
-  const found = words.length === 0 ? undefined : await findVerb(words, verbs)
+  const isAll = words.length === 1 && words[0] === 'all'
+  const found = words.length === 0 || isAll ? undefined : await findVerb(words, verbs)
   if (found?.is === 'verb') {
     if (found.rest[0] !== undefined)
       throw new PenError('USAGE', {
@@ -37,21 +46,33 @@ export async function showHelp(
         hint: `see pen help ${found.verb.name}`,
       })
     if (json) terminal.printJson(describe(found.verb))
-    else terminal.print(verbHelp(found.verb, terminal.paint, await helpWidth(env)))
+    else terminal.print(verbHelp(found.verb, terminal.paint, helpWidth(env)))
     return
   }
-  const names = found ? groupMembers(found.name, verbs) : Object.keys(verbs)
-  const listed = await loadVerbs(names, verbs)
-  if (json) terminal.printJson({ verbs: listed.map(describe) })
-  else terminal.print(overview(listed, terminal.paint, found?.name, await helpWidth(env)))
+  const width = helpWidth(env)
+  if (found !== undefined) {
+    const members = await loadVerbs(groupMembers(found.name, verbs), verbs)
+    if (json) terminal.printJson({ verbs: members.map(describe) })
+    else terminal.print(groupOverview(found.name, members, terminal.paint, width))
+    return
+  }
+  if (json) {
+    terminal.printJson({ verbs: (await loadVerbs(Object.keys(verbs), verbs)).map(describe) })
+    return
+  }
+  const shown = groups.map(async group => ({
+    title: group.title,
+    verbs: await loadVerbs(isAll ? Object.keys(group.verbs) : group.common, verbs),
+  }))
+  const show = isAll ? fullOverview : overview
+  terminal.print(show(await Promise.all(shown), terminal.paint, width))
 }
 
 /** Longer lines than this are hard to read. */
 const WIDEST = 100
 
-async function helpWidth(env: Surroundings['env']): Promise<number> {
-  const told = Number(env['COLUMNS'])
-  const known = isatty(1) ? windowSize(1).cols : told
+function helpWidth(env: CliContext['env']): number {
+  const known = isatty(1) ? windowSize(1).cols : Number(env['COLUMNS'])
   return known >= 1 ? Math.min(known, WIDEST) : USUAL_WIDTH
 }
 

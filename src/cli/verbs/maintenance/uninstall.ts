@@ -8,7 +8,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'uninstall',
-  summary: 'End all your sandboxes and remove everything that pen keeps on this machine',
+  summary: "Stop all your sandboxes and remove pen's files",
   details:
     'Sandboxes with their configuration, audit, log and volumes; containers and cgroups that were left; images that pen built; ~/.pen. No file of a project is touched, its .pen/ neither. What only you can remove, the program itself for one, is told. While a pen run goes on, nothing is removed.',
   flags: defineFlags({

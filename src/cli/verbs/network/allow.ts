@@ -12,7 +12,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'allow',
-  summary: 'Let the sandboxes of this project connect to a host, from now on or for a while',
+  summary: "Allow this project's sandboxes to reach a host",
   details:
     'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself and no backup finds it. A running sandbox takes it up within a second, and a connection that is held for an answer goes on. A rule that denies the same host still wins: see pen forget.',
   flags: { ...lifeFlags, ...jsonFlag },

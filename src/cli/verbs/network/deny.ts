@@ -12,7 +12,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'deny',
-  summary: 'Refuse a host to the sandboxes of this project, whatever else allows it',
+  summary: 'Deny a host, even if another rule allows it',
   details:
     'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself. A running sandbox takes it up within a second, and open connections there end.',
   flags: { ...lifeFlags, ...jsonFlag },

@@ -13,7 +13,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'forget',
-  summary: 'Take back what pen allow or pen deny said of a host',
+  summary: 'Remove a rule made by pen allow or pen deny',
   details:
     'Removes the entry from the live config of the project, however it is spelled there, and what was said of it for a while. Exit code 1 when there was none.',
   flags: jsonFlag,

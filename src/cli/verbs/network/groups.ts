@@ -10,7 +10,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'groups',
-  summary: 'List the named sets of hosts, or show what one of them means on this machine',
+  summary: 'List host groups, or show the hosts of one group',
   details:
     "A group for a package manager follows that manager's own configuration, yours and the system's, never a file of the project. Put its name into network.groups, or say --group.",
   flags: jsonFlag,

@@ -22,7 +22,7 @@ export const logFlags = defineFlags({
 
 export const verb = defineVerb({
   name: 'logs',
-  summary: 'Show what was refused and what failed in the sandboxes of this project',
+  summary: 'Show what was refused or failed, with the fix',
   details:
     'One line each: when, the verdict, where to, why, and the command that would allow it. With --json one record to a line, as the audit holds it.',
   flags: {

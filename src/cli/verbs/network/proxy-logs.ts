@@ -6,7 +6,7 @@ import { logFlags, showLogs } from './logs.ts'
 
 export const verb = defineVerb({
   name: 'proxy logs',
-  summary: 'Watch what the network gateway refuses, as it happens',
+  summary: 'Watch what the gateway refuses, as it happens',
   details:
     'On a terminal it goes on until Ctrl-C; elsewhere, or with --once, it prints what there is and ends. Allowed traffic is shown with --all.',
   flags: {

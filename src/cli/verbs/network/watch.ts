@@ -16,7 +16,7 @@ import { WatchScreen } from '../../watch/on-screen.ts'
 
 export const verb = defineVerb({
   name: 'watch',
-  summary: 'Watch the sandboxes of this project, and answer what waits for you',
+  summary: 'Watch this project and approve its connections',
   details:
     'On a terminal: traffic, refusals and limits as they happen, and connections that are held (pen run --ask, or network.ask "hold") with keys to answer: o for this one connection, s until the sandbox ends, a from now on, d to refuse it this time, n never. What was refused can be chosen with up and down, and allowed with the same keys. An answer is what pen allow and pen deny write. Elsewhere, or with --json, one record to a line. Until Ctrl-C.',
   flags: jsonFlag,

@@ -11,17 +11,18 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'plan',
-  summary: 'Print the merged policy, where each part came from, the gaps and the exact plan; run nothing',
-  details: 'The same as `pen run --dry-run-policy`. Values of variables are not shown: they may be secrets.',
+  summary: 'Show the policy and the plan; run nothing',
+  details:
+    'Prints the merged policy, the source of each part, the gaps and the exact plan, like pen run --dry-run-policy. Values of variables are not shown, because they may be secrets.',
   flags: { ...policyFlags, ...jsonFlag },
   command: 'optional',
   examples: [
-    { line: 'pen plan', does: 'what would hold for a shell here' },
+    { line: 'pen plan', does: 'show the policy for a shell' },
     {
       line: 'pen plan --allow registry.example.com:443 -- npm ci',
-      does: 'with one more host, for one command',
+      does: 'for one command, with one more host',
     },
-    { line: 'pen plan --json', does: 'for a program' },
+    { line: 'pen plan --json', does: 'print JSON' },
   ],
   async run({ flags, command, env, terminal }) {
     const prepared = await prepare({

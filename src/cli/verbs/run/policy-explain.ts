@@ -12,7 +12,7 @@ import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
-/** Here `--write` asks a question; granting by flag is for verbs that run something. */
+/** Here `--read` and `--write` choose the question. In verbs that run something they grant access. */
 const { read: _read, write: _write, ...otherFlags } = policyFlags
 
 const askFlags = defineFlags({
@@ -22,19 +22,22 @@ const askFlags = defineFlags({
 
 export const verb = defineVerb({
   name: 'policy explain',
-  summary: 'Say whether a connection or a file is allowed, and which rule decided',
+  summary: 'Show which rule allows or denies a host or a file',
   details:
-    'A subject that starts with "/", "./", "../" or "~", a name such as .env, and every subject with --read or --write is a file; anything else is a host with a port (443 if absent), or an address with a port. Exit code 0 means allowed, 1 denied.',
+    'A subject is a file if it starts with "/", "./", "../" or "~", is a name such as .env, or comes with --read or --write. Anything else is a host or an address with a port (default 443). Exit code 0 means allowed, 1 denied.',
   flags: { ...otherFlags, ...askFlags, ...jsonFlag },
   positionals: { subject: { arity: 'one', about: 'host:port, ip:port or a path' } },
   examples: [
-    { line: 'pen policy explain registry.example.com:443', does: 'may the sandbox connect there?' },
-    { line: 'pen policy explain ./src/x.ts --write', does: 'may it write that file?' },
-    { line: 'pen policy explain --profile strict ~/.ssh/id_ed25519 --json', does: 'for a program' },
+    { line: 'pen policy explain registry.example.com:443', does: 'can the sandbox connect to this host?' },
+    { line: 'pen policy explain ./src/x.ts --write', does: 'can it write this file?' },
+    { line: 'pen policy explain --profile strict ~/.ssh/id_ed25519 --json', does: 'print JSON' },
   ],
   async run({ flags, positionals, terminal }) {
     if (flags.read && flags.write)
-      throw new PenError('USAGE', { what: '--read and --write ask two questions', hint: 'ask one at a time' })
+      throw new PenError('USAGE', {
+        what: '--read and --write cannot be combined',
+        hint: 'remove one of them',
+      })
     const project = findProject()
     const loaded = await loadPolicy(project, {
       flags: flagDocument({ ...flags, read: [], write: [] }, project),
@@ -47,24 +50,27 @@ export const verb = defineVerb({
       flags.read || flags.write || FILE.test(positionals.subject)
         ? file(policy, positionals.subject, access, project)
         : connection(policy, positionals.subject)
-    const explanation = await ofSystem(await whoTookIt(explain, loaded), access, loaded)
+    const explanation = await explainSystemFile(await nameRestrictingLayer(explain, loaded), access, loaded)
     if (flags.json) terminal.printJson(explanation)
     else terminal.print(explanationText(inOneLine(explanation)))
     return explanation.verdict === 'allowed' ? EXIT.ok : EXIT.failed
   },
 })
 
-/** No host looks like one of these; a host with a dot in front or a path behind is a mistake, and is told as one. */
+/** No valid host matches this. A host that starts with a dot or ends in a path is reported as a mistake. */
 const FILE = /^(?:[/~]|\.{1,2}(?:\/|$)|\.[^./:]+(?:\/|$))/
 
-/** Each part by itself: a path may hold a line break. */
+/** Escapes each part separately, because a path can contain a line break. */
 const inOneLine = (explanation: Explanation): Explanation =>
   JSON.parse(JSON.stringify(explanation), (_key, value: unknown) =>
     typeof value === 'string' ? printable(value, 4096) : value,
   )
 
-/** Where your own layers would have said yes, the project's document is what decided. */
-async function whoTookIt(explain: (policy: Policy) => Explanation, loaded: Loaded): Promise<Explanation> {
+/** Names the project's document as the reason if the user's own layers alone would allow the access. */
+async function nameRestrictingLayer(
+  explain: (policy: Policy) => Explanation,
+  loaded: Loaded,
+): Promise<Explanation> {
   const explanation = explain(loaded.policy)
   const limit = loaded.merged.layers.find(layer => layer.trust === 'untrusted')
   if (explanation.verdict === 'allowed' || limit === undefined) return explanation
@@ -72,15 +78,19 @@ async function whoTookIt(explain: (policy: Policy) => Explanation, loaded: Loade
   if (explain(await ownPolicy(loaded)).verdict === 'denied') return explanation
   return {
     ...explanation,
-    why: `your own layers grant it, and ${limit.name} takes it away`,
+    why: `your config allows it, but ${limit.name} restricts it`,
     rule: null,
     source: { layer: limit.name, file: `${loaded.project.world.workspace}/${limit.name}`, line: null },
-    fix: `change ${limit.name} in the project: it can only take away`,
+    fix: `edit ${limit.name} in the project`,
   }
 }
 
-/** What no rule grants may still be there: the system's own programs, of which the policy says only which may run. */
-async function ofSystem(found: Explanation, access: FileAccess, loaded: Loaded): Promise<Explanation> {
+/** System programs are readable without a rule: the policy says only which of them can run. */
+async function explainSystemFile(
+  found: Explanation,
+  access: FileAccess,
+  loaded: Loaded,
+): Promise<Explanation> {
   if (found.reason !== 'not-granted') return found
   const { policy, project } = loaded
   const path = found.subject.slice(access.length + 1)
@@ -93,14 +103,14 @@ async function ofSystem(found: Explanation, access: FileAccess, loaded: Loaded):
     ...found,
     verdict: access === 'read' ? 'allowed' : 'denied',
     reason: access === 'read' ? null : 'read-only',
-    why: "the system's programs are shown, for reading",
+    why: 'system programs are readable, not writable',
     rule: entry.path,
     source: { layer: `profile ${policy.profile}`, file: null, line: null },
-    fix: access === 'read' ? null : 'change it yourself, outside the sandbox',
+    fix: access === 'read' ? null : 'change it on the host, outside the sandbox',
   }
 }
 
-/** A name and what it leads to are both judged: a rule on the name of a link holds, wherever the link leads. */
+/** Checks both the name and its target, because a rule for the name of a link applies wherever the link points. */
 function file(policy: Policy, text: string, access: FileAccess, project: Project): Explanation {
   const named = namedPath(text, project)
   const { locate } = project.world
@@ -115,7 +125,7 @@ function file(policy: Policy, text: string, access: FileAccess, project: Project
 }
 
 function namedPath(text: string, project: Project): string {
-  // Only what was typed is judged: the directory that it is typed in may have any name.
+  // Only the typed part is checked. The current directory can have any name.
   const named = absolute(text, { home: project.world.home, workspace: project.cwd })
   if (!named.ok)
     throw new PenError('USAGE', {
@@ -130,7 +140,7 @@ function connection(policy: Policy, text: string): Explanation {
   if (!explained.ok)
     throw new PenError('USAGE', {
       what: `"${text}": ${explained.why}`,
-      hint: explained.fix ?? 'write a host as registry.example.com:443, and a file as ./src/x.ts',
+      hint: explained.fix ?? 'pen policy explain registry.example.com:443, or ./src/x.ts for a file',
     })
   return explained.value
 }

@@ -6,29 +6,29 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'run',
-  summary: 'Run a command in a sandbox of the current project; a shell when none is given',
+  summary: 'Run a command in a sandbox of this project',
   details:
-    "The sandbox sees the project and the system's programs, writes only the project, and has no network but what is allowed. Exit codes: the command's own; 124 when the wall time was over; 125 when pen itself failed; 126 and 127 as a shell; 128+n after signal n.",
+    "Without a command, pen opens a shell. The command can read the project and the system's programs, write only the project, and connect only to allowed hosts. Exit codes: the command's own; 124 on timeout; 125 if pen failed; 126 and 127 as in a shell; 128+n after signal n.",
   flags: {
     ...policyFlags,
     ...jsonFlag,
-    learn: {
-      kind: 'boolean',
-      about: 'at the end, show what the command would need of the network; opens nothing by itself',
-    },
-    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
+    learn: { kind: 'boolean', about: 'at the end, show which hosts the command needed; allows nothing' },
+    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
   },
   command: 'optional',
   examples: [
-    { line: 'pen run -- npm test', does: 'the tests, with no way to the rest of your files' },
-    { line: 'pen run', does: 'a shell' },
-    { line: 'pen run --allow registry.example.com:443 -- npm ci', does: 'with one host open' },
+    { line: 'pen run -- npm test', does: 'run the tests without access to your other files' },
+    { line: 'pen run', does: 'open a shell' },
+    { line: 'pen run --allow registry.example.com:443 -- npm ci', does: 'allow one host' },
     {
       line: 'pen run --profile strict --wall 2m -- ./untrusted',
-      does: 'reads the project, writes ./output, two minutes',
+      does: 'read the project, write ./output, stop after two minutes',
     },
-    { line: 'pen run --ask --learn -- npm ci', does: 'asks as it goes, and shows what to allow for good' },
-    { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'with tighter limits' },
+    {
+      line: 'pen run --ask --learn -- npm ci',
+      does: 'ask for each connection, then show what to allow permanently',
+    },
+    { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'set tighter limits' },
   ],
   async run({ flags, command, env, terminal }) {
     const prepared = await prepare({

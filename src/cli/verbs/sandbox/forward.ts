@@ -10,17 +10,17 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'forward',
-  summary: 'Let programs of this machine reach a server that runs in the sandbox of this project',
+  summary: 'Forward a port of this machine into the sandbox',
   details:
-    'For a browser or an editor: pen listens on 127.0.0.1 and ::1 of this machine, for your own programs and for no other user, and passes each connection to the same port on the loopback of the sandbox. HOST_PORT:PORT listens on another port of this machine, 0:PORT on one that is free. It lasts until Ctrl-C, or until the sandbox ends. Whatever answers at the port is as little to be trusted as anything in the sandbox. For ports that are always to be there: ports in the config.',
+    'pen listens on 127.0.0.1 and ::1, for your own programs only, and forwards to the same port inside. HOST_PORT:PORT listens on another port, 0:PORT on a free one. Runs until Ctrl-C or until the sandbox stops. Do not trust the server: it runs in the sandbox. For permanent ports, set ports in the config.',
   flags: jsonFlag,
   positionals: {
     port: { arity: 'many', about: 'a port in the sandbox, or HOST_PORT:PORT' },
   },
   examples: [
-    { line: 'pen forward 3000', does: 'the server at port 3000 of the sandbox is at 127.0.0.1:3000 too' },
-    { line: 'pen forward 8080:80 0:5173', does: 'two, one at another port, one at any that is free' },
-    { line: 'pen forward --json 0:3000', does: 'which port it is, for a program' },
+    { line: 'pen forward 3000', does: 'reach port 3000 of the sandbox at 127.0.0.1:3000' },
+    { line: 'pen forward 8080:80 0:5173', does: 'forward two ports, to 8080 and to a free port' },
+    { line: 'pen forward --json 0:3000', does: 'print the chosen port as JSON' },
   ],
   async run({ flags, positionals, terminal }) {
     const pairs =
@@ -28,8 +28,8 @@ export const verb = defineVerb({
     const asked = await ask(findProject().stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
-        what: 'the sandbox of this project does not run',
-        hint: 'pen start starts it',
+        what: 'the sandbox of this project is not running',
+        hint: 'pen start',
       })
     const ended = new Promise<void>(resolve =>
       asked.socket.attach({ data: () => undefined, closed: resolve }),
@@ -42,7 +42,7 @@ export const verb = defineVerb({
           `${addresses.map(address => place(address, host)).join(' and ')} → port ${guest} of the sandbox; Ctrl-C ends it`,
         )
     await ended
-    terminal.note('the sandbox has ended, and its ports with it')
+    terminal.note('the sandbox stopped; its ports are closed')
     return EXIT.ok
   },
 })
@@ -51,7 +51,7 @@ const place = (address: string, port: number): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 
 function refuseNone(): never {
-  throw new PenError('USAGE', { what: 'no port is named', hint: 'for example pen forward 3000' })
+  throw new PenError('USAGE', { what: 'no port given', hint: 'pen forward 3000' })
 }
 
 async function readPair(text: string): Promise<PortPair> {
@@ -61,7 +61,7 @@ async function readPair(text: string): Promise<PortPair> {
   const wrong = [guest, host].find(one => !one.ok)
   if (guest.ok && host.ok && more.length === 0) return { guest: guest.value, host: host.value }
   throw new PenError('USAGE', {
-    what: `"${printable(text, 64)}": ${wrong?.ok === false ? wrong.why : 'there is one colon at most'}`,
-    hint: 'write PORT or HOST_PORT:PORT, as in 3000 or 8080:3000',
+    what: `"${printable(text, 64)}": ${wrong?.ok === false ? wrong.why : 'at most one colon is allowed'}`,
+    hint: 'pen forward 3000, or pen forward 8080:3000',
   })
 }

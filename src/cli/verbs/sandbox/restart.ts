@@ -14,14 +14,14 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'restart',
-  summary: 'End the sandbox of this project and start it anew, with the configuration as it is now',
+  summary: "Restart this project's sandbox with the current config",
   details:
-    'The flags that it was started with hold, and new ones come on top; pen stop drops them. Volumes are kept; commands in it are ended.',
+    'The sandbox keeps its flags and adds new ones; pen stop clears them. Volumes stay; running commands end.',
   flags: defineFlags({ ...policyFlags, ...agentFlag, ...jsonFlag }),
   examples: [
-    { line: 'pen restart', does: 'after a change of mounts, limits or files' },
-    { line: 'pen restart --read ~/reference', does: 'with one flag more than before' },
-    { line: 'pen restart --agent codex', does: 'as before, and with what pen agent codex needs' },
+    { line: 'pen restart', does: 'apply a change of mounts, limits or files' },
+    { line: 'pen restart --read ~/reference', does: 'add one flag' },
+    { line: 'pen restart --agent codex', does: 'add what pen agent codex needs' },
   ],
   async run({ flags, terminal }) {
     const project = findProject()
@@ -34,16 +34,14 @@ export const verb = defineVerb({
       ...(flags.agent !== undefined && { agent: flags.agent }),
     }
     const say = (line: string): void => terminal.note(`pen: ${line}`)
-    const startAnew = async (): Promise<void> => {
+    const restart = async (): Promise<void> => {
       const before = await runningOrder(stateDir)
       await pauseSandbox(stateDir, line => say(printable(line, 1024)))
       await startUnlessRunning(project, { asked: before === undefined ? given : onTop(before, given), say })
     }
-    await whileTelling('ending the sandbox and starting it anew', terminal, () =>
-      whileChanging(stateDir, startAnew),
-    )
+    await whileTelling('restarting the sandbox', terminal, () => whileChanging(stateDir, restart))
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
-    else terminal.print(`${id}: started anew`)
+    else terminal.print(`${id}: restarted`)
     return EXIT.ok
   },
 })

@@ -9,7 +9,7 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'rm',
-  summary: 'End the sandbox of this project and forget what pen keeps of it',
+  summary: "Stop this project's sandbox and delete its state",
   details:
     'Its live configuration, audit and log are removed; with --volumes its volumes too, which otherwise stay for the next time. The project itself is not touched, nor is its .pen/, which pen init or pen config apply puts in force again.',
   flags: defineFlags({

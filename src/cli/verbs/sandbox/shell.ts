@@ -3,10 +3,10 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'shell',
-  summary: 'Open a shell in the sandbox of this project, which is started when it does not run',
-  details: 'Leaving the shell leaves the sandbox running; pen stop ends it.',
+  summary: "Open a shell in this project's sandbox",
+  details: 'Starts the sandbox if it is not running. The sandbox keeps running when you leave the shell.',
   flags: jsonFlag,
-  examples: [{ line: 'pen shell', does: 'a shell in the directory that you are in' }],
+  examples: [{ line: 'pen shell', does: 'open a shell in the current directory' }],
   async run({ env, terminal }) {
     const { findProject } = await import('../../../config/project.ts')
     const { execInside } = await import('../../frame/exec-inside.ts')

@@ -5,7 +5,7 @@ import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
-const SAID: Readonly<Record<Started, string>> = {
+const RESULT: Readonly<Record<Started, string>> = {
   started: 'started',
   again: 'started again',
   already: 'already running',
@@ -13,23 +13,23 @@ const SAID: Readonly<Record<Started, string>> = {
 
 export const verb = defineVerb({
   name: 'start',
-  summary: 'Start the sandbox of this project and leave it running; on a terminal, open a shell in it',
+  summary: "Start this project's sandbox and keep it running",
   details:
-    'It stays until pen stop, a limit or the end of the machine, and is entered by pen exec and pen shell as often as you like. One that runs already is joined. Its flags hold until pen stop: one that ended in another way comes back with them, and new flags come on top. Changes of the allowed hosts take effect at once; all else takes pen restart.',
+    'On a terminal, pen opens a shell in it. The sandbox runs until pen stop, a limit or a reboot. Enter it with pen exec and pen shell. If it is already running, pen joins it. Its flags stay until pen stop, also after a crash; new flags are added. Changes to allowed hosts apply at once; other changes need pen restart.',
   flags: defineFlags({
     ...policyFlags,
     ...agentFlag,
     ...jsonFlag,
-    detach: { kind: 'boolean', about: 'open no shell' },
+    detach: { kind: 'boolean', about: 'do not open a shell' },
   }),
   examples: [
     {
       line: 'pen start',
-      does: 'a shell in the sandbox of this project, which stays when you leave the shell',
+      does: 'open a shell; the sandbox keeps running when you leave it',
     },
     { line: 'pen start --detach', does: 'without a shell' },
-    { line: 'pen start --agent codex', does: 'one in which pen agent codex then runs, beside all else' },
-    { line: 'pen start --detach --limit memory=8GiB', does: 'with another limit, until it is stopped' },
+    { line: 'pen start --agent codex', does: 'prepare the sandbox for pen agent codex' },
+    { line: 'pen start --detach --limit memory=8GiB', does: 'with another memory limit, until pen stop' },
   ],
   async run({ flags, env, terminal }) {
     const { takeSpare } = await import('../../../lifecycle/spare-supervisor.ts')
@@ -54,12 +54,12 @@ export const verb = defineVerb({
     const { runsBy } = await import('../../../control/client.ts')
     const { isPlain } = await import('../../../control/supervisor-order.ts')
     if (came === 'already' && !isPlain(order) && !(await runsBy(project.stateDir, order)))
-      terminal.note('pen: it runs already, and not by these flags: pen restart takes them')
+      terminal.note('pen: already running with other flags; fix: pen restart')
     if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came !== 'already' })
     else if (!flags.detach && isTerminal(0) && isTerminal(1)) {
       const { execInside } = await import('../../frame/exec-inside.ts')
       return await execInside({ project, command: [], env, terminal })
-    } else terminal.print(`${project.id}: ${SAID[came]}`)
+    } else terminal.print(`${project.id}: ${RESULT[came]}`)
     return EXIT.ok
   },
 })

@@ -17,7 +17,7 @@ const REFRESH_MS = 1000
 
 export const verb = defineVerb({
   name: 'stats',
-  summary: 'Show what the sandboxes that run use: processors, memory, processes, disk and network',
+  summary: 'Show CPU, memory, disk and network use of sandboxes',
   details:
     'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway. Exit code 0 when one runs, 1 when none does, as for pen status.',
   flags: defineFlags({

@@ -15,25 +15,25 @@ import { showAge, showSize } from '../../render/table.ts'
 
 export const verb = defineVerb({
   name: 'status',
-  summary: 'Tell whether the sandbox of this project runs, and what holds it',
-  details: 'Exit code 0 when it runs, 1 when it does not.',
+  summary: "Show whether this project's sandbox runs, and how",
+  details: 'Exit code 0 if it is running, 1 if not.',
   flags: defineFlags({
     ...jsonFlag,
-    all: { kind: 'boolean', about: 'a line for each promise that is kept in a weaker way' },
+    all: { kind: 'boolean', about: 'one line for each weaker protection' },
   }),
-  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
+  positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
   examples: [
-    { line: 'pen status', does: 'backend, image, limits, what is weaker, and whether the gateway answers' },
-    { line: 'pen status api-1a2b3c4d5e6f7a8b', does: 'that of another project' },
-    { line: 'pen status --json', does: 'for a program' },
-    { line: 'pen status >/dev/null && echo runs', does: 'in a script' },
+    { line: 'pen status', does: 'backend, image, limits, weaker protections, gateway health' },
+    { line: 'pen status api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
+    { line: 'pen status --json', does: 'print JSON' },
+    { line: 'pen status >/dev/null && echo runs', does: 'check it in a script' },
   ],
   async run({ flags, positionals, terminal }) {
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
     const asked = await askFor(stateDir, 'status')
     if (asked === undefined) {
       const presence = await presenceOf(stateDir)
-      const state = presence.is === 'absent' ? 'not running' : 'starting or ending'
+      const state = presence.is === 'absent' ? 'not running' : 'starting or stopping'
       if (flags.json) terminal.printJson({ version: 1, running: false, id, workspace })
       else terminal.print(`${id}: ${state}\n  ${printable(workspace ?? '-', 4096)}`)
       return EXIT.failed
@@ -46,12 +46,12 @@ export const verb = defineVerb({
   },
 })
 
-/** Known holes of the engine and the runtime that the container stands on. */
+/** Known vulnerabilities of the container's engine and runtime. */
 async function risksOf({ backend, isolation }: SandboxStatus, cacheDir: string): Promise<readonly string[]> {
   return await engineRisks(backend as EngineName, isolation, cacheDir)
 }
 
-/** Most machines have some, and nothing is to be done about them: one line, unless all are wanted. */
+/** One line unless --all is given: most machines have weaker protections, and the user cannot change that. */
 function weakerRows({ weaker }: SandboxStatus, all: boolean): (readonly [string, string])[] {
   if (all) return weaker.map(({ name, how }) => ['weaker', `${name}: ${printable(how, 300)}`])
   const names = weaker.map(({ name }) => name).join(', ')

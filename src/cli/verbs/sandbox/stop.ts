@@ -10,20 +10,20 @@ import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'stop',
-  summary: 'End the sandbox of this project and everything in it',
+  summary: "Stop this project's sandbox and everything in it",
   details:
-    'Commands are asked to end (SIGTERM), and are ended a second later. The project, its volumes and its configuration stay. What it refused is told, with what would allow it. When it does not run, nothing happens.',
+    'Commands get SIGTERM, then SIGKILL after a second. The project, its volumes and its config stay. pen prints what was refused and how to allow it. Does nothing if the sandbox is not running.',
   flags: jsonFlag,
-  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
+  positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
   examples: [
-    { line: 'pen stop', does: 'when it returns, every process is gone' },
-    { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'that of another project' },
+    { line: 'pen stop', does: 'every process is gone when this returns' },
+    { line: 'pen stop api-1a2b3c4d5e6f7a8b', does: 'the sandbox of another project' },
   ],
   async run({ flags, positionals, terminal }) {
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
-      ? await whileTelling('ending the sandbox', terminal, () =>
+      ? await whileTelling('stopping the sandbox', terminal, () =>
           whileChanging(stateDir, () => stopSandbox(stateDir, say)),
         )
       : 'absent'

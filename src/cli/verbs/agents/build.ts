@@ -16,7 +16,7 @@ import { allNew, lineDifference } from '../../render/line-difference.ts'
 
 export const verb = defineVerb({
   name: 'build',
-  summary: "Build the image of this project's container sandbox",
+  summary: "Build the image of this project's sandbox",
   details:
     'A Dockerfile of the project (.pen/Dockerfile, or image.dockerfile in the live config) is built only after you have seen it and agreed, and again after every change; what is built is what was shown, also when the file changes meanwhile. Without one, pen builds its own. A build has the network of the project and nothing else. Without a terminal nobody is asked: then --yes needs the digest of what was shown. Exit code 1 when it was not agreed to or the build failed.',
   flags: {

@@ -9,7 +9,7 @@ import { schemaText } from '../config/schema.ts'
 
 export const verb = defineVerb({
   name: 'init',
-  summary: 'Make the current directory a project: write its .pen/config.json and the live config',
+  summary: 'Create the config of the current directory',
   details:
     'The profile is coding; package sources are allowed as groups where the files of the project call for them. A .pen/ that is there already is left alone: it takes effect by pen config apply only.',
   flags: defineFlags({
