@@ -7,11 +7,11 @@ import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/files/
 import { findHome, locate } from './locate.ts'
 
 /** Stands in the state of a sandbox for as long as one is kept. */
-export const KEEPER_RECORD = 'supervisor.json'
+export const SUPERVISOR_RECORD = 'supervisor.json'
 /** Stands there from `pen start` until `pen stop`, whether the sandbox runs or not. */
 export const STARTED = 'started.json'
 /** Each of them makes a directory a project of pen's. */
-const MARKS = ['config.json', KEEPER_RECORD, STARTED] as const
+const MARKS = ['config.json', SUPERVISOR_RECORD, STARTED] as const
 
 export interface Project {
   readonly id: string

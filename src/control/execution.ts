@@ -4,35 +4,57 @@ import { DaemonExecution } from '../backend/daemon-execution.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'
 import { protocolError } from '../protocol/frame.ts'
 import { CHANNEL } from './messages.ts'
-import type { ControlStream } from './stream.ts'
 
-export interface Opened {
+export interface ControlEvents {
+  /** The caller may reuse the bytes afterwards. */
+  data(bytes: Uint8Array): void
+  /** The last event. */
+  closed(): void
+}
+
+/** A client's connection to a supervisor. Bun and node:net each have an implementation. */
+export interface ControlStream {
+  attach(events: ControlEvents): void
+  /** Sends in order. Bytes that the other end does not take stay in memory, so the sender bounds them by `room()`. */
+  send(bytes: Uint8Array): void
+  /** Undefined when every byte is sent. */
+  room(): Promise<void> | undefined
+  /** Closes after the last sent byte. */
+  end(): void
+  destroy(): void
+}
+
+export interface ExecConnection {
   readonly socket: ControlStream
-  /** What came behind the answer. */
+  /** Bytes that arrived after the answer. */
   readonly rest: Uint8Array
 }
 
-export function executeOver({ socket, rest }: Opened, order: ExecOrder, output: ExecOutput): Execution {
+export function executeOver(
+  { socket, rest }: ExecConnection,
+  order: ExecOrder,
+  output: ExecOutput,
+): Execution {
   const reports = new ReportReader()
-  const say = (said: Order): void => socket.send(encodeOrder(said))
-  const execution = new DaemonExecution(CHANNEL, output, { order: say, room: () => socket.room() })
-  const take = (report: Report): void => {
+  const send = (message: Order): void => socket.send(encodeOrder(message))
+  const execution = new DaemonExecution(CHANNEL, output, { order: send, room: () => socket.room() })
+  const handle = (report: Report): void => {
     if (report.kind === 'ready' || report.kind === 'full' || report.channel !== CHANNEL)
-      throw protocolError('a report on something else')
+      throw protocolError('a report for another channel')
     if (execution.hear(report)) socket.end()
   }
-  const hear = (bytes: Uint8Array): void => {
+  const receive = (bytes: Uint8Array): void => {
     try {
-      for (const report of reports.push(bytes)) take(report)
+      for (const report of reports.push(bytes)) handle(report)
     } catch {
-      // No supervisor of this version's: nothing more that it says counts.
+      // The other end is not a supervisor of this version. Ignore everything that follows.
       socket.destroy()
       execution.lose()
     }
   }
-  socket.attach({ data: hear, closed: () => execution.lose() })
+  socket.attach({ data: receive, closed: () => execution.lose() })
   const { argv, cwd, env, terminal, joined = false } = order
-  say({ kind: 'exec', channel: CHANNEL, order: { argv, cwd, env, terminal, joined } })
-  if (rest.length > 0) hear(rest)
+  send({ kind: 'exec', channel: CHANNEL, order: { argv, cwd, env, terminal, joined } })
+  if (rest.length > 0) receive(rest)
   return execution
 }

@@ -1,6 +1,10 @@
-/** A Unix stream of the runtime's own, for both ends of the control socket: node:net costs a command more than all the rest. */
+/** Both ends of the control socket, on Bun's own sockets: loading node:net would cost a command more time than all the rest. */
+import { SOL } from '../base/kernel/socket.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
 import { Outbox } from '../protocol/outbox.ts'
-import type { ControlEvents, ControlStream } from './stream.ts'
+import type { ControlEvents, ControlStream } from './execution.ts'
+
+const SO_PEERCRED = 17
 
 type Native = Bun.Socket<ControlSocket> & { readonly fd: number }
 
@@ -15,17 +19,14 @@ export class ControlSocket implements ControlStream {
     this.#events = events
   }
 
-  /** In order. What the other end does not take stays in memory: whoever sends keeps it within bounds. */
   send(bytes: Uint8Array): void {
     if (!this.#isEnding) this.#outbox.send(bytes)
   }
 
-  /** Undefined when everything has been taken. */
   room(): Promise<void> | undefined {
     return this.#outbox.room()
   }
 
-  /** After what was sent. */
   end(): void {
     if (this.#isEnding) return
     this.#isEnding = true
@@ -38,8 +39,15 @@ export class ControlSocket implements ControlStream {
     this.#native?.terminate()
   }
 
-  get descriptor(): number | undefined {
-    return this.#native?.fd
+  /** Whether the kernel says that the peer is this user or root. False when the kernel does not answer. */
+  get isOurUser(): boolean {
+    const fd = this.#native?.fd
+    if (fd === undefined) return false
+    // struct ucred { pid, uid, gid }
+    const peer = new Uint32Array(3)
+    const size = new Uint32Array([peer.byteLength])
+    if (tryCall('getsockopt', fd, SOL.socket, SO_PEERCRED, peer, size) !== 0) return false
+    return peer[1] === process.geteuid?.() || peer[1] === 0
   }
 
   static readonly handlers: Bun.SocketHandler<ControlSocket> = {

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { tryLock } from '../config/lock.ts'
 import {
   becomeSupervisor,
-  placesOf,
   presenceOf,
   readRecord,
   type SupervisorRecord,
   signalSupervisor,
-  whileChanging,
+  statePaths,
+  withChangeLock,
   writeRecord,
 } from './state.ts'
 
@@ -37,27 +37,27 @@ const RECORD: SupervisorRecord = {
 }
 
 describe('a supervisor', () => {
-  test('is there for as long as it holds its lock, and tells who it is', async () => {
+  test('is present while it holds its lock, with its pid and its record', async () => {
     const dir = stateDir()
     expect(await presenceOf(dir)).toEqual({ is: 'absent' })
     const lock = await becomeSupervisor(dir)
     expect(await presenceOf(dir)).toMatchObject({
-      is: 'kept',
+      is: 'present',
       owner: { pid: process.pid },
       record: undefined,
     })
     writeRecord(dir, RECORD)
-    expect(await presenceOf(dir)).toMatchObject({ is: 'kept', record: { run: 'run-1', pid: 4242 } })
+    expect(await presenceOf(dir)).toMatchObject({ is: 'present', record: { run: 'run-1', pid: 4242 } })
     lock.release()
     expect(await presenceOf(dir)).toEqual({ is: 'absent' })
   })
 
-  test('that died left what the next look takes away, or leaves when it is told to', async () => {
+  test('that died leaves files, which the next look removes unless repair is off', async () => {
     const dir = stateDir()
-    const { record, control, lock } = placesOf(dir)
+    const { record, control, lock } = statePaths(dir)
     writeRecord(dir, RECORD)
     writeFileSync(control, '')
-    // A number that belongs to somebody else by now; this very process, say.
+    // A reused pid: here that of this process.
     writeFileSync(lock, `${process.pid} 1\n`)
     expect(await presenceOf(dir, { repair: false })).toEqual({ is: 'absent' })
     expect([record, control].map(existsSync)).toEqual([true, true])
@@ -65,7 +65,7 @@ describe('a supervisor', () => {
     expect([record, control, lock].map(existsSync)).toEqual([false, false, false])
   })
 
-  test('gets a signal only if it is the process that it says', () => {
+  test('gets a signal only if its pid was not reused', () => {
     expect(signalSupervisor({ pid: process.pid, startTime: '1' }, 'SIGKILL')).toBe(false)
     expect(signalSupervisor(undefined, 'SIGKILL')).toBe(false)
   })
@@ -73,15 +73,15 @@ describe('a supervisor', () => {
 
 describe('a record', () => {
   test.each(['', '{', 'null', '[]', '{"version":2}', JSON.stringify({ version: 1, ...RECORD, pid: 'x' })])(
-    'that is %j is none',
+    'that contains %j is invalid',
     text => {
       const dir = stateDir()
-      writeFileSync(placesOf(dir).record, text)
+      writeFileSync(statePaths(dir).record, text)
       expect(readRecord(dir)).toBeUndefined()
     },
   )
 
-  test('comes back as it was written', () => {
+  test('is read back unchanged', () => {
     const dir = stateDir()
     writeRecord(dir, RECORD)
     expect(readRecord(dir)).toMatchObject(RECORD)
@@ -89,11 +89,11 @@ describe('a record', () => {
 })
 
 describe('changes of a sandbox', () => {
-  test('take turns, and one that fails lets the next begin', async () => {
+  test('run one at a time, and a failed change releases the lock', async () => {
     const dir = stateDir()
     const seen: string[] = []
     const work = (name: string, fails = false) =>
-      whileChanging(dir, async () => {
+      withChangeLock(dir, async () => {
         seen.push(`${name} begins`)
         await Bun.sleep(15)
         seen.push(`${name} ends`)
@@ -103,14 +103,14 @@ describe('changes of a sandbox', () => {
     expect(all.filter(({ status }) => status === 'rejected')).toHaveLength(1)
     for (let i = 0; i < seen.length; i += 2)
       expect(seen[i + 1]).toBe(seen[i]?.replace('begins', 'ends') ?? '')
-    const lock = await tryLock(placesOf(dir).changing)
+    const lock = await tryLock(statePaths(dir).changing)
     expect(lock).toBeDefined()
     lock?.release()
   })
 
-  test('are not begun where others may write', () => {
+  test('are refused where other users can write', () => {
     const dir = stateDir()
     chmodSync(dir, 0o777)
-    expect(whileChanging(dir, async () => undefined)).rejects.toThrow('others may write')
+    expect(withChangeLock(dir, async () => undefined)).rejects.toThrow('other users can write')
   })
 })

@@ -3,9 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startTimeOf } from '../limits/cgroup-name.ts'
-import { orderWords } from './order-words.ts'
 import { dropOrder, readStoredOrder, storeOrder } from './stored-order.ts'
-import { isPlain, onTop } from './supervisor-order.ts'
+import { describeOrder, hasNoFlags, mergeOrders } from './supervisor-order.ts'
 
 const PLAIN = { id: 'p-1', flags: {}, offline: false, allowUserExpansion: false }
 const STRICT = {
@@ -24,7 +23,7 @@ const file = join(dir, 'started.json')
 afterEach(() => rmSync(file, { force: true }))
 
 describe('the order of a start', () => {
-  test('is read as it was stored, by nobody else, and is gone when it is dropped', () => {
+  test('is stored for this user alone, read back unchanged, and removed by dropOrder', () => {
     expect(readStoredOrder(dir)).toBeUndefined()
     const stored = { order: { ...STRICT, agent: 'codex' }, backend: 'podman', owner: null }
     storeOrder(dir, stored)
@@ -35,7 +34,7 @@ describe('the order of a start', () => {
     expect(readStoredOrder(dir)).toBeUndefined()
   })
 
-  test('is put back where the start did not come about', () => {
+  test('is restored when the start fails', () => {
     const first = { order: STRICT, backend: 'process', owner: null }
     storeOrder(dir, first)()
     expect(readdirSync(dir)).toEqual([])
@@ -44,7 +43,7 @@ describe('the order of a start', () => {
     expect(readStoredOrder(dir)).toEqual(first)
   })
 
-  test('ends with the program whose sandbox it is', () => {
+  test('is void when the program that owns the sandbox has ended', () => {
     const owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
     storeOrder(dir, { order: STRICT, backend: 'process', owner })
     expect(readStoredOrder(dir)?.owner).toEqual(owner)
@@ -53,7 +52,7 @@ describe('the order of a start', () => {
   })
 
   test.each(['', 'x', 'null', '{"version":1}', '{"version":2,"order":{},"backend":"process","owner":null}'])(
-    'that cannot be read is no order: %p',
+    'is an error when the file is unreadable: %p',
     text => {
       writeFileSync(file, text, { mode: 0o600 })
       expect(() => readStoredOrder(dir)).toThrow('could be weaker')
@@ -61,10 +60,10 @@ describe('the order of a start', () => {
   )
 })
 
-describe('flags on top of others', () => {
-  test('replace the same value, lengthen a list, and take nothing away', () => {
+describe('flags that are added to an order', () => {
+  test('replace single values, extend lists and remove nothing', () => {
     const more = { ...PLAIN, flags: { files: { deny: ['a', 'd'] }, limits: { disk: '1GiB' } } }
-    expect(onTop(STRICT, more)).toEqual({
+    expect(mergeOrders(STRICT, more)).toEqual({
       ...STRICT,
       flags: {
         ...STRICT.flags,
@@ -72,10 +71,10 @@ describe('flags on top of others', () => {
         limits: { disk: '1GiB', pids: 9 },
       },
     })
-    expect(onTop(STRICT, PLAIN)).toEqual(STRICT)
-    expect(onTop(PLAIN, STRICT)).toEqual(STRICT)
-    expect(onTop({ ...PLAIN, agent: 'codex' }, PLAIN)).toEqual({ ...PLAIN, agent: 'codex' })
-    expect([isPlain(PLAIN), isPlain(STRICT), isPlain({ ...PLAIN, agent: 'codex' })]).toEqual([
+    expect(mergeOrders(STRICT, PLAIN)).toEqual(STRICT)
+    expect(mergeOrders(PLAIN, STRICT)).toEqual(STRICT)
+    expect(mergeOrders({ ...PLAIN, agent: 'codex' }, PLAIN)).toEqual({ ...PLAIN, agent: 'codex' })
+    expect([hasNoFlags(PLAIN), hasNoFlags(STRICT), hasNoFlags({ ...PLAIN, agent: 'codex' })]).toEqual([
       true,
       false,
       false,
@@ -83,8 +82,8 @@ describe('flags on top of others', () => {
   })
 })
 
-test('an order in words shows every flag, and no value of a variable', () => {
-  expect(orderWords({ ...STRICT, agent: 'codex', flags: { ...STRICT.flags, tools: {} } })).toBe(
+test('an order is described by all its flags, without values of variables', () => {
+  expect(describeOrder({ ...STRICT, agent: 'codex', flags: { ...STRICT.flags, tools: {} } })).toBe(
     "--offline --profile strict --deny a --deny 'b'\\''c' --limit disk=50MiB --limit pids=9 --env TOKEN --agent codex (policy: tools)",
   )
 })

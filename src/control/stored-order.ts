@@ -1,6 +1,6 @@
 /**
- * The order that a sandbox was started with, on disk from `pen start` until `pen stop`. The user's own state directory holds it, which
- * no sandbox can see. Whatever else ends the sandbox leaves this file, so the next start is never weaker.
+ * The order that a sandbox was started with, on disk from `pen start` until `pen stop`. It is in the user's state directory, which
+ * no sandbox can see. The file outlives every other end of the sandbox, so the next start is never weaker.
  */
 import { rmSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
@@ -8,13 +8,15 @@ import { PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { STARTED } from '../config/project.ts'
 import { isAlive, type Owner } from '../limits/cgroup-name.ts'
-import { asSupervisorOrder, type SupervisorOrder } from './supervisor-order.ts'
+import { askForOrder } from './client.ts'
+import { presenceOf } from './state.ts'
+import { asSupervisorOrder, hasNoFlags, type SupervisorOrder } from './supervisor-order.ts'
 
 export interface StoredOrder {
   readonly order: SupervisorOrder
-  /** The backend that was chosen. */
+  /** The backend that the start chose. */
   readonly backend: string
-  /** The program whose sandbox it is: the order ends with that program. Null for a sandbox of the user's. */
+  /** The program that owns the sandbox: the order is void when that program has ended. Null for a sandbox of the user. */
   readonly owner: Owner | null
 }
 
@@ -22,7 +24,7 @@ const MAX_BYTES = 1024 * 1024
 
 const fileIn = (stateDir: string): string => `${stateDir}/${STARTED}`
 
-/** Undefined where no start holds any more. Throws for a file that cannot be read: without it a start could be weaker. */
+/** Undefined when no start is in force. Throws when the file is unreadable: a start without these flags could be weaker. */
 export function readStoredOrder(stateDir: string): StoredOrder | undefined {
   const bytes = readRegularFile(fileIn(stateDir), { maxBytes: MAX_BYTES, owner: 'self-or-root' })
   if (bytes === undefined) return undefined
@@ -31,7 +33,7 @@ export function readStoredOrder(stateDir: string): StoredOrder | undefined {
   return stored.owner === null || isAlive(stored.owner) ? stored : undefined
 }
 
-/** Returns what puts the former order back. */
+/** Returns a function that restores the previous order. */
 export function storeOrder(stateDir: string, stored: StoredOrder): () => void {
   const path = fileIn(stateDir)
   const before = readRegularFile(path, { maxBytes: MAX_BYTES })
@@ -42,6 +44,27 @@ export function storeOrder(stateDir: string, stored: StoredOrder): () => void {
 }
 
 export const dropOrder = (stateDir: string): void => rmSync(fileIn(stateDir), { force: true })
+
+/** The order for `pen restart`. Throws when a sandbox runs and its flags are unknown: a start without them could be weaker. */
+export async function orderForRestart(stateDir: string): Promise<SupervisorOrder | undefined> {
+  const stored = readStoredOrder(stateDir)?.order
+  // An older pen stored no file, so ask its supervisor.
+  const order = (await askForOrder(stateDir)) ?? stored
+  if (order !== undefined || (await presenceOf(stateDir)).is === 'absent') return order
+  throw new PenError('STATE', {
+    what: 'the flags of the running sandbox are unknown; a start without them could be weaker',
+    at: stateDir,
+    hint: 'pen stop; then run pen start with the flags that you want',
+  })
+}
+
+/** The order of the sandbox that an agent joins. A sandbox that does not run and has no flags is not joined. */
+export async function orderToJoin(stateDir: string): Promise<SupervisorOrder | undefined> {
+  const running = await askForOrder(stateDir)
+  if (running !== undefined) return running
+  const stored = readStoredOrder(stateDir)?.order
+  return stored === undefined || hasNoFlags(stored) ? undefined : stored
+}
 
 function parse(text: string): StoredOrder | undefined {
   try {
@@ -60,7 +83,7 @@ function parse(text: string): StoredOrder | undefined {
 
 const unreadable = (at: string): PenError =>
   new PenError('STATE', {
-    what: 'the flags that this sandbox was started with cannot be read, and without them it could be weaker',
+    what: 'cannot read the flags of the last start; a start without them could be weaker',
     at,
-    hint: 'pen stop drops them; then pen start with the flags that you want',
+    hint: 'pen stop drops them; then run pen start with the flags that you want',
   })

@@ -1,32 +1,32 @@
-/** What `pen start` and the supervisor that it leaves tell each other: an order down, lines of a report up. Both are this user's pen. */
+/** What `pen start` sends to the supervisor that it starts, and the report lines that come back. Both processes are this user's pen. */
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import { shellWord } from '../base/shell-word.ts'
 import type { Owner } from '../limits/cgroup-name.ts'
-import { readError, type ToldError } from './messages.ts'
+import { readError, type SerializedError } from './messages.ts'
 
-/** The word after `pen`. By itself it can do nothing: the descriptors must be there too. */
+/** The hidden mode of the binary. It does nothing without the two descriptors below. */
 export const SUPERVISE_MODE = '__supervisor'
 
 export const ORDER_FD = 0
 export const REPORT_FD = 3
 
 export interface SupervisorOrder {
-  /** Whose sandbox: the supervisor looks again, and stops if it finds another. */
+  /** The sandbox. The supervisor computes it again, and stops if it differs. */
   readonly id: string
-  /** What the command line says, in the shape of a config document. */
+  /** The flags of the command line, as a config document. */
   readonly flags: object
   readonly offline: boolean
   readonly allowUserExpansion: boolean
-  /** The coding agent whose preset it has. */
+  /** The coding agent whose preset applies. */
   readonly agent?: string
 }
 
-/** Whether it asks for nothing of its own. */
-export const isPlain = ({ flags, offline, allowUserExpansion, agent }: SupervisorOrder): boolean =>
+export const hasNoFlags = ({ flags, offline, allowUserExpansion, agent }: SupervisorOrder): boolean =>
   Object.keys(flags).length === 0 && !offline && !allowUserExpansion && agent === undefined
 
-/** What was asked for first still holds; a value that is given again is replaced, and a list grows. */
-export function onTop(before: SupervisorOrder, added: SupervisorOrder): SupervisorOrder {
+/** Adds flags to an earlier order: lists grow, single values are replaced, nothing is removed. */
+export function mergeOrders(before: SupervisorOrder, added: SupervisorOrder): SupervisorOrder {
   const agent = added.agent ?? before.agent
   return {
     id: added.id,
@@ -50,33 +50,79 @@ function merged(before: unknown, added: unknown): unknown {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** As a supervisor gets it, which was started before anybody looked where. It looks again, but not before it has asked an engine. */
-export interface PlacedOrder {
+/** The flag for each list of strings in a config document. */
+const LIST_FLAGS: readonly (readonly [section: string, key: string, flag: string])[] = [
+  ['files', 'read', '--read'],
+  ['files', 'write', '--write'],
+  ['files', 'deny', '--deny'],
+  ['network', 'http', '--allow'],
+  ['network', 'tcp', '--allow'],
+  ['network', 'groups', '--group'],
+]
+const SINGLE_FLAGS = ['profile', 'isolation', 'backend'] as const
+const KEYS_WITH_FLAGS = [...SINGLE_FLAGS, 'files', 'network', 'limits', 'env', 'acceptGaps']
+
+/** An order as command-line flags, for a person. Values of variables are left out: they may be secrets. */
+export function describeOrder({ flags, offline, allowUserExpansion, agent }: SupervisorOrder): string {
+  const document = flags as Readonly<Record<string, unknown>>
+  const words = [
+    ...(offline ? ['--offline'] : []),
+    ...SINGLE_FLAGS.flatMap(key => withValue(`--${key}`, document[key])),
+    ...LIST_FLAGS.flatMap(([section, key, flag]) =>
+      textsIn(record(document[section])[key]).flatMap(text => withValue(flag, text)),
+    ),
+    ...(record(document['network'])['ask'] === 'hold' ? ['--ask'] : []),
+    ...Object.entries(record(document['limits'])).map(([key, value]) => `--limit ${key}=${String(value)}`),
+    ...Object.keys(record(document['env'])).flatMap(name => withValue('--env', name)),
+    ...textsIn(document['acceptGaps']).flatMap(name => withValue('--accept-gap', name)),
+    ...(allowUserExpansion ? ['--allow-user-expansion'] : []),
+    ...withValue('--agent', agent),
+    // A program's policy may have keys that no flag sets.
+    ...Object.keys(document)
+      .filter(key => !KEYS_WITH_FLAGS.includes(key))
+      .map(key => `(policy: ${key})`),
+  ]
+  return words.join(' ')
+}
+
+const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {})
+
+const textsIn = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter(one => typeof one === 'string') : []
+
+const withValue = (flag: string, value: unknown): readonly string[] =>
+  typeof value === 'string' ? [`${flag} ${shellWord(value) ?? '…'}`] : []
+
+/** What a spare supervisor reads from stdin. It verifies the paths itself, but asks the engine for a container first. */
+export interface SupervisorInput {
   readonly order: SupervisorOrder
   readonly workspace: string
   readonly stateDir: string
   readonly cacheDir: string
-  /** The backend that the sandbox had before. */
+  /** The backend of the previous start. */
   readonly backend: string | null
-  /** The program whose sandbox it will be. */
+  /** The program that will own the sandbox. */
   readonly owner: Owner | null
 }
 
-export type StartReport = { readonly say: string } | { readonly ready: true } | { readonly failed: ToldError }
+export type StartReport =
+  | { readonly say: string }
+  | { readonly ready: true }
+  | { readonly failed: SerializedError }
 
 const MAX_LINE = 65_536
 
-/** Undefined for a spare one that nobody needs. */
-export function readSupervisorOrder(): PlacedOrder | undefined {
+/** Undefined when the input ends empty: this spare supervisor is not needed. */
+export function readSupervisorInput(): SupervisorInput | undefined {
   const text = readOrder()
   if (text === '') return undefined
-  const told = (parse(text) ?? {}) as Record<string, unknown>
-  const order = asSupervisorOrder(told['order'])
-  const isWhole =
-    ['workspace', 'stateDir', 'cacheDir'].every(key => typeof told[key] === 'string') &&
-    ['backend', 'owner'].every(key => told[key] !== undefined)
-  if (order !== undefined && isWhole) return { ...(told as unknown as PlacedOrder), order }
-  throw new PenError('USAGE', { what: `${SUPERVISE_MODE} is not a verb: pen start starts it by itself` })
+  const input = (parse(text) ?? {}) as Record<string, unknown>
+  const order = asSupervisorOrder(input['order'])
+  const isComplete =
+    ['workspace', 'stateDir', 'cacheDir'].every(key => typeof input[key] === 'string') &&
+    ['backend', 'owner'].every(key => input[key] !== undefined)
+  if (order !== undefined && isComplete) return { ...(input as unknown as SupervisorInput), order }
+  throw new PenError('USAGE', { what: `${SUPERVISE_MODE} is not a verb: pen start runs it` })
 }
 
 function readOrder(): string | undefined {
@@ -97,25 +143,25 @@ function parse(text: string | undefined): unknown {
 
 export function asSupervisorOrder(value: unknown): SupervisorOrder | undefined {
   const { id, flags, offline, allowUserExpansion, agent } = (value ?? {}) as Record<string, unknown>
-  const isWhole =
+  const isComplete =
     typeof id === 'string' &&
     typeof flags === 'object' &&
     flags !== null &&
     typeof offline === 'boolean' &&
     typeof allowUserExpansion === 'boolean'
-  if (!isWhole) return undefined
+  if (!isComplete) return undefined
   const order = { id, flags, offline, allowUserExpansion }
   if (agent === undefined) return order
   return typeof agent === 'string' ? { ...order, agent } : undefined
 }
 
-/** Throws EPIPE when the starter is gone. */
+/** Throws EPIPE when `pen start` has ended. */
 export function report(line: StartReport): void {
   const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
   for (let done = 0; done < bytes.length; ) done += writeSync(REPORT_FD, bytes, done)
 }
 
-/** Cuts what comes into lines; the last one counts only when it is whole. */
+/** Splits a stream into complete lines. */
 export class ReportLines {
   #text = ''
   readonly #decoder = new TextDecoder()
@@ -123,7 +169,7 @@ export class ReportLines {
   push(bytes: Uint8Array): StartReport[] {
     const lines = `${this.#text}${this.#decoder.decode(bytes, { stream: true })}`.split('\n')
     this.#text = lines.pop() ?? ''
-    if (this.#text.length > MAX_LINE) throw odd()
+    if (this.#text.length > MAX_LINE) throw unknownReport()
     return lines.map(readReport)
   }
 }
@@ -135,10 +181,10 @@ function readReport(line: string): StartReport {
     if (value['ready'] === true) return { ready: true }
     if (value['failed'] !== undefined) return { failed: readError(value['failed']) }
   } catch {
-    // Told below.
+    // Throws below.
   }
-  throw odd()
+  throw unknownReport()
 }
 
-const odd = (): PenError =>
-  new PenError('INTERNAL', { what: 'the supervisor said something that pen does not know' })
+const unknownReport = (): PenError =>
+  new PenError('INTERNAL', { what: 'the supervisor sent an unknown report' })

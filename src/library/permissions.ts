@@ -1,6 +1,6 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
 import { resolve } from '../base/posix-path.ts'
-import { LONGEST_ASK_MS, LONGEST_TARGET } from '../control/messages.ts'
+import { MAX_ASK_MS, MAX_TARGET_LENGTH } from '../control/messages.ts'
 import type { PersonsAnswer } from '../gateway/ask-person.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import type { SandboxStatus } from '../run/status.ts'
@@ -122,7 +122,7 @@ export class Permissions {
     checkOptions('box.requestPermission()', wanted, { host: 'text', path: 'text', rw: 'boolean' })
     checkOptions('box.requestPermission()', options, { wait: 'number', signal: 'signal' })
     const { wait = 0, signal } = options
-    const waitMs = Math.min(Math.max(0, wait), LONGEST_ASK_MS)
+    const waitMs = Math.min(Math.max(0, wait), MAX_ASK_MS)
     if ((wanted.host === undefined) === (wanted.path === undefined))
       throw usage('a permission is for a host or for a path', '{ host: "registry.example.com:443" }')
     return wanted.host === undefined
@@ -136,7 +136,7 @@ export class Permissions {
   }
 
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
-    if (target.length > LONGEST_TARGET) throw usage('a host that is none', 'registry.example.com:443')
+    if (target.length > MAX_TARGET_LENGTH) throw usage('a host that is none', 'registry.example.com:443')
     const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as PersonsAnswer
     if (answer.allowed) return GIVEN
     return { granted: false, permission: answer.fix, why: answer.why }

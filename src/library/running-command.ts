@@ -1,7 +1,7 @@
 /** A command whose output is read as it comes: by `for await`, or by streams and events like those of `node:child_process`. */
 import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
-import { isPassed } from '../terminal/signal-number.ts'
+import { isForwardable } from '../terminal/signals.ts'
 import { CapturedOutput } from './captured-output.ts'
 import { checkValue, usage } from './check-options.ts'
 import type { Command } from './command.ts'
@@ -93,7 +93,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
 
   /** To its process group. */
   signal(name: NodeJS.Signals): void {
-    if (!isPassed(name))
+    if (!isForwardable(name))
       throw usage(`"${String(name)}" is no signal that a command is sent`, 'SIGTERM, SIGINT or SIGHUP')
     this.#command.sendSignal(name)
   }

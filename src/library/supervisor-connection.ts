@@ -1,7 +1,7 @@
-/** A connection to a supervisor, made of node:net: for programs on Node and on Bun alike. The supervisor is this user's own pen. */
+/** The library's client of a supervisor, on node:net, so that it runs on Node and on Bun. The supervisor is this user's own pen. */
 import { connect, type Socket } from 'node:net'
-import { errnoOf } from '../base/error.ts'
-import { addressOf } from '../control/address.ts'
+import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath, timeoutError } from '../control/address.ts'
+import type { ControlEvents, ControlStream } from '../control/execution.ts'
 import {
   type Answer,
   AnswerReader,
@@ -10,17 +10,13 @@ import {
   type Request,
   type ShortRequest,
 } from '../control/messages.ts'
-import type { ControlEvents, ControlStream } from '../control/stream.ts'
-import { asSandboxError, endedError, SandboxError } from './sandbox-error.ts'
-
-/** Longer than a supervisor that lives takes, on a machine that is busy. */
-const PATIENCE_MS = 10_000
+import { asSandboxError, endedError } from './sandbox-error.ts'
 
 export class SupervisorConnection implements ControlStream {
   readonly #socket: Socket
   #events: ControlEvents | undefined
   #isClosed: boolean = false
-  /** What came while nobody listened. */
+  /** Bytes that arrived while no listener was attached. */
   #held: Uint8Array[] = []
 
   private constructor(socket: Socket) {
@@ -38,11 +34,12 @@ export class SupervisorConnection implements ControlStream {
 
   static open(stateDir: string): Promise<SupervisorConnection> {
     return new Promise((resolve, reject) => {
-      const address = addressOf(`${stateDir}/control`)
+      const address = addressOf(controlPath(stateDir))
       const socket = connect({ path: address.path })
       socket.once('error', error => {
         address.close()
-        reject(NOBODY.includes(errnoOf(error) ?? '') ? endedError() : unreachable(stateDir, error))
+        const failure = connectError(stateDir, error)
+        reject(failure === undefined ? endedError() : asSandboxError(failure))
       })
       socket.once('connect', () => {
         address.close()
@@ -58,7 +55,7 @@ export class SupervisorConnection implements ControlStream {
     if (this.#isClosed) events.closed()
   }
 
-  /** Between two who listen; `rest` is for the next one. */
+  /** Removes the listener. `rest` goes to the next one. */
   detach(rest: Uint8Array): void {
     this.#events = undefined
     if (rest.length > 0) this.#held.push(rest)
@@ -87,7 +84,7 @@ export class SupervisorConnection implements ControlStream {
     this.#socket.destroy()
   }
 
-  /** The program may end while this is open; the supervisor sees it then. */
+  /** Lets the program end while the connection is open. The supervisor then sees it close. */
   unref(): void {
     this.#socket.unref()
   }
@@ -98,31 +95,31 @@ export interface Asked {
   readonly socket: SupervisorConnection
 }
 
-/** Throws what the supervisor says went wrong. */
+/** Throws the error that the supervisor answers with. */
 export async function askSupervisor(
   stateDir: string,
   request: Request,
-  patienceMs = PATIENCE_MS,
+  timeoutMs = ANSWER_TIMEOUT_MS,
 ): Promise<Asked> {
   const socket = await SupervisorConnection.open(stateDir)
   const asked = new Promise<Answer>((resolve, reject) => {
     const reader = new AnswerReader()
-    const late = setTimeout(() => reject(silent(stateDir)), patienceMs)
+    const timer = setTimeout(() => reject(asSandboxError(timeoutError(stateDir))), timeoutMs)
     socket.attach({
       data: bytes => {
         try {
           const found = reader.push(bytes)
           if (found === undefined) return
-          clearTimeout(late)
+          clearTimeout(timer)
           socket.detach(found.rest)
           resolve(found.answer)
         } catch (error) {
-          clearTimeout(late)
+          clearTimeout(timer)
           reject(asSandboxError(error))
         }
       },
       closed: () => {
-        clearTimeout(late)
+        clearTimeout(timer)
         reject(endedError())
       },
     })
@@ -138,27 +135,9 @@ export async function askSupervisor(
   }
 }
 
-/** The value of a plain request, after `waitMs` at most beyond the supervisor's own time. */
+/** The value of a short request. `waitMs` extends the timeout for a request that waits for a person. */
 export async function askFor(stateDir: string, request: ShortRequest, waitMs = 0): Promise<unknown> {
-  const { socket, value } = await askSupervisor(stateDir, request, PATIENCE_MS + waitMs)
+  const { socket, value } = await askSupervisor(stateDir, request, ANSWER_TIMEOUT_MS + waitMs)
   socket.end()
   return value
 }
-
-/** A socket that nobody listens at is what a killed supervisor leaves; one that resets is just ending. */
-const NOBODY = ['ENOENT', 'ENOTDIR', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']
-
-const unreachable = (stateDir: string, cause: Error): SandboxError =>
-  new SandboxError('STATE', {
-    what: `the supervisor of this sandbox cannot be reached (${errnoOf(cause) ?? 'unknown error'})`,
-    at: `${stateDir}/control`,
-    hint: errnoOf(cause) === 'EACCES' ? 'it is the sandbox of another user' : 'pen stop ends it',
-    cause,
-  })
-
-const silent = (stateDir: string): SandboxError =>
-  new SandboxError('STATE', {
-    what: 'the supervisor of this sandbox does not answer',
-    at: `${stateDir}/control`,
-    hint: 'pen stop ends it',
-  })

@@ -11,14 +11,14 @@ import { putInPlaceOf } from '../base/kernel/descriptor.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
-import { tellError } from '../control/messages.ts'
-import { becomeSupervisor, clear, placesOf, writeRecord } from '../control/state.ts'
+import { serializeError } from '../control/messages.ts'
+import { becomeSupervisor, removeRecordAndSocket, statePaths, writeRecord } from '../control/state.ts'
 import { dropOrder, storeOrder } from '../control/stored-order.ts'
 import {
-  type PlacedOrder,
-  readSupervisorOrder,
+  readSupervisorInput,
   report,
   type StartReport,
+  type SupervisorInput,
 } from '../control/supervisor-order.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
 import { withWay } from '../run/choose-backend.ts'
@@ -33,7 +33,7 @@ const LOOK_MS = 2000
 const isForgotten = ({ fd }: Lock): boolean => fstatSync(fd).nlink === 0
 
 export async function superviseDetached(): Promise<ExitCode> {
-  const placed = readSupervisorOrder()
+  const placed = readSupervisorInput()
   if (placed === undefined) return EXIT.ok
   const starter = new Starter()
   try {
@@ -41,7 +41,7 @@ export async function superviseDetached(): Promise<ExitCode> {
   } catch (error) {
     // Whatever broke by that, and wherever.
     const why = existsSync(placed.workspace) ? error : changed(placed.workspace)
-    starter.tell({ failed: tellError(why) })
+    starter.tell({ failed: serializeError(why) })
     throw why
   }
 }
@@ -53,10 +53,10 @@ const changed = (at: string): PenError =>
     hint: 'try again',
   })
 
-async function superviseProject(placed: PlacedOrder, starter: Starter): Promise<ExitCode> {
+async function superviseProject(placed: SupervisorInput, starter: Starter): Promise<ExitCode> {
   const { order, workspace, stateDir } = placed
   process.chdir(workspace)
-  logTo(placesOf(stateDir).log)
+  logTo(statePaths(stateDir).log)
   const lock = await becomeSupervisor(stateDir)
   let headStart: HeadStart | undefined
   try {
@@ -101,7 +101,7 @@ async function superviseProject(placed: PlacedOrder, starter: Starter): Promise<
   } finally {
     await headStart?.dismiss()
     // What stands there otherwise is another supervisor's.
-    if (!isForgotten(lock)) clear(stateDir)
+    if (!isForgotten(lock)) removeRecordAndSocket(stateDir)
     lock.release()
   }
 }
@@ -112,7 +112,7 @@ async function agentOf(name: string) {
 }
 
 /** For the same order, by the same live config and the same pen, the engine is mostly asked for the same. */
-function beginAtOnce({ order, stateDir, cacheDir }: PlacedOrder): Promise<HeadStart> {
+function beginAtOnce({ order, stateDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
   // Hashed: there may be secrets in an order, and this is kept on disk.
   const key = sha256(JSON.stringify([version, order, liveState(stateDir)]))
   return HeadStart.begin({ id: order.id, run: newRunId(), stateDir }, key, cacheDir)
@@ -128,7 +128,7 @@ function logTo(path: string): void {
 
 async function serve(
   sandbox: Omit<Served, 'since'>,
-  owner: PlacedOrder['owner'],
+  owner: SupervisorInput['owner'],
   starter: Starter,
 ): Promise<ControlServer> {
   const { project, serving, image } = sandbox

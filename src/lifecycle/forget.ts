@@ -3,7 +3,7 @@ import { rmdirSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
-import { placesOf, presenceOf, whileChanging } from '../control/state.ts'
+import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import { namesIn } from './list.ts'
 import { refuseWhileRunning } from './refuse-while-running.ts'
 import { stopSandbox } from './stop.ts'
@@ -16,10 +16,10 @@ export async function forgetSandbox(
   stateDir: string,
   { keep }: { readonly keep: readonly string[] },
 ): Promise<void> {
-  const lock = basename(placesOf(stateDir).changing)
-  await whileChanging(stateDir, async () => {
+  const lock = basename(statePaths(stateDir).changing)
+  await withChangeLock(stateDir, async () => {
     const presence = await presenceOf(stateDir)
-    refuseWhileRunning(stateDir, presence.is === 'kept' ? presence.owner?.pid : undefined)
+    refuseWhileRunning(stateDir, presence.is === 'present' ? presence.owner?.pid : undefined)
     await stopSandbox(stateDir)
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)

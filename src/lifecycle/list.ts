@@ -44,7 +44,7 @@ export async function listSandboxes(options: { readonly repair: boolean }): Prom
     const stateDir = `${root}/${id}`
     const had = hasLeftovers(stateDir)
     const presence = await presenceOf(stateDir, options)
-    const record = presence.is === 'kept' ? presence.record : undefined
+    const record = presence.is === 'present' ? presence.record : undefined
     found.push({
       id,
       stateDir,

@@ -7,7 +7,7 @@ import { errnoOf } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { rememberChildren } from '../base/remember-children.ts'
-import { type PlacedOrder, SUPERVISE_MODE } from '../control/supervisor-order.ts'
+import { SUPERVISE_MODE, type SupervisorInput } from '../control/supervisor-order.ts'
 
 let spare: SpareSupervisor | undefined
 
@@ -48,7 +48,7 @@ export class SpareSupervisor {
   }
 
   /** From now on it is the supervisor, or says why not. */
-  assign(order: PlacedOrder): void {
+  assign(order: SupervisorInput): void {
     const fd = this.#order
     if (fd === undefined) return
     const bytes = Buffer.from(JSON.stringify(order))

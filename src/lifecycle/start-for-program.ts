@@ -6,8 +6,8 @@ import { readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { askFor, askForOrder, takeValue } from '../control/client.ts'
-import { type ToldError, tellError } from '../control/messages.ts'
-import { isPlain, type SupervisorOrder } from '../control/supervisor-order.ts'
+import { type SerializedError, serializeError } from '../control/messages.ts'
+import { hasNoFlags, type SupervisorOrder } from '../control/supervisor-order.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
 import type { SandboxStatus } from '../run/status.ts'
 import { otherPolicy, startSandbox } from './start.ts'
@@ -28,14 +28,14 @@ export type StartAnswer =
       readonly status: SandboxStatus
       readonly notes: readonly string[]
     }
-  | { readonly ok: false; readonly error: ToldError }
+  | { readonly ok: false; readonly error: SerializedError }
 
 export async function startForProgram(): Promise<ExitCode> {
   try {
     answer(await start(readOrder()))
     return EXIT.ok
   } catch (error) {
-    answer({ ok: false, error: tellError(error) })
+    answer({ ok: false, error: serializeError(error) })
     return error instanceof PenError ? error.exitCode : EXIT.pen
   }
 }
@@ -105,5 +105,5 @@ function checkWhole({ cwd, world }: Project): void {
 
 /** Whoever asks for no policy of its own takes the sandbox as it is. */
 function checkSame(running: SupervisorOrder | undefined, wanted: SupervisorOrder): void {
-  if (!isPlain(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('runs already,')
+  if (!hasNoFlags(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('runs already,')
 }

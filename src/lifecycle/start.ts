@@ -2,16 +2,16 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
-import { answers } from '../control/client.ts'
+import { isAnswering } from '../control/client.ts'
 import { asPenError } from '../control/messages.ts'
-import { orderWords } from '../control/order-words.ts'
-import { placesOf, presenceOf, whileChanging } from '../control/state.ts'
+import { presenceOf, statePaths, withChangeLock } from '../control/state.ts'
 import { readStoredOrder } from '../control/stored-order.ts'
 import {
-  isPlain,
-  onTop,
-  type PlacedOrder,
+  describeOrder,
+  hasNoFlags,
+  mergeOrders,
   ReportLines,
+  type SupervisorInput,
   type SupervisorOrder,
 } from '../control/supervisor-order.ts'
 import type { Owner } from '../limits/cgroup-name.ts'
@@ -38,7 +38,7 @@ export interface Start {
 
 /** Whoever comes second, of however many, finds it running. */
 export const startSandbox = (project: Project, start: Start): Promise<Started> =>
-  whileChanging(project.stateDir, () => startUnlessRunning(project, start))
+  withChangeLock(project.stateDir, () => startUnlessRunning(project, start))
 
 /** For whoever holds the lock of changes. */
 export async function startUnlessRunning(project: Project, start: Start): Promise<Started> {
@@ -57,13 +57,13 @@ async function useUnlessRunning(
 ): Promise<Started> {
   // One may be on its way whose starter was killed: it gives up when it sees that, or it is ready.
   for (const deadline = Date.now() + PATIENCE_MS; ; await Bun.sleep(LOOK_MS)) {
-    if (await answers(stateDir)) return 'already'
+    if (await isAnswering(stateDir)) return 'already'
     const presence = await presenceOf(stateDir)
     if (presence.is === 'absent') break
     if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
   }
   const { came, held, ...followed } = orderFor(stateDir, asked, owner)
-  const { log } = placesOf(stateDir)
+  const { log } = statePaths(stateDir)
   rmSync(log, { force: true })
   const { workspace, state } = world
   spare.assign({ ...followed, workspace, stateDir, cacheDir: `${state}/cache` })
@@ -74,7 +74,7 @@ async function useUnlessRunning(
   return came
 }
 
-interface Followed extends Pick<PlacedOrder, 'order' | 'backend' | 'owner'> {
+interface Followed extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> {
   readonly came: 'started' | 'again'
   /** The flags that hold though nobody gave them now. */
   readonly held?: string
@@ -89,11 +89,12 @@ function orderFor(stateDir: string, asked: SupervisorOrder, owner: Owner | null)
   // A program may change its own mind.
   if (owner !== null && Bun.deepEquals(stored.owner, owner))
     return { came: 'started', order: asked, backend: isSame ? backend : null, owner }
-  const order = onTop(before, asked)
-  if (isPlain(before) && !isPlain(asked)) return { came: 'started', order, backend, owner }
-  if (owner !== null && !isPlain(asked) && !isSame) throw otherPolicy('was started, and not stopped since,')
+  const order = mergeOrders(before, asked)
+  if (hasNoFlags(before) && !hasNoFlags(asked)) return { came: 'started', order, backend, owner }
+  if (owner !== null && !hasNoFlags(asked) && !isSame)
+    throw otherPolicy('was started, and not stopped since,')
   const followed = { came: 'again', order, backend, owner: stored.owner } as const
-  return isPlain(before) || isSame ? followed : { ...followed, held: orderWords(before) }
+  return hasNoFlags(before) || isSame ? followed : { ...followed, held: describeOrder(before) }
 }
 
 export const otherPolicy = (state: string): PenError =>

@@ -1,7 +1,7 @@
 /** Ends a sandbox that stays: asked first, then, whatever its supervisor does, ended. */
 import { PenError } from '../base/error.ts'
-import { askToStop, type Ending } from '../control/client.ts'
-import { type Presence, placesOf, presenceOf, signalSupervisor } from '../control/state.ts'
+import { askToStop, type StopKind } from '../control/client.ts'
+import { type Presence, presenceOf, signalSupervisor, statePaths } from '../control/state.ts'
 import { dropOrder } from '../control/stored-order.ts'
 
 /** The supervisor's own grace, and what a container takes to be gone. */
@@ -28,7 +28,7 @@ export async function stopSandbox(
 export const pauseSandbox = (stateDir: string, say: (line: string) => void): Promise<Stopped> =>
   endSandbox(stateDir, 'pause', say)
 
-async function endSandbox(stateDir: string, want: Ending, say: (line: string) => void): Promise<Stopped> {
+async function endSandbox(stateDir: string, want: StopKind, say: (line: string) => void): Promise<Stopped> {
   const before = await presenceOf(stateDir)
   if (before.is === 'absent') return 'absent'
   const refused = await askToStop(stateDir, want).catch(() => undefined)
@@ -39,7 +39,7 @@ async function endSandbox(stateDir: string, want: Ending, say: (line: string) =>
     ['SIGKILL', KILLED_MS],
   ] as const) {
     const now = await presenceOf(stateDir)
-    if (now.is === 'kept') signalSupervisor(now.owner, signal)
+    if (now.is === 'present') signalSupervisor(now.owner, signal)
     if (await isGone(stateDir, patience)) return 'stopped'
   }
   throw stays(stateDir, await presenceOf(stateDir))
@@ -54,9 +54,9 @@ async function isGone(stateDir: string, patienceMs: number): Promise<boolean> {
 const stays = (stateDir: string, presence: Presence): PenError =>
   new PenError('STATE', {
     what: 'the supervisor of this sandbox does not end',
-    at: placesOf(stateDir).lock,
+    at: statePaths(stateDir).lock,
     hint:
-      presence.is === 'kept' && presence.owner !== undefined
+      presence.is === 'present' && presence.owner !== undefined
         ? `look at process ${presence.owner.pid}`
         : 'it may run on another machine that has the same home directory',
   })

@@ -6,7 +6,7 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import type { Project } from '../config/project.ts'
 import { addressOf } from '../control/address.ts'
-import { answers, ask, askFor, askForOrder, takeValue } from '../control/client.ts'
+import { ask, askFor, askForOrder, isAnswering, takeValue } from '../control/client.ts'
 import { executeOver } from '../control/execution.ts'
 import { ControlSocket } from '../control/socket.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
@@ -163,14 +163,14 @@ describe('a control socket', () => {
   test('is for its owner alone, and gone when it is closed', async () => {
     const { stateDir, server } = setting()
     expect(statSync(`${stateDir}/control`).mode & 0o777).toBe(0o600)
-    expect(await answers(stateDir)).toBe(true)
+    expect(await isAnswering(stateDir)).toBe(true)
     server.close()
-    expect(await answers(stateDir)).toBe(false)
+    expect(await isAnswering(stateDir)).toBe(false)
   })
 
   test('works below a path that is longer than a socket address may be', async () => {
     const { stateDir } = setting(`${'d'.repeat(100)}/${'e'.repeat(100)}`)
-    expect(await answers(stateDir)).toBe(true)
+    expect(await isAnswering(stateDir)).toBe(true)
     const { execution, said } = await exec(stateDir, 'echo far')
     expect(await execution.ended).toEqual({ kind: 'exit', code: 0 })
     expect(said['stdout']).toBe('far\n')
@@ -182,7 +182,7 @@ describe('a control socket', () => {
     const asked = await Promise.all(Array.from({ length: 256 }, () => ask(stateDir, wish)))
     expect(asked.every(one => one?.answer.ok === true)).toBe(true)
     expect((await ask(stateDir, wish))?.answer).toMatchObject({ ok: false, error: { code: 'LIMIT' } })
-    expect(await answers(stateDir)).toBe(true)
+    expect(await isAnswering(stateDir)).toBe(true)
     for (const one of asked) one?.socket.destroy()
     let isTaken: boolean = false
     for (const late = performance.now() + 5000; !isTaken && performance.now() < late; ) {
@@ -196,7 +196,7 @@ describe('a control socket', () => {
   test('answers nobody before the sandbox is known to be wanted', async () => {
     const { stateDir, server } = setting('state', false)
     let isAnswered = false
-    const asking = answers(stateDir).then(answer => {
+    const asking = isAnswering(stateDir).then(answer => {
       isAnswered = true
       return answer
     })
@@ -223,7 +223,7 @@ describe('a control socket', () => {
     guest?.socket.destroy()
     const owner = await ask(here.stateDir, { want: 'own' })
     expect(owner?.answer).toEqual({ ok: true, value: null })
-    expect(await answers(here.stateDir)).toBe(true)
+    expect(await isAnswering(here.stateDir)).toBe(true)
     expect(here.killed).toBe(0)
     owner?.socket.destroy()
     await until(() => here.killed === 1)
@@ -274,7 +274,7 @@ describe('a control socket', () => {
       socket.send(bytes)
       await hungUp.promise
     }
-    expect(await answers(stateDir)).toBe(true)
+    expect(await isAnswering(stateDir)).toBe(true)
   })
 
   test('stop asks the commands first, then ends the sandbox', async () => {

@@ -14,11 +14,10 @@ import {
   type Request,
   RequestReader,
   type ShortRequest,
-  tellError,
+  serializeError,
 } from '../control/messages.ts'
-import { isOurUser } from '../control/peer.ts'
 import { ControlSocket } from '../control/socket.ts'
-import { placesOf } from '../control/state.ts'
+import { statePaths } from '../control/state.ts'
 import type { SupervisorOrder } from '../control/supervisor-order.ts'
 import { askForHost } from './ask-for-host.ts'
 import { ExecRelay } from './exec-relay.ts'
@@ -78,7 +77,7 @@ export class ControlServer {
 
   constructor(served: Served) {
     this.#served = served
-    this.#address = addressOf(placesOf(served.project.stateDir).control)
+    this.#address = addressOf(statePaths(served.project.stateDir).control)
     const before = process.umask(0o177)
     try {
       this.#listener = Bun.listen<ControlSocket>({
@@ -137,7 +136,7 @@ export class ControlServer {
   readonly #onSignal = (): void => this.stop()
 
   #accept(socket: ControlSocket): void {
-    if (!isOurUser(socket.descriptor)) {
+    if (!socket.isOurUser) {
       socket.destroy()
       return
     }
@@ -203,7 +202,7 @@ export class ControlServer {
       what: `${MOST_STAYING} commands run in this sandbox already`,
       hint,
     })
-    socket.send(encodeAnswer({ ok: false, error: tellError(error) }))
+    socket.send(encodeAnswer({ ok: false, error: serializeError(error) }))
     socket.end()
   }
 
@@ -262,7 +261,7 @@ export class ControlServer {
           return { ok: true, value: this.#served.serving.refusals.lines() }
       }
     } catch (error) {
-      return { ok: false, error: tellError(error) }
+      return { ok: false, error: serializeError(error) }
     }
   }
 
@@ -274,7 +273,7 @@ export class ControlServer {
       else opened.close()
       return { ok: true, value: { ports: opened.ports } }
     } catch (error) {
-      return { ok: false, error: tellError(error) }
+      return { ok: false, error: serializeError(error) }
     }
   }
 

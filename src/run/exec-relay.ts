@@ -9,7 +9,7 @@ import { CHANNEL } from '../control/messages.ts'
 import { encodeReport, type Order, OrderReader, type Report, type Stream } from '../protocol/exec-messages.ts'
 import { protocolError } from '../protocol/frame.ts'
 import { Allowance } from '../protocol/window.ts'
-import { signalName } from '../terminal/signal-number.ts'
+import { signalName } from '../terminal/signals.ts'
 import { Outlet } from './outlet.ts'
 
 /** From a first, friendly signal to SIGKILL. With the exec daemon's own work this stays within two seconds. */

@@ -32,7 +32,7 @@ export interface ForwardedSandbox {
 
 /** Bytes in memory for ends that do not read. */
 const MOST_HELD = 32 * 2 ** 20
-const MOST_PORTS = 64
+const MAX_PORTS = 64
 /** So full, places are looked for that nobody needs any more; but not all the time. */
 const NEARLY = 0.75
 const ROOM_MS = 1000
@@ -80,9 +80,9 @@ export class Forwards {
   /** All of them, or none. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     refuseOwn(pairs)
-    if (this.#begun.size + pairs.length > MOST_PORTS)
+    if (this.#begun.size + pairs.length > MAX_PORTS)
       throw new PenError('LIMIT', {
-        what: `${MOST_PORTS} ports of this sandbox are forwarded at most`,
+        what: `${MAX_PORTS} ports of this sandbox are forwarded at most`,
         hint: 'end another pen forward first',
       })
     await this.#means.sockets.prepare()

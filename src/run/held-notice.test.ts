@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import type { AuditEventInput } from '../audit/event.ts'
-import type { ShownScreen } from '../terminal/shown-screen.ts'
+import type { Screen } from '../terminal/screen.ts'
 import { HeldNotice } from './held-notice.ts'
 
-function notice(screen?: ShownScreen) {
+function notice(screen?: Screen) {
   const told: string[] = []
   const notified: string[] = []
   const recorded: AuditEventInput[] = []
@@ -29,12 +29,15 @@ function notice(screen?: ShownScreen) {
 
 describe('P11 a person hears that something waits', () => {
   test('by a bell and the desktop while a program has the screen, and in one line at the end', () => {
-    let [isOwned, rung] = [true, 0]
-    const { told, notified, hold, sink } = notice({ isOwned: () => isOwned, ring: () => void rung++ })
+    let [isFullScreen, rung] = [true, 0]
+    const { told, notified, hold, sink } = notice({
+      isFullScreen: () => isFullScreen,
+      ring: () => void rung++,
+    })
     for (let i = 0; i < 7; i++) hold({ name: `h${i}.example.com` }, i * 1500)
     // Not faster than a person hears; none is forgotten.
     expect([told, rung, notified.length]).toEqual([[], 4, 4])
-    isOwned = false
+    isFullScreen = false
     hold({ name: 'later.example.com' }, 60_000)
     expect(told).toHaveLength(1)
     const [line = '', ...more] = sink.summary()

@@ -8,7 +8,7 @@ import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import { findTool } from '../base/find-tool.ts'
 import { endOf } from '../base/printable.ts'
 import { capture } from '../base/spawn.ts'
-import type { ShownScreen } from '../terminal/shown-screen.ts'
+import type { Screen } from '../terminal/screen.ts'
 
 export interface HeldNoticeOptions {
   readonly tell: (line: string) => void
@@ -16,7 +16,7 @@ export interface HeldNoticeOptions {
   /** As pen names the sandbox: no text of a project's. */
   readonly sandbox: string
   /** Where `tell` writes. */
-  readonly screen?: ShownScreen
+  readonly screen?: Screen
   readonly now?: () => number
   readonly notify?: (title: string, body: string) => void
 }
@@ -63,13 +63,13 @@ export class HeldNotice implements AuditSink {
   #say(target: string): void {
     const { tell, sandbox, screen, now = () => performance.now() } = this.#options
     const at = now()
-    const isOwned = screen?.isOwned() === true
-    if (isOwned && this.#silent.size < MOST_KNOWN) this.#silent.add(target)
+    const isFullScreen = screen?.isFullScreen() === true
+    if (isFullScreen && this.#silent.size < MOST_KNOWN) this.#silent.add(target)
     if (at - (this.#told.get(target) ?? -Infinity) < SAME_AGAIN_MS || at - this.#last < NOT_FASTER_MS) return
     if (this.#told.size >= MOST_KNOWN) this.#told.clear()
     this.#told.set(target, at)
     this.#last = at
-    if (isOwned) screen?.ring()
+    if (isFullScreen) screen?.ring()
     else
       tell(`held: ${target} waits for you. In another terminal: pen watch, or pen allow ${target} --session`)
     const notify = this.#options.notify ?? ((title, body) => this.#notify(title, body))

@@ -2,7 +2,7 @@
 import type { Plan } from '../plan/plan.ts'
 import { projectDocument, showExpansion } from '../plan/show-policy.ts'
 import type { Merged } from '../policy/merge.ts'
-import { isTerminal } from '../terminal/modes.ts'
+import { isTerminal } from '../terminal/termios.ts'
 
 /** Texts come from the policy; names in them were checked when it was parsed. */
 export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {

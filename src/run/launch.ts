@@ -16,7 +16,7 @@ import type { Plan } from '../plan/plan.ts'
 import { SETSID_PLACE } from '../plan/system-view.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
-import { isTerminal } from '../terminal/modes.ts'
+import { isTerminal } from '../terminal/termios.ts'
 import { beginDoor, type Prepared } from './prepare.ts'
 import type { Serving } from './supervisor.ts'
 
@@ -131,7 +131,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       env: options.env,
       workload,
     })
-    if (told.length > 0) pty?.beforeWords()
+    if (told.length > 0) pty?.startNewLine()
     // The user's terminal is given back before anything is printed on it.
     await undo.unwind()
     for (const line of told) options.tell(line)

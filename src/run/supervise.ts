@@ -16,8 +16,8 @@ import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from '../survey/find-command.ts'
 import { withReasons } from '../survey/tool-words.ts'
-import { isTerminal } from '../terminal/modes.ts'
-import { shownScreen } from '../terminal/shown-screen.ts'
+import { screen } from '../terminal/screen.ts'
+import { isTerminal } from '../terminal/termios.ts'
 import { Forwarding } from './forwarding.ts'
 import type { HeldNotice } from './held-notice.ts'
 import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
@@ -107,7 +107,7 @@ async function openEgress(
   const { takesNow } = await import('../base/kernel/descriptor.ts')
   // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
   const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
-  const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen: shownScreen })
+  const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen })
   const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
   return { egress: connectGateway(door, policy.network, notice, useUp), notice }
 }

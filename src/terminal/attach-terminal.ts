@@ -5,11 +5,11 @@
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { TerminalFilter } from './filter.ts'
 import { SavedModes, windowSize } from './host-terminal.ts'
-import { isTerminal } from './modes.ts'
 import { writerTo } from './nonblocking-writer.ts'
-import { passOn } from './pass-signals.ts'
-import { Bell, showOn } from './shown-screen.ts'
+import { forwardSignals } from './pass-signals.ts'
+import { Bell, setScreen } from './screen.ts'
 import { takeTerminal } from './take-terminal.ts'
+import { isTerminal } from './termios.ts'
 
 export async function attachTerminal(
   exec: NonNullable<Running['exec']>,
@@ -34,8 +34,8 @@ export async function attachTerminal(
     return written
   })
   // Its terminal is inside: what it asks of the screen is all that is known of its modes.
-  const endShowing = showOn({
-    isOwned: () => filter !== undefined && modes.isDrawnOn,
+  const endShowing = setScreen({
+    isFullScreen: () => filter !== undefined && modes.isFullScreen,
     ring: () => bell.ring(),
   })
   const relay = (): void => void (input && relayKeys(execution))
@@ -51,7 +51,7 @@ export async function attachTerminal(
   // Also when pen ends by a mistake of its own, which the sandbox may have found.
   process.once('exit', giveBack)
   process.on('SIGWINCH', onResize)
-  const forget = signals ? passOn(signal => execution.signal(signal)) : () => undefined
+  const forget = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
   if (!isTerminal(0)) relay()
   try {
     const ending = await execution.ended

@@ -4,9 +4,9 @@ import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { refuseDirectory } from '../base/refuse-directory.ts'
-import { isTerminal } from './modes.ts'
-import { passOn } from './pass-signals.ts'
-import { signalNumber } from './signal-number.ts'
+import { forwardSignals } from './pass-signals.ts'
+import { signalNumber } from './signals.ts'
+import { isTerminal } from './termios.ts'
 
 export interface AttachOptions {
   /** Whether our stdin is the command's; otherwise its input is empty. */
@@ -33,7 +33,7 @@ export async function attach(
     outputs.put(stream, bytes),
   )
   outputs.onClosed = () => execution.signal('SIGPIPE')
-  const forget = signals ? passOn(signal => execution.signal(signal)) : () => undefined
+  const forget = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
   if (input) void relayInput(execution)
   else execution.endInput()
   try {

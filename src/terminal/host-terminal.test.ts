@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { makeRaw, SavedModes, windowSize } from './host-terminal.ts'
-import { isTerminal } from './modes.ts'
+import { isTerminal } from './termios.ts'
 
 const undoOf = (...output: string[]) => {
   const supervisor = new SavedModes()

@@ -1,6 +1,6 @@
 /** The user's own terminal: asked, put into raw mode, and given back as it was found. */
 import { systemCall } from '../base/kernel/system-call.ts'
-import { getModes } from './modes.ts'
+import { readTermios } from './termios.ts'
 
 const TCSETS = 0x5402
 /** Also throws away what was typed but not read: an answer that the sandbox made the terminal give stays out of the shell. */
@@ -19,7 +19,7 @@ export function windowSize(fd: number): { cols: number; rows: number } {
 
 /** Every key goes to the sandbox's own terminal, which decides what it means. Returns what undoes it. */
 export function makeRaw(fd: number): () => void {
-  const before = getModes(fd)
+  const before = readTermios(fd)
   if (before === undefined) return () => {}
   const raw = before.slice()
   const words = new Uint32Array(raw.buffer, 0, 4)
@@ -42,8 +42,8 @@ export function makeRaw(fd: number): () => void {
 }
 
 /** For a terminal whose output another one will show: what is written comes out as it is. Returns what undoes it, nothing. */
-export function leaveLineEnds(fd: number): () => void {
-  const modes = getModes(fd)
+export function disableOutputProcessing(fd: number): () => void {
+  const modes = readTermios(fd)
   if (modes !== undefined) {
     const words = new Uint32Array(modes.buffer, 0, 4)
     words[1] = (words[1] ?? 0) & ~0o1 // OPOST
@@ -95,7 +95,7 @@ export class SavedModes {
   }
 
   /** Whether a program has asked for the whole screen, for single keys, the mouse or a hidden cursor: it draws, and knows what is where. */
-  get isDrawnOn(): boolean {
+  get isFullScreen(): boolean {
     return [...this.#modes].some(([mode, state]) => state === DRAWING[mode])
   }
 

@@ -4,7 +4,7 @@
  */
 import { constants, openSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
-import { isTerminal } from './modes.ts'
+import { isTerminal } from './termios.ts'
 
 const O_CLOEXEC = 0o2000000
 /** What fits into a terminal is taken out of it within a millisecond, where somebody reads. */

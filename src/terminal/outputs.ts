@@ -3,8 +3,8 @@ import { fstatSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { Stream } from '../protocol/exec-messages.ts'
 import { TerminalFilter } from './filter.ts'
-import { isTerminal } from './modes.ts'
 import { writerTo } from './nonblocking-writer.ts'
+import { isTerminal } from './termios.ts'
 
 export class Outputs {
   /** The reader of one of them has gone, or it takes no more. */

@@ -2,7 +2,7 @@
 const PASSED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const
 
 /** For as long as the command runs; returns what undoes it. */
-export function passOn(send: (signal: NodeJS.Signals) => void): () => void {
+export function forwardSignals(send: (signal: NodeJS.Signals) => void): () => void {
   const handlers = PASSED.map(signal => [signal, () => send(signal)] as const)
   for (const [signal, handler] of handlers) process.on(signal, handler)
   return () => {

@@ -1,7 +1,7 @@
 /** A new terminal, as the kernel makes it: two ends of which one is a program's, and the other whoever's shows and types. */
 import { constants, openSync } from 'node:fs'
 import { systemCall } from '../base/kernel/system-call.ts'
-import { getModes } from './modes.ts'
+import { readTermios } from './termios.ts'
 
 const TIOCSPTLCK = 0x40045431
 const TIOCGPTPEER = 0x5441
@@ -29,7 +29,7 @@ export function openTerminal(size: WindowSize): { readonly master: number; reado
 
 /** So that a backspace takes a whole character away. */
 function speakUtf8(slave: number): void {
-  const modes = getModes(slave)
+  const modes = readTermios(slave)
   if (modes === undefined) return
   const [input = 0] = new Uint32Array(modes.buffer, 0, 1)
   new Uint32Array(modes.buffer, 0, 1)[0] = input | IUTF8

@@ -4,11 +4,11 @@
  */
 import { closeSync } from 'node:fs'
 import { TerminalFilter } from './filter.ts'
-import { leaveLineEnds, SavedModes, windowSize } from './host-terminal.ts'
+import { disableOutputProcessing, SavedModes, windowSize } from './host-terminal.ts'
 import { LineState } from './line-state.ts'
 import { NonblockingWriter, writerTo } from './nonblocking-writer.ts'
 import { openTerminal, resize } from './pseudo-terminal.ts'
-import { Bell, readsKeys, showOn } from './shown-screen.ts'
+import { Bell, isRaw, setScreen } from './screen.ts'
 import { takeTerminal } from './take-terminal.ts'
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
@@ -18,7 +18,7 @@ export interface Pty {
   /** Whether the command's stdin is this terminal, so that it should also be its controlling one. */
   readonly interactive: boolean
   /** Call when pen will say something after the close: it then begins on a line of its own. */
-  beforeWords(): void
+  startNewLine(): void
   /** Call when all of the command has ended: shows what is left, and gives the user's terminal back. */
   close(): Promise<void>
 }
@@ -48,8 +48,8 @@ export function openPty(ours: readonly number[]): Pty {
   const interactive = ours.includes(0)
   const keyboard = new NonblockingWriter(master)
   let isOpen = true
-  const endShowing = showOn({
-    isOwned: () => isOpen && (readsKeys(master) || modes.isDrawnOn),
+  const endShowing = setScreen({
+    isFullScreen: () => isOpen && (isRaw(master) || modes.isFullScreen),
     ring: () => bell.ring(),
   })
   const hangUp = async (): Promise<void> => {
@@ -65,7 +65,7 @@ export function openPty(ours: readonly number[]): Pty {
     void relayKeys(keyboard, () => isOpen).then(hangUp)
   }
   // Whose terminal is not raw makes its own line ends: twice would be once too often.
-  const restore = interactive ? takeTerminal(0, relay) : leaveLineEnds(slave)
+  const restore = interactive ? takeTerminal(0, relay) : disableOutputProcessing(slave)
   const onResize = () => {
     if (isOpen) resize(master, windowSize(screen))
   }
@@ -79,7 +79,7 @@ export function openPty(ours: readonly number[]): Pty {
   return {
     stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
-    beforeWords: () => line.wantBegin(),
+    startNewLine: () => line.wantBegin(),
     close: async () => {
       process.off('SIGWINCH', onResize)
       endShowing()

@@ -2,7 +2,7 @@
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import { findProject } from '../../config/project.ts'
 import { askFor } from '../../control/client.ts'
-import { heldOrder } from '../../control/running-order.ts'
+import { orderToJoin } from '../../control/stored-order.ts'
 import { type AgentPreset, PRESETS, type PresetName } from '../../policy/presets.ts'
 import { addressWords } from '../../run/model-address.ts'
 import type { SandboxStatus } from '../../run/status.ts'
@@ -28,7 +28,7 @@ export async function runInStarted({
   terminal,
 }: InStarted): Promise<ExitCode | undefined> {
   const project = findProject()
-  const order = await heldOrder(project.stateDir)
+  const order = await orderToJoin(project.stateDir)
   if (order === undefined) return undefined
   const { command, title } = PRESETS[preset]
   if (order.agent !== preset)

@@ -5,11 +5,11 @@ import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import { type Millis, showMillis } from '../../base/quantity.ts'
 import type { Project } from '../../config/project.ts'
-import { type Asked, ask, askForRefused, takeValue } from '../../control/client.ts'
+import { type Asked, ask, askForRefusals, takeValue } from '../../control/client.ts'
 import { executeOver } from '../../control/execution.ts'
 import type { EndedRun } from '../../run/ended-by-limit.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../../terminal/attach.ts'
-import { isTerminal } from '../../terminal/modes.ts'
+import { isTerminal } from '../../terminal/termios.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface Inside {
@@ -61,7 +61,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const code = exitCodeOf(ending)
   // One that went well needed nothing else, and a supervisor of another version says nothing of it.
   const asks = code !== EXIT.ok && refused !== undefined && ending.kind !== 'lost'
-  const told = asks ? await askForRefused(project.stateDir, refused) : undefined
+  const told = asks ? await askForRefusals(project.stateDir, refused) : undefined
   // A supervisor that is gone has left in the audit what ended it.
   const ended = code !== EXIT.ok && told === undefined && run !== undefined
   const lines = ended ? await limitsOf({ stateDir: project.stateDir, run, since }) : (told ?? [])

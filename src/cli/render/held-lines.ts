@@ -4,7 +4,7 @@ import type { AuditEventInput } from '../../audit/event.ts'
 import { followAudit } from '../../audit/follow.ts'
 import type { Project } from '../../config/project.ts'
 import { HeldNotice } from '../../run/held-notice.ts'
-import { shownScreen } from '../../terminal/shown-screen.ts'
+import { screen } from '../../terminal/screen.ts'
 
 /** Of this run, from now on. Returns what ends it, and tells what could not be told meanwhile. */
 export function tellHeld(project: Project, run: string, tell: (line: string) => void): () => string[] {
@@ -13,7 +13,7 @@ export function tellHeld(project: Project, run: string, tell: (line: string) => 
   const notice = new HeldNotice(
     { record: () => undefined },
     // The supervisor has told the desktop.
-    { tell, env: {}, sandbox: project.id, notify: () => undefined, screen: shownScreen },
+    { tell, env: {}, sandbox: project.id, notify: () => undefined, screen },
   )
   void follow()
   return () => {

@@ -1,9 +1,9 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { findProject } from '../../../config/project.ts'
-import { runningOrder } from '../../../control/running-order.ts'
-import { whileChanging } from '../../../control/state.ts'
-import { onTop, type SupervisorOrder } from '../../../control/supervisor-order.ts'
+import { withChangeLock } from '../../../control/state.ts'
+import { orderForRestart } from '../../../control/stored-order.ts'
+import { mergeOrders, type SupervisorOrder } from '../../../control/supervisor-order.ts'
 import { startUnlessRunning } from '../../../lifecycle/start.ts'
 import { pauseSandbox } from '../../../lifecycle/stop.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
@@ -35,11 +35,14 @@ export const verb = defineVerb({
     }
     const say = (line: string): void => terminal.note(`pen: ${line}`)
     const restart = async (): Promise<void> => {
-      const before = await runningOrder(stateDir)
+      const before = await orderForRestart(stateDir)
       await pauseSandbox(stateDir, line => say(printable(line, 1024)))
-      await startUnlessRunning(project, { asked: before === undefined ? given : onTop(before, given), say })
+      await startUnlessRunning(project, {
+        asked: before === undefined ? given : mergeOrders(before, given),
+        say,
+      })
     }
-    await whileTelling('restarting the sandbox', terminal, () => whileChanging(stateDir, restart))
+    await whileTelling('restarting the sandbox', terminal, () => withChangeLock(stateDir, restart))
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
     else terminal.print(`${id}: restarted`)
     return EXIT.ok

@@ -37,7 +37,7 @@ export const verb = defineVerb({
     const { findProject } = await import('../../../config/project.ts')
     const { startSandbox } = await import('../../../lifecycle/start.ts')
     const { whileTelling } = await import('../../frame/progress.ts')
-    const { isTerminal } = await import('../../../terminal/modes.ts')
+    const { isTerminal } = await import('../../../terminal/termios.ts')
     const project = findProject()
     const document = flagDocument(flags, project)
     const order = {
@@ -51,9 +51,9 @@ export const verb = defineVerb({
     const came = await whileTelling('starting the sandbox', terminal, () =>
       startSandbox(project, { asked: order, say, spare }),
     )
-    const { runsBy } = await import('../../../control/client.ts')
-    const { isPlain } = await import('../../../control/supervisor-order.ts')
-    if (came === 'already' && !isPlain(order) && !(await runsBy(project.stateDir, order)))
+    const { isRunningWith } = await import('../../../control/client.ts')
+    const { hasNoFlags } = await import('../../../control/supervisor-order.ts')
+    if (came === 'already' && !hasNoFlags(order) && !(await isRunningWith(project.stateDir, order)))
       terminal.note('pen: already running with other flags; fix: pen restart')
     if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came !== 'already' })
     else if (!flags.detach && isTerminal(0) && isTerminal(1)) {

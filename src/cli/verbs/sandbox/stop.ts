@@ -1,6 +1,6 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
-import { whileChanging } from '../../../control/state.ts'
+import { withChangeLock } from '../../../control/state.ts'
 import { isKnown } from '../../../lifecycle/forget.ts'
 import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
 import { stopSandbox } from '../../../lifecycle/stop.ts'
@@ -24,7 +24,7 @@ export const verb = defineVerb({
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
       ? await whileTelling('stopping the sandbox', terminal, () =>
-          whileChanging(stateDir, () => stopSandbox(stateDir, say)),
+          withChangeLock(stateDir, () => stopSandbox(stateDir, say)),
         )
       : 'absent'
     if (flags.json) terminal.printJson({ version: 1, id, stopped: came === 'stopped' })

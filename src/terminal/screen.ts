@@ -2,18 +2,18 @@
  * The terminal on which this process shows a sandbox: one at most. While a program inside draws on it, pen writes no line there: the line
  * would stand in the midst of that program's picture. A bell draws nothing.
  */
-import { getModes } from './modes.ts'
+import { readTermios } from './termios.ts'
 
-export interface ShownScreen {
+export interface Screen {
   /** A program inside reads keys one by one, or draws on the whole screen. */
-  isOwned(): boolean
+  isFullScreen(): boolean
   ring(): void
 }
 
-let current: ShownScreen | undefined
+let current: Screen | undefined
 
 /** Returns what ends it. */
-export function showOn(screen: ShownScreen): () => void {
+export function setScreen(screen: Screen): () => void {
   current = screen
   return () => {
     if (current === screen) current = undefined
@@ -21,16 +21,16 @@ export function showOn(screen: ShownScreen): () => void {
 }
 
 /** What is shown now; a screen that nobody owns where nothing is. */
-export const shownScreen: ShownScreen = {
-  isOwned: () => current?.isOwned() === true,
+export const screen: Screen = {
+  isFullScreen: () => current?.isFullScreen() === true,
   ring: () => current?.ring(),
 }
 
 const ICANON = 0o2
 
 /** Whether whoever reads this terminal wants single keys instead of lines: a full-screen program, or an editor of command lines. */
-export function readsKeys(fd: number): boolean {
-  const modes = getModes(fd)
+export function isRaw(fd: number): boolean {
+  const modes = readTermios(fd)
   return modes !== undefined && ((new Uint32Array(modes.buffer, 0, 4)[3] ?? 0) & ICANON) === 0
 }
 

@@ -7,7 +7,7 @@ const TCGETS = 0x5401
 export type Modes = Uint8Array
 
 /** Undefined when it is no terminal. */
-export function getModes(fd: number): Modes | undefined {
+export function readTermios(fd: number): Modes | undefined {
   const modes = new Uint8Array(64)
   try {
     systemCall('ioctl', fd, TCGETS, modes)
@@ -17,4 +17,4 @@ export function getModes(fd: number): Modes | undefined {
   }
 }
 
-export const isTerminal = (fd: number): boolean => getModes(fd) !== undefined
+export const isTerminal = (fd: number): boolean => readTermios(fd) !== undefined

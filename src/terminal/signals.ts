@@ -26,4 +26,4 @@ export const signalNumber = (name: NodeJS.Signals): number => NUMBERS[name] ?? 1
 export const signalName = (number: number): NodeJS.Signals | undefined => NAMES.get(number)
 
 /** Those that a supervisor passes on. */
-export const isPassed = (name: string): name is NodeJS.Signals => Object.hasOwn(NUMBERS, name)
+export const isForwardable = (name: string): name is NodeJS.Signals => Object.hasOwn(NUMBERS, name)
