@@ -181,6 +181,14 @@ export interface PolicyEditRefused {
   readonly fix?: string | undefined
 }
 
+/** Something of this run stays on the host. It may come after `run-end`. */
+export interface CleanupFailed {
+  readonly kind: 'cleanup-failed'
+  readonly what: string
+  readonly why: string
+  readonly fix: string
+}
+
 export interface RunEnd {
   readonly kind: 'run-end'
   readonly exitCode: number | null
@@ -211,6 +219,7 @@ export type AuditEventInput =
   | PolicyChanged
   | PolicyEditRefused
   | GateEvent
+  | CleanupFailed
   | RunEnd
 
 /** The audit's own: records that are no longer there, or never came to be. Counts since the run began. */
@@ -271,6 +280,7 @@ const VERDICTS: Readonly<Record<AuditKind, Verdict>> = {
   'grants-changed': 'note',
   'policy-changed': 'note',
   'policy-edit-refused': 'error',
+  'cleanup-failed': 'error',
   'file-allowed': 'allow',
   'file-denied': 'deny',
   'tool-allowed': 'allow',

@@ -34,5 +34,6 @@ function isAlive(pid: number): boolean {
 function hasEnded(path: string): boolean {
   let last = ''
   for (const line of readLines(path)) last = line
-  return parseRecord(last)?.kind === 'run-end'
+  // A cleanup that fails is recorded at the end, on either side of `run-end`.
+  return ['run-end', 'cleanup-failed'].includes(parseRecord(last)?.kind ?? '')
 }

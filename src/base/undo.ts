@@ -1,20 +1,38 @@
 /**
- * Take a resource, push its undo. When the work ends, well or badly, everything is given back newest first,
- * because later resources stand on earlier ones. One undo that fails never keeps the others from running.
+ * Take a resource, push its undo. When the work ends, well or badly, all undos run newest first, because later
+ * resources depend on earlier ones. An undo that fails is reported, and the others still run.
  */
+import { PenError, showPlace } from './error.ts'
+import { printable } from './printable.ts'
 
-export interface UndoFailure {
-  readonly label: string
-  readonly error: unknown
+/** A resource that stays behind. */
+export interface CleanupFailure {
+  /** What could not be cleaned up: the label of its undo. */
+  readonly what: string
+  readonly why: string
+  readonly fix: string
 }
 
 type Undo = () => void | Promise<void>
+type Report = (failure: CleanupFailure) => void
+
+/** One list per process: a pen process runs at most one sandbox, and its user reads one stderr. */
+const reports = new Set<Report>([printFailure])
+
+/** Also reports cleanup failures here, until the returned function is called. */
+export function onCleanupFailure(report: Report): () => void {
+  reports.add(report)
+  return () => void reports.delete(report)
+}
 
 export class UndoStack {
   readonly #entries: { readonly label: string; readonly undo: Undo }[] = []
-  #unwinding: Promise<readonly UndoFailure[]> | undefined
+  #unwinding: Promise<void> | undefined
 
-  /** Returns a function that takes the undo off again, for a resource whose owner changed. */
+  /**
+   * The label says what stays behind when the undo fails: `could not clean up <label>`. Returns a function that removes
+   * the undo, for a resource that gets another owner.
+   */
   push(label: string, undo: Undo): () => void {
     const entry = { label, undo }
     this.#entries.push(entry)
@@ -24,40 +42,61 @@ export class UndoStack {
     }
   }
 
+  /** For a resource that all other undos may need, such as the audit that records their failures. */
+  pushToRunLast(label: string, undo: Undo): void {
+    this.#entries.unshift({ label, undo })
+  }
+
   get size(): number {
     return this.#entries.length
   }
 
   /**
-   * Runs every undo once and reports those that failed. Undos up to the first asynchronous one have run when this
-   * returns, so a stack of synchronous undos is safe to unwind in a last moment. A call during an unwinding waits
-   * for the same one; an undo pushed meanwhile (a signal arrived while resources were being taken) is run by it too.
+   * Runs every undo once and reports those that fail. Undos up to the first asynchronous one have run when this
+   * returns, so a stack of synchronous undos can be unwound in an exit handler. A second call waits for the first.
+   * An undo that is pushed while it runs (a signal arrived during the setup) runs too.
    */
-  unwind(): Promise<readonly UndoFailure[]> {
+  unwind(): Promise<void> {
     if (this.#unwinding !== undefined) return this.#unwinding
-    const failures: UndoFailure[] = []
-    const pending = this.#drain(failures)
-    if (pending === undefined) return Promise.resolve(failures)
+    const pending = this.#drain()
+    if (pending === undefined) return Promise.resolve()
     this.#unwinding = pending.then(() => {
       this.#unwinding = undefined
-      return failures
     })
     return this.#unwinding
   }
 
-  #drain(failures: UndoFailure[]): Promise<void> | undefined {
+  #drain(): Promise<void> | undefined {
     for (let entry = this.#entries.pop(); entry !== undefined; entry = this.#entries.pop()) {
       const { label, undo } = entry
-      const failed = (error: unknown): void => {
-        failures.push({ label, error })
-      }
+      const failed = (error: unknown): void => reportFailure(label, error)
       try {
         const result = undo()
-        if (result instanceof Promise) return result.catch(failed).then(() => this.#drain(failures))
+        if (result instanceof Promise) return result.catch(failed).then(() => this.#drain())
       } catch (error) {
         failed(error)
       }
     }
     return undefined
   }
+}
+
+function reportFailure(what: string, error: unknown): void {
+  const at = error instanceof PenError && error.at !== undefined ? ` (${showPlace(error.at)})` : ''
+  const failure: CleanupFailure = {
+    what,
+    why: `${error instanceof Error ? error.message : String(error)}${at}`,
+    fix: (error instanceof PenError ? error.hint : undefined) ?? 'pen gc',
+  }
+  for (const report of reports) {
+    try {
+      report(failure)
+    } catch {
+      // The next report still runs: an audit on a full disk must not hide the line on stderr.
+    }
+  }
+}
+
+function printFailure({ what, why, fix }: CleanupFailure): void {
+  process.stderr.write(`pen: could not clean up ${what}: ${printable(why, 1024)}\n  fix: ${printable(fix)}\n`)
 }

@@ -17,7 +17,7 @@ export function makeScratch(home: string, state: string, undo: UndoStack): strin
     dismiss()
     return undefined
   }
-  undo.push('scratch', () => {
+  undo.push('the scratch directory', () => {
     rmSync(scratch, { recursive: true, force: true })
     dismiss()
   })

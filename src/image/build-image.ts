@@ -11,7 +11,7 @@ import { engineFacts } from '../backend/container/engine/engine-facts.ts'
 import { forgetLast } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
-import { UndoStack } from '../base/undo.ts'
+import { onCleanupFailure, UndoStack } from '../base/undo.ts'
 import { takeLock } from '../config/lock.ts'
 import type { Project } from '../config/project.ts'
 import { CORES } from '../limits/bounds.ts'
@@ -78,7 +78,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     busy: 'another pen is building',
   })
   const undo = new UndoStack()
-  undo.push('lock', () => lock.release())
+  undo.push('the build lock', () => lock.release())
   try {
     removeAbandoned(project)
     const places = prepareDirectory(recipe, project, undo)
@@ -93,7 +93,11 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const facts = await engineFacts(engine, cacheDir)
     const run = newRunId()
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run })
-    undo.push('audit', () => audit.close())
+    const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
+    undo.pushToRunLast('the audit', () => {
+      stopReporting()
+      audit.close()
+    })
     const began = Date.now()
     audit.record({
       kind: 'run-start',
@@ -116,7 +120,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
       cacheDir,
     })
-    undo.push('network', close)
+    undo.push('the build’s network', close)
     const argv = buildArguments(engine.name, {
       dockerfile: places.dockerfile,
       context: places.context,
@@ -181,7 +185,7 @@ interface Places {
 /** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
 function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
   const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
-  undo.push('build directory', () => rmSync(directory, { recursive: true, force: true }))
+  undo.push('the build directory', () => rmSync(directory, { recursive: true, force: true }))
   const places = {
     dockerfile: `${directory}/Dockerfile`,
     context: `${directory}/context`,

@@ -57,7 +57,7 @@ export class Bounds {
     return means.how === 'cgroup-v2' ? openV2(this.limits, this.name, means.parent) : undefined
   }
 
-  /** Takes the cgroups away. What is still busy is left to the next sweep. */
+  /** Removes the cgroups. It fails when one stays busy; the next sweep then removes it. */
   async remove(): Promise<void> {
     await removeCgroups(this.cgroup?.dirs ?? [])
   }

@@ -83,13 +83,19 @@ export class CounterFile {
 
 const PATIENCE_MS = 500
 
-/** A cgroup stays busy for a moment after its last process was reaped. What stays longer, the next sweep takes. */
-export async function removeCgroups(dirs: readonly string[]): Promise<readonly string[]> {
+/** A cgroup stays busy for a moment after its last process was reaped. One that stays busy longer is an error. */
+export async function removeCgroups(dirs: readonly string[]): Promise<void> {
   let left = dirs
   const deadline = performance.now() + PATIENCE_MS
   for (let wait = 1; ; wait = Math.min(50, wait * 2)) {
     left = left.filter(dir => !removed(dir))
-    if (left.length === 0 || performance.now() > deadline) return left
+    if (left.length === 0) return
+    if (performance.now() > deadline)
+      throw new PenError('LIMIT', {
+        what: 'it still has processes or child cgroups',
+        at: left.join(', '),
+        hint: 'pen gc',
+      })
     await new Promise(resolve => setTimeout(resolve, wait))
   }
 }

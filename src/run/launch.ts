@@ -39,7 +39,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
   refuseOpenGaps(plan, policy.acceptGaps)
   const undo = new UndoStack()
   undo.push(
-    'unused door',
+    'the unused door',
     () =>
       void prepared.door?.then(
         door => door.close(),
@@ -51,15 +51,15 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     const run = options.headStart?.sandbox.run ?? newRunId()
     const found = backend.bounds?.()
     const bounds = openBounds({ limits: plan.limits, runId: run, ...(found !== undefined && { found }) })
-    undo.push('limits', async () => await bounds.remove())
+    undo.push('the cgroup', async () => await bounds.remove())
     // Its exec daemon brings a terminal of the sandbox's own to each command.
     const daemon = backend.container === true || options.serve !== undefined
     const terminals = daemon ? [] : [0, 1, 2].filter(isTerminal)
     const pty = terminals.length === 0 ? undefined : (await import('../terminal/pty.ts')).openPty(terminals)
-    if (pty !== undefined) undo.push('terminal', async () => await pty.close())
+    if (pty !== undefined) undo.push('the terminal', async () => await pty.close())
     const opened = await prepared.door
     let door = opened
-    undo.push('door', () => door?.close())
+    undo.push('the door', () => door?.close())
     const shown = await withProxy(plan, opened)
     const start = async (image: SandboxImage | undefined): Promise<Running> =>
       await backend.start(pty?.interactive ? onTerminal(shown) : shown, {
@@ -101,7 +101,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       })
     const image = await imageOf(prepared, options.tell)
     const endTelling = backend.container === true ? await tellOfStart(options) : () => undefined
-    undo.push('progress', endTelling)
+    undo.push('the progress line', endTelling)
     const first = image?.recalled ?? (await image?.found())
     const running = await start(first).catch(async (error: unknown) => {
       const isGone = error instanceof PenError && error.code === 'IMAGE'
@@ -238,7 +238,7 @@ function makeDirectories(plan: Plan, undo: UndoStack): void {
       const giveTo = plan.runAs !== 'self' && owner.uid !== 0 ? owner : undefined
       // The last one first: they are unwound newest first.
       for (const made of makeDirectoryBeneath(plan.workspace, path, giveTo))
-        undo.push('empty directory', () => removeIfEmpty(made))
+        undo.push('an empty directory', () => removeIfEmpty(made))
     } catch (error) {
       throw new PenError('STATE', {
         what: `a directory could not be made (${errnoOf(error) ?? 'unknown error'})`,

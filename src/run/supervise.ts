@@ -9,7 +9,7 @@ import type { AuditSink } from '../audit/event.ts'
 import { RefusalTally } from '../audit/refusals.ts'
 import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
-import type { UndoStack } from '../base/undo.ts'
+import { onCleanupFailure, type UndoStack } from '../base/undo.ts'
 import type { Egress } from '../gateway/egress.ts'
 import type { Door } from '../gateway/netns/door.ts'
 import type { Bounds } from '../limits/bounds.ts'
@@ -55,7 +55,11 @@ export async function keep(waiting: Waiting): Promise<Result> {
     sayWhatHolds(prepared, running, waiting.tell)
     const soft = isSoft(plan)
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run, soft })
-    undo.push('audit', () => audit.close())
+    const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
+    undo.pushToRunLast('the audit', () => {
+      stopReporting()
+      audit.close()
+    })
     const limits = new LimitHandle(bounds, {
       growing: plan.growing,
       output: `${plan.workspace}/output`,

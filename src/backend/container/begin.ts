@@ -58,13 +58,15 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
         nameOf(asked.sandbox, run),
         `${nameOf(asked.sandbox, run)}-helper`,
       ]),
-    ).catch(() => undefined)
-    undo.push('containers that were left', () => left)
+    )
+    // Reported at the end, when the stack unwinds.
+    left.catch(() => undefined)
+    undo.push('containers of earlier runs', () => left)
     const coming = Container.run(engine, ready.order, runtimes, ready.spare, {
       release,
       ...(shows && { killer: killNobody }),
     })
-    const disarm = undo.push('container', async () => {
+    const disarm = undo.push('the container', async () => {
       const container = await coming.catch(() => undefined)
       await container?.end()
     })
@@ -81,9 +83,9 @@ function makeReady(
 ): Ready {
   const { id, run, stateDir } = sandbox
   const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
-  undo.push('inside directory', () => inside.remove())
+  undo.push('the run directory', () => inside.remove())
   const daemon = listenForDaemon(inside.socket)
-  undo.push('exec daemon socket', () => daemon.close())
+  undo.push('the exec daemon’s socket', () => daemon.close())
   const order: Ready['order'] = {
     ...shape.order,
     name: `pen-${id}`,

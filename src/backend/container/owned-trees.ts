@@ -28,7 +28,7 @@ export function ownedTrees(
   const wanted = owners.map(uid => uid !== sandbox.uid && (uid === 0 || uid === owner.uid))
   if (!wanted.includes(true)) return undefined
   const mappings = new Map<number, IdMapping>()
-  undo.push('id mappings', () => {
+  undo.push('the id mappings', () => {
     for (const mapping of mappings.values()) mapping.end()
   })
   const mappingOf = (uid: number): IdMapping => {
@@ -40,7 +40,7 @@ export function ownedTrees(
   }
   const descriptors = binds.map(({ from, mode }, i) => {
     const tree = detached(from)
-    undo.push('detached tree', () => closeSync(tree))
+    undo.push('a detached mount tree', () => closeSync(tree))
     if (wanted[i]) mappingOf(owners[i] ?? 0).apply(tree, from)
     setAttributes(tree, mode === 'ro' ? NOSUID_NODEV | RDONLY : NOSUID_NODEV, { below: true })
     return tree

@@ -20,7 +20,7 @@ export function awaitNamespaces(
   undo: UndoStack,
 ): () => Promise<ShownNamespaces> {
   const listener = listenForDescriptors(path)
-  undo.push('socket of what the exec daemon shows', () => listener.close())
+  undo.push('the socket for namespaces', () => listener.close())
   return async () => {
     await daemon.connected
     const over = listener.accept()
@@ -30,7 +30,7 @@ export function awaitNamespaces(
     const [mounts, network, root] = shown ?? []
     if (mounts === undefined || network === undefined || root === undefined)
       throw new PenError('INTERNAL', { what: 'the exec daemon did not show its namespaces' })
-    undo.push('network namespace', () => closeSync(network))
+    undo.push('the network namespace', () => closeSync(network))
     return { mounts, network, root }
   }
 }

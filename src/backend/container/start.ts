@@ -62,7 +62,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       ...(byHelper && { before: besides }),
     }))
   try {
-    undo.push('word to start', () => release?.resolve(false))
+    undo.push('the start signal', () => release?.resolve(false))
     // While the engine is at it.
     const trees =
       plan.runAs === 'self' ? undefined : treesOf(plan, mounts, undo, gvisor ? 'swapped' : 'nobody')
@@ -88,7 +88,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
       ids: 'many',
       ...(by !== undefined && { by: { helper: by.helper, entrance: by } }),
     })
-    undo.push('mounts', () => live.close())
+    undo.push('the mounts', () => live.close())
     const { init } = container
     // Scratch is gVisor's own memory: what lies in it nobody can give away but the exec daemon.
     const placed = gvisor ? { ...mounts, given: [] } : mounts
@@ -109,7 +109,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
             : { kind: 'by-helper', ...by },
         ),
       ])
-      if (by !== undefined) undo.push('last look into the namespace', async () => await furnished.settle())
+      if (by !== undefined) undo.push('the network counters', async () => await furnished.settle())
       const held = await holdTools({
         plan,
         tools: options.policy.tools,

@@ -48,7 +48,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const handedOver = (): void => {
     for (const fd of given.splice(0)) closeSync(fd)
   }
-  undo.push('exec daemon', () => {
+  undo.push('the exec daemon', () => {
     handedOver()
     closeSync(program)
   })
@@ -61,7 +61,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     emptyBounding: false,
     ...(plan.listedExec && { executable: [...plan.executable, ...ownExecutables()] }),
   })
-  undo.push('exec daemon link', () => link.close())
+  undo.push('the exec daemon’s socket', () => link.close())
   const running = new Set<Execution>()
   return {
     fds: [program, theirs],

@@ -45,7 +45,7 @@ export function showInside(
   const stands = [...own, ...plan.steps].flatMap(({ at }) =>
     dirname(at) === INSIDE ? [`${dir}/${basename(at)}`] : [],
   )
-  undo.push('inside directory', () => remove(dir, stands))
+  undo.push('the run directory', () => remove(dir, stands))
   for (const file of stands) writeFileSync(file, '')
   return { dir, plan: { ...plan, steps: afterRun(plan.steps, own) } }
 }

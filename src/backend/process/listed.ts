@@ -26,7 +26,7 @@ export interface Listed {
 
 export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number, undo: UndoStack): Listed {
   const program = openSync(process.execPath, 'r')
-  undo.push('inner program', () => closeSync(program))
+  undo.push('the guest program', () => closeSync(program))
   const order: ListedOrder = {
     argv: plan.argv,
     // Bubblewrap would have added the last one.
@@ -35,7 +35,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
   }
   const orderFd = temporary(Buffer.from(JSON.stringify(order)))
   const [waits, ready] = pipe()
-  undo.push('inner wait', () => {
+  undo.push('the guest’s start pipe', () => {
     closeSync(waits)
     closeSync(ready)
   })

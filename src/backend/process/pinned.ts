@@ -16,7 +16,7 @@ export function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, numb
     if (step.op !== 'bind' || step.from === plan.workspace || !isWithin(step.from, plan.workspace)) continue
     if (out.has(step.from)) continue
     const fd = openPinned(step.from)
-    undo.push('pinned path', () => closeSync(fd))
+    undo.push('a pinned path', () => closeSync(fd))
     out.set(step.from, fd)
   }
   return out

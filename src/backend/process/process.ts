@@ -73,7 +73,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
       identity,
     }
     const guard = options.within(() => startGuard(guardOptions))
-    undo.push('guard', () => guard.close())
+    undo.push('the guard', () => guard.close())
     const bringBack = keepApart(guard.pid)
     closeSync(argsFd)
     crossing.handedOver()
@@ -176,7 +176,7 @@ function argumentPipe(undo: UndoStack): readonly [number, { readonly fd: number;
     if (open) closeSync(fd)
     open = false
   }
-  undo.push('arguments', close)
+  undo.push('the argument pipe', close)
   return [reader, { fd, close }]
 }
 
@@ -210,7 +210,7 @@ function requireTool(name: string, what: string): string {
 /** Bytes for a child, without a name on any disk. */
 function temporary(undo: UndoStack): number {
   const fd = memoryFile()
-  undo.push('temporary', () => closeSync(fd))
+  undo.push('a memory file', () => closeSync(fd))
   return fd
 }
 

@@ -42,7 +42,7 @@ export class Staging {
   /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
   constructor(identity: Identity, undo: UndoStack) {
     this.#mapping = new IdMapping(ROOT, identity)
-    undo.push('staging', () => this.leave())
+    undo.push('the staging mounts', () => this.leave())
     this.#home = openSync('/proc/thread-self/ns/mnt', 'r')
     systemCall('unshare', CLONE_NEWNS)
     systemCall('mount', cString('none'), cString('/'), null, MS_REC_PRIVATE, null)

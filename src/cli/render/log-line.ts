@@ -122,6 +122,8 @@ function describe(record: FoundRecord, field: Fields): Description {
       return { target: words(record), text: because }
     case 'tool-ended':
       return { target: words(record), text: ended(field) }
+    case 'cleanup-failed':
+      return { target: field('what') ?? '', text: `could not be cleaned up: ${because}` }
     case 'policy-changed':
       return { target: 'policy', text: changes(record) }
     case 'policy-edit-refused':

@@ -53,7 +53,7 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
   const { engine, inside, program, order: sandbox, spare, runtimes, cacheDir, undo } = options
   const { shown, binds, idFile, pidFile } = inside.makeHelperPlace()
   const listener = listenForRootHelper(shown)
-  undo.push('helper’s sockets', () => listener.close())
+  undo.push('the root helper’s sockets', () => listener.close())
   const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
     ...sandbox,
     // Of this run alone: the engine may still be removing that of the last.
@@ -73,7 +73,7 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
   const starting = withRootHelperImage(engine, cacheDir, image =>
     Container.run(engine, { ...order, image }, runtimes, order.name, { killer: killNobody }),
   )
-  undo.push('helper', async () => {
+  undo.push('the root helper', async () => {
     const link = await Promise.race([listener.arrived, starting.then(() => undefined)]).catch(() => undefined)
     const container = await starting.catch(() => undefined)
     link?.close()
