@@ -69,7 +69,7 @@ export class UndoStack {
   #drain(): Promise<void> | undefined {
     for (let entry = this.#entries.pop(); entry !== undefined; entry = this.#entries.pop()) {
       const { label, undo } = entry
-      const failed = (error: unknown): void => reportFailure(label, error)
+      const failed = (error: unknown): void => reportCleanupFailure(label, error)
       try {
         const result = undo()
         if (result instanceof Promise) return result.catch(failed).then(() => this.#drain())
@@ -81,7 +81,8 @@ export class UndoStack {
   }
 }
 
-function reportFailure(what: string, error: unknown): void {
+/** For a cleanup that has no undo stack. */
+export function reportCleanupFailure(what: string, error: unknown): void {
   const at = error instanceof PenError && error.at !== undefined ? ` (${showPlace(error.at)})` : ''
   const failure: CleanupFailure = {
     what,

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { O_PATH } from '../base/beneath/open-beneath.ts'
+import { O_PATH } from '../base/kernel/file.ts'
 import { directoryNames } from './directory-names.ts'
 
 function inDirectory(work: (dir: string, names: () => ReturnType<typeof directoryNames>) => void): void {

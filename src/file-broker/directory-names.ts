@@ -1,6 +1,6 @@
 /** What is in a directory, for the broker's answers. A sandbox may have filled it, so it is never held in memory as a whole. */
 import { lstatSync } from 'node:fs'
-import { directoryEntries } from '../base/directory-entries.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import type { EntryKind } from '../protocol/broker-messages.ts'
 
 export interface DirectoryName {

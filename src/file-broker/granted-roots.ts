@@ -3,7 +3,7 @@
  * its number on the disk cannot be given to another, and every access asks whether the path still leads to it.
  */
 import { closeSync } from 'node:fs'
-import { identityOf, openBeneath, openDirectory } from '../base/beneath/open-beneath.ts'
+import { identityOf, openBeneath, openCanonical } from '../base/beneath/open-beneath.ts'
 import { type DirectoryIdentity, type FileGrant, grantCommand, rootOf } from '../policy/files/decide-grant.ts'
 import { Refusal } from './refusal.ts'
 
@@ -28,7 +28,7 @@ export class GrantedRoots {
   }
 
   #checked(grant: FileGrant): number {
-    const now = openDirectory(rootOf(grant))
+    const now = openCanonical(rootOf(grant))
     let isKept = false
     try {
       if (!isSame(identityOf(now), grant.root)) throw replaced(grant)

@@ -4,12 +4,12 @@
  * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
  */
 import { errnoOf, PenError } from '../base/error.ts'
+import { O_PATH } from '../base/kernel/file.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 
 /** Nothing but execution is judged: with reading, too, every open() took half as long again. */
 const EXECUTE = 1n
 const PATH_BENEATH = 1
-const O_PATH = 0o10000000
 
 export function restrictExecution(executable: readonly string[]): void {
   const handled = new Uint8Array(new BigUint64Array([EXECUTE]).buffer)

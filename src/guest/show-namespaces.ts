@@ -4,9 +4,8 @@
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { connectForDescriptors } from '../base/kernel/descriptor-socket.ts'
+import { O_PATH } from '../base/kernel/file.ts'
 import { sendDescriptors } from '../base/kernel/pass-descriptors.ts'
-
-const O_PATH = 0o10000000
 
 export function showNamespaces(socket: string): void {
   const over = connectForDescriptors(socket)

@@ -1,5 +1,5 @@
 /** A recipe becomes an image: with its own network, its own copy of the files, and everything given back at the end. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { openAudit } from '../audit/append.ts'
 import { auditDirectory } from '../audit/directory.ts'
@@ -9,6 +9,7 @@ import { BUILD_ENVIRONMENT, buildArguments } from '../backend/container/build-ar
 import type { Engine } from '../backend/container/engine/engine.ts'
 import { engineFacts } from '../backend/container/engine/engine-facts.ts'
 import { forgetLast } from '../backend/container/head-start.ts'
+import { removeTree } from '../base/beneath/remove-tree.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { onCleanupFailure, UndoStack } from '../base/undo.ts'
@@ -172,8 +173,7 @@ const DIRECTORY = 'build-'
 
 /** What a pen that was killed had to leave. Whoever holds the lock knows that nobody uses it. */
 function removeAbandoned({ stateDir }: Project): void {
-  for (const name of readdirSync(stateDir))
-    if (name.startsWith(DIRECTORY)) rmSync(`${stateDir}/${name}`, { recursive: true, force: true })
+  for (const name of readdirSync(stateDir)) if (name.startsWith(DIRECTORY)) removeTree(`${stateDir}/${name}`)
 }
 
 interface Places {
@@ -185,7 +185,7 @@ interface Places {
 /** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
 function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
   const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
-  undo.push('the build directory', () => rmSync(directory, { recursive: true, force: true }))
+  undo.push('the build directory', () => removeTree(directory))
   const places = {
     dockerfile: `${directory}/Dockerfile`,
     context: `${directory}/context`,

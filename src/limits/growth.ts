@@ -14,7 +14,7 @@ import {
   type Stats,
   statSync,
 } from 'node:fs'
-import { directoryEntries } from '../base/directory-entries.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import type { Member } from './process-tree.ts'
 

@@ -3,10 +3,11 @@
  * files. What is done with it then, disarmed or removed or copied to another file system, comes in steps (see slices.ts).
  */
 import { closeSync, constants, lstatSync, openSync, renameSync } from 'node:fs'
-import { at, CHANGE, itself, O_PATH, openForRemoval, type Spot, withAccess } from '../base/beneath/beneath.ts'
+import { at, CHANGE, itself, openForRemoval, type Spot, withAccess } from '../base/beneath/beneath.ts'
 import { removeInSteps } from '../base/beneath/remove-tree.ts'
 import { type Budget, copyTree, disarmTree } from '../base/beneath/tree.ts'
 import { errnoOf } from '../base/error.ts'
+import { O_PATH } from '../base/kernel/file.ts'
 
 export interface Taken {
   readonly what: string

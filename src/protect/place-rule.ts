@@ -1,7 +1,7 @@
 /** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
 import { closeSync, readlinkSync } from 'node:fs'
 import { at, LIST, openDirectory, type Spot, withAccess } from '../base/beneath/beneath.ts'
-import { directoryEntries } from '../base/directory-entries.ts'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { riskySettings } from '../survey/git/config.ts'

@@ -4,8 +4,9 @@
  * project could have swapped one; here nothing is taken for its name. Whatever is not as planned ends the container.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
+import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { PenError } from '../../base/error.ts'
+import { O_PATH } from '../../base/kernel/file.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'

@@ -3,7 +3,7 @@
  * detached mounts before the cover hides them, and are put into it at their places.
  */
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs'
-import { type Found, findBeneath } from '../../base/beneath/beneath-root.ts'
+import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
 import type { HoldResult } from '../backend.ts'
 import { isMeant, type Meant } from './meant.ts'
 import {

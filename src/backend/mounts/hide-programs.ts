@@ -3,7 +3,7 @@
  * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
  */
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { findBeneath, openBeneath } from '../../base/beneath/beneath-root.ts'
+import { findBeneath, tryOpenBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
@@ -145,7 +145,7 @@ class Hiding {
   }
 
   #at(path: string, act: (fd: number) => void): void {
-    const fd = openBeneath(this.#root, path)
+    const fd = tryOpenBeneath(this.#root, path)
     if (fd === undefined) throw new OddImage(`${path} is gone`)
     try {
       act(fd)

@@ -4,10 +4,11 @@
  * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
-import { findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
+import { findBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { O_PATH } from '../../base/kernel/file.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { runWithDescriptors } from '../../base/kernel/run-with-descriptors.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'

@@ -1,5 +1,5 @@
 /** Which file an order means: the one that the host has at that path, by its identity. */
-import type { Found } from '../../base/beneath/beneath-root.ts'
+import type { Found } from '../../base/beneath/open-beneath.ts'
 
 /** In decimal. Nothing else is ever mounted on. */
 export interface Meant {

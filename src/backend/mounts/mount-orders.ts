@@ -3,8 +3,9 @@
  * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
  */
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
-import { type Found, findBeneath, O_PATH } from '../../base/beneath/beneath-root.ts'
-import { CallFailed } from '../../base/kernel/call-failed.ts'
+import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
+import { errnoOf } from '../../base/error.ts'
+import { O_PATH } from '../../base/kernel/file.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
 import { isMeant, type Meant } from './meant.ts'
@@ -40,7 +41,6 @@ export interface Sandbox {
 }
 
 const READ_ONLY = RDONLY | NOSUID_NODEV
-const ENOENT = 2
 
 export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
   try {
@@ -51,10 +51,11 @@ export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
       }) ?? 'changed'
     )
   } catch (error) {
+    const errno = errnoOf(error)
     // Removed between the look and the mount.
-    if (error instanceof CallFailed && error.errno === ENOENT) return 'changed'
-    if (error instanceof CallFailed) return { failed: error.message }
-    throw error
+    if (errno === 'ENOENT') return 'changed'
+    if (errno === undefined) throw error
+    return { failed: error instanceof Error ? error.message : errno }
   }
 }
 

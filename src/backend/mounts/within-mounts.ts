@@ -3,8 +3,8 @@
  * only while nothing of the sandbox runs: what is done there is done at once, without a process of its own that would have to start.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { O_PATH } from '../../base/beneath/beneath-root.ts'
 import { enterMounts } from '../../base/kernel/enter-mounts.ts'
+import { O_PATH } from '../../base/kernel/file.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 
 /** The root directory stays the host's, so that no path leads through the sandbox's files. */

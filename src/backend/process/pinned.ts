@@ -1,10 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
+import { O_PATH } from '../../base/kernel/file.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
-
-const O_PATH = 0o10000000
 
 /**
  * Mounts inside the workspace are made by descriptor: another sandbox of the same project could swap a directory for a

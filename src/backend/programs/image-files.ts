@@ -4,7 +4,7 @@
  * opened, and whatever is larger than any system's directory of programs is refused.
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { openBeneath } from '../../base/beneath/beneath-root.ts'
+import { tryOpenBeneath } from '../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../base/error.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import { PROGRAM_HEAD_BYTES, type ProgramHead, parseProgramHead } from '../../base/program-head.ts'
@@ -155,7 +155,7 @@ export class ImageFiles implements ProgramFiles {
     const directory = dirname(path)
     if (this.#open?.directory !== directory) {
       this.close()
-      this.#open = { directory, fd: openBeneath(this.#root, directory) }
+      this.#open = { directory, fd: tryOpenBeneath(this.#root, directory) }
     }
     if (this.#open.fd === undefined) return undefined
     try {

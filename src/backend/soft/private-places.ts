@@ -1,9 +1,8 @@
 /** A home and scratch of one run's own. Nothing in them is shown to another user, and nothing of them is left. */
 import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { removeTree } from '../../base/beneath/remove-tree.ts'
+import { reportCleanupFailure } from '../../base/undo.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
-import type { HostPath } from '../../policy/files/path.ts'
-import { Directory } from './gate/directory.ts'
-import { removeAll } from './gate/remove-tree.ts'
 
 export interface PrivatePlaces {
   readonly home: string
@@ -35,29 +34,27 @@ export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfi
     if (identity !== undefined) chownSync(`${home}/.gitconfig`, identity.uid, identity.gid)
   }
   if (identity !== undefined) chownSync(root, identity.uid, identity.gid)
-  return { home, scratch, remove: () => removeIn(base, name) }
+  const remove = (): void => {
+    try {
+      removeTree(root)
+    } catch (error) {
+      reportCleanupFailure('the private home', error)
+    }
+  }
+  return { home, scratch, remove }
 }
 
 const NAME = /^pen-soft-(\d+)-(\d+)-[0-9a-f-]{36}$/
 
-/** Those of runs whose pen was killed. */
+/** Removes those of runs whose pen was killed. In /tmp, other users have theirs too: those stay. */
 function sweep(base: string): void {
   for (const name of readdirSync(base)) {
     const [, pid, since] = NAME.exec(name) ?? []
-    if (pid !== undefined && startTimeOf(Number(pid)) !== since) removeIn(base, name)
-  }
-}
-
-/** By descriptors: the run could have put links there, and what escaped from it still could. */
-function removeIn(base: string, name: string): void {
-  try {
-    const directory = Directory.open(base as HostPath)
+    if (pid === undefined || startTimeOf(Number(pid)) === since) continue
     try {
-      if (directory.look(name) !== undefined) removeAll(directory, name)
-    } finally {
-      directory.close()
+      removeTree(`${base}/${name}`)
+    } catch {
+      // Another user's, or busy: the next run tries again.
     }
-  } catch {
-    // Not ours, or busy: the next run tries again.
   }
 }

@@ -4,9 +4,9 @@
  */
 import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
+import { O_PATH } from '../kernel/file.ts'
 import { absent, lookAt } from './look-at.ts'
 
-export const O_PATH = 0x20_0000
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 
 /** A name in an open directory, as a path that only the kernel's own link leads through. */

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errnoOf } from '../error.ts'
-import { identityOf, openBeneath, openDirectory, walkBeneath } from './open-beneath.ts'
+import { findBeneath, identityOf, openBeneath, openCanonical, walkBeneath } from './open-beneath.ts'
 
 let base: string
 let root: number
@@ -64,6 +64,7 @@ describe.each([
     ['top/etc/passwd', 'ELOOP'],
     ['magic/x', 'ELOOP'],
     ['out', 'link'],
+    ['a/../../outside', 'EXDEV'],
   ])('%s is %s', (path, expected) => {
     expect(outcome(() => open(root, path.split('/').filter(Boolean)))).toBe(expected)
   })
@@ -73,18 +74,32 @@ describe.each([
     const top = openSync('/', constants.O_RDONLY | constants.O_DIRECTORY)
     expect(outcome(() => open(top, ['proc', 'version']))).toBe(proc ? 'EXDEV' : 'file')
     closeSync(top)
+    const across = openSync('/', constants.O_RDONLY | constants.O_DIRECTORY)
+    expect(outcome(() => open(across, ['proc', 'version'], 'any'))).toBe('file')
+    closeSync(across)
     const inside = openSync('/proc', constants.O_RDONLY | constants.O_DIRECTORY)
     expect(outcome(() => open(inside, ['version']))).toBe('file')
     closeSync(inside)
   })
 })
 
+test('a path that cannot be opened is absent; an error of the action is not', () => {
+  expect(findBeneath(root, 'a/b/file', ({ kind, mountPoint }) => [kind, mountPoint])).toEqual(['file', false])
+  expect(findBeneath(root, 'within/b', () => true)).toBeUndefined()
+  expect(findBeneath(root, 'absent', () => true)).toBeUndefined()
+  expect(() =>
+    findBeneath(root, 'a', () => {
+      throw Object.assign(new Error('mount'), { code: 'EPERM' })
+    }),
+  ).toThrow('mount')
+})
+
 test('a directory is found by its canonical path alone', () => {
-  const fd = openDirectory(join(base, 'root/a'))
+  const fd = openCanonical(join(base, 'root/a'))
   const { ino, dev } = statSync(join(base, 'root/a'), { bigint: true })
   expect(identityOf(fd)).toEqual({ ino, dev })
   closeSync(fd)
-  expect(outcome(() => openDirectory(join(base, 'root/within')))).toBe('ELOOP')
-  expect(outcome(() => openDirectory(join(base, 'root/within/b')))).toBe('ELOOP')
-  expect(outcome(() => openDirectory(join(base, 'outside')))).toBe('ENOTDIR')
+  expect(outcome(() => openCanonical(join(base, 'root/within')))).toBe('ELOOP')
+  expect(outcome(() => openCanonical(join(base, 'root/within/b')))).toBe('ELOOP')
+  expect(outcome(() => openCanonical(join(base, 'outside')))).toBe('ENOTDIR')
 })

@@ -1,51 +1,55 @@
 /**
- * Opens what stands at a path, while hostile processes may be swapping every part of it. One call of the kernel resolves the
- * path below an open directory, through no link and onto no other mount; where that call is missing, each component is
- * opened by itself. Either way the answer is about a place beneath the directory, or there is none.
+ * Opens a path below an open directory, while hostile processes may swap every part of it. `openat2` resolves the path
+ * beneath the directory and through no link. Where the call is missing, each component is opened by itself, with the
+ * same result. The descriptor is of a place beneath the directory, or there is none.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
-import { openat2 } from '../kernel/file.ts'
+import { O_PATH, openat2 } from '../kernel/file.ts'
 
-export const O_PATH = 0o10000000
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 const NO_XDEV = 0x01
 const NO_MAGICLINKS = 0x02
 const NO_SYMLINKS = 0x04
 const BENEATH = 0x08
 
-/** The kernel may ask for another try when directories are being renamed; a sandbox that renames all day gets a refusal. */
+/** The kernel asks for a retry while directories are being renamed. A sandbox that renames all day gets the slow walk. */
 const TRIES = 8
 
-/** A descriptor that can be asked what it is, and opened again, but neither read nor written: a pipe or device is not touched. */
-export function openBeneath(root: number, names: readonly string[]): number {
+/** Whether the path may lead onto another mount than its first directory's. */
+export type Mounts = 'same' | 'any'
+
+const namesIn = (path: string): string[] => path.split('/').filter(name => name !== '')
+
+/**
+ * An O_PATH descriptor: it can be examined and opened again, but a pipe or a device is not touched. A link at the end of
+ * the path is opened itself; a link on the way is an error (ELOOP).
+ */
+export function openBeneath(root: number, names: readonly string[], mounts: Mounts = 'same'): number {
+  const resolve = BENEATH | NO_SYMLINKS | NO_MAGICLINKS | (mounts === 'same' ? NO_XDEV : 0)
   for (let tries = 0; tries < TRIES; tries++) {
     try {
-      return openat2(
-        root,
-        names.join('/') || '.',
-        O_PATH | O_NOFOLLOW,
-        BENEATH | NO_SYMLINKS | NO_MAGICLINKS | NO_XDEV,
-      )
+      return openat2(root, names.join('/') || '.', O_PATH | O_NOFOLLOW, resolve)
     } catch (error) {
       const errno = errnoOf(error)
-      if (errno === 'ENOSYS' || errno === 'EPERM' || errno === 'E2BIG') return walkBeneath(root, names)
+      if (errno === 'ENOSYS' || errno === 'EPERM' || errno === 'E2BIG') break
       if (errno !== 'EAGAIN') throw error
     }
   }
-  return walkBeneath(root, names)
+  return walkBeneath(root, names, mounts)
 }
 
-/** The same for a kernel, or a filter around pen, that does not have the call. */
-export function walkBeneath(root: number, names: readonly string[]): number {
+/** The same for a kernel, or a seccomp filter around pen, that does not have the call. */
+export function walkBeneath(root: number, names: readonly string[], mounts: Mounts = 'same'): number {
   let at = openSync(`/proc/self/fd/${root}`, O_PATH | O_DIRECTORY)
   try {
     const mount = mountOf(at)
     for (const [i, name] of names.entries()) {
+      if (name === '..') throw failure('EXDEV')
       const next = openSync(`/proc/self/fd/${at}/${name}`, O_PATH | O_NOFOLLOW)
       closeSync(at)
       at = next
-      if (mountOf(at) !== mount) throw failure('EXDEV')
+      if (mounts === 'same' && mountOf(at) !== mount) throw failure('EXDEV')
       if (i < names.length - 1) requireDirectory(at)
     }
     return at
@@ -63,32 +67,72 @@ function requireDirectory(fd: number): void {
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code })
 
-/** A directory of the host by its canonical path, if there is still no link on the way. */
-export function openDirectory(path: string): number {
-  const names = path.split('/').filter(name => name !== '')
+/** A directory of the host by its canonical path: a link anywhere in it is an error. */
+export function openCanonical(path: string): number {
   const top = openSync('/', O_PATH | O_DIRECTORY)
   try {
-    return openat2(top, names.join('/') || '.', O_PATH | O_DIRECTORY, NO_SYMLINKS | NO_MAGICLINKS)
-  } catch (error) {
-    const errno = errnoOf(error)
-    if (errno !== 'ENOSYS' && errno !== 'EPERM') throw error
-    return walkAnywhere(top, names)
+    const fd = openBeneath(top, namesIn(path), 'any')
+    try {
+      requireDirectory(fd)
+      return fd
+    } catch (error) {
+      closeSync(fd)
+      throw error
+    }
   } finally {
     closeSync(top)
   }
 }
 
-function walkAnywhere(top: number, names: readonly string[]): number {
-  let at = openSync(`/proc/self/fd/${top}`, O_PATH | O_DIRECTORY)
-  for (const name of names) {
-    const above = at
-    try {
-      at = openSync(`/proc/self/fd/${above}/${name}`, O_PATH | O_DIRECTORY | O_NOFOLLOW)
-    } finally {
-      closeSync(above)
-    }
+/** For the caller to close; undefined when nothing is there, a link is on the way, or the kernel refuses. */
+export function tryOpenBeneath(root: number, path: string): number | undefined {
+  try {
+    return openBeneath(root, namesIn(path), 'any')
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
   }
-  return at
+}
+
+export interface Found {
+  /** Open only during the call; the top of what is mounted there. */
+  readonly fd: number
+  readonly dev: bigint
+  readonly ino: bigint
+  readonly kind: 'file' | 'directory' | 'link'
+  /** Whether a mount begins here. */
+  readonly mountPoint: boolean
+}
+
+/** Looks at a path in a sandbox's view of the files, across its mounts. Undefined as for `tryOpenBeneath`. */
+export function findBeneath<T>(root: number, path: string, act: (found: Found) => T): T | undefined {
+  const names = namesIn(path)
+  const last = names.pop()
+  const parent = last === undefined ? undefined : tryOpenBeneath(root, names.join('/'))
+  if (last === undefined || parent === undefined) return undefined
+  try {
+    const fd = tryOpenBeneath(parent, last)
+    if (fd === undefined) return undefined
+    try {
+      // An error of `act` is the caller's: a mount that fails is not a path that is absent.
+      return act(describe(fd, parent))
+    } finally {
+      closeSync(fd)
+    }
+  } finally {
+    closeSync(parent)
+  }
+}
+
+function describe(fd: number, parent: number): Found {
+  const stats = fstatSync(fd, { bigint: true })
+  return {
+    fd,
+    dev: stats.dev,
+    ino: stats.ino,
+    kind: stats.isSymbolicLink() ? 'link' : stats.isDirectory() ? 'directory' : 'file',
+    mountPoint: mountOf(fd) !== mountOf(parent),
+  }
 }
 
 export function identityOf(fd: number): { readonly dev: bigint; readonly ino: bigint } {

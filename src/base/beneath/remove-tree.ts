@@ -1,19 +1,19 @@
 /**
- * Takes a tree away with all that a sandbox put into it: directories that are shut, names that are no text, a depth that no path can
- * spell. By descriptor: no link is ever followed, whoever puts one there meanwhile. Each directory is lifted to the top before it is
- * emptied, so that the deepest tree takes two descriptors, and time only by the number of its names.
+ * Removes a tree that a sandbox could write: with locked directories, non-UTF-8 names, and paths longer than PATH_MAX. It
+ * works by descriptor and follows no link, also when one appears during the removal. Each directory is moved to the top
+ * before it is emptied. So the deepest tree needs two descriptors, and the time grows only with the number of names.
  */
 import { closeSync, constants, openSync, renameSync, rmdirSync, rmSync, unlinkSync } from 'node:fs'
-import { directoryEntries } from '../directory-entries.ts'
 import { errnoOf } from '../error.ts'
 import { basename, dirname } from '../posix-path.ts'
 import { at, openForRemoval } from './beneath.ts'
+import { directoryEntries } from './directory-entries.ts'
 
 type Name = string | Buffer
 
-/** For a directory of pen's state, and the directory above it is pen's own, too. Throws what the kernel says of the first name that cannot go. */
+/** The directory above must not be writable by a sandbox. Throws the kernel's error for the first name that stays. */
 export function removeTree(path: string): void {
-  // Elsewhere no sandbox has a volume: all that is there is pen's own.
+  // Only Linux has /proc/self/fd, and only there does a sandbox have volumes.
   if (process.platform !== 'linux') {
     rmSync(path, { recursive: true, force: true })
     return
@@ -26,12 +26,12 @@ export function removeTree(path: string): void {
   }
 }
 
-/** One name after the other. `above` stays the caller's. */
+/** Removes one name per step. The caller closes `above`. */
 export function* removeInSteps(above: number, name: Name): Generator<void, void, void> {
   if (unlinked(above, name)) return
   const top = opened(above, name)
   try {
-    // What is lifted comes in the next round.
+    // The next round empties the directories that this one moved up.
     for (let isEmpty = false; !isEmpty; ) {
       isEmpty = true
       for (const { name: inner } of directoryEntries(top)) {
@@ -59,7 +59,7 @@ function* removeShallow(top: number, name: Name): Generator<void, void, void> {
   removeEmpty(top, name)
 }
 
-/** A listing that names come and go from meanwhile may pass one over: the next round finds it. */
+/** A listing may miss a name while others are added and removed. The next round finds it. */
 function removeEmpty(top: number, name: Name): void {
   try {
     rmdirSync(at(top, name))
@@ -68,7 +68,7 @@ function removeEmpty(top: number, name: Name): void {
   }
 }
 
-/** Only a directory that its owner may write can be moved to another: opening makes it so. To a name that nobody could have foreseen. */
+/** Moving a directory needs write access to it: `opened` grants that to the owner. The new name cannot be guessed. */
 function lift(parent: number, name: Name, top: number): void {
   closeSync(opened(parent, name))
   renameSync(at(parent, name), at(top, `pen-removes-${crypto.randomUUID()}`))

@@ -14,9 +14,10 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { directoryEntries } from '../directory-entries.ts'
 import { errnoOf } from '../error.ts'
-import { at, itself, O_PATH, openForRemoval } from './beneath.ts'
+import { O_PATH } from '../kernel/file.ts'
+import { at, itself, openForRemoval } from './beneath.ts'
+import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
 
 /** Counts down; a walk stops where either is used up. */

@@ -5,8 +5,8 @@
  */
 import { closeSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
 import { at, CHANGE, LIST, openDirectory, unlock, withAccess } from '../../base/beneath/beneath.ts'
+import { directoryEntries } from '../../base/beneath/directory-entries.ts'
 import { absent, lookAt, Unseen } from '../../base/beneath/look-at.ts'
-import { directoryEntries } from '../../base/directory-entries.ts'
 import { errnoOf } from '../../base/error.ts'
 import { resolve } from '../../base/posix-path.ts'
 import { isWithin } from '../../policy/files/path.ts'

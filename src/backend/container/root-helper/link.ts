@@ -1,8 +1,8 @@
 /** The supervisor's link to its helper: pen as root, in a container beside the sandbox's (see root-helper/serve.ts). Both ends are trusted. */
 import { closeSync, constants, openSync } from 'node:fs'
-import { O_PATH } from '../../../base/beneath/beneath-root.ts'
 import { errnoOf, PenError } from '../../../base/error.ts'
 import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
+import { O_PATH } from '../../../base/kernel/file.ts'
 import { sendDescriptors } from '../../../base/kernel/pass-descriptors.ts'
 import type { DescriptorRan } from '../../../base/kernel/run-with-descriptors.ts'
 import { printable } from '../../../base/printable.ts'

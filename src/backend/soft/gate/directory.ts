@@ -1,6 +1,6 @@
 /**
- * A directory, held open, in a tree that hostile programs change at the same time. Each step opens one name without following a link,
- * and asks the next question of what it opened: so an answer is about the very path that was judged, or there is none.
+ * An open directory in a tree that hostile programs change at the same time. Each step opens one name without following
+ * a link, so an answer is always about the path that was judged.
  */
 import {
   type BigIntStats,
@@ -15,11 +15,12 @@ import {
   rmdirSync,
   unlinkSync,
 } from 'node:fs'
+import { openCanonical } from '../../../base/beneath/open-beneath.ts'
 import { errnoOf } from '../../../base/error.ts'
+import { O_PATH } from '../../../base/kernel/file.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
-const O_PATH = 0x20_0000
 /** macOS: no component of the path may be a link. */
 const O_NOFOLLOW_ANY = 0x2000_0000
 
@@ -36,20 +37,10 @@ export class Directory {
     this.path = path
   }
 
-  /** Throws ELOOP or ENOTDIR when a link stands in the way, whoever put it there and however lately. */
+  /** Throws ELOOP or ENOTDIR when a link is anywhere in the path. */
   static open(path: HostPath): Directory {
-    let at = new Directory(openSync('/', ENTER), '')
-    for (const name of namesOf(path)) {
-      try {
-        const next = at.enter(name)
-        at.close()
-        at = next
-      } catch (error) {
-        at.close()
-        throw error
-      }
-    }
-    return at
+    const fd = onLinux ? openCanonical(path) : openSync(path, ENTER)
+    return new Directory(fd, path === '/' ? '' : path)
   }
 
   enter(name: string): Directory {

@@ -52,25 +52,19 @@ function survey(files: GateFiles, parent: Directory, name: string, budget: { lef
   }
 }
 
-/** Each name is judged again: it may have come since. */
+/**
+ * Judges each name again, because it may be new, and follows no link. A refusal leaves the rest in place: `removeTree` of
+ * base/, which moves directories before it empties them, could not do that.
+ */
 function take(files: GateFiles, parent: Directory, name: string): void {
-  removeAll(parent, name, (directory, path) => mustGo(files, directory, path))
-}
-
-/** Without following a link, whoever puts one there meanwhile. `before` may throw, and what is left then stays. */
-export function removeAll(
-  parent: Directory,
-  name: string,
-  before: (parent: Directory, path: HostPath) => void = () => undefined,
-): void {
-  before(parent, `${parent.path}/${name}` as HostPath)
+  mustGo(files, parent, `${parent.path}/${name}` as HostPath)
   if (parent.look(name)?.isDirectory() !== true) {
     parent.unlink(name)
     return
   }
   const directory = parent.enter(name)
   try {
-    for (const inner of directory.names()) removeAll(directory, inner, before)
+    for (const inner of directory.names()) take(files, directory, inner)
   } finally {
     directory.close()
   }

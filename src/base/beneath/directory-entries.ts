@@ -3,7 +3,7 @@
  * memory before it gives the first name away, and a sandbox may have filled it.
  */
 import { closeSync, constants, openSync } from 'node:fs'
-import { getdents } from './kernel/file.ts'
+import { getdents } from '../kernel/file.ts'
 
 const { O_RDONLY, O_DIRECTORY } = constants
 const BUFFER = 32 * 1024
