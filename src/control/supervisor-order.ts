@@ -103,6 +103,8 @@ export interface SupervisorInput {
   readonly backend: string | null
   /** The program that will own the sandbox. */
   readonly owner: Owner | null
+  /** Whether `pen start` prints its phases. */
+  readonly debug: boolean
 }
 
 export type StartReport =

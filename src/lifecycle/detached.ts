@@ -8,6 +8,7 @@ import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { putInPlaceOf } from '../base/kernel/descriptor.ts'
+import { showPhases } from '../base/phases.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
 import { findProject } from '../config/project.ts'
@@ -36,6 +37,7 @@ export async function superviseDetached(): Promise<ExitCode> {
   const placed = readSupervisorInput()
   if (placed === undefined) return EXIT.ok
   const starter = new Starter()
+  if (placed.debug) showPhases(line => starter.say(`supervisor ${line}`))
   try {
     return await superviseProject(placed, starter)
   } catch (error) {

@@ -1,6 +1,7 @@
 /** Starts a sandbox that stays, by leaving a supervisor for it, and waits until it is ready or has failed. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import { areShown, phase } from '../base/phases.ts'
 import type { Project } from '../config/project.ts'
 import { isAnswering } from '../control/client.ts'
 import { asPenError } from '../control/messages.ts'
@@ -66,8 +67,10 @@ async function useUnlessRunning(
   const { log } = statePaths(stateDir)
   rmSync(log, { force: true })
   const { workspace, state } = world
-  spare.assign({ ...followed, workspace, stateDir, cacheDir: `${state}/cache` })
+  spare.assign({ ...followed, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
+  phase('supervisor asked')
   await untilReady(spare.report, log, say)
+  phase('sandbox ready')
   if (held !== undefined) say(`started again with the flags of its last start: ${held}; pen stop drops them`)
   else if (isAnnounced)
     say(`started the sandbox of this project${came === 'again' ? ' again' : ''}; pen stop ends it`)

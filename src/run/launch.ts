@@ -6,6 +6,7 @@ import type { HeadStart } from '../backend/container/head-start.ts'
 import { makeDirectoryBeneath } from '../base/beneath/make-directory.ts'
 import { type ExitCode, errnoOf, PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
+import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import { UndoStack } from '../base/undo.ts'
 import type { Door } from '../gateway/netns/door.ts'
@@ -111,6 +112,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
       if (options.headStart?.wasTaken() === true) return await start(first)
       throw error
     })
+    phase('backend started')
     await options.headStart?.dismiss()
     endTelling()
     // Loaded while bubblewrap works: nothing of it is needed before.
@@ -134,6 +136,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
     if (told.length > 0) pty?.startNewLine()
     // The user's terminal is given back before anything is printed on it.
     await undo.unwind()
+    phase('cleaned up')
     for (const line of told) options.tell(line)
     return exitCode
   } finally {

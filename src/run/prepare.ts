@@ -2,6 +2,7 @@
 import type { Backend } from '../backend/backend.ts'
 import { chooseBackend } from '../backend/probe.ts'
 import { PenError } from '../base/error.ts'
+import { phase } from '../base/phases.ts'
 import { rememberChildren } from '../base/remember-children.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
@@ -60,6 +61,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   }
   const seen = liveState(project.stateDir)
   const loaded = await loadPolicy(project, load)
+  phase('policy loaded')
   const { network } = loaded.policy
   const cacheDir = `${project.world.state}/cache`
   const { backend, note, way }: KeptBackend =
@@ -74,10 +76,12 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
     throw withWay(error, way)
   })
   const facts = surveyHost(loaded.policy, project, options.env, loaded.doubts)
+  phase('host surveyed')
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world
   const cwd = (isWithin(project.cwd, workspace) ? project.cwd : workspace) as string as GuestPath
   const built = buildPlan(loaded.policy, facts, capabilities, { argv: options.command, cwd })
+  phase('plan built')
   const plan = note === undefined ? built : { ...built, notes: [...built.notes, note] }
   const hasAgent = options.toKeep === true && backend.container !== true
   return {

@@ -8,6 +8,7 @@ import { auditDirectory } from '../audit/directory.ts'
 import type { AuditSink } from '../audit/event.ts'
 import { RefusalTally } from '../audit/refusals.ts'
 import type { Running } from '../backend/backend.ts'
+import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import { onCleanupFailure, type UndoStack } from '../base/undo.ts'
 import type { Egress } from '../gateway/egress.ts'
@@ -67,6 +68,7 @@ export async function keep(waiting: Waiting): Promise<Result> {
     })
     const refusals = new RefusalTally(audit)
     const { egress, notice } = await openEgress(waiting, refusals)
+    if (egress !== undefined) phase('gateway open')
     const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
     const { exitCode, told } = await new Supervisor({
       prepared,

@@ -10,6 +10,7 @@ import type { Ending, Running } from '../backend/backend.ts'
 import { LIST, openDirectory, withAccess } from '../base/beneath/beneath.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Egress } from '../gateway/egress.ts'
@@ -81,6 +82,7 @@ export class Supervisor {
   async untilEnd(): Promise<Result> {
     const { running, limits, audit, prepared, refusals } = this.#kept
     const { plan } = prepared
+    const isCommand = this.#kept.workload === undefined
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
     const wall = setTimeout(() => this.#endByWall(stopping), plan.limits.wall)
@@ -110,11 +112,13 @@ export class Supervisor {
       const network = this.#openNetwork(error => stopping.failed(error))
       const places = this.#watchPlaces(error => stopping.failed(error))
       running.begin(audit)
+      phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
       const employed = this.#workload(stopping)
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
+      phase(isCommand ? 'command ended' : 'sandbox ended')
       const employedFor = await employed
       await files.finish()
       await this.#kept.forwarding.close()

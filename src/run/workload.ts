@@ -1,5 +1,6 @@
 /** What a sandbox with an exec daemon is for: one command on this terminal, or whatever its control socket is asked for. */
 import { type ExitCode, PenError } from '../base/error.ts'
+import { phase } from '../base/phases.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { LaunchOptions } from './launch.ts'
 import type { Serving, Workload } from './supervisor.ts'
@@ -15,8 +16,10 @@ async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions[
   if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
   // Its bounds are set by then: what is started before would not be counted.
   await running.ready
+  phase('command started')
   const order = { argv: plan.argv, cwd: plan.cwd, env: [] }
   const ending = await attach(running.exec, order, { signals: false })
+  phase('command ended')
   const why = whyNotStarted(ending, plan.argv)
   if (why !== undefined) tell(why)
   return exitCodeOf(ending)

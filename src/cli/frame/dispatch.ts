@@ -1,4 +1,5 @@
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
+import { showPhases } from '../../base/phases.ts'
 import { checkArguments } from './arguments.ts'
 import { findVerb } from './find-verb.ts'
 import { ownFlags } from './flags.ts'
@@ -13,6 +14,7 @@ const EXIT_OUTPUT_CLOSED = 128 + 13
 /** From the words after `pen` to an exit code. Never throws: every failure is told on stderr. */
 export async function dispatch(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let json = mentionsJson(argv)
+  let debug = context.env['PEN_DEBUG'] === '1'
   try {
     checkArguments(argv)
     const words = withVerb(argv)
@@ -31,9 +33,11 @@ export async function dispatch(argv: readonly string[], context: CliContext): Pr
         hint: `see pen ${found.name} --help`,
       })
     refuseInsideSandbox(found.verb, context)
+    debug ||= flags.includes('--debug')
+    if (debug) await printPhases(context)
     return await found.verb.start(found.rest, context)
   } catch (error) {
-    return fail(error, json, context)
+    return fail(error, json, context, debug)
   }
 }
 
@@ -42,11 +46,22 @@ export function fail(
   error: unknown,
   json: boolean,
   { env, terminal }: Pick<CliContext, 'env' | 'terminal'>,
+  debug = env['PEN_DEBUG'] === '1',
 ): ExitCode {
   if (error instanceof OutputClosed) return EXIT_OUTPUT_CLOSED
   if (json) terminal.note(reportJson(error))
-  else terminal.note(reportText(error, terminal.paintNote, env['PEN_DEBUG'] === '1'))
+  else terminal.note(reportText(error, terminal.paintNote, debug))
   return exitCodeOf(error)
+}
+
+/** A phase is dropped when stderr is full: pen must not wait for its reader. A terminal in raw mode needs the `\r`. */
+async function printPhases({ terminal }: CliContext): Promise<void> {
+  const { takesNow } = await import('../../base/kernel/descriptor.ts')
+  const { isTerminal } = await import('../../terminal/modes.ts')
+  const end = isTerminal(2) ? '\r\n' : '\n'
+  showPhases(line => {
+    if (takesNow(2)) terminal.note(`pen: ${line}${end}`)
+  })
 }
 
 /** For failures before the verb is known. */

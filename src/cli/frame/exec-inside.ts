@@ -1,6 +1,7 @@
 /** A command in the sandbox of a project, on this terminal or in this pipeline. Where none runs, one is started first. */
 import type { ExecEnding, ExecOrder } from '../../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
+import { phase } from '../../base/phases.ts'
 import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import { type Millis, showMillis } from '../../base/quantity.ts'
@@ -46,6 +47,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const { timeoutMs, asking, run, refused } = takeValue(asked.answer) as Granted
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
     terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
+  phase('supervisor answered')
   const began = performance.now()
   const since = new Date().toISOString()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
@@ -54,6 +56,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
+  phase('command ended')
   for (const line of endTelling?.() ?? []) terminal.note(`pen: ${line}`)
   // A command that ends by itself with this very code has done so before.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)

@@ -44,6 +44,11 @@ export const jsonFlag = defineFlags({
   json: { kind: 'boolean', about: 'print JSON, errors too' },
 })
 
+/** For verbs that start a sandbox or enter one. `dispatch` acts on it before the verb starts. */
+export const debugFlag = defineFlags({
+  debug: { kind: 'boolean', about: 'print the phases of the run and their times' },
+})
+
 /** Words that are no flags. Keys name them, in order. */
 export interface PositionalSpec {
   readonly about: string

@@ -10,7 +10,7 @@ import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { findCommand } from '../../../survey/find-command.ts'
 import { notThere, runInStarted } from '../../frame/agent-inside.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -24,6 +24,7 @@ export const verb = defineVerb({
   flags: defineFlags({
     ...policyFlags,
     ...jsonFlag,
+    ...debugFlag,
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
   }),
   positionals: { name: { arity: 'optional', about: 'the agent' } },

@@ -1,6 +1,6 @@
 import { launch } from '../../../run/launch.ts'
 import { prepare } from '../../../run/prepare.ts'
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -12,6 +12,7 @@ export const verb = defineVerb({
   flags: {
     ...policyFlags,
     ...jsonFlag,
+    ...debugFlag,
     learn: { kind: 'boolean', about: 'at the end, show which hosts the command needed; allows nothing' },
     'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
   },

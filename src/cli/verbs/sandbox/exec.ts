@@ -1,4 +1,4 @@
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -8,6 +8,7 @@ export const verb = defineVerb({
     "Starts the sandbox if it is not running. On a terminal the command gets its own terminal; otherwise stdin, stdout and stderr stay separate. It runs in your current directory with the sandbox's variables. No timeout unless you set --timeout (at most exec.ceiling). Exit codes: the command's own; 124 on timeout; 125 if pen failed; 126 and 127 as in a shell; 128+n after signal n.",
   flags: defineFlags({
     ...jsonFlag,
+    ...debugFlag,
     interactive: {
       kind: 'boolean',
       short: 'i',

@@ -7,7 +7,7 @@ import { mergeOrders, type SupervisorOrder } from '../../../control/supervisor-o
 import { startUnlessRunning } from '../../../lifecycle/start.ts'
 import { pauseSandbox } from '../../../lifecycle/stop.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { whileTelling } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -17,7 +17,7 @@ export const verb = defineVerb({
   summary: "Restart this project's sandbox with the current config",
   details:
     'The sandbox keeps its flags and adds new ones; pen stop clears them. Volumes stay; running commands end.',
-  flags: defineFlags({ ...policyFlags, ...agentFlag, ...jsonFlag }),
+  flags: defineFlags({ ...policyFlags, ...agentFlag, ...jsonFlag, ...debugFlag }),
   examples: [
     { line: 'pen restart', does: 'apply a change of mounts, limits or files' },
     { line: 'pen restart --read ~/reference', does: 'add one flag' },

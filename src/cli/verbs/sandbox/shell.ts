@@ -1,11 +1,11 @@
-import { jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'shell',
   summary: "Open a shell in this project's sandbox",
   details: 'Starts the sandbox if it is not running. The sandbox keeps running when you leave the shell.',
-  flags: jsonFlag,
+  flags: defineFlags({ ...jsonFlag, ...debugFlag }),
   examples: [{ line: 'pen shell', does: 'open a shell in the current directory' }],
   async run({ env, terminal }) {
     const { findProject } = await import('../../../config/project.ts')

@@ -1,7 +1,7 @@
 import { EXIT } from '../../../base/error.ts'
 import type { Started } from '../../../lifecycle/start.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
-import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
+import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -20,6 +20,7 @@ export const verb = defineVerb({
     ...policyFlags,
     ...agentFlag,
     ...jsonFlag,
+    ...debugFlag,
     detach: { kind: 'boolean', about: 'do not open a shell' },
   }),
   examples: [
