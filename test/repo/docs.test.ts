@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { VERBS } from '../../src/cli/frame/verbs.ts'
-import { list, ROOT, read } from './sources.ts'
+import { list, ROOT, read, sources } from './sources.ts'
 
 const top = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
 const pages = [...top, ...list('docs', ['.md'])]
@@ -83,6 +83,18 @@ describe('documentation', () => {
   test('flags that a page shows are flags of that verb', async () => {
     const shown = pages.filter(page => page !== 'docs/dev/requirements.md')
     expect((await Promise.all(shown.map(unknownFlags))).flat()).toEqual([])
+  })
+
+  test('paths that architecture.md names exist, and it names every folder of src/', () => {
+    const text = read('docs/architecture.md').replace(/```[\s\S]*?```/g, '')
+    const spans = [...text.matchAll(/`([^`\s]+)`/g)].map(([, span]) => span ?? '')
+    const paths = spans.filter(span => /^[a-z][a-z-]*(\/[\w.-]*)+$|^[a-z-]+\.ts$/.test(span))
+    const folders = new Set(sources('src').flatMap(({ path }) => path.split('/').slice(1, -1)))
+    const exists = (path: string) =>
+      folders.has(path.slice(0, -1)) || [path, join('src', path)].some(at => existsSync(join(ROOT, at)))
+    expect(paths.length).toBeGreaterThan(60)
+    expect(paths.filter(path => !exists(path))).toEqual([])
+    expect([...folders].filter(name => !text.includes(`${name}/`))).toEqual([])
   })
 
   test('decisions have a number each, in order', () => {
