@@ -57,7 +57,7 @@ export function fail(
 /** A phase is dropped when stderr is full: pen must not wait for its reader. A terminal in raw mode needs the `\r`. */
 async function printPhases({ terminal }: CliContext): Promise<void> {
   const { takesNow } = await import('../../base/kernel/descriptor.ts')
-  const { isTerminal } = await import('../../terminal/modes.ts')
+  const { isTerminal } = await import('../../terminal/termios.ts')
   const end = isTerminal(2) ? '\r\n' : '\n'
   showPhases(line => {
     if (takesNow(2)) terminal.note(`pen: ${line}${end}`)
