@@ -8,7 +8,7 @@
  */
 import { createSocket } from 'node:dgram'
 import { answerQuery } from '../src/gateway/dns/answer.ts'
-import { NameBook } from '../src/gateway/dns/names.ts'
+import { NameTable } from '../src/gateway/dns/names.ts'
 import { DnsStub } from '../src/gateway/dns/stub.ts'
 
 const SECONDS = 2
@@ -26,7 +26,7 @@ function query(id: number, name: string): Buffer {
 const queries = Array.from({ length: NAMES }, (_, i) => query(i, `host${i}.zone${i % 97}.example.com`))
 
 function inProcess(): number {
-  const names = new NameBook()
+  const names = new NameTable()
   const start = performance.now()
   let answered = 0
   while (performance.now() - start < 500)
@@ -68,7 +68,7 @@ async function client(port: number): Promise<void> {
 
 async function overLoopback(): Promise<number> {
   const stub = new DnsStub({
-    names: new NameBook(),
+    names: new NameTable(),
     audit: { record() {} },
     limits: { queriesPerSecond: 10_000_000 },
   })

@@ -16,7 +16,7 @@ process.on('unhandledRejection', end)
 
 /** pen inside a sandbox's namespace, before the sandbox is: it refuses to run unless pen itself started it. */
 const openDoor = (): Promise<ExitCode> =>
-  import('./gateway/netns/inside.ts').then(({ openInside }) => openInside(argv.slice(1)))
+  import('./gateway/netns/door-mode.ts').then(({ runDoorMode }) => runDoorMode(argv.slice(1)))
 
 /** pen inside a running sandbox's mounts, for the moment that a new one takes. */
 const mountInside = (): Promise<ExitCode> =>

@@ -21,7 +21,7 @@ import type { Host } from '../policy/network/host.ts'
 import type { Port } from '../policy/network/port.ts'
 import { openAudit } from './append.ts'
 import type { AuditEventInput } from './event.ts'
-import { type FoundRecord, readAudit } from './read.ts'
+import { type AuditRecord, readAudit } from './read.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'pen-audit-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -49,7 +49,7 @@ const allowed = (i: number): AuditEventInput => ({
   port,
   rule: 'allowed.test:443',
 })
-const seqs = (records: readonly FoundRecord[]): number[] => records.map(({ seq }) => seq)
+const seqs = (records: readonly AuditRecord[]): number[] => records.map(({ seq }) => seq)
 const bytesIn = (path: string): number =>
   readdirSync(path).reduce((sum, file) => sum + statSync(join(path, file)).size, 0)
 

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import {
-  type FoundRecord,
+  type AuditRecord,
   LineReader,
   listSegments,
   parseRecord,
@@ -22,14 +22,14 @@ const MAX_BATCH = 10_000
  * All records there are, then each new one of any run, until the signal. It looks again and again instead of waiting
  * for events: those get lost on some file systems, and a person does not see a quarter of a second.
  */
-export async function* followAudit(dir: string, options: FollowOptions = {}): AsyncGenerator<FoundRecord[]> {
+export async function* followAudit(dir: string, options: FollowOptions = {}): AsyncGenerator<AuditRecord[]> {
   const { signal, intervalMs = 250, run, follows = () => true } = options
   const readers = new Map<string, LineReader>()
   while (!signal?.aborted) {
     const names = listSegments(dir).filter(
       name => (run === undefined || name.run === run) && follows(name.run),
     )
-    let batch: FoundRecord[] = []
+    let batch: AuditRecord[] = []
     for (const { file } of names) {
       const reader = readers.get(file) ?? new LineReader()
       readers.set(file, reader)
@@ -50,7 +50,7 @@ function* newRecords(
   file: string,
   reader: LineReader,
   { wanted, onDamage }: ReadOptions,
-): Generator<FoundRecord> {
+): Generator<AuditRecord> {
   const path = `${dir}/${file}`
   const size = lstatSync(path, { throwIfNoEntry: false })?.size ?? 0
   if (size <= reader.at) return
@@ -62,6 +62,6 @@ function* newRecords(
 }
 
 /** A stable sort keeps each run's own order. */
-const byTime = (a: FoundRecord, b: FoundRecord): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0)
+const byTime = (a: AuditRecord, b: AuditRecord): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0)
 
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

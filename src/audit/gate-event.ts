@@ -57,5 +57,5 @@ const WORDS = 32
 const LONGEST = 200
 
 /** What of a command stands in a record. */
-export const briefly = (argv: readonly string[]): string[] =>
+export const shortCommand = (argv: readonly string[]): string[] =>
   argv.slice(0, WORDS).map(word => (word.length > LONGEST ? `${word.slice(0, LONGEST)}…` : word))

@@ -14,7 +14,7 @@ import { capture } from '../base/spawn.ts'
 import { openAudit } from './append.ts'
 import { followAudit } from './follow.ts'
 import { prune } from './prune.ts'
-import { type FoundRecord, readAudit } from './read.ts'
+import { type AuditRecord, readAudit } from './read.ts'
 import { newRunId, parseSegmentName, startOf } from './segment-name.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'pen-audit-read-'))
@@ -37,7 +37,7 @@ const line = (seq: number, time: string, run = RUN, rest: object = {}): string =
 const put = (run: string, segment: number, text: string | Uint8Array): void =>
   writeFileSync(join(dir, `${run}.${DEAD}.${segment}.jsonl`), text, { mode: 0o600 })
 
-function readAll(): { records: FoundRecord[]; damaged: number } {
+function readAll(): { records: AuditRecord[]; damaged: number } {
   let damaged = 0
   const records = [...readAudit(dir, { onDamage: () => damaged++ })]
   return { records, damaged }

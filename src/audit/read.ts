@@ -9,7 +9,7 @@ import type { Verdict } from './event.ts'
 import { type SegmentName, sortedSegments, startOf } from './segment-name.ts'
 
 /** A record as it was found: its stamp is checked, its other fields are whatever the file says. */
-export interface FoundRecord {
+export interface AuditRecord {
   readonly v: number
   readonly seq: number
   readonly time: string
@@ -21,7 +21,7 @@ export interface FoundRecord {
 
 export interface ReadOptions {
   readonly run?: string | undefined
-  readonly wanted?: (record: FoundRecord) => boolean
+  readonly wanted?: (record: AuditRecord) => boolean
   /** Called for each line that is no record. */
   readonly onDamage?: (file: string) => void
 }
@@ -31,9 +31,9 @@ const MAX_LINE_BYTES = 1024 * 1024
 const CHUNK = 64 * 1024
 
 /** Every record of all runs, in the order of their times; within a run, in the order it was written. */
-export function* readAudit(dir: string, options: ReadOptions = {}): Generator<FoundRecord> {
+export function* readAudit(dir: string, options: ReadOptions = {}): Generator<AuditRecord> {
   const waiting = runsIn(dir, options.run)
-  const active: { now: FoundRecord; rest: Iterator<FoundRecord> }[] = []
+  const active: { now: AuditRecord; rest: Iterator<AuditRecord> }[] = []
   const activate = (segments: readonly SegmentName[]): void => {
     const rest = readRun(dir, segments, options)
     const first = rest.next()
@@ -54,7 +54,7 @@ export function* readAudit(dir: string, options: ReadOptions = {}): Generator<Fo
   }
 }
 
-function earliest<T extends { now: FoundRecord }>(active: readonly T[]): T | undefined {
+function earliest<T extends { now: AuditRecord }>(active: readonly T[]): T | undefined {
   let found: T | undefined
   for (const one of active) if (found === undefined || one.now.time < found.now.time) found = one
   return found
@@ -83,7 +83,7 @@ function* readRun(
   dir: string,
   segments: readonly SegmentName[],
   { wanted, onDamage }: ReadOptions,
-): Generator<FoundRecord> {
+): Generator<AuditRecord> {
   for (const { file } of segments)
     for (const line of readLines(`${dir}/${file}`)) {
       const record = parseRecord(line)
@@ -158,7 +158,7 @@ export class LineReader {
 const VERDICTS: readonly unknown[] = ['allow', 'hold', 'deny', 'error', 'note'] satisfies Verdict[]
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-export function parseRecord(line: string): FoundRecord | undefined {
+export function parseRecord(line: string): AuditRecord | undefined {
   let value: unknown
   try {
     value = JSON.parse(line)
@@ -175,5 +175,5 @@ export function parseRecord(line: string): FoundRecord | undefined {
     typeof run === 'string' &&
     typeof kind === 'string' &&
     VERDICTS.includes(verdict)
-  return isRecord ? (value as FoundRecord) : undefined
+  return isRecord ? (value as AuditRecord) : undefined
 }

@@ -8,10 +8,10 @@ import { type Allowed, decideConnection } from '../policy/network/decide-connect
 import { type AllowRule, type DenyRule, printRule } from '../policy/network/net-rule.ts'
 import { allowedBy, exactRule, findOnce } from '../policy/once.ts'
 import type { Sourced } from '../policy/source.ts'
+import type { GatewayContext } from './gateway-context.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
-import type { Surroundings } from './surroundings.ts'
 
 export type Admission =
   | {
@@ -34,7 +34,7 @@ type Judgement =
 const FINAL: ReadonlySet<DenialReason> = new Set(['offline', 'network-off', 'denied-by-rule'])
 
 /** Undefined while the answer may still be yes. Nothing is used up. */
-export function plainDenial(shared: Surroundings, endpoint: Endpoint): Denied | undefined {
+export function plainDenial(shared: GatewayContext, endpoint: Endpoint): Denied | undefined {
   let isMet: boolean = false
   const judged = judge(shared, endpoint, () => {
     isMet = true
@@ -45,7 +45,7 @@ export function plainDenial(shared: Surroundings, endpoint: Endpoint): Denied | 
 }
 
 export async function admit(
-  shared: Surroundings,
+  shared: GatewayContext,
   client: ByteStream,
   endpoint: Endpoint,
 ): Promise<Admission> {
@@ -75,7 +75,7 @@ export async function admit(
 }
 
 function judge(
-  shared: Surroundings,
+  shared: GatewayContext,
   { to, port }: Endpoint,
   take: (rule: Sourced<DenyRule>) => boolean,
 ): Judgement {

@@ -5,7 +5,6 @@
  * dialled meanwhile, and what the server says flows at once.
  */
 import { plainDenial } from './admit.ts'
-import { joinStreams } from './dial/tunnel.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
 import { NOT_PROXY } from './http/judge.ts'
 import { serveHttp } from './http/serve.ts'
@@ -13,9 +12,10 @@ import { OpaqueGate } from './opaque-gate.ts'
 import { isKnown } from './proxy-secret.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
-import { httpTongue, type Session, type Tongue } from './session.ts'
+import { httpReply, type ReplyProtocol, type Session } from './session.ts'
 import type { Accepted } from './stream/accepted.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
+import { joinStreams } from './stream/join-streams.ts'
 import { type HelloReading, readClientHello } from './tls/client-hello.ts'
 import { watchForSecondHello } from './tls/hello-gate.ts'
 import { checkServerName } from './tls/server-name.ts'
@@ -160,12 +160,12 @@ const badHello = (why: string): Refusal => ({
 async function tunnel(
   session: Session,
   endpoint: Endpoint,
-  tongue: Tongue,
+  protocol: ReplyProtocol,
   watch?: (upstream: ByteStream) => void,
 ): Promise<void> {
-  const route = session.route ?? (await session.openRoute(endpoint, tongue))
+  const route = session.route ?? (await session.openRoute(endpoint, protocol))
   if (route === undefined) return
-  const upstream = route.upstream ?? (await session.dial(route, tongue))
+  const upstream = route.upstream ?? (await session.dial(route, protocol))
   if (upstream === undefined) return
   session.isTunnel = true
   watch?.(upstream)
@@ -178,27 +178,32 @@ const badBytes = (why: string): Refusal => ({
   fix: 'speak TLS, HTTP/1.1 or the protocol of the service',
 })
 
-const refuseBytes = (session: Session, endpoint: Endpoint, tongue: Tongue, why: string): Promise<void> =>
-  refuse(session, endpoint, tongue === 'http' ? httpTongue(session.client.held) : tongue, badBytes(why))
+const refuseBytes = (
+  session: Session,
+  endpoint: Endpoint,
+  protocol: ReplyProtocol,
+  why: string,
+): Promise<void> =>
+  refuse(session, endpoint, protocol === 'http' ? httpReply(session.client.held) : protocol, badBytes(why))
 
 /** Refuses in the middle of a tunnel. The server's end must not take the client's with it: the client is still told. */
 function cut(
   session: Session,
   endpoint: Endpoint,
-  tongue: Tongue,
+  protocol: ReplyProtocol,
   refusal: Refusal,
   raw?: string,
 ): Promise<void> {
   const upstream = session.route?.upstream
   if (upstream !== undefined) upstream.onClose = undefined
-  return refuse(session, endpoint, tongue, refusal, raw)
+  return refuse(session, endpoint, protocol, refusal, raw)
 }
 
 /** A dialled upstream is dropped before the client hears of it; the number ties the two records together. */
 async function refuse(
   session: Session,
   endpoint: Endpoint,
-  tongue: Tongue,
+  protocol: ReplyProtocol,
   refusal: Refusal,
   raw?: string,
 ): Promise<void> {
@@ -209,7 +214,7 @@ async function refuse(
   await session.refuse(
     refusal,
     endpoint,
-    tongue,
+    protocol,
     route === undefined ? { raw } : { raw, number: route.number },
   )
 }

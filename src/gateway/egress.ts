@@ -4,8 +4,8 @@ import { isIPv6 } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
 import type { NetworkIndex } from '../policy/network/network.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
-import type { Patience, PersonsAnswer } from './ask-person.ts'
-import { NameBook } from './dns/names.ts'
+import type { AskOptions, UserAnswer } from './ask-user.ts'
+import { NameTable } from './dns/names.ts'
 import { DnsStub } from './dns/stub.ts'
 import { Gateway, type GatewayStats } from './gateway.ts'
 import type { Door } from './netns/door.ts'
@@ -22,7 +22,7 @@ export interface Egress {
   isServing(): boolean
   stats(): GatewayStats
   /** Asks the person for a connection that nobody makes yet. */
-  ask(endpoint: Endpoint, patience: Patience): Promise<PersonsAnswer>
+  ask(endpoint: Endpoint, options: AskOptions): Promise<UserAnswer>
   /** Every refused datagram that was not told before goes into the audit. */
   recordRefused(): Promise<void>
   /** The programs have ended by themselves: what they sent last gets its time to leave. */
@@ -42,7 +42,7 @@ export function connectGateway(
   useUp: (grant: string) => boolean = () => false,
 ): Egress {
   let current = network
-  const names = new NameBook({ isAwaited: name => hasRule(current.index, name) })
+  const names = new NameTable({ isAwaited: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
   const gateway = new Gateway({ network: () => current, names, audit, useUp })
   const told = new Set<string>()
@@ -88,13 +88,13 @@ export function connectGateway(
           }),
         queryStream: socket => dns.serveTcp(socket),
         queries: socket => dns.serveUdp(socket),
-        turnedAway: why => gateway.turnedAway(why),
+        rejected: why => gateway.rejected(why),
       })
       isServing = true
     },
     isServing: () => isServing,
     stats: () => gateway.stats(),
-    ask: (endpoint, patience) => gateway.ask(endpoint, patience),
+    ask: (endpoint, options) => gateway.ask(endpoint, options),
     recordRefused,
     finish: () => gateway.finish(LAST_WORDS_MS),
     close: async () => {

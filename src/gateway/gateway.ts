@@ -1,21 +1,21 @@
 /** The one way out of a sandbox. Every connection it accepts is judged, written down, and only then dialled. */
 import type { AuditSink } from '../audit/event.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
-import { askPerson, type Patience, type PersonsAnswer } from './ask-person.ts'
+import { type AskOptions, askUser, type UserAnswer } from './ask-user.ts'
 import { serveConnection } from './connection.ts'
 import { type Connect, Dialer } from './dial/dial.ts'
 import { HostResolver, type Resolver } from './dial/resolve.ts'
 import { connectTcp } from './dial/tcp-connect.ts'
+import { GatewayContext, type GatewayStats, type NameSource } from './gateway-context.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import type { Endpoint } from './route.ts'
 import { Session } from './session.ts'
 import type { Accepted } from './stream/accepted.ts'
-import { type GatewayStats, type NameSource, Surroundings } from './surroundings.ts'
 
 export type { Resolver } from './dial/resolve.ts'
+export type { GatewayStats, NameSource } from './gateway-context.ts'
 export type { GatewayLimits } from './limits.ts'
 export type { Accepted } from './stream/accepted.ts'
-export type { GatewayStats, NameSource } from './surroundings.ts'
 
 export interface GatewayOptions {
   /** The policy in force. It is asked for again at every decision, so that an edit holds at once and as a whole. */
@@ -36,7 +36,7 @@ const LOOK_MS = 2
 const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 export class Gateway {
-  readonly #shared: Surroundings
+  readonly #shared: GatewayContext
   readonly #resolver: Resolver
   readonly #sessions = new Set<Session>()
   readonly #sweeper: ReturnType<typeof setInterval>
@@ -52,7 +52,7 @@ export class Gateway {
       limits,
       connect: connect ?? connectTcp,
     })
-    this.#shared = new Surroundings(network, names, limits, dialer, audit, useUp ?? (() => false))
+    this.#shared = new GatewayContext(network, names, limits, dialer, audit, useUp ?? (() => false))
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, limits.halfClosedMs))
     this.#sweeper.unref()
   }
@@ -72,14 +72,14 @@ export class Gateway {
   }
 
   /** The door closed a connection before anybody heard it: it is counted here, and told with the others. */
-  turnedAway(why: string): void {
+  rejected(why: string): void {
     this.#shared.countUnheard(why)
   }
 
   /** For a program that asks before anything is dialled. */
-  ask(endpoint: Endpoint, patience: Patience): Promise<PersonsAnswer> {
-    const isGone = (): boolean => this.#isClosed || patience.isGone()
-    return askPerson(this.#shared, endpoint, { ...patience, isGone })
+  ask(endpoint: Endpoint, options: AskOptions): Promise<UserAnswer> {
+    const isGone = (): boolean => this.#isClosed || options.isGone()
+    return askUser(this.#shared, endpoint, { ...options, isGone })
   }
 
   /** Ends what the policy in force no longer allows, and tells how many that were. What is held hears its answer. */

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { listenLoopback } from './dial/tcp-connect.ts'
-import type { Arrivals, Door } from './netns/door.ts'
+import type { Door, DoorHandlers } from './netns/door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
 import type { TcpSocket } from './stream/tcp-socket.ts'
 
@@ -16,20 +16,20 @@ const MOST_WAITING = 16
 export async function openProxyDoor(): Promise<Door> {
   const secret = randomBytes(24).toString('hex')
   const waiting: TcpSocket[] = []
-  let arrivals: Arrivals | undefined
+  let handlers: DoorHandlers | undefined
   let open = 0
   const accept = (socket: TcpSocket): void => {
-    if (open >= MOST_CONNECTIONS || (arrivals === undefined && waiting.length >= MOST_WAITING)) {
+    if (open >= MOST_CONNECTIONS || (handlers === undefined && waiting.length >= MOST_WAITING)) {
       socket.reset()
-      arrivals?.turnedAway?.('connections')
+      handlers?.rejected?.('connections')
       return
     }
     open += 1
     socket.onClosed = () => {
       open -= 1
     }
-    if (arrivals === undefined) waiting.push(socket)
-    else arrivals.proxied(socket)
+    if (handlers === undefined) waiting.push(socket)
+    else handlers.proxied(socket)
   }
   const listener = listenLoopback(accept)
   return {
@@ -40,7 +40,7 @@ export async function openProxyDoor(): Promise<Door> {
     within: start => start(),
     enter: argv => [...argv],
     serve: async given => {
-      arrivals = given
+      handlers = given
       for (const socket of waiting.splice(0)) given.proxied(socket)
     },
     refusedDatagrams: async () => [],

@@ -8,11 +8,11 @@ import type { Port } from '../policy/network/port.ts'
 import { withGrant } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
-import { type DialFailure, Interest } from './dial/dial-result.ts'
+import { Cancellation, type DialFailure } from './dial/dial-result.ts'
+import type { GatewayContext } from './gateway-context.ts'
 import { sameDestination } from './http/target.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import { ByteStream } from './stream/byte-stream.ts'
-import type { Surroundings } from './surroundings.ts'
 
 export interface Endpoint {
   readonly to: Destination
@@ -35,9 +35,9 @@ export class Route {
   readonly endpoint: Endpoint
   readonly #allowed: Allowed
   readonly #once: Sourced<AllowRule> | undefined
-  readonly #shared: Surroundings
+  readonly #shared: GatewayContext
   readonly #since = performance.now()
-  readonly #interest = new Interest()
+  readonly #cancellation = new Cancellation()
   #upstream: ByteStream | undefined
   #address: Address | undefined
   #isOver: boolean = false
@@ -45,7 +45,7 @@ export class Route {
   #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
 
   /** Undefined when the audit could not be written: no record, no connection. */
-  static open(shared: Surroundings, endpoint: Endpoint, admitted: Admitted): Route | undefined {
+  static open(shared: GatewayContext, endpoint: Endpoint, admitted: Admitted): Route | undefined {
     const route = new Route(shared, endpoint, admitted)
     const { allowed } = admitted
     const isRecorded = shared.record({
@@ -60,7 +60,7 @@ export class Route {
     return route
   }
 
-  private constructor(shared: Surroundings, endpoint: Endpoint, { allowed, once, number }: Admitted) {
+  private constructor(shared: GatewayContext, endpoint: Endpoint, { allowed, once, number }: Admitted) {
     this.#shared = shared
     this.endpoint = endpoint
     this.#allowed = allowed
@@ -90,7 +90,7 @@ export class Route {
   /** The stream to what was dialled, or why there is none; a failure is recorded here, a denial by whoever tells the client. */
   async dial(): Promise<ByteStream | RouteFailure> {
     const judgedBy = this.#shared.network()
-    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#interest, network =>
+    const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#cancellation, network =>
       this.#indexOf(network),
     )
     if (this.#isOver) {
@@ -139,7 +139,7 @@ export class Route {
     if (this.#isOver) return
     this.#isOver = true
     this.#count()
-    this.#interest.lose()
+    this.#cancellation.cancel()
     this.#shared.record({
       kind: 'connection-closed',
       connection: this.number,

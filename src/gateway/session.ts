@@ -1,6 +1,7 @@
 /** One connection of the sandbox: its end inside, its way out, and how it is told no. */
 import { admit } from './admit.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
+import type { GatewayContext } from './gateway-context.ts'
 import {
   ACCESS_DENIED,
   denialLine,
@@ -8,17 +9,16 @@ import {
   failureLine,
   failurePage,
   INTERNAL_ERROR,
-  sshGoodbye,
+  sshDisconnect,
   startsSsh,
 } from './http/denial-page.ts'
 import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
 import type { Accepted } from './stream/accepted.ts'
 import { ByteStream } from './stream/byte-stream.ts'
-import type { Surroundings } from './surroundings.ts'
 
 /** In which protocol the client is answered. */
-export type Tongue = 'http' | 'http-head' | 'tls' | 'opaque'
+export type ReplyProtocol = 'http' | 'http-head' | 'tls' | 'opaque'
 
 /** The same, as each protocol has it. */
 interface Answer {
@@ -29,7 +29,7 @@ interface Answer {
 
 export class Session {
   readonly client: ByteStream
-  readonly shared: Surroundings
+  readonly shared: GatewayContext
   /** What a refusal is about that names nobody: the gateway's own address. */
   readonly dialled: Endpoint
   route: Route | undefined
@@ -38,7 +38,7 @@ export class Session {
   #isUndecided: boolean = true
   #isOver: boolean = false
 
-  constructor(shared: Surroundings, { socket, to }: Pick<Accepted, 'socket' | 'to'>, onOver: () => void) {
+  constructor(shared: GatewayContext, { socket, to }: Pick<Accepted, 'socket' | 'to'>, onOver: () => void) {
     this.shared = shared
     this.dialled = { to: { address: to.address }, port: to.port }
     this.client = new ByteStream(socket, shared.held)
@@ -87,11 +87,11 @@ export class Session {
   }
 
   /** Verdict, of a person if need be, then audit; the caller dials. Undefined when the client has been told no. */
-  async openRoute(endpoint: Endpoint, tongue?: Tongue): Promise<Route | undefined> {
+  async openRoute(endpoint: Endpoint, protocol?: ReplyProtocol): Promise<Route | undefined> {
     const admission = await admit(this.shared, this.client, endpoint)
     if (admission.kind === 'denied') {
       const { refusal, number } = admission
-      await this.refuse(refusal, endpoint, tongue, { number })
+      await this.refuse(refusal, endpoint, protocol, { number })
       return undefined
     }
     this.decided()
@@ -100,19 +100,19 @@ export class Session {
     return this.route
   }
 
-  /** Undefined when the client has been told what went wrong; without a tongue, in that of the bytes that came meanwhile. */
-  async dial(route: Route, tongue?: Tongue): Promise<ByteStream | undefined> {
+  /** Undefined when the client has been told what went wrong; without a protocol, in that of the bytes that came meanwhile. */
+  async dial(route: Route, protocol?: ReplyProtocol): Promise<ByteStream | undefined> {
     const result = await route.dial()
     if (result instanceof ByteStream) {
       result.onOverrun = () => this.overrun()
       return result
     }
     if (result.kind === 'denied') {
-      await this.refuse(result.refusal, route.endpoint, tongue, { number: route.number })
+      await this.refuse(result.refusal, route.endpoint, protocol, { number: route.number })
       return undefined
     }
-    const said = tongue ?? (await this.#hearTongue())
-    this.#say(said, {
+    const said = protocol ?? (await this.#detectProtocol())
+    this.#reply(said, {
       page: failurePage(result, said !== 'http-head'),
       alert: INTERNAL_ERROR,
       line: failureLine(result),
@@ -120,11 +120,11 @@ export class Session {
     return undefined
   }
 
-  /** One record, then a word in the client's own protocol. Without a tongue, its first bytes are waited for. */
+  /** One record, then a word in the client's own protocol. Without a protocol, its first bytes are waited for. */
   async refuse(
     refusal: Refusal,
     about: Endpoint | undefined,
-    tongue?: Tongue,
+    protocol?: ReplyProtocol,
     { number, raw }: { readonly number?: number | undefined; readonly raw?: string | undefined } = {},
   ): Promise<void> {
     const { shared } = this
@@ -143,35 +143,35 @@ export class Session {
       from,
       fix,
     })
-    const said = tongue ?? (await this.#hearTongue())
-    this.#say(said, {
+    const said = protocol ?? (await this.#detectProtocol())
+    this.#reply(said, {
       page: denialPage(refusal, said !== 'http-head'),
       alert: ACCESS_DENIED,
       line: denialLine(refusal),
     })
   }
 
-  #say(tongue: Tongue, { page, alert, line }: Answer): void {
+  #reply(protocol: ReplyProtocol, { page, alert, line }: Answer): void {
     this.decided()
     const { client } = this
     const { lingerMs } = this.shared.limits
     if (this.hasServerSpoken) client.reset()
-    else if (tongue === 'tls') client.finish(alert, lingerMs)
-    else if (tongue !== 'opaque') client.finish(page, lingerMs)
-    else if (startsSsh(client.held)) client.finish(sshGoodbye(line), lingerMs)
+    else if (protocol === 'tls') client.finish(alert, lingerMs)
+    else if (protocol !== 'opaque') client.finish(page, lingerMs)
+    else if (startsSsh(client.held)) client.finish(sshDisconnect(line), lingerMs)
     else client.reset()
   }
 
-  async #hearTongue(): Promise<Tongue> {
+  async #detectProtocol(): Promise<ReplyProtocol> {
     const { client } = this
     const { silenceMs, denyWithinMs } = this.shared.limits
     if (client.held.length === 0) await client.more(silenceMs)
     for (let end = performance.now() + denyWithinMs; ; ) {
       const first = classifyFirstBytes(client.held)
       if (first.kind === 'refused') return first.as
-      if (first.kind === 'http') return httpTongue(client.held)
+      if (first.kind === 'http') return httpReply(client.held)
       if (first.kind !== 'more') return first.kind
-      if (first.likely === 'http') return httpTongue(client.held)
+      if (first.likely === 'http') return httpReply(client.held)
       if (client.held.length === 0 || !(await client.more(end - performance.now()))) return first.likely
     }
   }
@@ -189,5 +189,5 @@ export class Session {
 }
 
 /** The answer to a HEAD has no body. */
-export const httpTongue = (held: Buffer): Tongue =>
+export const httpReply = (held: Buffer): ReplyProtocol =>
   held.toString('latin1', 0, 5) === 'HEAD ' ? 'http-head' : 'http'

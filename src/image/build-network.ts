@@ -106,7 +106,7 @@ async function holdByContainer({ engine, sandbox, cacheDir }: NetworkRequest, op
 
 async function openEgress(place: MadeNamespace, policy: NetworkPolicy, audit: AuditSink): Promise<Egress> {
   const ports = policy.allow.map(({ rule }) => rule.port)
-  const egress = connectGateway(await openDoor({ ports, place }), policy, audit)
+  const egress = connectGateway(await openDoor({ ports, location: place }), policy, audit)
   await egress.serve()
   return egress
 }

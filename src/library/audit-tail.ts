@@ -4,18 +4,18 @@
  */
 import { lstatSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
-import { type FoundRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
+import { type AuditRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
 import { FILE_MODE } from '../protocol/file-order.ts'
 
 const LOOK_MS = 50
 /** What is kept for commands that still run. A run that fills more has other troubles than a list of them. */
 const MOST_KEPT = 2000
 
-export type Listener = (record: FoundRecord) => void
+export type Listener = (record: AuditRecord) => void
 
 /** A record, and the commands that ran when it was written. */
 export interface Kept {
-  readonly record: FoundRecord
+  readonly record: AuditRecord
   readonly running: readonly number[]
 }
 
@@ -75,9 +75,9 @@ export class AuditTail {
   /** The first record that is wanted, from the mark on; undefined when its time is over. */
   async until(
     mark: number,
-    wanted: (record: FoundRecord) => boolean,
+    wanted: (record: AuditRecord) => boolean,
     patienceMs: number,
-  ): Promise<FoundRecord | undefined> {
+  ): Promise<AuditRecord | undefined> {
     for (const late = performance.now() + patienceMs; ; await pause()) {
       const found = this.since(mark).find(({ record }) => wanted(record))?.record
       if (found !== undefined || performance.now() > late) return found
@@ -98,7 +98,7 @@ export class AuditTail {
     }
   }
 
-  #take(record: FoundRecord): void {
+  #take(record: AuditRecord): void {
     this.#count(record)
     this.#kept.push({ record, running: this.#running })
     if (this.#kept.length > MOST_KEPT) this.#kept = this.#kept.slice(MOST_KEPT / 2)
@@ -106,7 +106,7 @@ export class AuditTail {
   }
 
   /** pen's own file tool connects to nothing and starts nothing: it makes no refusal doubtful. */
-  #count({ kind, execution, command }: FoundRecord): void {
+  #count({ kind, execution, command }: AuditRecord): void {
     if (typeof execution !== 'number') return
     if (kind === 'exec-end') this.#running = this.#running.filter(number => number !== execution)
     else if (kind === 'exec-start' && !(Array.isArray(command) && command[1] === FILE_MODE))

@@ -1,5 +1,5 @@
 /** One command in a sandbox that runs already: begun over a connection of its own, and told by what the supervisor says of it. */
-import type { FoundRecord } from '../audit/read.ts'
+import type { AuditRecord } from '../audit/read.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -167,7 +167,7 @@ export class Command {
   }
 
   /** What the supervisor says of its end: written before the command's own side hears of it. */
-  #record(): FoundRecord | undefined {
+  #record(): AuditRecord | undefined {
     return this.#inside.tail
       .since(this.#mark)
       .find(({ record: { kind, execution } }) => kind === 'exec-end' && execution === this.#number)?.record

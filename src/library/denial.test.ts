@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import type { FoundRecord } from '../audit/read.ts'
+import type { AuditRecord } from '../audit/read.ts'
 import { askOf, denialOf, limitOf } from './denial.ts'
 
-const record = (kind: string, verdict: FoundRecord['verdict'], fields: object): FoundRecord => ({
+const record = (kind: string, verdict: AuditRecord['verdict'], fields: object): AuditRecord => ({
   v: 1,
   seq: 1,
   time: '2026-01-02T03:04:05.678Z',

@@ -1,5 +1,5 @@
 /** What was refused, from the audit: whom or what it was about, why, and what the user would have to do to allow it. */
-import type { FoundRecord } from '../audit/read.ts'
+import type { AuditRecord } from '../audit/read.ts'
 import { printable } from '../base/printable.ts'
 
 export interface Denial {
@@ -38,7 +38,7 @@ export interface LimitHit {
 }
 
 /** @internal */
-export function denialOf(record: FoundRecord, by: Denial['by'] = 'unknown'): Denial | undefined {
+export function denialOf(record: AuditRecord, by: Denial['by'] = 'unknown'): Denial | undefined {
   if (record.verdict !== 'deny') return undefined
   const field = fieldsOf(record)
   const rest = {
@@ -71,14 +71,14 @@ export function denialOf(record: FoundRecord, by: Denial['by'] = 'unknown'): Den
 }
 
 /** @internal */
-export function askOf(record: FoundRecord): Ask | undefined {
+export function askOf(record: AuditRecord): Ask | undefined {
   if (record.kind !== 'connection-held') return undefined
   const target = endpoint(record)
   return { target, until: String(record['until']), permission: `pen allow ${target} --session` }
 }
 
 /** @internal */
-export function limitOf(record: FoundRecord): LimitHit | undefined {
+export function limitOf(record: AuditRecord): LimitHit | undefined {
   if (record.kind !== 'limit-hit') return undefined
   const field = fieldsOf(record)
   return {
@@ -91,13 +91,13 @@ export function limitOf(record: FoundRecord): LimitHit | undefined {
 }
 
 const fieldsOf =
-  (record: FoundRecord) =>
+  (record: AuditRecord) =>
   (name: string): string | undefined => {
     const value = record[name]
     return typeof value === 'string' && value !== '' ? printable(value) : undefined
   }
 
-function endpoint(record: FoundRecord): string {
+function endpoint(record: AuditRecord): string {
   const field = fieldsOf(record)
   const address = field('address')
   const place = field('name') ?? (address?.includes(':') ? `[${address}]` : address) ?? '?'

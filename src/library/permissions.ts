@@ -1,7 +1,7 @@
 /** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
 import { resolve } from '../base/posix-path.ts'
 import { MAX_ASK_MS, MAX_TARGET_LENGTH } from '../control/messages.ts'
-import type { PersonsAnswer } from '../gateway/ask-person.ts'
+import type { UserAnswer } from '../gateway/ask-user.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import type { SandboxStatus } from '../run/status.ts'
 import type { AuditTail } from './audit-tail.ts'
@@ -137,7 +137,7 @@ export class Permissions {
 
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
     if (target.length > MAX_TARGET_LENGTH) throw usage('a host that is none', 'registry.example.com:443')
-    const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as PersonsAnswer
+    const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
     if (answer.allowed) return GIVEN
     return { granted: false, permission: answer.fix, why: answer.why }
   }

@@ -1,7 +1,7 @@
 /** A program of the user's, or the model behind it, wants the sandbox to reach a host: the person is asked. */
 import { PenError } from '../base/error.ts'
 import type { AskRequest } from '../control/messages.ts'
-import type { PersonsAnswer } from '../gateway/ask-person.ts'
+import type { UserAnswer } from '../gateway/ask-user.ts'
 import { parseQuestion } from '../policy/explain.ts'
 import type { Serving } from './supervisor.ts'
 
@@ -9,7 +9,7 @@ export async function askForHost(
   { egress, prepared }: Pick<Serving, 'egress' | 'prepared'>,
   { target, waitMs }: AskRequest,
   isGone: () => boolean,
-): Promise<PersonsAnswer> {
+): Promise<UserAnswer> {
   const parsed = parseQuestion(target)
   if (!parsed.ok)
     throw new PenError('HOST_SYNTAX', {

@@ -3,12 +3,12 @@ import { statSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { PenError } from '../base/error.ts'
-import { Forward, type ForwardMeans, type PortPair } from '../gateway/forward/forward.ts'
-import { InsideSockets } from '../gateway/netns/inside-sockets.ts'
+import { Forward, type ForwardContext, type PortPair } from '../gateway/forward/forward.ts'
+import { NamespaceSockets } from '../gateway/netns/namespace-sockets.ts'
 import { CATCH_ALL_PORT, DNS_PORT } from '../gateway/netns/rules.ts'
 import { SocketOwners } from '../gateway/netns/socket-owner.ts'
-import { connectionShares } from '../gateway/stream/descriptor-shares.ts'
-import { HeldBytes } from '../gateway/stream/held-bytes.ts'
+import { BufferBudget } from '../gateway/stream/buffer-budget.ts'
+import { connectionLimits } from '../gateway/stream/connection-limits.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 
 export interface ForwardedPort {
@@ -40,7 +40,7 @@ const ROOM_MS = 1000
 export class Forwards {
   readonly #audit: AuditSink
   readonly #running: Running
-  readonly #means: ForwardMeans
+  readonly #means: ForwardContext
   readonly #open = new Set<OpenForwards>()
   readonly #begun = new Set<Forward>()
   #connections = 0
@@ -57,11 +57,11 @@ export class Forwards {
         what: 'this sandbox has no network of its own: what listens in it listens on this machine, at the same port',
         hint: 'connect to 127.0.0.1 at that port',
       })
-    const most = connectionShares().forwards
+    const most = connectionLimits().forwards
     this.#means = {
-      sockets: new InsideSockets(running.network ?? { pid }),
+      sockets: new NamespaceSockets(running.network ?? { pid }),
       owners: new SocketOwners(),
-      held: new HeldBytes(MOST_HELD),
+      held: new BufferBudget(MOST_HELD),
       users: usersOf(workspace),
       enter: () => {
         if (this.#connections >= most * NEARLY) this.#makeRoom()

@@ -78,7 +78,7 @@ export async function launch(prepared: Prepared, options: LaunchOptions): Promis
           door = undefined
           if (plan.network.kind === 'gateway') door = await beginDoor(policy, namespace)
           else if (namespace.kind === 'of-process' && !namespace.userNamespace)
-            (await import('../gateway/netns/namespace.ts')).raiseLoopbackOf(namespace.pid)
+            (await import('../gateway/netns/namespace.ts')).bringUpLoopbackOf(namespace.pid)
           return { settle: async () => await door?.settle() }
         },
         sandbox: { id: project.id, run, stateDir: project.stateDir },

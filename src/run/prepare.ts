@@ -7,7 +7,7 @@ import { rememberChildren } from '../base/remember-children.ts'
 import { type Loaded, type LoadOptions, loadPolicy } from '../config/load.ts'
 import { findProject, type Project } from '../config/project.ts'
 import type { Door } from '../gateway/netns/door.ts'
-import type { Place } from '../gateway/netns/namespace.ts'
+import type { DoorLocation } from '../gateway/netns/namespace.ts'
 import { buildPlan } from '../plan/build.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type GuestPath, isWithin } from '../policy/files/path.ts'
@@ -111,10 +111,13 @@ function openFirst(backend: Backend, policy: Policy): Promise<Door> {
 }
 
 /** Its own modules are loaded only here: a sandbox without network does not pay for them. */
-export function beginDoor({ network, acceptGaps }: Policy, place: Place = { kind: 'new' }): Promise<Door> {
+export function beginDoor(
+  { network, acceptGaps }: Policy,
+  location: DoorLocation = { kind: 'new' },
+): Promise<Door> {
   const ports = network.allow.map(({ rule }) => rule.port)
   const door = import('../gateway/netns/door.ts')
-    .then(({ openDoor }) => openDoor({ ports, place }))
+    .then(({ openDoor }) => openDoor({ ports, location }))
     .then(opened => requireRecords(opened, acceptGaps))
   // Whoever awaits it hears of a failure; until then it must not count as unheard.
   door.catch(() => undefined)

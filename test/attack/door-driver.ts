@@ -4,7 +4,7 @@
  */
 import { readlinkSync, writeSync } from 'node:fs'
 import { openDoor } from '../../src/gateway/netns/door.ts'
-import { openInside } from '../../src/gateway/netns/inside.ts'
+import { runDoorMode } from '../../src/gateway/netns/door-mode.ts'
 import type { StreamSocket } from '../../src/gateway/stream/stream-socket.ts'
 import { silent } from '../gateway/listen.ts'
 
@@ -29,7 +29,7 @@ async function drive(options: DriverOptions, command: readonly string[]): Promis
   const door = await openDoor(options)
   const { recordsRefusals, ipv6, proxy } = door
   let dialled = 0
-  let turnedAway = 0
+  let rejected = 0
   await door.serve(
     {
       dialled: (socket, to) => {
@@ -51,8 +51,8 @@ async function drive(options: DriverOptions, command: readonly string[]): Promis
         socket.on('error', () => {})
         socket.on('message', (_, from) => socket.send('dns', from.port, from.address))
       },
-      turnedAway: () => {
-        turnedAway += 1
+      rejected: () => {
+        rejected += 1
       },
     },
     options.connections === undefined ? undefined : { connections: options.connections },
@@ -73,11 +73,11 @@ async function drive(options: DriverOptions, command: readonly string[]): Promis
   })
   const code = await child.exited
   tell({ event: 'refused', datagrams: await door.refusedDatagrams() })
-  tell({ event: 'counted', dialled, turnedAway })
+  tell({ event: 'counted', dialled, rejected })
   door.close()
   return code
 }
 
 const [first = '{}', ...rest] = process.argv.slice(2)
 process.exitCode =
-  first === '__door' ? openInside(rest) : await drive(JSON.parse(first) as DriverOptions, rest)
+  first === '__door' ? runDoorMode(rest) : await drive(JSON.parse(first) as DriverOptions, rest)

@@ -196,7 +196,7 @@ describe('a door', () => {
         { connections: 40, quiet: true },
       )
       expect(results).toEqual([{ answered: 40, reset: 20 }, 'waited', 'door'])
-      expect(event('counted')).toEqual({ event: 'counted', dialled: 41, turnedAway: 20 })
+      expect(event('counted')).toEqual({ event: 'counted', dialled: 41, rejected: 20 })
     },
   )
 
@@ -240,8 +240,8 @@ describe('a door', () => {
     )
     try {
       await new Promise(resolve => container.stdout.once('data', resolve))
-      const place = { kind: 'of-process', pid: container.pid ?? -1, userNamespace: true } as const
-      const door = await openDoor({ ports: [443], place })
+      const location = { kind: 'of-process', pid: container.pid ?? -1, userNamespace: true } as const
+      const door = await openDoor({ ports: [443], location })
       expect(door.recordsRefusals).toBe(false)
       door.close()
     } finally {
@@ -254,7 +254,10 @@ describe('a door', () => {
     const pid = container.pid ?? -1
     try {
       for (const own = namespaces().get(process.pid); namespaces().get(pid) === own; ) await Bun.sleep(5)
-      const door = await openDoor({ ports: [443], place: { kind: 'of-process', pid, userNamespace: true } })
+      const door = await openDoor({
+        ports: [443],
+        location: { kind: 'of-process', pid, userNamespace: true },
+      })
       const seen: string[] = []
       const hang = (socket: StreamSocket) => {
         socket.attach(silent)

@@ -1,5 +1,5 @@
 import { answerQuery } from '../../src/gateway/dns/answer.ts'
-import { NameBook } from '../../src/gateway/dns/names.ts'
+import { NameTable } from '../../src/gateway/dns/names.ts'
 import { fuzz } from './fuzz.ts'
 
 const hex = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex')
@@ -53,7 +53,7 @@ fuzz('a DNS answer repeats id and question, holds at most one address, and hardl
   maxBytes: 1400,
   run: input => {
     const query = Buffer.from(input)
-    const names = new NameBook({ maxNames: 64 })
+    const names = new NameTable({ maxNames: 64 })
     const { reply, trouble } = answerQuery(query, names)
     if (reply === undefined) return check(trouble === 'malformed', 'silence without a reason')
     check(query.length >= 12 && (query[2] ?? 0) < 128, 'an answer was answered')

@@ -3,7 +3,7 @@
  * by a supervisor with few variables, its own home, bounds, and a proxy that it may heed. No kernel confines it; every gap is named.
  */
 import type { AuditSink } from '../../audit/event.ts'
-import { briefly } from '../../audit/gate-event.ts'
+import { shortCommand } from '../../audit/gate-event.ts'
 import { PenError } from '../../base/error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, Running, StartOptions } from '../backend.ts'
@@ -72,7 +72,7 @@ async function supervise(
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)
     const ms = Math.round(performance.now() - began)
-    const command = briefly(options.command)
+    const command = shortCommand(options.command)
     record?.({ kind: 'tool-ended', command, exitCode, ms, timedOut: false, truncated: false, survivors })
     return killed ? { kind: 'killed' } : { kind: 'exit', code: exitCode }
   })

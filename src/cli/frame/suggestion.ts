@@ -1,6 +1,6 @@
 /** What was dialled and is not allowed for good, as the smallest change of the live config. Shown; never applied from here. */
 import { auditDirectory } from '../../audit/directory.ts'
-import { type FoundRecord, listSegments, readAudit } from '../../audit/read.ts'
+import { type AuditRecord, listSegments, readAudit } from '../../audit/read.ts'
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import type { Millis } from '../../base/quantity.ts'
 import { resolveGroup } from '../../config/groups.ts'
@@ -90,7 +90,7 @@ const MOST_TARGETS = 200
 const CUT = `only the first ${MOST_TARGETS} that were dialled are told here, and there were more: see pen logs, or --run and --since`
 
 /** Names in the audit were chosen by programs in a sandbox: they are read again as what they should be. */
-function wantedIn(records: Iterable<FoundRecord>): { readonly wanted: Wanted[]; readonly isCut: boolean } {
+function wantedIn(records: Iterable<AuditRecord>): { readonly wanted: Wanted[]; readonly isCut: boolean } {
   const found = new Map<string, Wanted>()
   let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {

@@ -1,9 +1,9 @@
 /** One audit record as one line for a person. Every text in it may come from a sandbox: hostile until `printable()`. */
-import type { FoundRecord } from '../../audit/read.ts'
+import type { AuditRecord } from '../../audit/read.ts'
 import { asWord, inQuotes, printable, printableJson } from '../../base/printable.ts'
 import type { Colour, Paint } from './colour.ts'
 
-const COLOURS: Readonly<Record<FoundRecord['verdict'], Colour>> = {
+const COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
   allow: 'green',
   hold: 'cyan',
   deny: 'red',
@@ -12,7 +12,7 @@ const COLOURS: Readonly<Record<FoundRecord['verdict'], Colour>> = {
 }
 const TARGET_WIDTH = 32
 
-export function logLine(record: FoundRecord, paint: Paint): string {
+export function logLine(record: AuditRecord, paint: Paint): string {
   const { verdict } = record
   const field = fieldsOf(record)
   const { target, text } = describe(record, field)
@@ -29,7 +29,7 @@ export function logLine(record: FoundRecord, paint: Paint): string {
 type Fields = (name: string) => string | undefined
 
 const fieldsOf =
-  (record: FoundRecord): Fields =>
+  (record: AuditRecord): Fields =>
   name => {
     const value = record[name]
     if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -43,7 +43,7 @@ interface Description {
   readonly text: string
 }
 
-function describe(record: FoundRecord, field: Fields): Description {
+function describe(record: AuditRecord, field: Fields): Description {
   const because = field('why') ?? field('reason') ?? ''
   switch (record.kind) {
     case 'connection-allowed':
@@ -173,18 +173,18 @@ const ended = (field: Fields): string =>
     ...(field('survivors') === '0' ? [] : [`${field('survivors')} processes are left`]),
   ].join('; ')
 
-const words = ({ command }: FoundRecord): string =>
+const words = ({ command }: AuditRecord): string =>
   Array.isArray(command) && command.length > 0
     ? command.map(word => asWord(String(word), 80)).join(' ')
     : 'a shell'
 
-function changes({ added, removed }: FoundRecord): string {
+function changes({ added, removed }: AuditRecord): string {
   const list = (sign: string, rules: unknown): string[] =>
     Array.isArray(rules) ? rules.slice(0, 20).map(rule => `${sign}${printable(String(rule), 80)}`) : []
   return [...list('+', added), ...list('-', removed)].join(' ') || 'changed'
 }
 
-function dropped(record: FoundRecord, field: Fields): string {
+function dropped(record: AuditRecord, field: Fields): string {
   const kinds = printableJson(record['kinds'] ?? {}).slice(0, 400)
   if (record['reason'] === 'not-written')
     return `${field('count')} records could not be written, and what they were about was not done: ${kinds}`

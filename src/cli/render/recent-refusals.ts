@@ -3,7 +3,7 @@
  * that parse as a host in its one spelling. Reads only, newest first, and not for long: a person waits.
  */
 import { auditDirectory } from '../../audit/directory.ts'
-import { type FoundRecord, listSegments, parseRecord, readLines } from '../../audit/read.ts'
+import { type AuditRecord, listSegments, parseRecord, readLines } from '../../audit/read.ts'
 import { readGrants } from '../../config/grants/network-grants.ts'
 import { readJson } from '../../config/json/json.ts'
 import { valueAt } from '../../config/json/value-at.ts'
@@ -38,7 +38,7 @@ export function keptRuns(): string[] {
   return [...runs].slice(-MOST_RUNS).reverse()
 }
 
-function hostsOf(isWanted: (record: FoundRecord) => boolean): string[] {
+function hostsOf(isWanted: (record: AuditRecord) => boolean): string[] {
   const found = new Set<string>()
   const end = performance.now() + TIME_LIMIT_MS
   const dir = audit()
@@ -60,7 +60,7 @@ function hostsOf(isWanted: (record: FoundRecord) => boolean): string[] {
   return [...found].slice(0, MOST_HOSTS)
 }
 
-function endpointOf({ name, port }: FoundRecord): string | undefined {
+function endpointOf({ name, port }: AuditRecord): string | undefined {
   if (typeof name !== 'string' || typeof port !== 'number') return undefined
   const host = parseHost(name)
   const number = parsePort(String(port))

@@ -1,5 +1,5 @@
 /** Somebody at a terminal who watches, and answers. */
-import type { FoundRecord } from '../../audit/read.ts'
+import type { AuditRecord } from '../../audit/read.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import type { Project } from '../../config/project.ts'
@@ -47,7 +47,7 @@ export class WatchScreen {
     return this.#ending.signal
   }
 
-  async untilEnd(records: AsyncGenerator<FoundRecord[]>): Promise<void> {
+  async untilEnd(records: AsyncGenerator<AuditRecord[]>): Promise<void> {
     const { signal } = this.#ending
     const ticking = setInterval(() => this.#draw(), REDRAW_MS)
     const aborted = new Promise<undefined>(resolve => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { FoundRecord } from '../../audit/read.ts'
+import type { AuditRecord } from '../../audit/read.ts'
 import { plain } from '../render/colour.ts'
 import { screenLines, type View } from './screen.ts'
 import { WatchState } from './state.ts'
@@ -7,7 +7,7 @@ import { WatchState } from './state.ts'
 const NOW = Date.parse('2026-01-02T03:04:05.000Z')
 const RUN = '20260102-030405-1a2b3c'
 let seq = 0
-const record = (kind: string, verdict: FoundRecord['verdict'], more: object = {}): FoundRecord => ({
+const record = (kind: string, verdict: AuditRecord['verdict'], more: object = {}): AuditRecord => ({
   v: 1,
   seq: ++seq,
   time: '2026-01-02T03:04:05.000Z',
@@ -16,7 +16,7 @@ const record = (kind: string, verdict: FoundRecord['verdict'], more: object = {}
   verdict,
   ...more,
 })
-const held = (connection: number, name: string, more: object = {}): FoundRecord =>
+const held = (connection: number, name: string, more: object = {}): AuditRecord =>
   record('connection-held', 'hold', {
     connection,
     name,
@@ -125,7 +125,7 @@ describe('the screen', () => {
     expect(text).toContain('limit reached 5 of 4')
   })
 
-  const refused = (name: string, more: object = {}): FoundRecord =>
+  const refused = (name: string, more: object = {}): AuditRecord =>
     record('connection-denied', 'deny', {
       connection: ++seq,
       name,

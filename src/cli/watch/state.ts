@@ -2,7 +2,7 @@
  * What a person who watches is shown, from the records as they come. Every text in a record may come from a sandbox; what is
  * kept here is bounded, whatever it does.
  */
-import type { FoundRecord } from '../../audit/read.ts'
+import type { AuditRecord } from '../../audit/read.ts'
 import { parseAddress } from '../../policy/network/address.ts'
 import { classifyAddress } from '../../policy/network/address-class.ts'
 import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
@@ -61,9 +61,9 @@ export class WatchState {
   >()
   /** The one that was refused last stands last. */
   readonly #refused = new Map<string, RefusedTarget>()
-  #lines: { readonly verdict: FoundRecord['verdict']; readonly text: string }[] = []
+  #lines: { readonly verdict: AuditRecord['verdict']; readonly text: string }[] = []
 
-  add(record: FoundRecord): void {
+  add(record: AuditRecord): void {
     this.#count(record)
     this.#hold(record)
     this.#refuse(record)
@@ -95,11 +95,11 @@ export class WatchState {
   }
 
   /** The newest, oldest of them first. */
-  lines(count: number): readonly { readonly verdict: FoundRecord['verdict']; readonly text: string }[] {
+  lines(count: number): readonly { readonly verdict: AuditRecord['verdict']; readonly text: string }[] {
     return count <= 0 ? [] : this.#lines.slice(-count)
   }
 
-  #hold(record: FoundRecord): void {
+  #hold(record: AuditRecord): void {
     const id = `${record.run} ${String(record['connection'])}`
     if (record.kind === 'connection-held') {
       const target = targetOf(record)
@@ -111,7 +111,7 @@ export class WatchState {
       for (const [other, { run }] of this.#held) if (run === record.run) this.#held.delete(other)
   }
 
-  #refuse(record: FoundRecord): void {
+  #refuse(record: AuditRecord): void {
     const { kind, run } = record
     if (kind === 'run-end') {
       for (const [key, other] of this.#refused) if (other.run === run) this.#refused.delete(key)
@@ -129,7 +129,7 @@ export class WatchState {
     if (this.#refused.size > MOST_REFUSED && oldest !== undefined) this.#refused.delete(oldest)
   }
 
-  #count(record: FoundRecord): void {
+  #count(record: AuditRecord): void {
     const { totals } = this
     if (isQuiet(record)) totals.quiet++
     if (record.kind === 'connection-allowed') totals.allowed++
@@ -147,7 +147,7 @@ export class WatchState {
 const TARGET_WIDTH = 26
 
 /** The day is today's, and the command that would allow it has keys here. One character is one place on the screen. */
-function shortLine({ fix: _, ...record }: FoundRecord): string {
+function shortLine({ fix: _, ...record }: AuditRecord): string {
   const { name, verdict } = record
   const [time = '', , target = '', ...rest] = logLine(record, plain).slice(11).split(/ {2,}/)
   const said = rest.join(' ').replace('allowed, but not reached', 'not reached')
@@ -155,14 +155,14 @@ function shortLine({ fix: _, ...record }: FoundRecord): string {
   return `${time} ${verdict.padEnd(5)} ${target.padEnd(TARGET_WIDTH)} ${reason}`.replaceAll(/[^ -~]/g, '?')
 }
 
-const isQuiet = ({ kind, name }: FoundRecord): boolean =>
+const isQuiet = ({ kind, name }: AuditRecord): boolean =>
   kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
 
 /**
  * A sandbox chooses what it dials, and could go on until somebody agrees: so what is of this machine, its network or its cloud
  * is not offered, as in `mayBeOffered`.
  */
-function isOffered(record: FoundRecord, target: string): boolean {
+function isOffered(record: AuditRecord, target: string): boolean {
   const { fix, reason, name, address } = record
   if (fix !== `pen allow ${target}` || reason === 'local-name' || isQuiet(record)) return false
   if (typeof name === 'string') return name !== HOST_SERVICE
@@ -171,7 +171,7 @@ function isOffered(record: FoundRecord, target: string): boolean {
 }
 
 /** As a rule is written. What does not look like one is not offered: an answer is a rule. */
-function targetOf({ name, address, port }: FoundRecord): string | undefined {
+function targetOf({ name, address, port }: AuditRecord): string | undefined {
   const place = name ?? address
   if (typeof place !== 'string' || typeof port !== 'number') return undefined
   const text = `${place.includes(':') ? `[${place}]` : place}:${port}`

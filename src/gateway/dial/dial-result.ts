@@ -23,15 +23,15 @@ export type DialResult =
   | { readonly kind: 'denied'; readonly denied: Denied; readonly address: Address }
   | DialFailure
 
-/** Whoever asked may lose interest. */
-export class Interest {
-  isLost: boolean = false
-  onLost: (() => void) | undefined
+/** The caller may cancel a dial. */
+export class Cancellation {
+  isCancelled: boolean = false
+  onCancel: (() => void) | undefined
 
-  lose(): void {
-    if (this.isLost) return
-    this.isLost = true
-    this.onLost?.()
+  cancel(): void {
+    if (this.isCancelled) return
+    this.isCancelled = true
+    this.onCancel?.()
   }
 }
 

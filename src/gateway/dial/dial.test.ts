@@ -4,7 +4,7 @@ import { address, policyOf, port } from '../../../test/gateway/world.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from '../limits.ts'
 import { TcpSocket } from '../stream/tcp-socket.ts'
 import { type Connect, Dialer } from './dial.ts'
-import { Interest } from './dial-result.ts'
+import { Cancellation } from './dial-result.ts'
 import { connectTcp } from './tcp-connect.ts'
 
 const MANY = Array.from({ length: 32 }, (_, i) => address(`198.51.100.${i + 1}`))
@@ -42,7 +42,7 @@ afterEach(() => {
 
 describe('a server with many addresses, none of which answers,', () => {
   test('is tried at all of them, and costs few descriptors at a time', async () => {
-    const result = await dialer(intoNothing).connectAny(MANY, port(443), new Interest())
+    const result = await dialer(intoNothing).connectAny(MANY, port(443), new Cancellation())
     expect(result).toMatchObject({ kind: 'failed', reason: 'upstream-timeout' })
     expect(sockets.length).toBe(32)
     expect([most, open()]).toEqual([4, 0])
@@ -50,15 +50,15 @@ describe('a server with many addresses, none of which answers,', () => {
 
   test('dialled by many clients costs each a descriptor, and a few for all of them', async () => {
     const one = dialer(intoNothing, { maxBeside: 8 })
-    const interests = Array.from({ length: 50 }, () => new Interest())
-    const results = interests.map(interest => one.connectAny(MANY, port(443), interest))
+    const interests = Array.from({ length: 50 }, () => new Cancellation())
+    const results = interests.map(cancellation => one.connectAny(MANY, port(443), cancellation))
     await Bun.sleep(100)
     expect(most).toBe(58)
-    for (const interest of interests.slice(0, 25)) interest.lose()
+    for (const cancellation of interests.slice(0, 25)) cancellation.cancel()
     await Promise.all(results)
     expect(open()).toBe(0)
     most = 0
-    await one.connectAny(MANY, port(443), new Interest())
+    await one.connectAny(MANY, port(443), new Cancellation())
     expect(most).toBe(4)
   })
 
@@ -68,7 +68,7 @@ describe('a server with many addresses, none of which answers,', () => {
     const last = MANY.at(-1)
     const connect: Connect = (to, at, done) =>
       to === last ? connectTcp(address('127.0.0.1'), at, done) : intoNothing(to, at, done)
-    const result = await dialer(connect).connectAny(MANY, here, new Interest())
+    const result = await dialer(connect).connectAny(MANY, here, new Cancellation())
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
     if (result.kind === 'connected') result.socket.destroy()
@@ -79,7 +79,7 @@ describe('a server with many addresses, none of which answers,', () => {
 describe('a server that is not there', () => {
   for (const at of ['127.0.0.1', '::1'])
     test(`is said to have refused, at ${at}`, async () => {
-      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Interest())
+      const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Cancellation())
       expect(result).toMatchObject({
         kind: 'failed',
         why: 'the server could not be reached (ECONNREFUSED)',

@@ -12,10 +12,10 @@ import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'
 import type { GatewayLimits } from '../limits.ts'
-import { denyOwn, OwnAddresses } from '../netns/own-addresses.ts'
+import { Semaphore } from '../stream/semaphore.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
-import { Turnstile } from '../stream/turnstile.ts'
-import { type DialFailure, type DialResult, failed, type Interest } from './dial-result.ts'
+import { type Cancellation, type DialFailure, type DialResult, failed } from './dial-result.ts'
+import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
@@ -34,51 +34,51 @@ export interface DialerOptions {
 
 export class Dialer {
   readonly #options: DialerOptions
-  readonly #turnstile: Turnstile
+  readonly #dials: Semaphore
   readonly #own = new OwnAddresses()
   /** Attempts beside the first one of their dial, all dials together. */
   #beside = 0
 
   constructor(options: DialerOptions) {
     this.#options = options
-    this.#turnstile = new Turnstile(options.limits.maxDialling)
+    this.#dials = new Semaphore(options.limits.maxDialling)
   }
 
   get inFlight(): number {
-    return this.#turnstile.inside
+    return this.#dials.inside
   }
 
-  async dial(dial: Dial, interest: Interest, indexOf: IndexOf = plainIndex): Promise<DialResult> {
-    await this.#turnstile.enter()
+  async dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf = plainIndex): Promise<DialResult> {
+    await this.#dials.enter()
     try {
-      return interest.isLost ? GIVEN_UP : await this.#dial(dial, interest, indexOf)
+      return cancellation.isCancelled ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
     } finally {
-      this.#turnstile.leave()
+      this.#dials.leave()
     }
   }
 
-  async #dial(dial: Dial, interest: Interest, indexOf: IndexOf): Promise<DialResult> {
+  async #dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf): Promise<DialResult> {
     const { network, resolver } = this.#options
-    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, interest)
+    if (dial.kind === 'host-service') return this.connectAny(LOOPBACK, dial.port, cancellation)
     const proxy = network().upstreamProxy
     if (proxy !== null)
       return dialThroughProxy(
-        (to, port) => this.connectAny(to, port, interest),
+        (to, port) => this.connectAny(to, port, cancellation),
         resolver,
         new URL(proxy),
         dial,
       )
-    if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, interest, indexOf)
+    if (dial.kind === 'address') return this.#dialChecked([dial.address], dial, cancellation, indexOf)
     const resolution = await resolver.resolve(dial.host)
-    if (interest.isLost) return GIVEN_UP
+    if (cancellation.isCancelled) return GIVEN_UP
     if (!resolution.ok) return failed(resolution.reason, resolution.why)
-    return this.#dialChecked(resolution.addresses, dial, interest, indexOf)
+    return this.#dialChecked(resolution.addresses, dial, cancellation, indexOf)
   }
 
   #dialChecked(
     addresses: readonly Address[],
     dial: Dial,
-    interest: Interest,
+    cancellation: Cancellation,
     indexOf: IndexOf,
   ): Promise<DialResult> {
     // The policy in force now, which may be narrower than the one that allowed the name.
@@ -90,7 +90,7 @@ export class Dialer {
       if (check.ok) good.push(address)
       else refusal ??= { denied: check, address }
     }
-    if (good.length > 0) return this.connectAny(good, dial.port, interest)
+    if (good.length > 0) return this.connectAny(good, dial.port, cancellation)
     return Promise.resolve(
       refusal === undefined ? failed('name-not-found', 'no address') : { kind: 'denied', ...refusal },
     )
@@ -107,7 +107,7 @@ export class Dialer {
    * Tries the addresses in order, the next one beside a slow one; the first that answers wins. How many addresses there
    * are is for a hostile zone to say, and each attempt costs a descriptor: so only a few stand beside each other.
    */
-  connectAny(addresses: readonly Address[], port: Port, interest: Interest): Promise<DialResult> {
+  connectAny(addresses: readonly Address[], port: Port, cancellation: Cancellation): Promise<DialResult> {
     const { connect: open, limits } = this.#options
     return new Promise(resolve => {
       const open_ = new Set<StreamSocket>()
@@ -123,7 +123,7 @@ export class Dialer {
       const settle = (result: DialResult): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
-        interest.onLost = undefined
+        cancellation.onCancel = undefined
         for (const socket of open_) socket.destroy()
         open_.clear()
         countBeside()
@@ -160,7 +160,7 @@ export class Dialer {
         () => settle(failed('upstream-timeout', 'no answer from the server')),
         limits.connectMs,
       )
-      interest.onLost = () => settle(GIVEN_UP)
+      cancellation.onCancel = () => settle(GIVEN_UP)
       tryNext()
     })
   }

@@ -1,6 +1,6 @@
 import { isLoopbackName, parseHost } from '../../policy/network/host.ts'
 import { CLASS_IN, RCODE, readQuery, TYPE_A, writeReply } from './message.ts'
-import type { NameBook } from './names.ts'
+import type { NameTable } from './names.ts'
 
 export type DnsTrouble = 'malformed' | 'invalid-name' | 'pool'
 
@@ -21,7 +21,7 @@ const LOOPBACK = 0x7f000001
  * decided when it is connected to, with the port. Types other than A exist but are empty (NODATA): REFUSED makes musl
  * wait five seconds, and NXDOMAIN for AAAA makes it give the name up.
  */
-export function answerQuery(query: Buffer, names: NameBook): DnsAnswer {
+export function answerQuery(query: Buffer, names: NameTable): DnsAnswer {
   const read = readQuery(query)
   if (read.is === 'malformed') return { reply: undefined, trouble: 'malformed' }
   if (read.is === 'refused') return { reply: read.reply, trouble: 'malformed' }

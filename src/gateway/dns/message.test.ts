@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { answerQuery, type DnsAnswer } from './answer.ts'
-import { NameBook } from './names.ts'
+import { NameTable } from './names.ts'
 
 interface Ask {
   readonly name?: string
@@ -41,7 +41,7 @@ const opt = (version = 0, flags = 0, options = Buffer.alloc(0), size = 4096): Bu
 
 function answer(
   query: Ask,
-  names = new NameBook(),
+  names = new NameTable(),
 ): DnsAnswer & { rcode: number; answers: number; bytes: Buffer } {
   const found = answerQuery(ask(query), names)
   const bytes = found.reply ?? Buffer.alloc(12)
@@ -50,7 +50,7 @@ function answer(
 
 describe('an A query', () => {
   test('for any name gets an address of the pool, with the id and the question as they were spelled', () => {
-    const names = new NameBook()
+    const names = new NameTable()
     const query = ask({ name: 'AlloWed.tEst' })
     const { reply } = answerQuery(query, names)
     expect(reply?.subarray(12, query.length)).toEqual(query.subarray(12))
@@ -61,7 +61,7 @@ describe('an A query', () => {
   })
 
   test('for one name in any case gets one address, for another name another', () => {
-    const names = new NameBook()
+    const names = new NameTable()
     const address = (name: string): string => answer({ name }, names).bytes.subarray(-4).join('.')
     expect(address('allowed.test')).toBe(address('ALLOWED.TEST'))
     expect(address('other.test')).not.toBe(address('allowed.test'))
@@ -75,7 +75,7 @@ describe('an A query', () => {
   })
 
   test('for localhost gets loopback and no place in the book', () => {
-    const names = new NameBook()
+    const names = new NameTable()
     for (const name of ['localhost', 'x.LocalHost'])
       expect(answer({ name }, names).bytes.subarray(-4).join('.')).toBe('127.0.0.1')
     expect(names.size).toBe(0)
@@ -96,7 +96,7 @@ describe('an A query', () => {
   })
 
   test('for a label that holds a dot or a NUL is not a query for the name it looks like', () => {
-    const names = new NameBook()
+    const names = new NameTable()
     const dotted = Buffer.concat([Buffer.of(12), Buffer.from('allowed.test'), Buffer.of(0)])
     expect(answer({ wire: dotted }, names)).toMatchObject({ rcode: 3, trouble: 'invalid-name' })
     const nul = Buffer.concat([
@@ -111,7 +111,7 @@ describe('an A query', () => {
   })
 
   test('when the pool is used up gets SERVFAIL, and known names still their address', () => {
-    const names = new NameBook({ maxNames: 2, reserve: 0 })
+    const names = new NameTable({ maxNames: 2, reserve: 0 })
     for (const name of ['a.test', 'b.test']) expect(answer({ name }, names).answers).toBe(1)
     expect(answer({ name: 'c.test' }, names)).toMatchObject({
       rcode: 2,
@@ -125,7 +125,7 @@ describe('an A query', () => {
 
 describe('other queries', () => {
   test('AAAA, HTTPS, SRV, TXT, PTR, ANY and types nobody knows are NODATA: no error, no answer', () => {
-    const names = new NameBook()
+    const names = new NameTable()
     for (const type of [28, 65, 33, 16, 12, 255, 0, 65280, 252])
       expect(answer({ type, name: '_http._tcp.allowed.test' }, names)).toMatchObject({ rcode: 0, answers: 0 })
     expect(answer({ type: 28, name: 'localhost' })).toMatchObject({ rcode: 0, answers: 0 })
@@ -196,12 +196,12 @@ describe('OPT', () => {
 
 describe('malformed messages get no answer', () => {
   const silent = (bytes: Buffer): void =>
-    expect(answerQuery(bytes, new NameBook())).toEqual({ reply: undefined, trouble: 'malformed' })
+    expect(answerQuery(bytes, new NameTable())).toEqual({ reply: undefined, trouble: 'malformed' })
 
   test('cut anywhere', () => {
     const whole = ask({ behind: opt() })
     for (let length = 0; length < whole.length; length++) silent(whole.subarray(0, length))
-    expect(answerQuery(whole, new NameBook()).reply).toBeDefined()
+    expect(answerQuery(whole, new NameTable()).reply).toBeDefined()
   })
 
   test('with anything behind', () => {

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import type { Address } from '../../policy/network/address.ts'
 import type { Host } from '../../policy/network/host.ts'
-import { NameBook } from './names.ts'
+import { NameTable } from './names.ts'
 
 const host = (i: number | string): Host => `h${i}.test` as Host
 const address = (text: string): Address => text as Address
 
-describe('NameBook', () => {
+describe('NameTable', () => {
   test('a name keeps its address, and the address its name', () => {
-    const book = new NameBook()
+    const book = new NameTable()
     expect(book.addressFor(host(1))).toBe(address('198.18.0.1'))
     expect(book.addressFor(host(2))).toBe(address('198.18.0.2'))
     expect(book.addressFor(host(1))).toBe(address('198.18.0.1'))
@@ -16,7 +16,7 @@ describe('NameBook', () => {
   })
 
   test('an address that no look-up gave out has no name', () => {
-    const book = new NameBook()
+    const book = new NameTable()
     book.addressFor(host(1))
     for (const text of [
       '198.18.0.0',
@@ -31,7 +31,7 @@ describe('NameBook', () => {
   })
 
   test('the whole pool is given out once: never its first and last address, never one twice, then none', () => {
-    const book = new NameBook({ reserve: 0 })
+    const book = new NameTable({ reserve: 0 })
     const seen = new Set<Address>()
     for (let i = 0; i < 131_070; i++) seen.add(book.addressFor(host(i)) ?? address(''))
     expect(seen.size).toBe(131_070)
@@ -45,7 +45,7 @@ describe('NameBook', () => {
   })
 
   test('names that a rule allows still find a place when others used the pool up', () => {
-    const book = new NameBook({ maxNames: 10, reserve: 3, isAwaited: name => name.startsWith('hgood') })
+    const book = new NameTable({ maxNames: 10, reserve: 3, isAwaited: name => name.startsWith('hgood') })
     for (let i = 0; i < 100; i++) book.addressFor(host(i))
     expect(book.size).toBe(7)
     for (const name of ['good1', 'good2', 'good3']) expect(book.addressFor(host(name))).toBeDefined()
@@ -54,7 +54,7 @@ describe('NameBook', () => {
   })
 
   test('what it remembers is bounded in characters too', () => {
-    const book = new NameBook({ maxCharacters: 1000, reserve: 0 })
+    const book = new NameTable({ maxCharacters: 1000, reserve: 0 })
     for (let i = 0; i < 100; i++) book.addressFor(`${'x'.repeat(200)}${i}.test` as Host)
     expect(book.size).toBe(4)
     expect(book.addressFor(host(1))).toBeDefined()

@@ -7,7 +7,7 @@ import type { Host } from '../../policy/network/host.ts'
  */
 const POOL = { network: [198, 18, 0, 0], prefix: 15 } as const
 
-export interface NameBookOptions {
+export interface NameTableOptions {
   /** No more names than this, however large the pool. */
   readonly maxNames?: number
   /** Characters of all names together: what a sandbox can make pen remember. */
@@ -22,7 +22,7 @@ export interface NameBookOptions {
  * program that kept an old answer can never reach another name by it. Names come from the sandbox, which may ask for
  * as many as it likes: it can use up its own book and nothing else.
  */
-export class NameBook {
+export class NameTable {
   readonly #first: number
   readonly #size: number
   readonly #names: Host[] = []
@@ -32,7 +32,7 @@ export class NameBook {
   readonly #isAwaited: ((name: Host) => boolean) | undefined
   #characters = 0
 
-  constructor(options: NameBookOptions = {}) {
+  constructor(options: NameTableOptions = {}) {
     const { maxNames = 131_070, maxCharacters = 8 * 1024 * 1024 } = options
     this.#first = toNumber(POOL.network) + 1
     this.#size = Math.min(2 ** (32 - POOL.prefix) - 2, maxNames)

@@ -3,7 +3,7 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 import { listenHere } from '../../../test/gateway/listen.ts'
 import type { AuditEventInput } from '../../audit/event.ts'
-import { NameBook } from './names.ts'
+import { NameTable } from './names.ts'
 import { DnsRate } from './rate.ts'
 import { DnsStub } from './stub.ts'
 
@@ -22,7 +22,7 @@ afterEach(() => {
 
 function stub(limits = {}): { dns: DnsStub; records: AuditEventInput[] } {
   const records: AuditEventInput[] = []
-  const dns = new DnsStub({ names: new NameBook(), audit: { record: e => void records.push(e) }, limits })
+  const dns = new DnsStub({ names: new NameTable(), audit: { record: e => void records.push(e) }, limits })
   open.push({ close: () => dns.close() })
   return { dns, records }
 }
@@ -117,7 +117,7 @@ describe('over UDP', () => {
         throw new Error('full')
       },
     }
-    const dns = new DnsStub({ names: new NameBook(), audit })
+    const dns = new DnsStub({ names: new NameTable(), audit })
     open.push({ close: () => dns.close() })
     dns.serveUdp(served)
     const client = await udp()

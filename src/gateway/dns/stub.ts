@@ -2,7 +2,7 @@ import type { Socket as UdpSocket } from 'node:dgram'
 import type { AuditSink } from '../../audit/event.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { answerQuery } from './answer.ts'
-import type { NameBook } from './names.ts'
+import type { NameTable } from './names.ts'
 import { DnsRate } from './rate.ts'
 import { DnsStream } from './stream.ts'
 import { DnsTroubles } from './troubles.ts'
@@ -15,14 +15,14 @@ export interface DnsLimits {
 const LIMITS: DnsLimits = { queriesPerSecond: 100_000, tcpConnections: 64 }
 
 export interface DnsOptions {
-  readonly names: NameBook
+  readonly names: NameTable
   readonly audit: AuditSink
   readonly limits?: Partial<DnsLimits>
 }
 
 /** Answers a sandbox's DNS on the sockets that its door hands over. It opens none of its own and asks nobody. */
 export class DnsStub {
-  readonly #names: NameBook
+  readonly #names: NameTable
   readonly #limits: DnsLimits
   readonly #rate: DnsRate
   readonly #troubles: DnsTroubles

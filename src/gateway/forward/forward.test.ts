@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process'
 import { createServer, type Server } from 'node:net'
 import { AF } from '../../base/kernel/socket.ts'
 import type { Port } from '../../policy/network/port.ts'
-import type { InsideSockets } from '../netns/inside-sockets.ts'
+import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
 import { SocketOwners } from '../netns/socket-owner.ts'
 import { unconnected } from '../netns/sockets.ts'
-import { HeldBytes } from '../stream/held-bytes.ts'
-import { Forward, type ForwardMeans } from './forward.ts'
+import { BufferBudget } from '../stream/buffer-budget.ts'
+import { Forward, type ForwardContext } from './forward.ts'
 
 /** Sends what nobody reads until no more goes, then ends, or waits for its parent to end. */
 const CLIENT = `
@@ -41,10 +41,12 @@ async function serve(): Promise<number> {
 async function opened(): Promise<{ readonly forward: Forward; readonly places: () => number }> {
   const owners = new SocketOwners()
   let places = 0
-  const means: ForwardMeans = {
-    sockets: { take: async () => ({ v4: unconnected(AF.inet), v6: undefined }) } as unknown as InsideSockets,
+  const means: ForwardContext = {
+    sockets: {
+      take: async () => ({ v4: unconnected(AF.inet), v6: undefined }),
+    } as unknown as NamespaceSockets,
     owners,
-    held: new HeldBytes(32 * 2 ** 20),
+    held: new BufferBudget(32 * 2 ** 20),
     users: new Set([process.geteuid?.() ?? 0]),
     enter: () => ++places > 0,
     leave: () => void places--,

@@ -8,12 +8,12 @@ import { AF } from '../../base/kernel/socket.ts'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import type { Port } from '../../policy/network/port.ts'
 import { connectTcp, type Listening, listenLoopback } from '../dial/tcp-connect.ts'
-import { joinStreams } from '../dial/tunnel.ts'
-import type { InsideSockets } from '../netns/inside-sockets.ts'
+import type { NamespaceSockets } from '../netns/namespace-sockets.ts'
 import type { SocketEnd, SocketOwners } from '../netns/socket-owner.ts'
 import type { Family } from '../netns/sockets.ts'
+import type { BufferBudget } from '../stream/buffer-budget.ts'
 import { ByteStream } from '../stream/byte-stream.ts'
-import type { HeldBytes } from '../stream/held-bytes.ts'
+import { joinStreams } from '../stream/join-streams.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
 
 export interface PortPair {
@@ -23,10 +23,10 @@ export interface PortPair {
 }
 
 /** What all forwards of a sandbox share. */
-export interface ForwardMeans {
-  readonly sockets: InsideSockets
+export interface ForwardContext {
+  readonly sockets: NamespaceSockets
   readonly owners: SocketOwners
-  readonly held: HeldBytes
+  readonly held: BufferBudget
   /** Whose programs are let in. */
   readonly users: ReadonlySet<number>
   /** A place among the connections that may be open at once; false where there is none. */
@@ -55,7 +55,7 @@ export class Forward {
   readonly host: number
   /** Where it listens on the host. */
   readonly addresses: readonly string[]
-  readonly #means: ForwardMeans
+  readonly #means: ForwardContext
   readonly #listening: readonly Listening[]
   readonly #tunnels = new Set<Tunnel>()
   readonly #sweeper: ReturnType<typeof setInterval>
@@ -65,7 +65,7 @@ export class Forward {
   refused = 0
 
   /** Nothing is accepted before the caller returns to the event loop. */
-  constructor({ guest, host }: PortPair, means: ForwardMeans) {
+  constructor({ guest, host }: PortPair, means: ForwardContext) {
     this.guest = guest
     this.#means = means
     const listening = listenOn(host, socket => this.#accept(socket))

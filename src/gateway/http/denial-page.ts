@@ -88,7 +88,7 @@ export const INTERNAL_ERROR = alert(80)
 export const startsSsh = (bytes: Buffer): boolean => bytes.toString('latin1', 0, 8) === 'SSH-2.0-'
 
 /** RFC 4253: the version of a server, then one packet before any key was exchanged: SSH_MSG_DISCONNECT, by application. */
-export function sshGoodbye(line: string): Buffer {
+export function sshDisconnect(line: string): Buffer {
   const text = Buffer.from(line)
   const payload = Buffer.alloc(1 + 4 + 4 + text.length + 4)
   payload.writeUInt8(1, 0)

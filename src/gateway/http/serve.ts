@@ -1,8 +1,9 @@
 /** Serves HTTP/1 requests one after the other. Each is read, judged and recorded before a byte of it goes upstream. */
-import { joinStreams } from '../dial/tunnel.ts'
+
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint, Route } from '../route.ts'
-import type { Session, Tongue } from '../session.ts'
+import type { ReplyProtocol, Session } from '../session.ts'
+import { joinStreams } from '../stream/join-streams.ts'
 import { BodyReader } from './body.ts'
 import { failurePage } from './denial-page.ts'
 import { findHeadEnd } from './field.ts'
@@ -16,20 +17,20 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
   for (;;) {
     const request = await readHead(session, about)
     if (request === undefined) return undefined
-    const tongue: Tongue = request.method === 'HEAD' ? 'http-head' : 'http'
+    const protocol: ReplyProtocol = request.method === 'HEAD' ? 'http-head' : 'http'
     const judgement = judgeRequest(request, mode)
     if (judgement.kind === 'refused') {
-      await refuse(session, judgement.refusal, about, tongue, judgement.raw)
+      await refuse(session, judgement.refusal, about, protocol, judgement.raw)
       return undefined
     }
     // A first chunk that is nonsense is refused before anybody upstream hears of the request.
     const body = new BodyReader(session.client, request.framing)
     const firstPiece = judgement.kind === 'forward' ? body.step() : undefined
     if (body.state === 'malformed') {
-      await refuse(session, badRequest(body.why), judgement.endpoint, tongue)
+      await refuse(session, badRequest(body.why), judgement.endpoint, protocol)
       return undefined
     }
-    const route = await routeTo(session, judgement.endpoint, tongue)
+    const route = await routeTo(session, judgement.endpoint, protocol)
     if (route === undefined) return undefined
     if (judgement.kind === 'connect') {
       if (!(await session.client.write('HTTP/1.1 200 Connection established\r\n\r\n'))) session.end('client')
@@ -41,7 +42,7 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
       { ...judgement, request, body, firstPiece },
       session.shared.limits,
     )
-    if (!(await settle(session, route, outcome, tongue))) return undefined
+    if (!(await settle(session, route, outcome, protocol))) return undefined
   }
 }
 
@@ -50,7 +51,7 @@ async function settle(
   session: Session,
   route: Route,
   outcome: ForwardOutcome,
-  tongue: Tongue,
+  protocol: ReplyProtocol,
 ): Promise<boolean> {
   const { client } = session
   switch (outcome.kind) {
@@ -72,12 +73,12 @@ async function settle(
       return false
     }
     case 'bad-request':
-      await refuse(session, badRequest(outcome.why), route.endpoint, tongue)
+      await refuse(session, badRequest(outcome.why), route.endpoint, protocol)
       return false
     case 'bad-answer':
       route.fail('bad-answer', outcome.why)
       client.finish(
-        failurePage({ reason: 'bad-answer', why: outcome.why }, tongue === 'http'),
+        failurePage({ reason: 'bad-answer', why: outcome.why }, protocol === 'http'),
         session.shared.limits.lingerMs,
       )
       return false
@@ -85,16 +86,20 @@ async function settle(
 }
 
 /** The way that is open already if it leads there; ways are never shared between connections, nor kept beside another. */
-async function routeTo(session: Session, endpoint: Endpoint, tongue: Tongue): Promise<Route | undefined> {
+async function routeTo(
+  session: Session,
+  endpoint: Endpoint,
+  protocol: ReplyProtocol,
+): Promise<Route | undefined> {
   const { route: open, shared } = session
   if (open !== undefined) {
     if (open.isUsable && open.leadsTo(endpoint) && open.isAllowedBy(shared.network())) return open
     open.end(open.isUsable ? 'client' : 'upstream')
     session.route = undefined
   }
-  const route = await session.openRoute(endpoint, tongue)
+  const route = await session.openRoute(endpoint, protocol)
   if (route === undefined) return undefined
-  return (await session.dial(route, tongue)) === undefined ? undefined : route
+  return (await session.dial(route, protocol)) === undefined ? undefined : route
 }
 
 /** Undefined when there is no next request, or the client has been told what is wrong with it. */
@@ -134,10 +139,10 @@ async function refuse(
   session: Session,
   refusal: Refusal,
   about: Endpoint | undefined,
-  tongue: Tongue,
+  protocol: ReplyProtocol,
   raw?: string,
 ): Promise<void> {
   session.route?.end('client')
   session.route = undefined
-  await session.refuse(refusal, about, tongue, { raw })
+  await session.refuse(refusal, about, protocol, { raw })
 }

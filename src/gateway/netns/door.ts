@@ -7,11 +7,11 @@ import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { listenTcp } from '../dial/tcp-connect.ts'
-import { connectionShares } from '../stream/descriptor-shares.ts'
+import { connectionLimits } from '../stream/connection-limits.ts'
 import type { TcpSocket } from '../stream/tcp-socket.ts'
 import { type Role, rulesMessage } from './listeners.ts'
-import { type DoorRootHelper, entranceBy, type Place, startWithin } from './namespace.ts'
-import { type Furnished, furnish } from './open.ts'
+import { type DoorLocation, type DoorRootHelper, entryByDescriptor, inNamespace } from './namespace.ts'
+import { type DoorSockets, openDoorSockets } from './open.ts'
 import { boundDestination, type Destination, originalDestination } from './original-destination.ts'
 import { listRefused, type RefusedDatagram } from './refused.ts'
 
@@ -19,11 +19,11 @@ export interface DoorOptions {
   /** The ports of the policy's allow rules. Only used where the kernel cannot map all ports. */
   readonly ports: readonly number[]
   /** Where to open it; without, in a namespace of its own. */
-  readonly place?: Place
+  readonly location?: DoorLocation
 }
 
 /** What the gateway does with what arrives. Each is called for one connection, before a byte of it was read. */
-export interface Arrivals {
+export interface DoorHandlers {
   readonly dialled: (socket: TcpSocket, to: Destination) => void
   readonly proxied: (socket: TcpSocket) => void
   readonly queryStream: (socket: TcpSocket) => void
@@ -33,7 +33,7 @@ export interface Arrivals {
    * A connection that was closed at once: too many are open, or it hung up so long ago that the kernel has forgotten whom it
    * dialled. Bounded by nothing: count, do not log.
    */
-  readonly turnedAway?: (why: 'connections' | 'hung-up') => void
+  readonly rejected?: (why: 'connections' | 'hung-up') => void
 }
 
 export interface Door {
@@ -52,7 +52,7 @@ export interface Door {
   /** The same command in the namespace and with power over it. Never for what the sandbox chose. */
   enter(argv: readonly string[]): string[]
   /** Begins to accept. Until then connections wait in the kernel. Once only. */
-  serve(arrivals: Arrivals, limits?: { readonly connections: number }): Promise<void>
+  serve(handlers: DoorHandlers, limits?: { readonly connections: number }): Promise<void>
   /** Every UDP destination refused so far, each once. */
   refusedDatagrams(): Promise<readonly RefusedDatagram[]>
   /** Whatever was refused is known from now on, and nobody is asked any more. */
@@ -69,11 +69,11 @@ export async function warmDoor(): Promise<void> {
 
 /** Nothing is left behind when it fails. */
 export async function openDoor(options: DoorOptions): Promise<Door> {
-  const place = options.place ?? { kind: 'new' }
-  const furnishing = furnish(place, options.ports)
+  const location = options.location ?? { kind: 'new' }
+  const opening = openDoorSockets(location, options.ports)
   // Loaded while we wait for the other process anyway.
-  const [furnished] = await Promise.all([furnishing, import('node:dgram')])
-  return new OpenDoor(furnished, place.kind === 'by-helper' ? place.helper : undefined)
+  const [sockets] = await Promise.all([opening, import('node:dgram')])
+  return new OpenDoor(sockets, location.kind === 'by-helper' ? location.helper : undefined)
 }
 
 class OpenDoor implements Door {
@@ -90,42 +90,42 @@ class OpenDoor implements Door {
   #open = 0
   #settled: readonly RefusedDatagram[] | undefined
 
-  constructor(furnished: Furnished, helper: DoorRootHelper | undefined) {
+  constructor(sockets: DoorSockets, helper: DoorRootHelper | undefined) {
     this.#helper = helper
-    this.#bare = new Map(furnished.descriptors.map(([role, fd]) => [fd, role]))
-    this.recordsRefusals = furnished.mapped
+    this.#bare = new Map(sockets.descriptors.map(([role, fd]) => [fd, role]))
+    this.recordsRefusals = sockets.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
-    const { userNamespace } = furnished.entrance
+    const { userNamespace } = sockets.entry
     const [network = -1] = this.#withRole('network')
     const [user = -1] = this.#withRole('user')
     this.#network = network
-    this.#words = entranceBy(network, user, userNamespace).words
+    this.#words = entryByDescriptor(network, user, userNamespace).words
     this.wrap = userNamespace === 'none' ? [] : this.#words
   }
 
   within<T>(start: () => T): T {
-    return this.wrap.length > 0 ? start() : startWithin(this.#network, start)
+    return this.wrap.length > 0 ? start() : inNamespace(this.#network, start)
   }
 
   enter(argv: readonly string[]): string[] {
     return [...this.#words, ...argv]
   }
 
-  async serve(arrivals: Arrivals, limits = { connections: connectionShares().gateway }): Promise<void> {
+  async serve(handlers: DoorHandlers, limits = { connections: connectionLimits().gateway }): Promise<void> {
     const whereTo = this.recordsRefusals ? originalDestination : boundDestination
     const dialled = (socket: TcpSocket): void => {
       const to = whereTo(socket)
       // It hung up before we looked, or dialled the door itself: there is nowhere to take it.
-      if (to !== undefined) arrivals.dialled(socket, to)
+      if (to !== undefined) handlers.dialled(socket, to)
       else {
         socket.destroy()
-        arrivals.turnedAway?.('hung-up')
+        handlers.rejected?.('hung-up')
       }
     }
     const accept = (handle: (socket: TcpSocket) => void) => (socket: TcpSocket) => {
       if (this.#open >= limits.connections) {
         socket.reset()
-        arrivals.turnedAway?.('connections')
+        handlers.rejected?.('connections')
         return
       }
       this.#open += 1
@@ -134,16 +134,16 @@ class OpenDoor implements Door {
       }
       handle(socket)
     }
-    const streams = { dialled, proxy: arrivals.proxied, 'dns-stream': arrivals.queryStream }
+    const streams = { dialled, proxy: handlers.proxied, 'dns-stream': handlers.queryStream }
     for (const [role, handle] of Object.entries(streams))
       for (const fd of this.#take(role as keyof typeof streams)) {
         const listening = listenTcp(fd, accept(handle))
         this.#close.push(() => listening.stop())
       }
-    await Promise.all(await this.#receive(arrivals.queries))
+    await Promise.all(await this.#receive(handlers.queries))
   }
 
-  async #receive(queries: Arrivals['queries']): Promise<Promise<void>[]> {
+  async #receive(queries: DoorHandlers['queries']): Promise<Promise<void>[]> {
     const { createSocket } = await import('node:dgram')
     const types = { 'dns-datagram4': 'udp4', 'dns-datagram6': 'udp6' } as const
     return Object.entries(types).flatMap(([role, type]) =>

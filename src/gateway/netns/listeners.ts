@@ -5,7 +5,7 @@ import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { AF, SOCK, SOL } from '../../base/kernel/socket.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
-import { makeEveryAddressLocal, raiseLoopback } from './loopback.ts'
+import { bringUpLoopback, makeEveryAddressLocal } from './loopback.ts'
 import { NETLINK, openNetlink, request } from './netlink.ts'
 import { batch } from './nf-tables.ts'
 import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './rules.ts'
@@ -39,7 +39,7 @@ export function openListeners(how: 'mapped' | readonly number[]): Opened | undef
   if (how === 'mapped' && rules === undefined) return undefined
   const opened: [Role, number][] = rules === undefined ? [] : [['rules', rules]]
   try {
-    raiseLoopback()
+    bringUpLoopback()
     makeEveryAddressLocal(AF.inet)
     opened.push(['network', openPath('/proc/thread-self/ns/net')])
     opened.push(['user', openPath('/proc/thread-self/ns/user')])

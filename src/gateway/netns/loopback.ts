@@ -18,7 +18,7 @@ const RTN_LOCAL = 2
 const RTA_OIF = 4
 
 /** `ip link set lo up` */
-export function raiseLoopback(): void {
+export function bringUpLoopback(): void {
   const fd = systemCall('socket', AF.inet, SOCK.dgram | SOCK.cloexec, 0)
   const request = new Uint8Array(40)
   request.set(new TextEncoder().encode('lo'))

@@ -1,6 +1,6 @@
 /**
  * Where a door is opened: in a namespace made for it, or in that of a container which exists already and runs nothing
- * yet. How it is furnished does not depend on which (see door-inside.ts).
+ * yet. How it is sockets does not depend on which (see door-inside.ts).
  */
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
@@ -9,14 +9,14 @@ import { hasCapabilities } from '../../base/kernel/host-root.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
-import { raiseLoopback } from './loopback.ts'
+import { bringUpLoopback } from './loopback.ts'
 
-export type Place =
+export type DoorLocation =
   /** A namespace of its own, for a sandbox that is started in it. */
   | { readonly kind: 'new' }
   /** The namespace of a process that already runs, such as a container that was created but not started. */
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
-  /** One that pen may not enter itself, by its descriptor: the root helper does. */
+  /** One that pen may not enter itself, by its descriptor: a helper with root does. */
   | { readonly kind: 'by-helper'; readonly network: number; readonly helper: DoorRootHelper }
 
 /** pen as root, where this one is not. */
@@ -28,8 +28,8 @@ export interface DoorRootHelper {
   listRefused(socket: number): Promise<unknown>
 }
 
-export interface Entrance {
-  /** Put before a command, these words start it in the place. */
+export interface NamespaceEntry {
+  /** Put before a command, these words start it in the location. */
   readonly words: readonly string[]
   readonly userNamespace: UserNamespace
 }
@@ -46,15 +46,15 @@ const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>
   'many-ids': ['--setuid=0', '--setgid=0'],
 }
 
-/** Where the root helper finds the namespace: behind the channel of the door itself. */
+/** Where the helper finds the namespace: behind the channel of the door itself. */
 const NETWORK = 4
 
 const CAP_NET_ADMIN = 12
 const CAP_SYS_ADMIN = 21
 
-/** The way in, for the one process that furnishes the place. */
-export function entranceOf(place: Place): Entrance {
-  switch (place.kind) {
+/** The way in, for the one process that furnishes the location. */
+export function entryFor(location: DoorLocation): NamespaceEntry {
+  switch (location.kind) {
     case 'new': {
       // With the powers of the host's root the namespace belongs to the host. Without, it belongs to a user namespace
       // around the sandbox's own. In neither case is the sandbox's root its owner.
@@ -63,10 +63,10 @@ export function entranceOf(place: Place): Entrance {
       return { words: [tool('unshare'), ...user, '--net', '--'], userNamespace }
     }
     case 'of-process': {
-      const userNamespace = place.userNamespace ? kindOf(place.pid) : 'none'
+      const userNamespace = location.userNamespace ? kindOf(location.pid) : 'none'
       const user = userNamespace === 'none' ? [] : ['--user', ...BECOME[userNamespace]]
       return {
-        words: [tool('nsenter'), '--target', String(place.pid), ...user, '--net', '--'],
+        words: [tool('nsenter'), '--target', String(location.pid), ...user, '--net', '--'],
         userNamespace,
       }
     }
@@ -76,7 +76,11 @@ export function entranceOf(place: Place): Entrance {
 }
 
 /** The way in later, by the descriptors of the namespaces: they last as long as this process holds them. */
-export function entranceBy(network: number, user: number, userNamespace: UserNamespace): Entrance {
+export function entryByDescriptor(
+  network: number,
+  user: number,
+  userNamespace: UserNamespace,
+): NamespaceEntry {
   const held = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
   const userWords = userNamespace === 'none' ? [] : [`--user=${held(user)}`, ...BECOME[userNamespace]]
   return { words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'], userNamespace }
@@ -99,7 +103,7 @@ const CLONE_NEWNET = 0x40000000
  * identity they are given. Only for the host's root, and for nothing but starting a process: a thread that came into
  * being meanwhile would stay there too.
  */
-export function startWithin<T>(network: number, start: () => T): T {
+export function inNamespace<T>(network: number, start: () => T): T {
   return awayFromHome(
     () => succeeded('enter the network namespace', tryCall('setns', network, CLONE_NEWNET)),
     start,
@@ -107,20 +111,20 @@ export function startWithin<T>(network: number, start: () => T): T {
 }
 
 /** The same in the namespace of another process. */
-export function startWithinThatOf<T>(pid: number, start: () => T): T {
+export function inNamespaceOf<T>(pid: number, start: () => T): T {
   const network = openPath(`/proc/${pid}/ns/net`)
   try {
-    return startWithin(network, start)
+    return inNamespace(network, start)
   } finally {
     close(network)
   }
 }
 
 /** Some runtimes leave it down in a namespace that has nothing else: then not even the sandbox itself reaches its servers. */
-export const raiseLoopbackOf = (pid: number): void => startWithinThatOf(pid, raiseLoopback)
+export const bringUpLoopbackOf = (pid: number): void => inNamespaceOf(pid, bringUpLoopback)
 
 /** The same in a namespace that did not exist before. It lasts as long as something holds it. */
-export function inNewNetwork<T>(start: () => T): T {
+export function inNewNamespace<T>(start: () => T): T {
   return awayFromHome(() => succeeded('make a network namespace', tryCall('unshare', CLONE_NEWNET)), start)
 }
 

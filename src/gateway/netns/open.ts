@@ -1,17 +1,23 @@
-/** Furnishes a place: from here where that is possible, else by a process in it that hands out its descriptors. */
+/** Furnishes a location: from here where that is possible, else by a process in it that hands out its descriptors. */
 import { errnoOf, PenError } from '../../base/error.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { type Delivery, descriptorPair, receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
-import { DOOR_MODE, RULES_REFUSED } from './inside.ts'
+import { DOOR_MODE, RULES_REFUSED } from './door-mode.ts'
 import { type Opened, openListeners, type Role } from './listeners.ts'
-import { type Entrance, entranceOf, inNewNetwork, type Place, startWithinThatOf } from './namespace.ts'
+import {
+  type DoorLocation,
+  entryFor,
+  inNamespaceOf,
+  inNewNamespace,
+  type NamespaceEntry,
+} from './namespace.ts'
 import { DNS_PORT } from './rules.ts'
 
-export interface Furnished {
-  readonly entrance: Entrance
+export interface DoorSockets {
+  readonly entry: NamespaceEntry
   /** Whether the kernel maps every port to the door's, so that refused ones are seen and recorded too. */
   readonly mapped: boolean
   readonly descriptors: Opened
@@ -22,26 +28,29 @@ const TIME_LIMIT_MS = 10_000
 const MOST_PORTS = 100
 
 /** With rules if the kernel takes them, else by listening on the ports themselves. */
-export async function furnish(place: Place, ports: readonly number[]): Promise<Furnished> {
-  const entrance = entranceOf(place)
-  if (place.kind !== 'by-helper' && entrance.userNamespace === 'none')
-    return { entrance, ...furnishHere(place, ports) }
-  const start = starterOf(place)
-  const hidden = [...entrance.words, ...ownProgram(), DOOR_MODE]
-  const mapped = await openElsewhere([...hidden, 'mapped'], start)
-  if (mapped !== undefined) return { entrance, mapped: true, descriptors: mapped }
-  const descriptors = await openElsewhere([...hidden, 'ports', listenable(ports).join(',')], start)
+export async function openDoorSockets(
+  location: DoorLocation,
+  ports: readonly number[],
+): Promise<DoorSockets> {
+  const entry = entryFor(location)
+  if (location.kind !== 'by-helper' && entry.userNamespace === 'none')
+    return { entry, ...openInThisProcess(location, ports) }
+  const start = starterOf(location)
+  const hidden = [...entry.words, ...ownProgram(), DOOR_MODE]
+  const mapped = await openInChild([...hidden, 'mapped'], start)
+  if (mapped !== undefined) return { entry, mapped: true, descriptors: mapped }
+  const descriptors = await openInChild([...hidden, 'ports', listenable(ports).join(',')], start)
   if (descriptors === undefined) throw new PenError('INTERNAL', { what: 'no rules were asked for' })
-  return { entrance, mapped: false, descriptors }
+  return { entry, mapped: false, descriptors }
 }
 
 /** Where pen may step into namespaces (the host's root): this thread goes in, opens the listeners and comes back. */
-function furnishHere(
-  place: Exclude<Place, { readonly kind: 'by-helper' }>,
+function openInThisProcess(
+  location: Exclude<DoorLocation, { readonly kind: 'by-helper' }>,
   ports: readonly number[],
-): Omit<Furnished, 'entrance'> {
+): Omit<DoorSockets, 'entry'> {
   const within = <T>(work: () => T): T =>
-    place.kind === 'new' ? inNewNetwork(work) : startWithinThatOf(place.pid, work)
+    location.kind === 'new' ? inNewNamespace(work) : inNamespaceOf(location.pid, work)
   try {
     const mapped = within(() => openListeners('mapped'))
     if (mapped !== undefined) return { mapped: true, descriptors: mapped }
@@ -64,7 +73,7 @@ function listenable(ports: readonly number[]): readonly number[] {
 }
 
 /** By the hidden mode, wherever `argv` starts it. Undefined when the kernel took no rules. */
-export async function openElsewhere(
+export async function openInChild(
   argv: readonly string[],
   start: Starter = startHere,
 ): Promise<Opened | undefined> {
@@ -85,12 +94,12 @@ type Starter = (
   channel: number,
 ) => Promise<{ readonly code: number; readonly said: string }>
 
-/** Where a program is started that is to be in the place. */
-export function starterOf(place: Place): Starter {
-  if (place.kind !== 'by-helper') return startHere
+/** Where a program is started that is to be in the location. */
+export function starterOf(location: DoorLocation): Starter {
+  if (location.kind !== 'by-helper') return startHere
   return async (argv, channel) => {
-    const descriptors = [channel, place.network]
-    const { code, stderr } = await place.helper.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
+    const descriptors = [channel, location.network]
+    const { code, stderr } = await location.helper.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
     return { code, said: stderr }
   }
 }

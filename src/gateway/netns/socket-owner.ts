@@ -1,5 +1,5 @@
 /**
- * Whose program is at the other end of a connection on this machine: loopback is open to every user of it, and only the kernel
+ * SandboxNetwork program is at the other end of a connection on this machine: loopback is open to every user of it, and only the kernel
  * knows who dialled. Asked by its own messages (sock_diag), which find one socket among any number at once.
  */
 import { close } from '../../base/kernel/descriptor.ts'

@@ -6,7 +6,7 @@ import { listenHere } from '../../../test/gateway/listen.ts'
 import { selfSigned } from '../../../test/gateway/self-signed.ts'
 import { address, port } from '../../../test/gateway/world.ts'
 import { connectTcp } from '../dial/tcp-connect.ts'
-import { joinStreams } from '../dial/tunnel.ts'
+import { joinStreams } from '../stream/join-streams.ts'
 import { TlsSocket } from '../tls/tls-socket.ts'
 import { ByteStream } from './byte-stream.ts'
 

@@ -3,8 +3,9 @@
  * are consumed, or pass straight through to another end. The socket has the same listener all its life, so no byte
  * falls between two readers.
  */
+
+import type { BufferBudget, BufferOwner } from './buffer-budget.ts'
 import { BULK, moveBulk } from './bulk.ts'
-import type { HeldBytes, Holder } from './held-bytes.ts'
 import type { SocketEvents, StreamSocket } from './stream-socket.ts'
 
 /** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
@@ -15,7 +16,7 @@ const WORTH_COUNTING = 4096
 
 const EMPTY = Buffer.alloc(0)
 
-export class ByteStream implements Holder, SocketEvents {
+export class ByteStream implements BufferOwner, SocketEvents {
   readonly socket: StreamSocket
   received = 0
   sent = 0
@@ -31,7 +32,7 @@ export class ByteStream implements Holder, SocketEvents {
   /** Asked before bytes pass to the other end: how many of those held may go now. */
   gate: ((held: Buffer) => number) | undefined
 
-  readonly #counted: HeldBytes | undefined
+  readonly #counted: BufferBudget | undefined
   #held: Buffer = EMPTY
   /** Own memory in which `#held` may grow; undefined while `#held` is the chunk that came. */
   #room: Buffer | undefined
@@ -43,7 +44,7 @@ export class ByteStream implements Holder, SocketEvents {
   #writers: (() => void)[] = []
   #lingering: ReturnType<typeof setTimeout> | undefined
 
-  constructor(socket: StreamSocket, counted?: HeldBytes) {
+  constructor(socket: StreamSocket, counted?: BufferBudget) {
     this.socket = socket
     this.#counted = counted
     socket.attach(this)

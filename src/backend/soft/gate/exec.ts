@@ -4,7 +4,7 @@
  */
 import { lstatSync } from 'node:fs'
 import type { AuditSink } from '../../../audit/event.ts'
-import { briefly } from '../../../audit/gate-event.ts'
+import { shortCommand } from '../../../audit/gate-event.ts'
 import { EXIT, PenError } from '../../../base/error.ts'
 import { type ChosenBy, decideTool } from '../../../policy/decide-tool.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
@@ -58,7 +58,7 @@ export function allowProgram(
 ): Program {
   const [word = ''] = argv
   const { PATH = '' } = env
-  const command = briefly(argv)
+  const command = shortCommand(argv)
   const program = argv.some(other => other.includes('\0'))
     ? undefined
     : findProgram(word, PATH.split(':').filter(Boolean), cwd)

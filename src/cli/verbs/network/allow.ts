@@ -1,5 +1,5 @@
 import { auditDirectory } from '../../../audit/directory.ts'
-import { takenUp } from '../../../audit/taken-up.ts'
+import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
@@ -34,7 +34,7 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const rules = await allowRules(positionals.target)
     const project = findProject()
-    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+    const life = await editAndWait(auditDirectory(project.stateDir), async () => {
       const granted = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
       if (granted === undefined)
         await editLiveConfig(project, config =>

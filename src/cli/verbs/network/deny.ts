@@ -1,5 +1,5 @@
 import { auditDirectory } from '../../../audit/directory.ts'
-import { takenUp } from '../../../audit/taken-up.ts'
+import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
@@ -27,7 +27,7 @@ export const verb = defineVerb({
     const rules = await denyRules(positionals.target)
     const project = findProject()
     const denied = rules.map(printRule)
-    const life = await takenUp(auditDirectory(project.stateDir), async () => {
+    const life = await editAndWait(auditDirectory(project.stateDir), async () => {
       const granted = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
       if (granted === undefined)
         await editLiveConfig(project, config =>

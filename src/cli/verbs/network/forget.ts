@@ -1,5 +1,5 @@
 import { auditDirectory } from '../../../audit/directory.ts'
-import { takenUp } from '../../../audit/taken-up.ts'
+import { editAndWait } from '../../../audit/edit-and-wait.ts'
 import { EXIT } from '../../../base/error.ts'
 import { editLiveConfig, editNetworkList } from '../../../config/edit.ts'
 import { removeGrants } from '../../../config/grants/network-grants.ts'
@@ -43,7 +43,7 @@ export const verb = defineVerb({
       const grants = await removeGrants(project.stateDir, ({ rule }) => spelled.has(printRule(rule)))
       forgotten.push(...grants.map(({ rule }) => printRule(rule)))
     }
-    await takenUp(auditDirectory(project.stateDir), forget)
+    await editAndWait(auditDirectory(project.stateDir), forget)
     if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
     else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok

@@ -1,6 +1,6 @@
 import { auditDirectory } from '../../../audit/directory.ts'
 import { followAudit } from '../../../audit/follow.ts'
-import type { FoundRecord } from '../../../audit/read.ts'
+import type { AuditRecord } from '../../../audit/read.ts'
 import { listSegments, readAudit } from '../../../audit/read.ts'
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
@@ -55,7 +55,7 @@ export interface LogRequest {
   readonly run: string | undefined
   readonly follow: boolean
   readonly terminal: Terminal
-  readonly isOfInterest: (record: FoundRecord) => boolean
+  readonly isOfInterest: (record: AuditRecord) => boolean
 }
 
 export async function showLogs(request: LogRequest): Promise<ExitCode> {
@@ -72,7 +72,7 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
   let damaged = 0
   let background = 0
-  const isShown = (record: FoundRecord): boolean => {
+  const isShown = (record: AuditRecord): boolean => {
     if (all) return true
     if (!isTrouble(record)) return false
     if (!isBackground(record)) return true
@@ -81,7 +81,7 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   }
   const options = {
     run,
-    wanted: (record: FoundRecord) => record.time >= from && isOfInterest(record) && isShown(record),
+    wanted: (record: AuditRecord) => record.time >= from && isOfInterest(record) && isShown(record),
     onDamage: () => void damaged++,
   }
   const show = await printer(request)
@@ -106,14 +106,14 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   return EXIT.ok
 }
 
-const isTrouble = ({ verdict }: FoundRecord): boolean =>
+const isTrouble = ({ verdict }: AuditRecord): boolean =>
   verdict === 'deny' || verdict === 'error' || verdict === 'hold'
 
 /** Refused quietly: see `src/policy/network/background-hosts.ts`. */
-export const isBackground = ({ kind, name }: FoundRecord): boolean =>
+export const isBackground = ({ kind, name }: AuditRecord): boolean =>
   kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
 
-async function printer({ json, terminal }: LogRequest): Promise<(record: FoundRecord) => void> {
+async function printer({ json, terminal }: LogRequest): Promise<(record: AuditRecord) => void> {
   if (json) return record => terminal.print(printableJson(record))
   const { paint } = terminal
   return record => terminal.print(logLine(record, paint))

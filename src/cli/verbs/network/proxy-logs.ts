@@ -1,5 +1,5 @@
 import { isatty } from 'node:tty'
-import type { FoundRecord } from '../../../audit/read.ts'
+import type { AuditRecord } from '../../../audit/read.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { logFlags, showLogs } from './logs.ts'
@@ -30,7 +30,7 @@ export const verb = defineVerb({
 
 const KINDS: readonly string[] = ['dns-refused', 'flow-refused', 'dropped']
 
-const isOfNetwork = ({ kind }: FoundRecord): boolean => kind.startsWith('connection-') || KINDS.includes(kind)
+const isOfNetwork = ({ kind }: AuditRecord): boolean => kind.startsWith('connection-') || KINDS.includes(kind)
 
 /** A wrong yes would never end: this is worth the time that node:tty takes to load. */
 async function isTerminal(): Promise<boolean> {

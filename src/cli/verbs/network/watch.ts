@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty'
 import { auditDirectory } from '../../../audit/directory.ts'
 import { followAudit } from '../../../audit/follow.ts'
-import type { FoundRecord } from '../../../audit/read.ts'
+import type { AuditRecord } from '../../../audit/read.ts'
 import { listSegments } from '../../../audit/read.ts'
 import { runningRuns } from '../../../audit/running.ts'
 import { EXIT, type ExitCode } from '../../../base/error.ts'
@@ -35,7 +35,7 @@ export const verb = defineVerb({
 })
 
 /** Runs that go on, from their beginning, and those that come. */
-async function recordsOf(project: Project, signal?: AbortSignal): Promise<AsyncGenerator<FoundRecord[]>> {
+async function recordsOf(project: Project, signal?: AbortSignal): Promise<AsyncGenerator<AuditRecord[]>> {
   const dir = auditDirectory(project.stateDir)
   const over = new Set(listSegments(dir).map(({ run }) => run))
   for (const run of runningRuns(dir)) over.delete(run)

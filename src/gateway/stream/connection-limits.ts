@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 const RESERVED = 256
 const MOST_FORWARDED = 512
 
-export function connectionShares(): { readonly gateway: number; readonly forwards: number } {
+export function connectionLimits(): { readonly gateway: number; readonly forwards: number } {
   const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
   const most = soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
   const forwards = Math.min(MOST_FORWARDED, Math.floor(most / 16))

@@ -24,7 +24,7 @@ const SO_TYPE = 3
 const SO_DOMAIN = 39
 
 /** `mapped`: with rules. `ports 80,443`: without. `sockets 16`: no door, but sockets to dial with. */
-export function openInside([how, what = '']: readonly string[]): ExitCode {
+export function runDoorMode([how, what = '']: readonly string[]): ExitCode {
   if (!isChannel(CHANNEL))
     throw new PenError('USAGE', { what: `${DOOR_MODE} is not a verb: pen starts it by itself` })
   const opened = open(how, what)

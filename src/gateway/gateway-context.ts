@@ -7,7 +7,7 @@ import type { Sourced } from '../policy/source.ts'
 import type { Dialer } from './dial/dial.ts'
 import { Holds } from './holds.ts'
 import type { GatewayLimits } from './limits.ts'
-import { HeldBytes } from './stream/held-bytes.ts'
+import { BufferBudget } from './stream/buffer-budget.ts'
 import { TokenBucket } from './stream/token-bucket.ts'
 
 /** Which name an address was handed out for: the part of the name pool that the gateway needs. */
@@ -29,7 +29,7 @@ export interface GatewayStats {
   bytesDown: number
 }
 
-export class Surroundings {
+export class GatewayContext {
   readonly stats: GatewayStats = {
     open: 0,
     undecided: 0,
@@ -45,7 +45,7 @@ export class Surroundings {
   readonly names: NameSource
   readonly limits: GatewayLimits
   readonly dialer: Dialer
-  readonly held: HeldBytes
+  readonly held: BufferBudget
   readonly holds: Holds
   /** Grants for one connection that were taken, here or by another sandbox. */
   readonly spent = new Set<string>()
@@ -67,7 +67,7 @@ export class Surroundings {
     this.names = names
     this.limits = limits
     this.dialer = dialer
-    this.held = new HeldBytes(limits.maxHeld)
+    this.held = new BufferBudget(limits.maxHeld)
     this.holds = new Holds(limits)
     this.#audit = audit
     this.#useUp = useUp

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { HeldBytes, type Holder } from './held-bytes.ts'
+import { BufferBudget, type BufferOwner } from './buffer-budget.ts'
 
-class Peer implements Holder {
+class Peer implements BufferOwner {
   wasTold: boolean = false
   holds: number
   constructor(holds: number) {
@@ -15,7 +15,7 @@ class Peer implements Holder {
 
 describe('Bytes in memory', () => {
   test('up to the bound are nobody’s fault', () => {
-    const held = new HeldBytes(100)
+    const held = new BufferBudget(100)
     const peers = [new Peer(40), new Peer(60)]
     for (const peer of peers) held.note(peer)
     expect(held.count()).toBe(100)
@@ -23,7 +23,7 @@ describe('Bytes in memory', () => {
   })
 
   test('beyond it are let go of by whoever began last', () => {
-    const held = new HeldBytes(100)
+    const held = new BufferBudget(100)
     const peers = [new Peer(40), new Peer(60), new Peer(1)]
     for (const peer of peers) held.note(peer)
     expect(held.count()).toBe(100)
@@ -31,7 +31,7 @@ describe('Bytes in memory', () => {
   })
 
   test('that were given on leave room for others', () => {
-    const held = new HeldBytes(100)
+    const held = new BufferBudget(100)
     const [early, late] = [new Peer(90), new Peer(90)]
     held.note(early)
     held.count()
@@ -42,7 +42,7 @@ describe('Bytes in memory', () => {
   })
 
   test('are counted without being asked, and at once when many begin', async () => {
-    const held = new HeldBytes(100)
+    const held = new BufferBudget(100)
     const peer = new Peer(101)
     held.note(peer)
     expect(peer.wasTold).toBe(false)

@@ -7,9 +7,9 @@ import { close, openPath } from '../../base/kernel/descriptor.ts'
 import { hasCapabilities } from '../../base/kernel/host-root.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 import { ownProgram } from '../../base/own-program.ts'
-import { DOOR_MODE, SOCKETS } from './inside.ts'
-import { entranceBy, entranceOf, type Place, startWithin } from './namespace.ts'
-import { openElsewhere, starterOf } from './open.ts'
+import { DOOR_MODE, SOCKETS } from './door-mode.ts'
+import { type DoorLocation, entryByDescriptor, entryFor, inNamespace } from './namespace.ts'
+import { openInChild, starterOf } from './open.ts'
 import { openSockets } from './sockets.ts'
 
 export interface SocketPair {
@@ -19,7 +19,7 @@ export interface SocketPair {
 }
 
 /** Any process of the sandbox, or its network in root's hands. */
-export type Whose = { readonly pid: number } | Extract<Place, { readonly kind: 'by-helper' }>
+export type SandboxNetwork = { readonly pid: number } | Extract<DoorLocation, { readonly kind: 'by-helper' }>
 
 /** In one go: a process has to be started for them, unless pen is root. */
 const BATCH = 32
@@ -30,16 +30,16 @@ const CAP_SYS_ADMIN = 21
 /** `ioctl_ns(2)`: the user namespace that a namespace belongs to. */
 const NS_GET_USERNS = 0xb701
 
-export class InsideSockets {
+export class NamespaceSockets {
   /** Held open: the number of a process may be another's one day. */
   readonly #network: number
   readonly #owner: number | undefined
-  readonly #byHelper: Extract<Place, { readonly kind: 'by-helper' }> | undefined
+  readonly #byHelper: Extract<DoorLocation, { readonly kind: 'by-helper' }> | undefined
   readonly #ready: SocketPair[] = []
   #filling: Promise<void> | undefined
   #isClosed: boolean = false
 
-  constructor(whose: Whose) {
+  constructor(whose: SandboxNetwork) {
     this.#byHelper = 'pid' in whose ? undefined : whose
     const path = 'pid' in whose ? `/proc/${whose.pid}/ns/net` : `/proc/self/fd/${whose.network}`
     try {
@@ -95,20 +95,20 @@ export class InsideSockets {
     try {
       const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
       if (this.#byHelper !== undefined) {
-        const { words } = entranceOf(this.#byHelper)
-        return asPairs(await openElsewhere([...words, ...mode], starterOf(this.#byHelper)))
+        const { words } = entryFor(this.#byHelper)
+        return asPairs(await openInChild([...words, ...mode], starterOf(this.#byHelper)))
       }
-      if (this.#owner === undefined) return inPairs(startWithin(this.#network, () => openSockets(BATCH)))
+      if (this.#owner === undefined) return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
       // It needs no power there, only to be there: so it keeps the identity that it has outside.
-      const { words } = entranceBy(this.#network, this.#owner, 'own-id')
-      return asPairs(await openElsewhere([...words, ...mode]))
+      const { words } = entryByDescriptor(this.#network, this.#owner, 'own-id')
+      return asPairs(await openInChild([...words, ...mode]))
     } catch (cause) {
       throw notEntered(cause)
     }
   }
 }
 
-function asPairs(opened: Awaited<ReturnType<typeof openElsewhere>>): SocketPair[] {
+function asPairs(opened: Awaited<ReturnType<typeof openInChild>>): SocketPair[] {
   if (opened === undefined) throw new PenError('INTERNAL', { what: 'no rules were asked for' })
   return inPairs(opened)
 }

@@ -11,7 +11,7 @@ const SEEN = /"kind":"(policy-changed|policy-edit-refused|run-end)"/
 /**
  * Makes an edit of the policy, and waits until the sandboxes that run have taken it up: what a person types next already goes by it.
  */
-export async function takenUp<T>(dir: string, edit: () => Promise<T>): Promise<T> {
+export async function editAndWait<T>(dir: string, edit: () => Promise<T>): Promise<T> {
   const waiting = new Set(runningRuns(dir))
   if (waiting.size === 0) return await edit()
   const before = new Map(segmentsOf(dir, waiting).map(({ file }) => [file, sizeOf(`${dir}/${file}`)]))

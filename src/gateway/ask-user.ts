@@ -6,11 +6,11 @@ import { waitsForAnswer } from '../policy/files/holdable.ts'
 import { decideConnection } from '../policy/network/decide-connection.ts'
 import { printRule } from '../policy/network/net-rule.ts'
 import { exactRule, findOnce } from '../policy/once.ts'
+import type { GatewayContext } from './gateway-context.ts'
 import { refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'
-import type { Surroundings } from './surroundings.ts'
 
-export interface PersonsAnswer {
+export interface UserAnswer {
   readonly allowed: boolean
   /** Whether somebody was shown the question, in `pen watch`. */
   readonly shown: boolean
@@ -20,7 +20,7 @@ export interface PersonsAnswer {
   readonly fix: string | null
 }
 
-export interface Patience {
+export interface AskOptions {
   readonly ms: number
   /** Whoever asked may be gone. */
   readonly isGone: () => boolean
@@ -29,11 +29,11 @@ export interface Patience {
 const LOOK_MS = 100
 
 /** Until it is allowed, or the time is over. Where the policy lets nobody be asked, a change of it still counts. */
-export async function askPerson(
-  shared: Surroundings,
+export async function askUser(
+  shared: GatewayContext,
   endpoint: Endpoint,
-  { ms, isGone }: Patience,
-): Promise<PersonsAnswer> {
+  { ms, isGone }: AskOptions,
+): Promise<UserAnswer> {
   const began = performance.now()
   let shown: Shown | undefined
   for (;;) {
@@ -48,7 +48,7 @@ export async function askPerson(
   }
 }
 
-function judge(shared: Surroundings, { to, port }: Endpoint) {
+function judge(shared: GatewayContext, { to, port }: Endpoint) {
   const network = shared.network()
   const verdict = decideConnection(network.index, to, port)
   const once = findOnce(network.once.allow, to, port, id => shared.spent.has(id))
@@ -65,7 +65,7 @@ interface Shown {
 }
 
 /** Undefined where too many wait already, or it cannot be written down: then nobody is shown it. */
-function show(shared: Surroundings, endpoint: Endpoint, ms: number): Shown | undefined {
+function show(shared: GatewayContext, endpoint: Endpoint, ms: number): Shown | undefined {
   const target = printRule(exactRule(endpoint.to, endpoint.port))
   if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
   const number = shared.nextNumber()
@@ -75,7 +75,7 @@ function show(shared: Surroundings, endpoint: Endpoint, ms: number): Shown | und
 }
 
 /** Nothing was dialled: it is only over. */
-function close(shared: Surroundings, endpoint: Endpoint, { number, leave }: Shown, ms: number): void {
+function close(shared: GatewayContext, endpoint: Endpoint, { number, leave }: Shown, ms: number): void {
   leave()
   const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }
   shared.record({ kind: 'connection-closed', connection: number, ...auditTarget(endpoint), ...none })

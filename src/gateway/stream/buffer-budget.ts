@@ -4,7 +4,7 @@
  */
 
 /** Somebody who may hold bytes: at this moment so many. */
-export interface Holder {
+export interface BufferOwner {
   readonly holds: number
   /** It holds more than there is room for: it has to let go of everything. */
   overrun(): void
@@ -14,10 +14,10 @@ export interface Holder {
 const COUNT_AFTER_MS = 10
 const COUNT_AFTER_NOTES = 64
 
-export class HeldBytes {
+export class BufferBudget {
   readonly #most: number
   /** In the order in which they began: it is the newest that has to go. */
-  readonly #holders = new Set<Holder>()
+  readonly #holders = new Set<BufferOwner>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #notes = 0
 
@@ -26,7 +26,7 @@ export class HeldBytes {
   }
 
   /** It has begun to hold something, or holds more. */
-  note(holder: Holder): void {
+  note(holder: BufferOwner): void {
     this.#holders.add(holder)
     if (++this.#notes >= COUNT_AFTER_NOTES) this.count()
     else this.#timer ??= setTimeout(() => this.count(), COUNT_AFTER_MS)

@@ -1,5 +1,5 @@
 /** Lets so many in at once; the others wait in the order they came. */
-export class Turnstile {
+export class Semaphore {
   readonly #places: number
   readonly #waiting: (() => void)[] = []
   #inside = 0
