@@ -1,13 +1,13 @@
 /**
- * A command on a terminal of the sandbox's own, shown on ours. Ours is raw meanwhile, so that every key goes there; what comes back
- * is hostile, passes the filter, and whatever modes it changed are changed back.
+ * Runs a command on a pty inside the sandbox and shows it on the user's terminal. The user's terminal is raw meanwhile, so that every
+ * key goes inside. Output is hostile: it passes the filter, and terminal modes that it changed are restored at the end.
  */
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { TerminalFilter } from './filter.ts'
 import { SavedModes, windowSize } from './host-terminal.ts'
 import { writerTo } from './nonblocking-writer.ts'
-import { forwardSignals } from './pass-signals.ts'
 import { Bell, setScreen } from './screen.ts'
+import { forwardSignals } from './signals.ts'
 import { takeTerminal } from './take-terminal.ts'
 import { isTerminal } from './termios.ts'
 
@@ -19,22 +19,21 @@ export async function attachTerminal(
   const screen = isTerminal(1) ? 1 : isTerminal(2) ? 2 : isTerminal(0) ? 0 : undefined
   const filter = screen === undefined ? undefined : new TerminalFilter()
   const modes = new SavedModes()
-  // Where it, or its reader, is gone: SIGHUP or the next look tells.
   const shown = writerTo(1)
   const bell = new Bell(
-    () => filter?.isBetween === true,
+    () => filter?.isAtBoundary === true,
     bytes => void shown.write(bytes),
   )
   const { cols, rows } = windowSize(screen ?? 1)
   const execution = exec({ ...order, terminal: { columns: cols, rows } }, (_, bytes) => {
-    const harmless = filter?.push(bytes) ?? bytes
-    if (filter !== undefined) modes.saw(Buffer.from(harmless).toString('latin1'))
-    const written = shown.write(harmless)
-    bell.now()
+    const filtered = filter?.push(bytes) ?? bytes
+    if (filter !== undefined) modes.observe(Buffer.from(filtered).toString('latin1'))
+    const written = shown.write(filtered)
+    bell.flush()
     return written
   })
-  // Its terminal is inside: what it asks of the screen is all that is known of its modes.
-  const endShowing = setScreen({
+  // The pty is inside, so its termios is not visible. Only the output shows whether a program draws.
+  const unsetScreen = setScreen({
     isFullScreen: () => filter !== undefined && modes.isFullScreen,
     ring: () => bell.ring(),
   })
@@ -48,23 +47,23 @@ export async function attachTerminal(
     if (screen !== undefined) void shown.write(Buffer.from(modes.undo()))
     restore()
   }
-  // Also when pen ends by a mistake of its own, which the sandbox may have found.
+  // Also when pen crashes: the sandbox may have found a bug.
   process.once('exit', giveBack)
   process.on('SIGWINCH', onResize)
-  const forget = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
+  const stopForwarding = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
   if (!isTerminal(0)) relay()
   try {
     const ending = await execution.ended
     if (filter !== undefined) void shown.write(filter.end())
     return ending
   } finally {
-    endShowing()
+    unsetScreen()
     process.off('exit', giveBack)
     process.off('SIGWINCH', onResize)
     if (screen !== undefined) void shown.write(Buffer.from(modes.undo()))
     await shown.finish()
     restore()
-    forget()
+    stopForwarding()
   }
 }
 
@@ -72,9 +71,9 @@ async function relayKeys(execution: ReturnType<NonNullable<Running['exec']>>): P
   try {
     for await (const keys of Bun.stdin.stream()) await execution.write(keys)
   } catch {
-    // As below.
+    // Reading failed: handled as the end of input.
   }
-  // A terminal that is gone hangs up; a pipe that has ended is the end of the input.
+  // The end of a terminal is a hangup. The end of a pipe is the end of input.
   if (isTerminal(0)) execution.signal('SIGHUP')
   else execution.endInput()
 }

@@ -1,19 +1,20 @@
-/** Joins an execution to this process: its input and outputs are ours until it ends. Used on the host only, by whoever wants the command. */
+/** Connects a command in the sandbox to the stdin, stdout and stderr of this process until it ends. Runs on the host. */
 import { fstatSync, type Stats } from 'node:fs'
 import type { ExecEnding, ExecOrder, Running } from '../backend/backend.ts'
 import { EXIT, type ExitCode } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { refuseDirectory } from '../base/refuse-directory.ts'
-import { forwardSignals } from './pass-signals.ts'
-import { signalNumber } from './signals.ts'
+import { attachTerminal } from './attach-terminal.ts'
+import { Outputs } from './outputs.ts'
+import { forwardSignals, signalNumber } from './signals.ts'
 import { isTerminal } from './termios.ts'
 
 export interface AttachOptions {
-  /** Whether our stdin is the command's; otherwise its input is empty. */
+  /** Connects stdin. Otherwise the command's input is empty. */
   readonly input?: boolean
-  /** A terminal of the sandbox's own for the command: where ours is one, unless said otherwise. */
+  /** Gives the command a pty inside. The default is true when stdin and stdout are terminals. */
   readonly terminal?: boolean
-  /** Signals that reach us are the command's. False where somebody else passes them on. */
+  /** Forwards signals to the command. False when the caller forwards them. */
   readonly signals?: boolean
 }
 
@@ -23,30 +24,26 @@ export async function attach(
   { input = true, terminal = isTerminal(0) && isTerminal(1), signals = true }: AttachOptions = {},
 ): Promise<ExecEnding> {
   const [, stdout, stderr] = [0, 1, 2].map(streamOf)
-  if (terminal) {
-    const { attachTerminal } = await import('./attach-terminal.ts')
-    return await attachTerminal(exec, order, { input, signals })
-  }
-  const { Outputs } = await import('./outputs.ts')
+  if (terminal) return await attachTerminal(exec, order, { input, signals })
   const outputs = new Outputs()
   const execution = exec({ ...order, terminal: undefined, joined: isSame(stdout, stderr) }, (stream, bytes) =>
     outputs.put(stream, bytes),
   )
   outputs.onClosed = () => execution.signal('SIGPIPE')
-  const forget = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
+  const stopForwarding = signals ? forwardSignals(signal => execution.signal(signal)) : () => undefined
   if (input) void relayInput(execution)
   else execution.endInput()
   try {
     const ending = await execution.ended
     await outputs.flush()
-    // As for other programs in a pipeline whose reader has gone.
+    // A program in a pipeline whose reader has ended dies of SIGPIPE.
     return outputs.isClosed ? { kind: 'signal', signal: signalNumber('SIGPIPE') } : ending
   } finally {
-    forget()
+    stopForwarding()
   }
 }
 
-/** Undefined for one that is closed. */
+/** Undefined for a closed descriptor. */
 function streamOf(fd: number): Stats | undefined {
   let stat: Stats
   try {
@@ -58,7 +55,7 @@ function streamOf(fd: number): Stats | undefined {
   return stat
 }
 
-/** One file, pipe or terminal under two numbers. */
+/** Whether two descriptors refer to the same file, pipe or terminal. */
 const isSame = (one: Stats | undefined, other: Stats | undefined): boolean =>
   one !== undefined && one.dev === other?.dev && one.ino === other.ino
 
@@ -66,20 +63,20 @@ async function relayInput(execution: ReturnType<NonNullable<Running['exec']>>): 
   try {
     for await (const bytes of Bun.stdin.stream()) await execution.write(bytes)
   } catch {
-    // A closed or unreadable stdin is an empty one.
+    // A closed or unreadable stdin counts as empty.
   }
   execution.endInput()
 }
 
-/** For a person, escaped: the reason is the exec daemon's word, and hostile. Undefined for a command that was started. */
+/** Why the command did not start, escaped for a terminal: the reason comes from the sandbox and is hostile. */
 export function whyNotStarted(ending: ExecEnding, argv: readonly string[]): string | undefined {
   if (ending.kind !== 'not-started') return undefined
   const { errno, reason = '' } = ending
-  const what = `${argv[0] ?? 'the shell'} could not be started in the sandbox (${errno})`
+  const what = `cannot start ${argv[0] ?? 'the shell'} in the sandbox (${errno})`
   return printable(reason === '' ? what : reason, 400)
 }
 
-/** As a shell tells it. */
+/** The exit code that a shell would report. */
 export function exitCodeOf(ending: ExecEnding): ExitCode {
   switch (ending.kind) {
     case 'exit':

@@ -1,11 +1,13 @@
 /**
- * What a sandbox prints goes to the user's terminal, and a terminal obeys. Ordinary output passes: text, colours,
- * cursor, titles, links, pictures. What acts on the user beyond the screen is taken out, by lists of what may pass:
- * the clipboard (OSC 52 and its kin), keys that type what the sandbox chose (DECUDK, title reports, answerback), reading
- * the screen back, printing, and commands to multiplexers, editors and terminals that take them from their output.
+ * Filters what a sandbox prints before it reaches the user's terminal, because a terminal executes escape sequences. Text, colours,
+ * cursor movement, titles, links and pictures pass. An allowlist removes everything that acts beyond the screen:
+ * - clipboard access (OSC 52 and similar sequences)
+ * - keys that type text of the sandbox (DECUDK, title reports, answerback)
+ * - reading the screen back, and printing
+ * - commands to multiplexers, editors and terminals
  *
- * UTF-8 is assumed, as on every terminal of today: there a control character above 0x80 is two bytes. So that it stays true,
- * the sequences that choose another encoding are taken out too: in Latin-1 the second half of a letter is a control character.
+ * The filter assumes UTF-8, in which a control character above 0x80 is two bytes. It also removes the sequences that select another
+ * encoding: in Latin-1 the second byte of a letter can be a control character.
  */
 const ENQ = 0x05
 const BEL = 0x07
@@ -13,26 +15,26 @@ const CAN = 0x18
 const SUB = 0x1a
 const ESC = 0x1b
 const DEL = 0x7f
-/** The first byte of U+0080 to U+009F: what ESC and a letter mean, in one character. */
+/** The first byte of U+0080 to U+009F. Each of those means the same as ESC and a letter. */
 const C1_LEAD = 0xc2
 
-/** Longer than any sequence that a terminal knows, before its kind is clear. */
+/** Longer than the part of any known sequence that identifies its kind. */
 const MAX_HELD = 512
 
 type State = 'text' | 'escape' | 'designating' | 'csi' | 'string' | 'passing' | 'dropping'
 
 export class TerminalFilter {
   #state: State = 'text'
-  /** The sequence so far, while it is not known whether it may pass. */
+  /** The sequence so far, while it is undecided whether it may pass. */
   #held = ''
-  /** Bytes of a character that are still to come. */
+  /** How many bytes of the current character are missing. */
   #continuation: number = 0
-  /** The smallest that the next of them may be: below, the character is none, and the byte stands alone. */
+  /** The smallest valid next byte. A smaller byte is not part of the character (overlong encoding). */
   #least: number = 0x80
   #lead: boolean = false
   #out: number[] = []
 
-  /** Bytes in, bytes out. A sequence is held until its kind is known, also when it is cut between two chunks. */
+  /** Returns the bytes that may be shown. A sequence is held until its kind is known, also across chunks. */
   push(chunk: Uint8Array): Uint8Array {
     if (this.#state === 'text' && !this.#lead && this.#continuation === 0 && chunk.every(isPlain))
       return chunk
@@ -41,12 +43,12 @@ export class TerminalFilter {
     return Uint8Array.from(this.#out)
   }
 
-  /** Whether what was passed on ends with a whole character or sequence. */
-  get isBetween(): boolean {
+  /** Whether the output so far ends with a complete character or sequence. */
+  get isAtBoundary(): boolean {
     return this.#state !== 'passing' && this.#continuation === 0
   }
 
-  /** What ends an unfinished string: without it the terminal would swallow what the user's shell prints next. */
+  /** Terminates an unfinished string. Otherwise the terminal would swallow the shell's next output. */
   end(): Uint8Array {
     const open = this.#state === 'passing'
     this.#state = 'text'
@@ -56,7 +58,7 @@ export class TerminalFilter {
     return open ? Uint8Array.of(ESC, 0x5c) : new Uint8Array()
   }
 
-  /** Finds control characters of two bytes, and bytes that are neither text nor control. */
+  /** Converts two-byte control characters to ESC sequences, and drops invalid bytes. */
   #decode(byte: number): void {
     if (this.#lead) {
       this.#lead = false
@@ -77,7 +79,7 @@ export class TerminalFilter {
     } else if (byte >= 0xc0) {
       this.#continuation = lengthAfter(byte)
       this.#least = leastAfter(byte)
-      // No text begins with it: what follows would be read as if it stood alone.
+      // An invalid first byte: the terminal would read the next byte on its own.
       if (this.#continuation === 0) return
     } else if (this.#continuation > 0 && byte >= this.#least) {
       this.#continuation--
@@ -92,7 +94,7 @@ export class TerminalFilter {
   #take(byte: number): void {
     if (byte === ENQ) return
     if (byte === ESC) {
-      // It ends whatever was begun; of what was held nothing has been shown.
+      // ESC ends an open sequence. Held bytes were not shown yet.
       if (this.#state === 'string' && mayPass(`${this.#held}\x07`) === true) this.#release('escape')
       this.#state = 'escape'
       this.#held = '\x1b'
@@ -106,10 +108,10 @@ export class TerminalFilter {
   #within(byte: number): void {
     const char = String.fromCharCode(byte)
     if (this.#state === 'escape' || this.#state === 'designating' || this.#state === 'csi') {
-      // In the midst of a sequence a terminal carries out a line feed, skips a delete, and goes on with the sequence.
+      // Inside a sequence, a terminal executes a control character, ignores DEL, and continues the sequence.
       if (byte < 0x20) this.#out.push(byte)
       if (byte < 0x20 || byte === DEL) return
-      // What a letter of another script does there differs: so there is no sequence.
+      // Terminals differ on non-ASCII bytes inside a sequence, so the filter drops the sequence.
       if (byte >= 0x80) {
         this.#state = 'text'
         this.#out.push(byte)
@@ -160,7 +162,7 @@ export class TerminalFilter {
   }
 }
 
-/** How many bytes of a character follow its first. */
+/** How many bytes follow the first byte of a character. */
 const lengthAfter = (byte: number): number =>
   byte < 0xc2 || byte > 0xf4 ? 0 : byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1
 const leastAfter = (byte: number): number => (byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80)
@@ -168,21 +170,21 @@ const leastAfter = (byte: number): number => (byte === 0xe0 ? 0xa0 : byte === 0x
 const isPlain = (byte: number): boolean => byte < 0x80 && byte !== ESC && byte !== ENQ
 
 /**
- * Title reports (the terminal types a title that the sandbox set), printing, and checksums of what is on the screen; other
- * encodings (`ESC %`) and other forms of the control characters (`ESC` and a blank).
+ * Title reports (the terminal types a title that the sandbox set), printing, and screen checksums. Also other encodings (`ESC %`)
+ * and other forms of control characters (`ESC` and a space).
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches escape sequences
 const HARMFUL = /^\x1b(?:\[(?:0*2[01](?:[;:][0-9;:]*)?t|[^@-~]*i|[^@-~]*\*y)|[% ].*)$/s
 const isHarmful = (sequence: string): boolean => HARMFUL.test(sequence)
 
 /** Titles, colours, links, progress, pointer shape, prompt marks. */
 const OSC = /^(?:[0-2458]|1[0-9]|22|10[45]|11[0-9]|133)$/
-/** Pictures (sixel), what a program asks of settings and capabilities, and screens that are drawn at once. */
+/** Sixel pictures, queries of settings and capabilities, and synchronized updates. */
 const DCS = /^(?:[0-9;]*q|\$q|\+q|=[0-9]s)$/
 
 const PICTURE = /^1337;File=(?:[^:]*;)?inline=1[;:]/
 
-/** Whether a string may go to the terminal: undefined as long as it has not said what it is. */
+/** Whether a string may pass. Undefined while its kind is unknown. */
 function mayPass(held: string): boolean | undefined {
   const body = held.slice(2)
   switch (held[1]) {
@@ -197,7 +199,7 @@ function mayPass(held: string): boolean | undefined {
   }
 }
 
-/** Pictures of kitty's kind, with their bytes in them. By the name of a file or of shared memory the terminal would read the host's. */
+/** Kitty pictures with inline data. Those that name a file or shared memory would make the terminal read from the host. */
 function mayPassPicture(body: string): boolean | undefined {
   if (!body.startsWith('G')) return false
   const [settings = '', ...rest] = body.replace('\x07', ';').split(';')
@@ -208,7 +210,7 @@ function mayPassPicture(body: string): boolean | undefined {
 function mayPassOsc(body: string): boolean | undefined {
   const [, number = '', after] = /^([0-9]*)(.?)/s.exec(body) ?? []
   if (after === '') return undefined
-  // A picture is shown; every other file, clipboard or setting of this family acts on the user's machine.
+  // Only inline pictures pass. Other sequences of this family write files, the clipboard or settings of the host.
   if (number === '1337' && after === ';') return body.endsWith(':') ? PICTURE.test(body) : undefined
   if (number === '9' && after === ';') return body.length < 4 ? undefined : body === '9;4;'
   return (after === ';' || after === '\x07') && OSC.test(number)

@@ -4,23 +4,23 @@ import { makeRaw, SavedModes, windowSize } from './host-terminal.ts'
 import { isTerminal } from './termios.ts'
 
 const undoOf = (...output: string[]) => {
-  const supervisor = new SavedModes()
-  for (const text of output) supervisor.saw(text)
-  return supervisor.undo()
+  const modes = new SavedModes()
+  for (const text of output) modes.observe(text)
+  return modes.undo()
 }
 
-describe('what a program left changed', () => {
-  test('is nothing when it only printed', () => expect(undoOf('text\r\n\x1b[2J\x1b[H')).toBe(''))
-  test('is changed back: screen, mouse, paste, cursor', () => {
+describe('restoring the terminal after a program', () => {
+  test('does nothing when it only printed', () => expect(undoOf('text\r\n\x1b[2J\x1b[H')).toBe(''))
+  test('resets screen, mouse, paste and cursor', () => {
     expect(undoOf('\x1b[?1049h\x1b[?1000;1006h', '\x1b[?2004h\x1b[?25l')).toBe(
       '\x1b[?1049l\x1b[?1000l\x1b[?1006l\x1b[?2004l\x1b[?25h',
     )
   })
-  test('is nothing when the program changed it back itself', () => {
+  test('does nothing when the program reset its modes itself', () => {
     expect(undoOf('\x1b[?1049h\x1b[?25l', '\x1b[?1049l\x1b[?25h')).toBe('')
   })
-  test('a mode that pen does not know is left alone', () => expect(undoOf('\x1b[?12345h')).toBe(''))
-  test('colours, keypad, character set and extra keys', () => {
+  test('leaves an unknown mode alone', () => expect(undoOf('\x1b[?12345h')).toBe(''))
+  test('resets colours, keypad, character set and extended keys', () => {
     expect(undoOf('\x1b[1;31m')).toBe('\x1b[0m')
     expect(undoOf('\x1b[m\x1b[0m')).toBe('')
     expect(undoOf('\x1b=\x1b(0\x1b[>1u\x1b[>4;2m')).toBe('\x1b>\x1b(B\x1b[<99u\x1b[>4m')
@@ -28,14 +28,14 @@ describe('what a program left changed', () => {
 })
 
 describe('a terminal', () => {
-  test('is known from a file', () => {
+  test('is distinguished from a file', () => {
     const fd = openSync('/dev/null', 'r')
     expect(isTerminal(fd)).toBe(false)
     expect(windowSize(fd)).toEqual({ cols: 80, rows: 24 })
     makeRaw(fd)()
     closeSync(fd)
   })
-  test('is made raw and given back', () => {
+  test('is made raw and restored', () => {
     const known = new Set(readdirSync('/proc/self/fd'))
     const terminal = new Bun.Terminal({ cols: 101, rows: 33 })
     const slave = Number(

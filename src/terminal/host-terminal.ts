@@ -1,9 +1,9 @@
-/** The user's own terminal: asked, put into raw mode, and given back as it was found. */
+/** The user's terminal: its size, raw mode, and restoring what a sandbox changed. */
 import { systemCall } from '../base/kernel/system-call.ts'
 import { readTermios } from './termios.ts'
 
 const TCSETS = 0x5402
-/** Also throws away what was typed but not read: an answer that the sandbox made the terminal give stays out of the shell. */
+/** Also discards unread input: an answer that the sandbox made the terminal type must not reach the shell. */
 const TCSETSF = 0x5404
 const TIOCGWINSZ = 0x5413
 
@@ -17,7 +17,7 @@ export function windowSize(fd: number): { cols: number; rows: number } {
   return { rows: size[0] || 24, cols: size[1] || 80 }
 }
 
-/** Every key goes to the sandbox's own terminal, which decides what it means. Returns what undoes it. */
+/** Raw mode: every key goes to the sandbox's pty. Returns a function that restores the old settings. */
 export function makeRaw(fd: number): () => void {
   const before = readTermios(fd)
   if (before === undefined) return () => {}
@@ -36,24 +36,23 @@ export function makeRaw(fd: number): () => void {
     try {
       systemCall('ioctl', fd, TCSETSF, before)
     } catch {
-      // The terminal is gone.
+      // The terminal has gone.
     }
   }
 }
 
-/** For a terminal whose output another one will show: what is written comes out as it is. Returns what undoes it, nothing. */
-export function disableOutputProcessing(fd: number): () => void {
+/** Turns off OPOST on a pty whose output another terminal shows, so that line ends are converted once. */
+export function disableOutputProcessing(fd: number): void {
   const modes = readTermios(fd)
   if (modes !== undefined) {
     const words = new Uint32Array(modes.buffer, 0, 4)
     words[1] = (words[1] ?? 0) & ~0o1 // OPOST
     systemCall('ioctl', fd, TCSETS, modes)
   }
-  return () => {}
 }
 
-/** Private modes that a full-screen program may leave changed, as they are at a shell's prompt. */
-const AT_THE_PROMPT: Readonly<Record<string, 'h' | 'l'>> = {
+/** Private modes that a full-screen program may leave changed, with their values at a shell prompt. */
+const PROMPT_MODES: Readonly<Record<string, 'h' | 'l'>> = {
   ...Object.fromEntries(
     [
       1, 5, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026, 2031, 2048,
@@ -63,16 +62,16 @@ const AT_THE_PROMPT: Readonly<Record<string, 'h' | 'l'>> = {
   25: 'h',
 }
 
-/** Modes of programs that draw: the alternate screen, pasted text as such, the mouse, a hidden cursor. */
-const DRAWING: Readonly<Record<string, 'h' | 'l'>> = {
+/** Modes that full-screen programs set: alternate screen, bracketed paste, mouse, hidden cursor. */
+const FULL_SCREEN: Readonly<Record<string, 'h' | 'l'>> = {
   ...Object.fromEntries(
     [47, 1000, 1002, 1003, 1004, 1006, 1047, 1049, 2004].map(mode => [mode, 'h' as const]),
   ),
   25: 'l',
 }
 
-/** Other changes, with what undoes them: attributes, keypad, character set, and the two ways to ask for more keys. */
-// biome-ignore-start lint/suspicious/noControlCharactersInRegex: escape sequences are what is looked for
+/** Other changes and the sequences that undo them: attributes, keypad, character set, two extended key protocols. */
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: the patterns match escape sequences
 const CHANGES: readonly (readonly [RegExp, string])[] = [
   [/\x1b\[[0-9;:]*[1-9][0-9;:]*m/, '\x1b[0m'],
   [/\x1b=/, '\x1b>'],
@@ -81,28 +80,28 @@ const CHANGES: readonly (readonly [RegExp, string])[] = [
   [/\x1b\[>4;[0-9]+m/, '\x1b[>4m'],
 ]
 
-/** Remembers what the sandbox's output changed, so that only that is changed back. */
+/** Tracks which modes the sandbox's output changed, and restores exactly those. */
 export class SavedModes {
   readonly #modes = new Map<string, string>()
   readonly #changed = new Set<string>()
 
-  /** Whole sequences only: the filter in front cuts none. */
-  saw(text: string): void {
+  /** The filter before it passes only complete sequences. */
+  observe(text: string): void {
     if (!text.includes('\x1b')) return
     for (const [, modes = '', state = ''] of text.matchAll(/\x1b\[\?([0-9;]+)([hl])/g))
       for (const mode of modes.split(';')) this.#modes.set(String(Number(mode)), state)
     for (const [change, undo] of CHANGES) if (change.test(text)) this.#changed.add(undo)
   }
 
-  /** Whether a program has asked for the whole screen, for single keys, the mouse or a hidden cursor: it draws, and knows what is where. */
+  /** Whether a full-screen program draws. */
   get isFullScreen(): boolean {
-    return [...this.#modes].some(([mode, state]) => state === DRAWING[mode])
+    return [...this.#modes].some(([mode, state]) => state === FULL_SCREEN[mode])
   }
 
-  /** What puts the terminal back. */
+  /** The escape sequences that restore the terminal. */
   undo(): string {
-    const modes = [...this.#modes].filter(([mode, state]) => (AT_THE_PROMPT[mode] ?? state) !== state)
-    return [...modes.map(([mode]) => `\x1b[?${mode}${AT_THE_PROMPT[mode]}`), ...this.#changed].join('')
+    const modes = [...this.#modes].filter(([mode, state]) => (PROMPT_MODES[mode] ?? state) !== state)
+    return [...modes.map(([mode]) => `\x1b[?${mode}${PROMPT_MODES[mode]}`), ...this.#changed].join('')
   }
 }
 // biome-ignore-end lint/suspicious/noControlCharactersInRegex: as above

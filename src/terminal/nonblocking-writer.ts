@@ -1,30 +1,30 @@
 /**
- * Writes to a terminal that may take nothing for as long as it likes: a connection that hangs, a window that is stopped. Whoever waited
- * for it in a write would do nothing else meanwhile: no wall clock, no limit and no denial would hold.
+ * Writes to a terminal that may stop reading for any time, as over a hung connection. A blocking write would stop the supervisor:
+ * no wall clock, limit or denial would be enforced meanwhile.
  */
 import { constants, openSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { isTerminal } from './termios.ts'
 
 const O_CLOEXEC = 0o2000000
-/** What fits into a terminal is taken out of it within a millisecond, where somebody reads. */
+/** A terminal that is read drains within a millisecond. */
 const RETRY_MS = 1
 const MAX_RETRY_MS = 32
-/** At the end, for one that takes nothing any more. */
-const PATIENCE_MS = 5000
+/** At the end, pen waits this long for a terminal that accepts nothing. */
+const STALL_MS = 5000
 
 export class NonblockingWriter {
   readonly #fd: number
-  #taken = 0
+  #written = 0
   #busy: Promise<void> | undefined
-  #life: 'open' | 'gone' = 'open'
+  #isOpen: boolean = true
 
-  /** A descriptor that waits for nobody. */
+  /** `fd` is non-blocking. */
   constructor(fd: number) {
     this.#fd = fd
   }
 
-  /** Undefined when it has been taken; else kept when it is. Whoever does not wait for that piles it up here. */
+  /** Undefined when all bytes are written. Otherwise they stay in memory until the promise resolves. */
   write(bytes: Uint8Array): undefined | Promise<void> {
     const done = this.#busy === undefined ? this.#push(bytes) : 0
     if (done === bytes.length) return undefined
@@ -38,22 +38,21 @@ export class NonblockingWriter {
     return work
   }
 
-  /** Until this is done, as long as the terminal takes any of it; what it has not taken by then it never will. */
+  /** Waits for `work` while the terminal still accepts bytes, and then gives up. */
   async finish(work: Promise<unknown> | undefined = this.#busy): Promise<void> {
     let isDone = work === undefined
     const done = work?.finally(() => {
       isDone = true
     })
-    for (let before = -1; !isDone && before !== this.#taken; ) {
-      before = this.#taken
-      await Promise.race([done, Bun.sleep(PATIENCE_MS)])
+    for (let before = -1; !isDone && before !== this.#written; ) {
+      before = this.#written
+      await Promise.race([done, Bun.sleep(STALL_MS)])
     }
-    if (!isDone) this.#life = 'gone'
+    if (!isDone) this.#isOpen = false
   }
 
-  /** Nothing is written any more. */
   close(): void {
-    this.#life = 'gone'
+    this.#isOpen = false
   }
 
   async #pushAll(bytes: Uint8Array): Promise<void> {
@@ -66,30 +65,30 @@ export class NonblockingWriter {
     }
   }
 
-  /** How much it takes now: all, where nobody is there any more. */
+  /** Returns how many bytes are done. All are done when the terminal has gone. */
   #push(bytes: Uint8Array): number {
     let done = 0
     try {
-      while (this.#life === 'open' && done < bytes.length) {
+      while (this.#isOpen && done < bytes.length) {
         const more = writeSync(this.#fd, bytes, done)
         done += more
-        this.#taken += more
+        this.#written += more
       }
       return bytes.length
     } catch (error) {
       if (errnoOf(error) === 'EAGAIN') return done
-      this.#life = 'gone'
+      this.#isOpen = false
       return bytes.length
     }
   }
 }
 
 /**
- * The terminal opened anew: what is set on the descriptor that we were given would be set for the shell, too. One that is not the
- * user's own, as after `su`, cannot be opened; there pen waits as other programs do.
+ * Opens the terminal again: O_NONBLOCK on the inherited descriptor would also apply to the shell. A terminal of another user, as after
+ * `su`, cannot be opened. pen then uses the inherited descriptor, and its writes block.
  */
 export function writerTo(fd: number): NonblockingWriter {
-  // A file that is opened anew is written from its beginning.
+  // Opening a file again would write from its beginning.
   if (!isTerminal(fd)) return new NonblockingWriter(fd)
   const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY | O_CLOEXEC
   try {

@@ -1,4 +1,4 @@
-/** Our stdout and stderr for a command without a terminal of its own. What it writes is hostile where one of ours is a terminal. */
+/** Writes the output of a command without a pty to stdout and stderr. Output is filtered where one of them is a terminal. */
 import { fstatSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { Stream } from '../protocol/exec-messages.ts'
@@ -7,7 +7,7 @@ import { writerTo } from './nonblocking-writer.ts'
 import { isTerminal } from './termios.ts'
 
 export class Outputs {
-  /** The reader of one of them has gone, or it takes no more. */
+  /** Called once when a reader has closed its end or a write fails. */
   onClosed: () => void = () => undefined
   #isClosed: boolean = false
   #failure: unknown
@@ -22,7 +22,7 @@ export class Outputs {
     return this.#write(end, end.filter === undefined ? bytes : end.filter.push(bytes))
   }
 
-  /** Throws where something was lost that a reader waits for: a command whose file is cut off has not succeeded. */
+  /** Throws when output was lost: a command whose output file is incomplete has not succeeded. */
   async flush(): Promise<void> {
     for (const end of Object.values(this.#ends)) {
       if (end.filter !== undefined) void this.#write(end, end.filter.end())
@@ -51,21 +51,21 @@ export class Outputs {
 
 const notWritten = (cause: unknown): PenError =>
   new PenError('STATE', {
-    what: `what the command wrote cannot be written (${errnoOf(cause) ?? 'unknown error'})`,
-    hint: 'look where its output goes, as at a disk that is full, and run it again',
+    what: `cannot write the output of the command (${errnoOf(cause) ?? 'unknown error'})`,
+    hint: 'check where its output goes, for example for a full disk, and run it again',
     cause,
   })
 
 interface End {
   readonly filter?: TerminalFilter
   readonly write: (bytes: Uint8Array) => undefined | Promise<void>
-  /** What was not waited for. */
+  /** Waits for pending writes. */
   readonly finish?: () => Promise<void>
 }
 
 /**
- * A pipe, a socket or a terminal may be full for as long as its reader likes: then we wait beside it, so that the other stream and
- * signals are not kept waiting too. What a file takes, it takes at once.
+ * A pipe, a socket or a terminal may stay full for any time. Writes to them are asynchronous, so that the other stream and signals
+ * are still handled. A file takes every byte at once.
  */
 function endOf(fd: number): End {
   if (isTerminal(fd)) {

@@ -1,6 +1,7 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { LineState } from './pty.ts'
 
-/** Runs a script on a terminal of the test's own; what a person would see of it, and of the shell afterwards. */
+/** Runs a script on a new terminal. Returns what a person would see of it and of the shell afterwards. */
 async function seenOf(script: string, until: string): Promise<string> {
   let seen = ''
   await using terminal = new Bun.Terminal({
@@ -20,7 +21,7 @@ async function seenOf(script: string, until: string): Promise<string> {
   return seen
 }
 
-test('the user’s terminal is given back also when pen fails', async () => {
+test('the user’s terminal is restored when pen crashes', async () => {
   const seen = await seenOf(
     `import { openPty } from '${import.meta.dir}/pty.ts'
 process.on('uncaughtException', () => process.exit(125))
@@ -33,7 +34,7 @@ setTimeout(() => { throw new Error('a mistake') }, 50)`,
   expect(seen).toMatch(/ icanon /)
 })
 
-test('last words are shown also when the runtime has not heard of them', async () => {
+test('the last output is shown even when the runtime has not read it yet', async () => {
   const seen = await seenOf(
     `import { openPty } from '${import.meta.dir}/pty.ts'
 import { writeSync } from 'node:fs'
@@ -45,4 +46,25 @@ process.exit(0)`,
   )
   expect(seen).toContain('x last words')
   expect(seen).toMatch(/ icanon /)
+})
+
+const after = (...texts: string[]) => {
+  const line = new LineState()
+  for (const text of texts) line.observe(text)
+  const unrequested = line.ending()
+  line.requestNewLine()
+  return [unrequested, line.ending()]
+}
+
+describe('a message of pen after the command starts on a new line', () => {
+  test.each<[string[]]>([[['text']], [['line\n', '$ ']], [['\u001b[1m⠙\u001b[0m']], [['a\r\n', '^C']]])(
+    'after %j',
+    texts => expect(after(...texts)).toEqual(['', '\r\n']),
+  )
+  test.each<[string[]]>([
+    [[]],
+    [['line\r\n']],
+    [['⠙', '\r\u001b[K']],
+    [['line\n', '\u001b[?25h', '\u001b=']],
+  ])('without an extra line break after %j', texts => expect(after(...texts)).toEqual(['', '']))
 })

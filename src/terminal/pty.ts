@@ -1,71 +1,79 @@
 /**
- * A terminal of the sandbox's own. Wherever a descriptor of pen's is the user's terminal, the sandbox gets this one
- * instead, so that it can neither read the user's keys past its end, nor change the modes, nor type into the shell.
+ * A pty for the sandbox. It replaces every descriptor that is the user's terminal. So the sandbox cannot read keys after its end,
+ * change terminal modes, or type into the user's shell.
  */
-import { closeSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
+import { systemCall } from '../base/kernel/system-call.ts'
 import { TerminalFilter } from './filter.ts'
 import { disableOutputProcessing, SavedModes, windowSize } from './host-terminal.ts'
-import { LineState } from './line-state.ts'
 import { NonblockingWriter, writerTo } from './nonblocking-writer.ts'
-import { openTerminal, resize } from './pseudo-terminal.ts'
 import { Bell, isRaw, setScreen } from './screen.ts'
 import { takeTerminal } from './take-terminal.ts'
+import { readTermios } from './termios.ts'
+
+const TIOCSPTLCK = 0x40045431
+const TIOCGPTPEER = 0x5441
+const TIOCSWINSZ = 0x5414
+const TCSETS = 0x5402
+const IUTF8 = 0o40000
+const O_CLOEXEC = 0o2000000
 
 type Stdio = readonly [number | 'inherit', number | 'inherit', number | 'inherit']
 
 export interface Pty {
   readonly stdio: Stdio
-  /** Whether the command's stdin is this terminal, so that it should also be its controlling one. */
+  /** Whether the command's stdin is this pty. The pty is then also its controlling terminal. */
   readonly interactive: boolean
-  /** Call when pen will say something after the close: it then begins on a line of its own. */
+  /** Makes `close` end an unfinished line, so that pen's messages start on a new one. */
   startNewLine(): void
-  /** Call when all of the command has ended: shows what is left, and gives the user's terminal back. */
+  /** Call after the last process has ended. Shows the remaining output and restores the user's terminal. */
   close(): Promise<void>
 }
 
-/** `ours` are those of the three descriptors that are terminals: at least one. */
-export function openPty(ours: readonly number[]): Pty {
-  const screen = ours.includes(1) ? 1 : ours.includes(2) ? 2 : 0
+/** `terminals` are the standard descriptors that are terminals: at least one. */
+export function openPty(terminals: readonly number[]): Pty {
+  const screen = terminals.includes(1) ? 1 : terminals.includes(2) ? 2 : 0
   const shown = writerTo(screen)
   const filter = new TerminalFilter()
   const modes = new SavedModes()
   const line = new LineState()
-  const { master, slave } = openTerminal(windowSize(screen))
+  const { master, slave } = openPtyPair(windowSize(screen))
   const reader = Bun.file(master).stream().getReader()
   const bell = new Bell(
-    () => filter.isBetween,
+    () => filter.isAtBoundary,
     bytes => void shown.write(bytes),
   )
   const showing = showAll(reader, bytes => {
-    const harmless = filter.push(bytes)
-    const text = Buffer.from(harmless).toString('latin1')
-    modes.saw(text)
-    line.saw(text)
-    const written = shown.write(harmless)
-    bell.now()
+    const filtered = filter.push(bytes)
+    const text = Buffer.from(filtered).toString('latin1')
+    modes.observe(text)
+    line.observe(text)
+    const written = shown.write(filtered)
+    bell.flush()
     return written
   })
-  const interactive = ours.includes(0)
+  const interactive = terminals.includes(0)
   const keyboard = new NonblockingWriter(master)
   let isOpen = true
-  const endShowing = setScreen({
+  const unsetScreen = setScreen({
     isFullScreen: () => isOpen && (isRaw(master) || modes.isFullScreen),
     ring: () => bell.ring(),
   })
   const hangUp = async (): Promise<void> => {
     if (!isOpen) return
     isOpen = false
-    // Nobody may be left who uses its number: the next file that pen opens has the same.
+    // Stop every user of this descriptor before closing it: the next open() reuses its number.
     keyboard.close()
     await reader.cancel().catch(() => undefined)
     closeSync(master)
   }
   const relay = (): void => {
-    // The user's terminal is gone. If it was ours to be told by, SIGHUP does; the sandbox's own is gone with it in any case.
+    // Input ends when the user's terminal has gone. The sandbox's pty then hangs up too.
     void relayKeys(keyboard, () => isOpen).then(hangUp)
   }
-  // Whose terminal is not raw makes its own line ends: twice would be once too often.
-  const restore = interactive ? takeTerminal(0, relay) : disableOutputProcessing(slave)
+  // A terminal that is not raw converts line ends itself, so the pty must not.
+  if (!interactive) disableOutputProcessing(slave)
+  const restore = interactive ? takeTerminal(0, relay) : () => undefined
   const onResize = () => {
     if (isOpen) resize(master, windowSize(screen))
   }
@@ -74,19 +82,21 @@ export function openPty(ours: readonly number[]): Pty {
     void shown.write(Buffer.from(modes.undo()))
     restore()
   }
-  // Also when pen ends by a mistake of its own, which the sandbox may have found.
+  // Also when pen crashes: the sandbox may have found a bug.
   process.once('exit', giveBack)
   return {
-    stdio: [0, 1, 2].map(fd => (ours.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
+    stdio: [0, 1, 2].map(fd => (terminals.includes(fd) ? slave : 'inherit')) as unknown as Stdio,
     interactive,
-    startNewLine: () => line.wantBegin(),
+    startNewLine: () => line.requestNewLine(),
     close: async () => {
       process.off('SIGWINCH', onResize)
-      endShowing()
-      // Nobody else has it any more: so the last words are followed by an end.
+      unsetScreen()
+      // pen has the last slave descriptor. Closing it ends the output stream.
       closeSync(slave)
       await shown.finish(showing)
-      await shown.finish(shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo() + line.undo())])))
+      await shown.finish(
+        shown.write(Buffer.concat([filter.end(), Buffer.from(modes.undo() + line.ending())])),
+      )
       process.off('exit', giveBack)
       restore()
       await hangUp()
@@ -99,7 +109,7 @@ interface Source {
   read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>
 }
 
-/** Not faster than the screen takes it: whoever writes more waits in the kernel, and pen piles nothing up. */
+/** Reads only as fast as the screen accepts output. A faster writer blocks in the kernel, so pen buffers nothing. */
 async function showAll(
   source: Source,
   show: (bytes: Uint8Array) => undefined | Promise<void>,
@@ -108,7 +118,7 @@ async function showAll(
     for (let next = await source.read(); next.value !== undefined; next = await source.read())
       await show(next.value)
   } catch {
-    // Its last holder has gone.
+    // EIO: the last slave descriptor is closed.
   }
 }
 
@@ -119,6 +129,60 @@ async function relayKeys(keyboard: NonblockingWriter, isOpen: () => boolean): Pr
       await keyboard.write(keys)
     }
   } catch {
-    // It cannot be read any more.
+    // stdin is unreadable: it counts as ended.
   }
+}
+
+/** Tracks whether the output ended inside a line, as after a spinner, a prompt or ^C. */
+export class LineState {
+  #isMidLine: boolean = false
+  #wantsNewLine: boolean = false
+
+  /** The filter before it passes only complete sequences. */
+  observe(text: string): void {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches escape sequences
+    const shown = text.replace(/\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|[ -/]*[0-~])/g, '')
+    if (shown !== '') this.#isMidLine = !/[\r\n]$/.test(shown)
+  }
+
+  requestNewLine(): void {
+    this.#wantsNewLine = true
+  }
+
+  /** The bytes that end the line, if a new one was requested and is needed. */
+  ending(): string {
+    return this.#wantsNewLine && this.#isMidLine ? '\r\n' : ''
+  }
+}
+
+interface WindowSize {
+  readonly cols: number
+  readonly rows: number
+}
+
+/** A new pty. `master` is non-blocking. */
+export function openPtyPair(size: WindowSize): { readonly master: number; readonly slave: number } {
+  const flags = constants.O_RDWR | constants.O_NOCTTY | O_CLOEXEC
+  const master = openSync('/dev/ptmx', flags | constants.O_NONBLOCK)
+  systemCall('ioctl', master, TIOCSPTLCK, new Uint8Array(4))
+  // Not by name: the path /dev/pts/N depends on the mount namespace.
+  const slave = systemCall('ioctl', master, TIOCGPTPEER, flags)
+  setUtf8(slave)
+  resize(master, size)
+  return { master, slave }
+}
+
+/** IUTF8 makes backspace erase a whole character. */
+function setUtf8(slave: number): void {
+  const modes = readTermios(slave)
+  if (modes === undefined) return
+  const [input = 0] = new Uint32Array(modes.buffer, 0, 1)
+  new Uint32Array(modes.buffer, 0, 1)[0] = input | IUTF8
+  systemCall('ioctl', slave, TCSETS, modes)
+}
+
+/** The kernel sends SIGWINCH to the foreground process group. */
+function resize(master: number, { cols, rows }: WindowSize): void {
+  const size = new Uint8Array(Uint16Array.of(rows, cols, 0, 0).buffer)
+  systemCall('ioctl', master, TIOCSWINSZ, size)
 }

@@ -1,26 +1,26 @@
 /**
- * The terminal on which this process shows a sandbox: one at most. While a program inside draws on it, pen writes no line there: the line
- * would stand in the midst of that program's picture. A bell draws nothing.
+ * The terminal on which this process shows a sandbox: at most one. While a full-screen program draws on it, pen prints no lines there,
+ * because they would corrupt its picture. A bell is safe.
  */
 import { readTermios } from './termios.ts'
 
 export interface Screen {
-  /** A program inside reads keys one by one, or draws on the whole screen. */
+  /** Whether a program inside reads single keys or draws on the whole screen. */
   isFullScreen(): boolean
   ring(): void
 }
 
 let current: Screen | undefined
 
-/** Returns what ends it. */
-export function setScreen(screen: Screen): () => void {
-  current = screen
+/** Returns a function that unsets it. */
+export function setScreen(next: Screen): () => void {
+  current = next
   return () => {
-    if (current === screen) current = undefined
+    if (current === next) current = undefined
   }
 }
 
-/** What is shown now; a screen that nobody owns where nothing is. */
+/** The current screen. Without one it is never full-screen, and the bell does nothing. */
 export const screen: Screen = {
   isFullScreen: () => current?.isFullScreen() === true,
   ring: () => current?.ring(),
@@ -28,32 +28,32 @@ export const screen: Screen = {
 
 const ICANON = 0o2
 
-/** Whether whoever reads this terminal wants single keys instead of lines: a full-screen program, or an editor of command lines. */
+/** Whether the terminal delivers single keys instead of lines, as for an editor or a shell prompt. */
 export function isRaw(fd: number): boolean {
-  const modes = readTermios(fd)
-  return modes !== undefined && ((new Uint32Array(modes.buffer, 0, 4)[3] ?? 0) & ICANON) === 0
+  const termios = readTermios(fd)
+  return termios !== undefined && ((new Uint32Array(termios.buffer, 0, 4)[3] ?? 0) & ICANON) === 0
 }
 
-/** A bell between two sequences of the sandbox's: in the midst of one it would end it. */
+/** Rings between two escape sequences of the sandbox: a BEL inside a sequence would end it. */
 export class Bell {
-  readonly #isBetween: () => boolean
+  readonly #isAtBoundary: () => boolean
   readonly #write: (bytes: Uint8Array) => void
-  #wanted: boolean = false
+  #isPending: boolean = false
 
-  constructor(isBetween: () => boolean, write: (bytes: Uint8Array) => void) {
-    this.#isBetween = isBetween
+  constructor(isAtBoundary: () => boolean, write: (bytes: Uint8Array) => void) {
+    this.#isAtBoundary = isAtBoundary
     this.#write = write
   }
 
   ring(): void {
-    this.#wanted = true
-    this.now()
+    this.#isPending = true
+    this.flush()
   }
 
-  /** After each output of the sandbox's. */
-  now(): void {
-    if (!this.#wanted || !this.#isBetween()) return
-    this.#wanted = false
+  /** Call after each output of the sandbox. */
+  flush(): void {
+    if (!this.#isPending || !this.#isAtBoundary()) return
+    this.#isPending = false
     this.#write(Uint8Array.of(0x07))
   }
 }

@@ -1,4 +1,7 @@
-/** Linux has the same numbers on every machine that pen runs on; node:os takes longer to load than a command to start. */
+/**
+ * Signal names and numbers. Linux has the same numbers on every architecture that pen supports. Loading node:os would take longer
+ * than starting a command.
+ */
 const NUMBERS: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -22,8 +25,20 @@ const NAMES = new Map(Object.entries(NUMBERS).map(([name, number]) => [number, n
 
 export const signalNumber = (name: NodeJS.Signals): number => NUMBERS[name] ?? 15
 
-/** Undefined for those that nobody sends to a command on purpose. */
+/** Undefined for a signal that pen does not forward. */
 export const signalName = (number: number): NodeJS.Signals | undefined => NAMES.get(number)
 
-/** Those that a supervisor passes on. */
+/** Whether a supervisor forwards this signal to a command. */
 export const isForwardable = (name: string): name is NodeJS.Signals => Object.hasOwn(NUMBERS, name)
+
+/** SIGCONT too: a stopped process gets no other signal until it continues. */
+const FORWARDED = ['SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT'] as const
+
+/** Sends the signals of this process to a command elsewhere. Returns a function that stops it. */
+export function forwardSignals(send: (signal: NodeJS.Signals) => void): () => void {
+  const handlers = FORWARDED.map(signal => [signal, () => send(signal)] as const)
+  for (const [signal, handler] of handlers) process.on(signal, handler)
+  return () => {
+    for (const [signal, handler] of handlers) process.off(signal, handler)
+  }
+}

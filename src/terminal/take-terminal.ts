@@ -1,34 +1,34 @@
 /**
- * The user's terminal, taken when it is ours to take: a job in the background may show things there, but whoever changes its
- * modes or reads its keys from there is stopped by the kernel, and the command with it.
+ * Takes over the user's terminal when pen is in the foreground. A background job may print. If it changes modes or reads keys, the
+ * kernel stops it, and the command with it.
  */
 import { systemCall } from '../base/kernel/system-call.ts'
 import { makeRaw } from './host-terminal.ts'
 
 const TIOCGPGRP = 0x540f
 
-/** Nobody is told that he was brought to the foreground. */
-const LOOK_EVERY_MS = 150
+/** A process gets no signal when it moves to the foreground, so pen polls. */
+const POLL_MS = 150
 
-/** Raw from now on, or from when the user brings the job to the foreground; then `onTaken` may read its keys. Returns what undoes it. */
+/** Makes the terminal raw now or when pen moves to the foreground. `onTaken` then reads its keys. Returns a function that restores it. */
 export function takeTerminal(fd: number, onTaken: () => void): () => void {
   let restore = (): void => undefined
-  let looking: ReturnType<typeof setInterval> | undefined
+  let timer: ReturnType<typeof setInterval> | undefined
   const take = (): void => {
     if (!isInForeground(fd)) return
-    clearInterval(looking)
+    clearInterval(timer)
     restore = makeRaw(fd)
     onTaken()
   }
-  looking = setInterval(take, LOOK_EVERY_MS)
+  timer = setInterval(take, POLL_MS)
   take()
   return () => {
-    clearInterval(looking)
+    clearInterval(timer)
     restore()
   }
 }
 
-/** True as well where it is not the one by which our jobs are controlled: then nobody is stopped for it. */
+/** Also true for a terminal that is not our controlling terminal: the kernel stops no job for it. */
 function isInForeground(fd: number): boolean {
   const group = new Int32Array(1)
   try {

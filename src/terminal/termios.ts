@@ -1,13 +1,13 @@
-/** What the kernel says of a terminal. */
+/** The terminal settings of a descriptor. */
 import { systemCall } from '../base/kernel/system-call.ts'
 
 const TCGETS = 0x5401
 
-/** struct termios of the kernel: four words of flags, the line discipline and 19 control characters. */
-export type Modes = Uint8Array
+/** The kernel's struct termios: four words of flags, the line discipline and 19 control characters. */
+export type Termios = Uint8Array
 
-/** Undefined when it is no terminal. */
-export function readTermios(fd: number): Modes | undefined {
+/** Undefined when the descriptor is not a terminal. */
+export function readTermios(fd: number): Termios | undefined {
   const modes = new Uint8Array(64)
   try {
     systemCall('ioctl', fd, TCGETS, modes)

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { closeSync, fchownSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT } from '../../src/base/error.ts'
-import { openTerminal } from '../../src/terminal/pseudo-terminal.ts'
+import { openPtyPair } from '../../src/terminal/pty.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import { PEN } from './launcher.ts'
@@ -12,7 +12,7 @@ function onStalledTerminal(box: Box, ...words: readonly string[]) {
   const { who } = box.launcher
   // What is held is not even looked up: nothing of this leaves the machine.
   const flags = box.launcher.flags.filter(flag => flag !== '--offline')
-  const { master, slave } = openTerminal({ cols: 80, rows: 24 })
+  const { master, slave } = openPtyPair({ cols: 80, rows: 24 })
   fchownSync(slave, who.uid, who.gid)
   const child = Bun.spawn([...who.become, PEN, 'run', ...flags, ...words], {
     cwd: box.project,

@@ -135,7 +135,7 @@ kept('P14 output that the disk does not take is a failure, and ends the command'
   expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
   const lost = inShell(here, `${wrote} > /dev/full; echo $?`)
   expect(lost).toStartWith('125\n')
-  expect(lost).toContain('STATE: what the command wrote cannot be written (ENOSPC)')
+  expect(lost).toContain('STATE: cannot write the output of the command (ENOSPC)')
   expect(inShell(here, '"$0" exec -- yes > /dev/full; echo $?')).toStartWith('125\n')
   const ends = () => here.audit().filter(({ kind }) => kind === 'exec-end')
   await until(() => ends().length === 3)
