@@ -1,11 +1,12 @@
 /**
- * A project's container: how long `pen start` takes beside the engine's own `run` with the very same flags, `pen exec`
- * beside the engine's own `exec` in the same container, and what fifty sandboxes at once take while nobody uses them.
+ * A project's container: `pen start` beside the engine's own `run` with the same flags, `pen exec` beside the
+ * engine's own `exec` in the same container, and the memory of fifty idle sandboxes.
  *
  *   bun bench/container.ts [--json] [--rounds=N] [--sandboxes=N]
  *
- * Targets: start at most 1.25 times the engine, exec at most a fifth of it, 50 MB for each idle sandbox. The engine is
- * podman of whoever runs this, with storage of the tests' own, so that nothing of the machine's containers is touched.
+ * Targets: start at most 1.25 times the engine, exec at most a fifth of it, 50 MB for each idle sandbox. The
+ * engine is the current user's podman with separate storage, so the benchmark touches none of the machine's
+ * containers.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -22,7 +23,7 @@ const ROUNDS = Number(flag('rounds') ?? 12)
 const SANDBOXES = Number(flag('sandboxes') ?? 50)
 
 const [me] = EVERYBODY
-if (me === undefined) throw new Error('there is nobody to run this as')
+if (me === undefined) throw new Error('the user for this benchmark is missing')
 const engine = podmanOf(me)
 const home = mkdtempSync(join(tmpdir(), 'pen-bench-container-'))
 const env = { PATH: process.env['PATH'] ?? '', HOME: home, ...engine.env }
@@ -54,7 +55,7 @@ function project(name: string): string {
   return dir
 }
 
-/** What pen told the engine, word for word, but for the name, the pid file and the program. */
+/** The arguments that pen gave the engine, without the name, the pid file and the program. */
 function sameFlags(dir: string): string[] {
   const container = `pen-${sandboxId(dir)}`
   const format = '{{range .Config.CreateCommand}}{{println .}}{{end}}'
@@ -68,7 +69,7 @@ function sameFlags(dir: string): string[] {
   })
 }
 
-/** What pen bound is gone with a run: a copy takes its place, so that the engine alone has the same to mount. */
+/** pen's own bind sources vanish with a run. Copies replace them, so that the engine alone mounts the same. */
 function withCopies(words: readonly string[]): string[] {
   return words.map((word, n) => {
     const source = /(?:^|,)"?source=([^,"]+)/.exec(word)?.[1]
@@ -84,7 +85,7 @@ interface Side {
   readonly pen: number
 }
 
-/** Engines clean up behind a container that is gone for a while: whoever is measured next must not pay for that. */
+/** Engines clean up for a while after a container is gone. The next measurement must not pay for that. */
 function settle(): void {
   const ticks = () => {
     const all = (readFileSync('/proc/stat', 'latin1').split('\n')[0] ?? '').split(/\s+/).slice(1).map(Number)
@@ -131,7 +132,7 @@ function compareExec(dir: string): Side {
 
 interface Crowd {
   readonly answered: number
-  /** Of supervisor, agent, init and the engine's monitor, for one sandbox. */
+  /** Memory of the supervisor, the exec daemon, the init and the engine's monitor, for one sandbox. */
   readonly mebibytes: number
 }
 

@@ -1,9 +1,10 @@
 /**
- * How fast rules compile and connections are judged. Bounded in time and count; nothing leaves the process.
+ * How fast rules compile and connections are judged. Bounded in time and count. Nothing leaves the process.
  *
  *   bun bench/decide.ts [--json]
  *
- * Targets: 1,000 rules compile in under 5 ms; 1 M verdicts a second on 10,000 rules, flat in the number of exact rules.
+ * Targets: 1,000 rules compile in under 5 ms; 1 M verdicts a second on 10,000 rules, flat in the number of
+ * exact rules.
  */
 import type { Address } from '../src/policy/network/address.ts'
 import { type Destination, decideConnection } from '../src/policy/network/decide-connection.ts'
@@ -17,7 +18,7 @@ const source = { layer: 'bench', place: undefined }
 const notPublic = (): boolean => false
 const PORT = 443 as Port
 
-/** Nine exact names to one wildcard, an address for every tenth, and a denial for every fiftieth. */
+/** Nine exact names to one wildcard, an address for every tenth, a denial for every fiftieth. */
 function texts(count: number): { allow: string[]; deny: string[] } {
   const allow: string[] = []
   const deny: string[] = []
@@ -44,7 +45,10 @@ function compile(count: number): NetworkIndex {
   })
 }
 
-/** The kinds of questions a gateway asks, spread over all rules; each is a fresh string, as if off the wire. */
+/**
+ * The kinds of questions a gateway asks, spread over all rules. Each is a new string, as if read from the
+ * network.
+ */
 const QUESTIONS: Readonly<Record<string, (i: number, count: number) => Destination>> = {
   'allowed, exact name': (i, count) => {
     const n = Math.floor((i % count) / 10) * 10

@@ -1,6 +1,6 @@
 /**
- * How many queries a second the DNS stub answers: in the process, and over loopback UDP with the client in a process
- * of its own. Bounded in time and count; nothing leaves the machine.
+ * How many queries a second the DNS stub answers: in this process, and over loopback UDP with the client in
+ * another process. Bounded in time and count. Nothing leaves the machine.
  *
  *   bun bench/dns.ts [--json]
  *
@@ -13,7 +13,7 @@ import { DnsStub } from '../src/gateway/dns/stub.ts'
 
 const SECONDS = 2
 const NAMES = 2000
-/** Enough in flight to keep both sides busy, few enough to fit the receive buffer. */
+/** Enough queries in flight to keep both sides busy, few enough to fit the receive buffer. */
 const WINDOW = 128
 
 function query(id: number, name: string): Buffer {
@@ -34,7 +34,7 @@ function inProcess(): number {
   return (answered * 1000) / (performance.now() - start)
 }
 
-/** Keeps a window of queries in flight; an answer that was lost is made up for by a timer. */
+/** Keeps a window of queries in flight. A timer replaces lost answers. */
 async function client(port: number): Promise<void> {
   let received = 0
   let sent = 0

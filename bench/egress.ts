@@ -1,8 +1,8 @@
 /**
- * pen's gateway beside squid, tinyproxy, mitmproxy and sandbox-runtime: start, throughput, connections, latency, many
- * tunnels, memory, a soak. Everything runs in a network namespace of its own; the outside is a TEST-NET address on its
- * loopback. pen is measured through its door, `pen run -- client`, and it judges and records every connection; the others
- * are asked by CONNECT (see egress/peers.ts for what they do).
+ * pen's gateway beside squid, tinyproxy, mitmproxy and sandbox-runtime: start, throughput, connections,
+ * latency, many tunnels, memory, a soak. Everything runs in its own network namespace; the outside is a
+ * TEST-NET address on its loopback. pen is measured through its door (`pen run -- client`), and judges and
+ * records every connection. The others are used by CONNECT (egress/peers.ts says what they do).
  *
  *   bun bench/egress.ts [--json] [--rounds=N] [--only=start,get,put,connections,latency,hold,soak,dns] [--without-peers]
  */
@@ -73,7 +73,7 @@ if (within !== undefined) printReport(await inside(within), has('json'))
 else {
   const directory = mkdtempSync(join(tmpdir(), 'pen-egress-'))
   try {
-    // squid gives up root and still reads its configuration.
+    // squid drops root and still reads its configuration.
     Bun.spawnSync(['chmod', '755', directory])
     if (!has('without-peers')) installPeers(directory)
     const argv = [process.execPath, import.meta.path, ...process.argv.slice(2), `--inside=${directory}`]

@@ -1,10 +1,10 @@
 /**
- * One command by the library, in a sandbox that is warm, beside sandbox-runtime's library per command: the same program, Node and
- * command, in turn, in one run.
+ * One command by the library in a warm sandbox, beside sandbox-runtime's library: the same program, Node and
+ * command, alternating in one run.
  *
  *   bun bench/exec.ts [--json] [--rounds=N]
  *
- * Targets: p50 at most 10 ms, and ahead of sandbox-runtime.
+ * Targets: p50 at most 10 ms, and faster than sandbox-runtime.
  */
 import { chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
@@ -26,7 +26,7 @@ const root = mkdtempSync('/var/tmp/pen-bench-exec-')
 try {
   const project = join(root, 'project')
   mkdirSync(project)
-  // An ordinary user: what most programs run as, and the only one for whom both are what they promise.
+  // An ordinary user: most programs run as one, and only there do both libraries keep their promises.
   const uid = process.getuid?.() === 0 ? 65_534 : (process.getuid?.() ?? 0)
   const become =
     process.getuid?.() === 0 ? ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'] : []

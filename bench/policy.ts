@@ -1,6 +1,6 @@
 /**
- * How long a whole policy takes from bytes to verdicts: read, validate, parse, merge and compile a document of 1,000 rules.
- * Nothing is read from disk and nothing leaves the process.
+ * How long a policy takes from bytes to verdicts: read, validate, parse, merge and compile a document of 1,000
+ * rules. Nothing is read from disk and nothing leaves the process.
  *
  *   bun bench/policy.ts [--json]
  *
@@ -28,7 +28,7 @@ const names = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, i) => `host${from + i}.zone${i % 97}.example.com:443`)
 const bytes = (document: object) => new TextEncoder().encode(JSON.stringify(document, undefined, 2))
 
-/** A user who allows 1,000 names, and a project that asks for half of them and for a hundred others. */
+/** A user who allows 1,000 names, and a project that asks for half of them and a hundred others. */
 const live = bytes({
   profile: 'coding',
   files: { read: ['/usr/share/dict'], deny: ['secrets/'] },
@@ -74,7 +74,7 @@ const isRight = decideConnection(
   { name: 'host7.zone7.example.com' as Host },
   443 as Port,
 )
-if (!isRight.ok) throw new Error('the policy that was measured is not the one that was meant')
+if (!isRight.ok) throw new Error('the measured policy is not the intended one')
 
 if (process.argv.includes('--json')) console.log(JSON.stringify(results))
 else

@@ -1,11 +1,11 @@
 /**
- * How long `pen run --offline -- true` takes beside raw bubblewrap and other sandboxes, in one hyperfine invocation for
- * each user: as whoever runs this, and, run by root, as an ordinary user too.
+ * How long `pen run --offline -- true` takes beside raw bubblewrap and other sandboxes, in one hyperfine
+ * invocation per user: the current user and, when that is root, an ordinary user too.
  *
  *   bun bench/start.ts [--json] [--runs N]
  *
- * Targets: at most 3 times raw bubblewrap and a tenth of sandbox-runtime; a project of 200,000 files within 10 % of an
- * empty one; 45 MB for everything of pen's while the command runs.
+ * Targets: at most 3 times raw bubblewrap and a tenth of sandbox-runtime; a project of 200,000 files within 10
+ * % of an empty one; 45 MB for all of pen while the command runs.
  */
 import {
   chmodSync,
@@ -47,7 +47,7 @@ interface Timing {
 
 interface User {
   readonly name: string
-  /** Goes in front of a command line to run it as this user. */
+  /** Words before a command line that run it as this user. */
   readonly wrap: readonly string[]
   readonly uid: number
 }
@@ -76,7 +76,7 @@ function works(argv: readonly string[], cwd: string): string | undefined {
   return `exit ${tried.exitCode}: ${tried.stderr.toString().split('\n')[0]?.slice(0, 100) ?? ''}`
 }
 
-/** Words that hyperfine splits again: none of ours holds a quote. */
+/** hyperfine splits these words again. None of ours contains a quote. */
 const line = (argv: readonly string[]): string => argv.map(word => `'${word}'`).join(' ')
 
 function measure(contestants: readonly Contestant[], user: User, cwd: string, out: string): Timing[] {
@@ -119,7 +119,7 @@ async function measureAs(user: User, root: string, pen: string, found: (Contesta
   const empty = place('empty')
   const full = place('full')
   makeFiles(full, path => chownSync(path, user.uid, user.uid))
-  // What was just written is on its way to the disk, and whoever writes meanwhile waits for it.
+  // Flush what was just written, so that the measured writes do not wait for it.
   Bun.spawnSync(['sync'])
   const run = ['run', '--offline', '--', 'true']
   const missing: Missing[] = []

@@ -17,7 +17,7 @@ export const aiSdkTools = box => ({
       required: ['command'],
       additionalProperties: false,
     }),
-    // The SDK hands its own signal over: a cancelled generation ends the command.
+    // The SDK passes its own signal: a cancelled generation ends the command.
     execute: ({ command, timeoutSeconds = 120 }, { abortSignal }) =>
       told(() =>
         box.exec(command, { timeout: timeoutSeconds * 1000, maxOutput: 20_000, signal: abortSignal }),
@@ -36,7 +36,7 @@ export const aiSdkTools = box => ({
   }),
 })
 
-/** A refusal is an answer, not a crash: the model reads why, and what the user would have to do. */
+/** A refusal is an answer, not a crash: the model reads why, and what the user can do about it. */
 async function told(work) {
   try {
     return await work()

@@ -1,6 +1,6 @@
-// A loop of commands, as an agent has it: each with a time of its own, and each refusal with what the user could do about it.
-//
-//   node examples/command-loop.mjs PROJECT COMMAND…
+// A loop of commands, as an agent runs it: each with its own timeout, and each refusal with the command that
+// allows it.
+// node examples/command-loop.mjs PROJECT COMMAND…
 import { Sandbox, SandboxError } from 'pen'
 
 const [project, ...commands] = process.argv.slice(2)
@@ -13,7 +13,7 @@ try {
       console.log(`→ refused: ${target}: ${why}${permission === null ? '' : `; to allow it: ${permission}`}`)
   }
 } catch (error) {
-  // The sandbox itself is gone, or was never there. The text is for a model as well as for a person.
+  // The sandbox itself ended or never started. The text is for a model as well as for a person.
   if (!(error instanceof SandboxError)) throw error
   console.log(error.explain())
   process.exitCode = 1

@@ -32,7 +32,7 @@ export const langChainTools = box => [
   ),
 ]
 
-/** A refusal is an answer, not a crash: the model reads why, and what the user would have to do. */
+/** A refusal is an answer, not a crash: the model reads why, and what the user can do about it. */
 async function told(work) {
   try {
     return JSON.stringify(await work())

@@ -1,6 +1,6 @@
 /**
- * Builds what programs import: dist/index.js, one file that runs on Node and on Bun, and with `types` the declarations beside it.
- * Both are made elsewhere and renamed when they are whole.
+ * Builds what programs import: dist/index.js, one file for Node and Bun, and with `types` the declarations
+ * beside it. Both are written elsewhere and renamed into place when complete.
  */
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ export function buildLibrary(dist: string): void {
   renameSync(temporary, join(dist, 'index.js'))
 }
 
-/** Of all that the compiler describes, only what a program can see. */
+/** Of the compiler's declarations, only those that a program can import. */
 export function buildTypes(dist: string): void {
   const made = mkdtempSync(join(tmpdir(), 'pen-types-'))
   const kept = join(dist, `types.${process.pid}.tmp`)
@@ -52,5 +52,5 @@ function run(argv: readonly string[]): void {
   if (made.exitCode !== 0) throw new Error(`${argv[0]} failed:\n${made.stdout}${made.stderr}`)
 }
 
-/** `npm pack` asks for them; a build that only runs needs none. */
+/** `npm pack` needs them; a build that only runs does not. */
 if (import.meta.main) buildTypes(join(root, 'dist'))

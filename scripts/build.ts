@@ -1,7 +1,7 @@
 /**
- * Builds dist/pen, and dist/index.js beside it: one binary that obeys neither files of the current directory nor Bun's variables.
- * See docs/decisions/0001 and 0004. Everything is made under a temporary name and renamed when it is whole,
- * so a pen that runs at the same time sees the old binary or the new one.
+ * Builds dist/pen, and dist/index.js beside it: one binary that ignores files of the current directory and
+ * Bun's environment variables (docs/decisions/0001 and 0004). Everything is written under a temporary name and
+ * renamed when complete, so a pen that runs meanwhile sees the old binary or the new one.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,9 +11,9 @@ import { closeDoors } from './close-doors.ts'
 const root = join(import.meta.dir, '..')
 
 /**
- * Bytecode halves the start of the whole binary (19 ms to 10 ms), and so does a compiler that waits: what runs once is
- * interpreted, and on two cores the compiler's threads would only be in the way. A supervisor and every verb but `run` turn it
- * back to normal. The others close doors.
+ * Bytecode halves the start of the binary (19 ms to 10 ms), and so does delaying the JIT compiler: code that
+ * runs once is interpreted, and on two cores the compiler's threads would compete with it. A supervisor and
+ * every verb but `run` reset this. The other options close doors.
  */
 export const BUILD_FLAGS = [
   '--compile',
@@ -33,11 +33,11 @@ export interface Build {
   readonly out: string
   readonly flags?: readonly string[]
   readonly define?: Readonly<Record<string, string>>
-  /** Only tests leave the doors open, to show that what they try would work on an ordinary build. */
+  /** Only tests leave the doors open, to show that their attacks work on an ordinary build. */
   readonly leaveDoorsOpen?: boolean
 }
 
-/** Compiles `entry`, closes the doors, and only then makes the file executable and puts it in place. */
+/** Compiles `entry`, closes the doors, and only then makes the file executable and moves it into place. */
 export function build(options: Build): void {
   const temporary = `${options.out}.${process.pid}.tmp`
   const define = Object.entries(options.define ?? {}).flatMap(([name, value]) => [
@@ -63,7 +63,7 @@ export function build(options: Build): void {
   }
 }
 
-/** macOS kills a binary whose bytes no longer match its signature; an ad-hoc one is enough to run it here. */
+/** macOS kills a binary whose bytes do not match its signature. An ad-hoc signature is enough to run it here. */
 function sign(file: string): void {
   const signed = Bun.spawnSync(['/usr/bin/codesign', '--force', '--sign', '-', file])
   if (signed.exitCode !== 0) throw new Error(`codesign failed: ${signed.stderr}`)
@@ -81,7 +81,7 @@ function revision(): string {
 if (import.meta.main) {
   const dist = join(root, 'dist')
   mkdirSync(dist, { recursive: true })
-  // The stamp is older than every source that this build reads: an edit made meanwhile is newer, and is seen.
+  // The stamp is older than every source that this build reads, so an edit during the build counts as newer.
   const stamp = join(dist, `.built.${process.pid}.tmp`)
   writeFileSync(stamp, '')
   try {

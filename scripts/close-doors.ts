@@ -1,14 +1,14 @@
 /**
- * A compiled Bun program still obeys environment variables of Bun's own: `BUN_OPTIONS="--preload ./x.js"` runs code,
- * `BUN_BE_BUN=1` turns the program into Bun itself, `BUN_INSPECT` opens a debugger port that any local user can reach,
- * the bytecode ones write files, and the crash ones run curl. A project can set them (direnv, editors that load `.env` into their terminals),
- * and no build flag turns them off. So their names are taken out of the binary.
+ * A compiled Bun program still obeys Bun's environment variables. `BUN_OPTIONS="--preload ./x.js"` runs code.
+ * `BUN_BE_BUN=1` turns the program into Bun itself. `BUN_INSPECT` opens a debugger port to every local user.
+ * Others write files or run curl. A project can set them (direnv, editors that load `.env` into their
+ * terminals), and no build flag turns them off. So this removes their names from the binary.
  *
- * Only the first byte of a name becomes NUL. `getenv("")` finds nothing in every C library, and a name that begins
- * with NUL cannot exist in an environment. The tails stay, because linkers let shorter strings share them.
+ * Only the first byte of a name becomes NUL. `getenv("")` finds nothing in every C library, and no environment
+ * contains a name that begins with NUL. The tails stay, because linkers let shorter strings share them.
  */
 
-/** Each must be found, or the build stops: a new Bun that spells them otherwise would ship an open door. */
+/** The build stops when one is not found: a new Bun that spells them differently would ship an open door. */
 export const DOORS = [
   'BUN_OPTIONS',
   'BUN_BE_BUN',
@@ -23,8 +23,9 @@ export const DOORS = [
 ] as const
 
 /**
- * Options of the JavaScript engine, as `BUN_JSC_…`: the first replaces functions of the program by those of a file, the second reads
- * more options from one, the others write files. An image may set them for pen's agent.
+ * Options of the JavaScript engine, as `BUN_JSC_…`. The first replaces the program's functions by those of a
+ * file, the second reads more options from a file, the others write files. An image may set them for pen's exec
+ * daemon.
  */
 export const ENGINE_DOORS = [
   'functionOverrides',
@@ -36,10 +37,10 @@ export const ENGINE_DOORS = [
 ] as const
 
 const NUL = '\0'
-/** Their names share the tails of these. */
+/** Names that share the tails of these. */
 const ENGINE_PREFIX = 'JSC_'
 
-/** Changes `binary` in place. Throws when a door cannot be found as a C string of its own. */
+/** Changes `binary` in place. Throws when a door is not found as a separate C string. */
 export function closeDoors(binary: Buffer): void {
   for (const name of DOORS) close(binary, name, [0])
   for (const name of ENGINE_DOORS) close(binary, `${ENGINE_PREFIX}${name}`, [0, ENGINE_PREFIX.length])

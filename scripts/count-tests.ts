@@ -1,9 +1,9 @@
 /** Reads the JUnit report of one `bun test` run. */
 
 export interface Failure {
-  /** One line: where, and which claim did not hold. */
+  /** One line: the place and the failed claim. */
   readonly text: string
-  /** The test that failed, to be run again; a check and a whole suite have none. */
+  /** The failed test, to run it again. A check and a whole suite have none. */
   readonly test?: { readonly file: string; readonly name: string }
 }
 

@@ -1,6 +1,6 @@
 /**
- * npm run generate: the JSON schema for editors and the reference page, both from `src/policy/schema.ts`.
- * `test/repo/generated.test.ts` fails while they are older than their source.
+ * npm run generate: writes the JSON schema for editors and the reference page from `src/policy/schema.ts`.
+ * `test/repo/generated.test.ts` fails while they are out of date.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -109,7 +109,10 @@ function showRule(key: SettingKey, rule: unknown): string {
   return path === WORKSPACE ? '.' : path.replace(`${WORKSPACE}/`, './')
 }
 
-/** The type of a policy that a program writes. The library has no package, so the schema's own type is not for it. */
+/**
+ * The type of a policy for programs. The library ships without dependencies, so it cannot use the schema's own
+ * type.
+ */
 function policyTypeText(): string {
   return formatted([
     '/**',
@@ -124,7 +127,7 @@ function policyTypeText(): string {
   ])
 }
 
-/** As the rest of the sources, so that the linter has nothing to say. */
+/** Formatted as the other sources, for the linter. */
 function formatted(lines: readonly string[]): string {
   const biome = join(import.meta.dir, '../node_modules/.bin/biome')
   const made = Bun.spawnSync([biome, 'format', '--stdin-file-path=src/library/policy-document.ts'], {
@@ -134,7 +137,7 @@ function formatted(lines: readonly string[]): string {
   return made.stdout.toString()
 }
 
-/** Without what the parser takes and this version of pen does not have; `$schema` is for editors. */
+/** Without keys that the parser accepts but this version of pen does not have. `$schema` is for editors. */
 function available({ properties = {} }: JsonSchema): Record<string, JsonSchema> {
   const { $schema: _, ...rest } = properties
   const only = (value: JsonSchema | undefined, words: readonly string[]): JsonSchema => ({
@@ -173,7 +176,7 @@ function typeText(value: JsonSchema, indent: string): string {
 
 const literal = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value))
 
-/** Each file, from the root, and what it should hold. */
+/** Each generated file, by path from the root, with its expected content. */
 export const GENERATED: Readonly<Record<string, () => string>> = {
   'docs/reference/config.schema.json': schemaText,
   'docs/reference/config.md': referenceText,

@@ -1,4 +1,7 @@
-/** What `npm test` runs, in order. A check is one command that passes or fails; a suite is one `bun test` process. */
+/**
+ * What `npm test` runs, in order. A check is one command that passes or fails. A suite is one `bun test`
+ * process.
+ */
 
 export interface Check {
   readonly kind: 'check'
@@ -10,17 +13,18 @@ export interface Suite {
   readonly kind: 'suite'
   readonly name: string
   readonly folder: string
-  /** What its process is told besides. */
+  /** Additional environment of its process. */
   readonly env?: Readonly<Record<string, string>>
-  /** For one test, in milliseconds. */
+  /** Timeout of one test, in milliseconds. */
   readonly testTimeout: number
-  /** How many processes take its files; otherwise one takes them all, one after the other. */
+  /** How many processes share its files. The default is one. */
   readonly files?: number
-  /** For the whole suite, in seconds; then it is ended and counts as failed. */
+  /** Timeout of the whole suite, in seconds. A suite that exceeds it is ended and has failed. */
   readonly wall: number
   /**
-   * Suites of two lanes run beside each other, each lane one after the other: most of their time is waiting. Those of `engines`
-   * share the storage of container engines. Without a lane a suite runs alone, before them.
+   * Suites of two lanes run in parallel, one suite per lane at a time: most of their time is waiting. The
+   * suites of `engines` share the storage of container engines. Suites without a lane run alone, before the
+   * lanes.
    */
   readonly lane?: 'engines' | 'others'
 }
@@ -40,7 +44,7 @@ export const SUITES: readonly (Check | Suite)[] = [
   { kind: 'suite', name: 'golden', folder: './test/golden', testTimeout: 30_000, wall: 120 },
   { kind: 'suite', name: 'fuzz', folder: './test/fuzz', testTimeout: 3_600_000, wall: 3_600, lane: 'others' },
   { kind: 'suite', name: 'limits', folder: './test/limits', testTimeout: 15_000, wall: 120 },
-  // Looks at every process and mount of the machine.
+  // This suite looks at every process and mount of the machine.
   { kind: 'suite', name: 'leftovers', folder: './test/leftovers', testTimeout: 60_000, wall: 180 },
   {
     kind: 'suite',

@@ -1,9 +1,9 @@
 /**
- * Runs the suites of suites.ts and ends with one line, `N passed, N failed`. A suite that crashes, times out or runs
- * no test at all has failed: silence is not success. With PEN_REQUIRE_ALL=1 a skipped test has failed too.
+ * Runs the suites of suites.ts and ends with one line, `N passed, N failed`. A suite that crashes, times out or
+ * runs no test has failed. With PEN_REQUIRE_ALL=1 a skipped test has failed too.
  *
- * What failed while two suites ran beside each other is run once more, alone: some claims are about time, and a busy
- * machine is not what they are about. It is shown both times, and the end says which those were.
+ * Tests that fail while two suites run in parallel run once more, alone: some claims are about time, and a busy
+ * machine would break them. Both results are printed, and the summary names these tests.
  */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,13 +13,13 @@ import { type Check, SUITES, type Suite } from './suites.ts'
 const root = join(import.meta.dir, '..')
 const results = join(root, 'dist/test')
 const requireAll = process.env['PEN_REQUIRE_ALL'] === '1'
-/** More than these are no accident. */
+/** More failures than this are not caused by load, so they are not repeated. */
 const MOST_AGAIN = 8
 
-/** Bun's own banner and sums; this runner prints its own. */
+/** Bun's banner and totals. This runner prints its own. */
 const NOISE = /^(bun test v.*|Ran \d+ tests? across .*|\s*\d+ (pass|fail|skip|expect\(\) calls))$/
 
-/** Every line with the name of its suite, where two run beside each other. */
+/** Prefixes every line with its suite when two run in parallel. */
 async function show(stream: ReadableStream<Uint8Array>, before: string): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
@@ -47,7 +47,7 @@ async function execute(
   const shown = Promise.all([show(child.stdout, before), show(child.stderr, before)])
   const code = await child.exited
   clearTimeout(timer)
-  // A process that a test left behind may hold the pipe open: what it has to say is not waited for.
+  // A process that a test left behind may hold the pipe open. Do not wait for it.
   await Promise.race([shown, Bun.sleep(500)])
   return { code, late }
 }
@@ -60,7 +60,7 @@ async function runCheck(check: Check): Promise<Tally> {
 }
 
 async function runSuite(suite: Suite): Promise<Tally> {
-  // What a process has made for its tests, as engines and a machine of namespaces, serves all of its files.
+  // Engines and namespaces that a process made for its tests serve all of its files.
   const parallel = suite.files === undefined ? [] : [`--parallel=${suite.files}`, '--no-isolate']
   const { code, late, tally } = await bunTest(suite, [...parallel, suite.folder])
   const problems: string[] = []
@@ -78,7 +78,7 @@ async function runSuite(suite: Suite): Promise<Tally> {
   }
 }
 
-/** The same test alone, whichever engine its turn was on. */
+/** The same test alone, on any engine. */
 async function passesAlone(suite: Suite, { file, name }: NonNullable<Failure['test']>): Promise<boolean> {
   const exactly = `${name.replace(/[^\w ]/g, '\\$&')}$`
   const env = { ...suite.env, PEN_EVERY_ENGINE: '1' }
@@ -110,7 +110,7 @@ function readReport(file: string): Tally | undefined {
   try {
     return countTests(readFileSync(file, 'utf8'))
   } catch {
-    return undefined // no report: the process died before it could write one
+    return undefined // no report: the process died before it wrote one
   }
 }
 

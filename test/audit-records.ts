@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** All records of all runs of one sandbox, in order; none where nothing ran yet. */
+/** All records of all runs of one sandbox, in order. Empty when nothing ran yet. */
 export function auditRecords<T = Record<string, unknown>>(stateDir: string): T[] {
   const dir = join(stateDir, 'audit')
   if (!existsSync(dir)) return []
@@ -10,7 +10,7 @@ export function auditRecords<T = Record<string, unknown>>(stateDir: string): T[]
     .flatMap(name =>
       readFileSync(join(dir, name), 'utf8')
         .split('\n')
-        // Behind the last newline stands what is being written right now, or nothing.
+        // After the last newline is a partial record, or nothing.
         .slice(0, -1)
         .map(line => JSON.parse(line) as T),
     )

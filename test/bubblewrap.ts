@@ -1,11 +1,14 @@
-/** Bubblewrap without pen: whether it works here, and a sandbox of it for claims about one layer alone. */
+/** Bubblewrap without pen: whether it works here, and a bare sandbox for claims about one layer. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 
-/** Where engines of other tests mount and unmount meanwhile: bubblewrap stumbles over a mount that goes while it binds. */
+/**
+ * Directories where engines of other tests mount and unmount. bubblewrap fails when a mount vanishes while it
+ * binds it.
+ */
 const RESTLESS = ['var', 'run', 'tmp', 'dev', 'proc']
 
-/** The tree of this machine, to be read, but for those. */
+/** The tree of this machine, read-only, without those. */
 export const hostTree = (): string[] =>
   readdirSync('/')
     .filter(name => !RESTLESS.includes(name))

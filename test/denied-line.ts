@@ -1,7 +1,7 @@
-/** Of the run in whose file the line stands. */
+/** The id of the run that wrote the file. */
 export const DENIED_IN = 'audit/20260102-030405-1a2b3c.7.0.jsonl'
 
-/** A line of the audit about a connection that was refused. */
+/** A line of the audit about a refused connection. */
 export const deniedLine = (fields: object): string =>
   JSON.stringify({
     v: 1,

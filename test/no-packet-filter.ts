@@ -1,6 +1,9 @@
-/** A machine whose kernel has no nf_tables: whoever asks for the packet filter is told that there is no such protocol. */
+/**
+ * A machine whose kernel has no nf_tables: opening the packet filter's socket fails with "protocol not
+ * supported".
+ */
 
-/** `socket(AF_NETLINK, *, NETLINK_NETFILTER)` fails with EPROTONOSUPPORT, for the command and all that it starts. */
+/** `socket(AF_NETLINK, *, NETLINK_NETFILTER)` fails with EPROTONOSUPPORT, for the command and its descendants. */
 const FILTER = `
 import ctypes, os, platform, struct, sys
 socket = {'x86_64': 41, 'aarch64': 198}[platform.machine()]
@@ -15,5 +18,5 @@ if libc.prctl(22, 2, order) != 0: sys.exit('no filter: %d' % ctypes.get_errno())
 os.execvp(sys.argv[1], sys.argv[1:])
 `
 
-/** Goes in front of a command. */
+/** Words before a command. */
 export const WITHOUT_PACKET_FILTER: readonly string[] = ['/usr/bin/python3', '-c', FILTER]

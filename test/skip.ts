@@ -1,10 +1,10 @@
 /**
- * The one way to skip a test: when something of the machine is missing that pen does not bring itself.
+ * The only way to skip a test: when the machine lacks something that pen does not bring itself.
  *
  *     const onPodman = skipUnless(await podmanWorks(), 'podman is missing')
  *     onPodman('P1 a file outside the grants is not there', async () => { … })
  *
- * With PEN_REQUIRE_ALL=1 (as in CI) the test fails instead, so nothing is ever skipped silently.
+ * With PEN_REQUIRE_ALL=1 (as in CI) the test fails instead, so no test is skipped silently.
  */
 import { test } from 'bun:test'
 
@@ -22,8 +22,8 @@ export function skipUnless(available: boolean, reason: string): DefineTest {
 }
 
 /**
- * For a claim about one kind of user (root, or everybody else): as the other kind there is nothing to show, so no
- * test is defined and nothing counts as skipped. Never for a missing engine or tool.
+ * For a claim about one kind of user (root, or the others). For the other kind it defines no test, and nothing
+ * counts as skipped. Never for a missing engine or tool.
  */
 export function onlyWhen(applies: boolean): DefineTest {
   return (title, body, timeout) => {

@@ -1,8 +1,8 @@
 /**
- * Time for claims about time, on a machine that others keep busy. What pen promises within a second it does with a processor at hand; where
- * every program has to queue for one, so has pen, and so has the program that it is measured by. The kernel counts how long there was
- * anybody who waited for a processor or a disk, and ten times that is not counted here: as many may stand before us.
- * On an idle machine that is nothing, and a claim is as strict as it reads.
+ * Time for claims about time, on a busy machine. pen keeps its times when a CPU is free. When every program
+ * queues for a CPU, so does pen, and so does the program that measures it. The kernel counts how long any
+ * process waited for a CPU or a disk, and ten times that is subtracted here: as many processes may be ahead of
+ * us. On an idle machine that is zero, and a claim is as strict as it reads.
  */
 import { readFileSync } from 'node:fs'
 
@@ -17,13 +17,13 @@ export class Stopwatch {
     return Math.max(0, performance.now() - this.#began - this.lost)
   }
 
-  /** What is not counted: more than the clock says, on a machine that is busy all the time. */
+  /** The time to subtract: more than the elapsed time, on a machine that is always busy. */
   get lost(): number {
     return QUEUE * (waitedMs() - this.#waited)
   }
 }
 
-/** Since the machine was started; nothing where the kernel does not count it. */
+/** Since boot. Zero where the kernel does not count it. */
 function waitedMs(): number {
   const microseconds = ['cpu', 'io'].map(what => Number(/total=(\d+)/.exec(pressure(what))?.[1] ?? 0))
   return microseconds.reduce((sum, one) => sum + one) / 1000

@@ -1,4 +1,4 @@
-/** A home and a project of a test's own, gone when the test is over. */
+/** A home and a project for one test, removed afterwards. */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ export interface TemporaryProject {
   readonly root: string
   readonly home: string
   readonly workspace: string
-  /** Where the live config of the project stands. */
+  /** The path of the project's live config. */
   readonly stateDir: string
   write(path: string, content: string | Uint8Array): void
   writeLive(name: string, content: string): void
@@ -36,7 +36,7 @@ export function temporaryProject(name = 'project'): TemporaryProject {
   }
 }
 
-/** Runs with another HOME: pen asks the environment where the user's home is. */
+/** Runs with another HOME: pen reads the user's home from the environment. */
 export async function withHome<T>(home: string, work: () => Promise<T>): Promise<T> {
   const before = process.env['HOME']
   process.env['HOME'] = home

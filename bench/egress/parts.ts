@@ -1,20 +1,23 @@
-/** What is measured of each way. Rounds go from way to way, so that a busy moment of the machine falls on all of them. */
+/**
+ * What is measured of each way. Rounds alternate between the ways, so that a busy moment of the machine affects
+ * all of them.
+ */
 import { type Place, runLoad, runOnce, type Said, type Way } from './ways.ts'
 import { HOST, median, used } from './world.ts'
 
 export interface Figures {
-  /** Of the way's own rounds. */
+  /** Over this way's own rounds. */
   readonly median: number
   readonly best: number
-  /** To the direct way of the same round; the median of these. */
+  /** Relative to the direct way of the same round: the median. */
   readonly ratio: number
-  /** Seconds of the carrier's processor for each unit: a GB, or 1,000 connections. */
+  /** Seconds of the carrier's CPU time per unit: a GB, or 1,000 connections. */
   readonly cpu: number
 }
 
 export type Table = ReadonlyMap<string, Figures | string>
 
-/** `rate` makes one figure of one run, larger is better; `units` says what the processor time is divided by. */
+/** `rate` turns one run into one figure, larger is better. `units` is what the CPU time is divided by. */
 async function compare(
   ways: readonly Way[],
   place: Place,
@@ -63,7 +66,7 @@ export const throughput = (ways: readonly Way[], place: Place, rounds: number, m
     said => field(said, 'bytes') / 1e9,
   )
 
-/** New connections a second, by so many clients at once. */
+/** New connections a second, by this many clients at once. */
 export const connections = (ways: readonly Way[], place: Place, rounds: number, clients: number) =>
   compare(
     ways,
@@ -75,7 +78,7 @@ export const connections = (ways: readonly Way[], place: Place, rounds: number, 
   )
 
 export interface Latency {
-  /** Microseconds. The least of all rounds, for each: noise only adds. */
+  /** Microseconds. The minimum of all rounds: noise only adds. */
   readonly p50: number
   readonly p99: number
 }
@@ -122,7 +125,7 @@ export interface Soak {
   readonly ended: { readonly memory: number; readonly files: number }
 }
 
-/** A first tenth warms up; what it leaves is what the rest is measured against, both after a while of rest. */
+/** The first tenth warms up. The rest is compared with the state after it, both after a pause. */
 export async function soak(pen: Way, { load, project }: Place, count: number): Promise<Soak> {
   const [first, rest] = [count / 10, (count / 10) * 9]
   const script = `${load} connections ${HOST} ${first / 2} 4; sleep 4; ${load} connections ${HOST} ${rest / 2} 4; sleep 4`
@@ -140,6 +143,6 @@ export async function soak(pen: Way, { load, project }: Place, count: number): P
       states.push(Bun.sleep(3500).then(() => used(child.pid)))
     }
   const [began, ended] = await Promise.all(states)
-  if (began === undefined || ended === undefined) throw new Error('the soak did not run to its end')
+  if (began === undefined || ended === undefined) throw new Error('the soak did not finish')
   return { failed, began, ended }
 }

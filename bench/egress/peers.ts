@@ -1,8 +1,10 @@
 /**
- * Other proxies, each set up in its own favour: no cache, tunnels passed through unread. Those that can do pen's job do it:
- * one host is allowed, and every connection has a line in a log. tinyproxy is there also as a package installs it, which logs and allows
- * everything, and with neither (`bare`), to show what that costs; and so are
- * mitmproxy and sandbox-runtime's proxy, which allow everything here and write nothing. A peer that cannot be had is named with the reason.
+ * Other proxies, each configured in its own favour: no cache, tunnels passed through unread. Those that can do
+ * pen's job do it: they allow one host and log every connection.
+ *
+ * tinyproxy also runs as the package installs it, which logs and allows everything, and with neither (`bare`),
+ * to show what that costs. mitmproxy and sandbox-runtime's proxy allow everything here and write nothing. A
+ * peer that is not available is listed with the reason.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +25,7 @@ export interface Absent {
 const SANDBOX_RUNTIME = '@anthropic-ai/sandbox-runtime'
 const READY_MS = 15_000
 
-/** Before the namespace is entered: packages come from outside. */
+/** Runs before the namespace is entered: packages come from outside. */
 export function installPeers(directory: string): void {
   if (process.env['PEN_NO_INSTALL'] === '1') return
   const missing = Object.entries({
@@ -97,7 +99,7 @@ export async function startPeers(directory: string): Promise<(Peer | Absent)[]> 
     start('tinyproxy, as installed', 9106, 'apt-get install tinyproxy', which('tinyproxy'), [
       '-d',
       '-c',
-      // What it does for a connection when nobody has configured it.
+      // The package's default configuration.
       tinyproxyConfig(directory, 9106, [
         'LogLevel Info',
         `LogFile "${join(directory, 'tinyproxy-installed.log')}"`,
@@ -157,7 +159,7 @@ function squidConfig(directory: string, port: number): string {
     `acl allowed dstdomain ${HOST}`,
     'http_access allow allowed',
     'http_access deny all',
-    // It gives up root before it opens this.
+    // It drops root before it opens this.
     `access_log stdio:${config(directory, 'squid.log', [], 0o666)}`,
     'cache_log /dev/null',
     'cache deny all',

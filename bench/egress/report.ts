@@ -1,4 +1,4 @@
-/** The figures as a person reads them, each with its target. */
+/** The figures for a person to read, each with its target. */
 import type { Figures, Held, Latency, Soak, Table } from './parts.ts'
 import type { Absent } from './peers.ts'
 import { median } from './world.ts'
@@ -96,7 +96,7 @@ function printTable(
   )
   for (const [name, its] of peers) {
     const ahead = `ahead of ${name}: ${show(pen.median / its.median)} ×`
-    // Nobody runs it so: it tells how far a proxy comes that neither judges nor records.
+    // Not a real setup: it shows how fast a proxy is that neither judges nor records.
     if (name.endsWith('(bare)')) say(`  beside ${ahead}`)
     else target(ahead, pen.median > its.median)
   }

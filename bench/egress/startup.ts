@@ -1,4 +1,7 @@
-/** How long a command takes that does nothing: in bare bubblewrap, in pen with two hosts allowed, in sandbox-runtime. */
+/**
+ * How long a command that does nothing takes: in bare bubblewrap, in pen with two hosts allowed, in
+ * sandbox-runtime.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findSandboxRuntime } from './peers.ts'
@@ -6,7 +9,7 @@ import { findSandboxRuntime } from './peers.ts'
 const BWRAP = ['bwrap', '--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--unshare-all', 'true']
 const HOSTS = ['one.example.com', 'two.example.com']
 
-/** Milliseconds of each run, in turns so that a busy moment of the machine falls on all of them. */
+/** Milliseconds of each run. Runs alternate, so that a busy moment of the machine affects all of them. */
 export function measureStart(
   pen: string,
   directory: string,
@@ -30,7 +33,7 @@ export function measureStart(
   const times = new Map([...commands.keys()].map(name => [name, [] as number[]]))
   for (let round = -1; round < rounds; round++)
     for (const [name, argv] of commands) {
-      // The slow one is not run as often: its number varies less than it is large.
+      // The slow one runs less often: its time varies little compared to its size.
       if (name === 'sandbox-runtime' && round % 4 !== 0) continue
       const begin = performance.now()
       const { exitCode, stderr } = Bun.spawnSync(argv, { cwd: project, stdio: ['ignore', 'ignore', 'pipe'] })

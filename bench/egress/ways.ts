@@ -1,19 +1,19 @@
-/** The ways from a client to the outside that are compared, and one run of the load generator over one of them. */
+/** The compared ways from a client to the outside, and one run of the load generator over one of them. */
 import type { Peer } from './peers.ts'
 import { ALLOW, used } from './world.ts'
 
 export interface Way {
   readonly name: string
-  /** Put before the client. */
+  /** Words before the client. */
   readonly before: readonly string[]
   readonly proxyPort: number | undefined
-  /** Who carries the bytes; for pen the process that runs the client. */
+  /** The process that carries the bytes. For pen it is the process that runs the client. */
   readonly carrier: number | 'parent' | undefined
 }
 
 export const direct: Way = { name: 'direct', before: [], proxyPort: undefined, carrier: undefined }
 
-/** Through the real door: the client knows of no proxy. */
+/** Through the real door: the client is not configured for a proxy. */
 export const throughPen = (pen: string): Way => ({
   name: 'pen',
   before: [pen, 'run', '--limit', 'files=16384', ...ALLOW, '--'],
@@ -31,7 +31,7 @@ export const throughPeer = ({ name, port, pid }: Peer): Way => ({
 export interface Said {
   readonly said: Readonly<Record<string, number>>
   readonly carrier: ReturnType<typeof used>
-  /** Of the carrier, during this run. pen's includes its own start. */
+  /** CPU time of the carrier during this run. pen's includes its own start. */
   readonly cpu: number
 }
 
@@ -40,7 +40,7 @@ export interface Place {
   readonly project: string
 }
 
-/** Every line that the generator says, with the state of the carrier at that moment. */
+/** Every line that the generator prints, with the carrier's state at that moment. */
 export async function* runLoad(
   way: Way,
   { load, project }: Place,
@@ -70,7 +70,7 @@ export async function* runLoad(
     throw new Error(`${way.name}: ${(await new Response(child.stderr).text()).trim()}`)
 }
 
-/** The last line; the processor time is what passed since the line before it, if there was one. */
+/** The last line. Its CPU time counts from the line before it, if there is one. */
 export async function runOnce(way: Way, place: Place, args: readonly (string | number)[]): Promise<Said> {
   let last: Said | undefined
   let before = 0

@@ -1,6 +1,6 @@
 /**
- * A network of the benchmark's own: a namespace with nothing but loopback, on which a TEST-NET address is the outside.
- * No packet can leave it.
+ * The benchmark's own network: a namespace with only loopback, where a TEST-NET address is the outside. No
+ * packet can leave it.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,12 +9,12 @@ export const HOST = 'bench.test'
 export const OUTSIDE = '192.0.2.1'
 export const PORTS = { source: 9001, sink: 9002, echo: 9003 } as const
 
-/** The outside is an address of this machine here, and pen refuses those unless a rule names them. */
+/** The outside is an address of this machine here. pen refuses those unless a rule names them. */
 export const ALLOW = [HOST, OUTSIDE].flatMap(host =>
   Object.values(PORTS).flatMap(port => ['--allow', `${host}:${port}`]),
 )
 
-/** The same command again, inside. */
+/** Runs the same command again, inside the namespace. */
 export function enterNamespace(argv: readonly string[], directory: string): number {
   const hosts = join(directory, 'hosts')
   writeFileSync(hosts, `127.0.0.1 localhost\n${OUTSIDE} ${HOST}\n`)
@@ -44,7 +44,7 @@ export async function startServer(load: string): Promise<{ stop(): void }> {
   return { stop: () => server.kill('SIGKILL') }
 }
 
-/** Processor time that a process has used, in seconds, the memory it holds, in MB, and its open descriptors. */
+/** CPU time of a process in seconds, its memory in MB, and its open descriptors. */
 export function used(pid: number): { readonly cpu: number; readonly memory: number; readonly files: number } {
   const at = `/proc/${pid}`
   if (!existsSync(at)) return { cpu: 0, memory: 0, files: 0 }

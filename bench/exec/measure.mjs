@@ -1,4 +1,4 @@
-// Runs on Node: the same command, in turn, by each library. Plain JavaScript, as programs import them.
+// Runs on Node: the same command, alternating between the libraries. Plain JavaScript, as programs import them.
 import { spawn } from 'node:child_process'
 
 const [library, pen, peer, project, rounds] = process.argv.slice(2)
@@ -36,7 +36,7 @@ try {
   })
   ways['sandbox-runtime, library'] = async () => {
     const out = await captured('/bin/sh', ['-c', await manager.wrapWithSandbox('/bin/echo ran')])
-    // It leaves files in the project that its next command stumbles over, unless it is told.
+    // Without this option it leaves files in the project that break its next command.
     manager.cleanupAfterCommand()
     return out
   }

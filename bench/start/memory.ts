@@ -1,4 +1,4 @@
-/** How much memory everything of pen's takes while a command runs, counted so that shared pages are shared out. */
+/** How much memory all of pen uses while a command runs. Shared pages are divided among their users. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {
@@ -12,7 +12,7 @@ export interface Memory {
   readonly processes: readonly string[]
 }
 
-/** The command itself is a `sleep`, known by this number of seconds, and does not count. */
+/** The command is a `sleep` with this number of seconds, which identifies it. It does not count. */
 const SECONDS = '4.2171'
 
 export async function memoryOf(
@@ -26,7 +26,7 @@ export async function memoryOf(
   try {
     const deadline = performance.now() + 3000
     while (performance.now() < deadline && !family(child.pid).some(isCommand)) await Bun.sleep(20)
-    // Past the first looks of everything that watches.
+    // After the first check of every watcher.
     await Bun.sleep(1000)
     const own = family(child.pid).filter(process => !isCommand(process))
     const bytes = own.reduce((sum, { pid }) => sum + pssOf(pid), 0)
@@ -40,7 +40,7 @@ export async function memoryOf(
   }
 }
 
-/** A process and all that it started, by number. */
+/** A process and all its descendants, by pid. */
 export const withDescendants = (root: number): number[] => family(root).map(({ pid }) => pid)
 
 const isCommand = ({ command }: Process): boolean => command === `sleep ${SECONDS}`

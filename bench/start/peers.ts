@@ -1,6 +1,7 @@
 /**
- * Other sandboxes to stand beside, newest of each, installed from npm into a cache of the benchmark's own. One that cannot
- * be had or does not run here is named with the reason: a gap in a table must not look like a result.
+ * Other sandboxes to compare with, the newest of each, installed from npm into the benchmark's own cache. One
+ * that cannot be installed or does not run here is listed with the reason: a gap in a table must not look like
+ * a result.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,11 +18,11 @@ export interface Missing {
 
 const PLAIN_BWRAP = ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--unshare-all', 'true']
 
-/** What every ratio is of. */
+/** Every ratio is relative to this. */
 export const RAW = 'bwrap'
 export const SANDBOX_RUNTIME = 'sandbox-runtime'
 
-/** `node` is there because sandbox-runtime wants a newer one than many systems have. */
+/** `node` is installed too because sandbox-runtime needs a newer one than many systems have. */
 const PACKAGES = [
   '@anthropic-ai/sandbox-runtime@latest',
   '@openai/codex@latest',
@@ -70,7 +71,7 @@ export function installPeers(dir: string): (Contestant | Missing)[] {
   ]
 }
 
-/** The versions that were measured. */
+/** The measured versions. */
 export function versions(dir: string): Record<string, string> {
   const out: Record<string, string> = {}
   for (const name of PACKAGES.map(text => text.replace(/(.)@.*/, '$1')))
@@ -78,7 +79,7 @@ export function versions(dir: string): Record<string, string> {
       const text = readFileSync(join(dir, 'node_modules', name, 'package.json'), 'utf8')
       out[name] = (JSON.parse(text) as { version: string }).version
     } catch {
-      // Not installed; the table says why.
+      // Not installed. The table says why.
     }
   return out
 }

@@ -1,4 +1,7 @@
-/** A real agent in a project of its user's, with a scripted model server and one more server, both on the host's loopback. */
+/**
+ * A real agent in its user's project, with a scripted model server and a second server, both on the host's
+ * loopback.
+ */
 import { realpathSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PRESETS } from '../../src/policy/presets.ts'
@@ -12,7 +15,7 @@ import { missingAgents, PROGRAMS } from './programs.ts'
 
 export type AgentName = keyof typeof PROGRAMS
 
-/** What the second server says; the model sees it once a person has allowed that server. */
+/** The second server's answer. The model sees it after a person allows that server. */
 export const SECRET_WORD = 'granted-meanwhile'
 
 export class AgentProject {
@@ -27,7 +30,7 @@ export class AgentProject {
     this.kept = new Kept(box)
     this.model = model
     this.other = other
-    // As if it were installed for all users: its name in a directory of PATH.
+    // Puts the program into a directory of PATH, as an installation for all users does.
     this.#bin = box.directory(join(box.root, 'bin'))
     const [program] = PRESETS[agent].command
     symlinkSync(realpathSync(PROGRAMS[agent]), join(this.#bin, program))
@@ -50,13 +53,13 @@ export class AgentProject {
   get port(): number {
     return Number(new URL(this.model.url).port)
   }
-  /** The model server, as it is called inside. */
+  /** The model server's address as seen inside. */
   get address(): string {
     const { protocol } = new URL(this.model.url)
     return `${protocol}//host.pen.internal:${this.port}`
   }
 
-  /** A file of the agent's volume, as an earlier session would have left it. */
+  /** A file of the agent's volume, as an earlier session would leave it. */
   remember(path: string, text: string): void {
     const [volume] = PRESETS[this.#agent].volumes
     const { box, stateDir } = this.kept
@@ -65,7 +68,7 @@ export class AgentProject {
     box.file(join(stateDir, 'volumes', volume?.volume ?? '', path), text, 0o600)
   }
 
-  /** `pen agent NAME -- WORDS`, with the model server open. */
+  /** `pen agent NAME -- WORDS`, with the model server allowed. */
   argv(flags: readonly string[], words: readonly string[]): readonly string[] {
     const program = realpathSync(PROGRAMS[this.#agent])
     const shown = [this.#bin, this.#agent === 'gemini' ? dirname(dirname(program)) : dirname(program)]

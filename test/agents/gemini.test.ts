@@ -3,7 +3,7 @@ import { selfSigned } from '../gateway/self-signed.ts'
 import { GEMINI } from './mock-gemini.ts'
 import { claimPreset } from './preset-claim.ts'
 
-/** It takes no plain HTTP but from its own loopback. */
+/** It accepts plain HTTP only from its own loopback. */
 const { key, cert } = selfSigned('host.pen.internal')
 
 claimPreset({
@@ -15,7 +15,7 @@ claimPreset({
   words: ['--yolo', '--skip-trust', '--prompt', 'do it'],
   prepare: project => {
     project.kept.box.file('ca.pem', cert)
-    // With an address in the variable it signs in by key only when its settings say so.
+    // With an address in the variable it uses the API key only when its settings say so.
     project.remember('settings.json', '{"security":{"auth":{"selectedType":"gemini-api-key"}}}')
   },
   variables: ({ address }) => ({ GEMINI_API_KEY: 'test', GOOGLE_GEMINI_BASE_URL: address }),

@@ -1,4 +1,4 @@
-/** Real agents as MCP clients of pen, set up as docs/mcp.md says, with a scripted model. */
+/** Real agents as MCP clients of pen, configured as docs/mcp.md says, with a scripted model. */
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,9 +13,9 @@ import { PROGRAMS } from './programs.ts'
 export interface AgentClient {
   readonly name: string
   readonly protocol: Protocol
-  /** What the model calls a tool of pen's. */
+  /** The model's name for a tool of pen. */
   tool(name: string): string
-  /** Of a tool result, what pen said: some clients write a line before it. */
+  /** pen's part of a tool result: some clients write a line before it. */
   said(text: string): string
   setUp(place: Place, model: MockModel): void
   argv(): readonly string[]
@@ -65,8 +65,8 @@ const CODEX: AgentClient = {
     )
     run(place, PROGRAMS.codex, ...'mcp add pen --'.split(' '), PEN, ...MCP, place.project)
     const file = join(place.home, '.codex/config.toml')
-    // As docs/mcp.md says: the policy of pen decides, nobody is asked for each command.
-    if (!readFileSync(file, 'utf8').trimEnd().endsWith(']')) throw new Error('another table stands last')
+    // As docs/mcp.md says: pen's policy decides, and the client does not ask for each command.
+    if (!readFileSync(file, 'utf8').trimEnd().endsWith(']')) throw new Error('another table is last')
     appendFileSync(file, 'tool_timeout_sec = 600\ndefault_tools_approval_mode = "approve"\n')
   },
   argv: () => [
@@ -115,14 +115,14 @@ const OPENCODE: AgentClient = {
   env: ({ url }) => ({ ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: `${url}/v1` }),
 }
 
-/** They show the model the object of a result. */
+/** These clients show the model the structured result. */
 export const OBJECT_CLIENTS: readonly AgentClient[] = [CLAUDE, CODEX]
-/** They show it the texts. */
+/** These clients show the model the text parts. */
 export const TEXT_CLIENTS: readonly AgentClient[] = [GEMINI_CLI, OPENCODE]
 
 const LONGEST_MS = 50_000
 
-/** Lets the client work through the model's turns. What the model received is in `model`. */
+/** Lets the client play the model's turns. `model` has what the model received. */
 export async function drive(
   client: AgentClient,
   place: Place,

@@ -1,4 +1,4 @@
-/** `pen mcp` with real clients: each claim is about what the model received, which is all that it knows of a sandbox. */
+/** `pen mcp` with real clients. Each claim is about what the model received: that is all it knows of a sandbox. */
 import { expect } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { skipUnless } from '../skip.ts'
 import { type AgentClient, drive, OBJECT_CLIENTS, TEXT_CLIENTS } from './mcp-client.ts'
 import { missingAgents } from './programs.ts'
 
-// The clients run as whoever runs the tests: another user may not read their files.
+// The clients run as the user of the tests: other users may not read their files.
 const ground = PROCESS.find(({ who }) => who.uid === process.getuid?.())
 const missing = missingAgents()
 const onAgents = missing.length === 0 ? onProcess : skipUnless(false, `missing: ${missing.join(', ')}`)
@@ -23,7 +23,7 @@ function claim(
     onAgents(
       `${title} (${client.name})`,
       async () => {
-        if (ground === undefined) throw new Error('the user that runs the tests is none of theirs')
+        if (ground === undefined) throw new Error('the user that runs the tests is not one of the test users')
         await inPlace(ground, place => body(client, place))
       },
       60_000,
@@ -75,14 +75,14 @@ claim(
     expect(said[8]).toMatch(/it takes no \\?"shell/)
     expect(object(said[9])).toMatchObject({ deleted: true })
     expect(existsSync(path)).toBe(false)
-    // Nothing but pen's tools can run a command.
+    // Only pen's tools can run a command.
     expect(model.offered.filter(name => /bash|shell|exec_command/i.test(name))).toEqual([])
   },
 )
 
 claim(
   OBJECT_CLIENTS,
-  'the model learns of a timeout, of output that is cut or no text, and of a file that goes on',
+  'the model learns of a timeout, of truncated or binary output, and of a file with more pages',
   async (client, place) => {
     place.configure({ network: { offline: true } })
     place.file('long.txt', 'é'.repeat(50_000))
@@ -103,22 +103,26 @@ claim(
   },
 )
 
-claim(TEXT_CLIENTS, 'a client that passes on texts alone shows the model the same', async (client, place) => {
-  place.configure({ network: { offline: true } })
-  place.file('.env', 'SECRET=1\n')
-  const { said, model } = await drive(client, place, [
-    ['run', { command: 'pwd; echo oops >&2; exit 3' }],
-    ['write_file', { path: 'notes.txt', content: 'a needle\n' }],
-    ['read_file', { path: 'notes.txt' }],
-    ['search_files', { pattern: 'needle' }],
-    ['read_file', { path: '.env' }],
-  ])
-  for (const part of ['exit code 3', `stdout:\n${place.project}\n`, 'stderr:\noops'])
-    expect(said[0]).toContain(part)
-  expect(said[2]).toContain('a needle')
-  expect(said[3]).toContain(`${place.project}/notes.txt:1: a needle`)
-  expect(said[4]).toContain('DENIED')
-  expect(said.join('')).not.toContain('SECRET=1')
-  // Nothing but pen's tools can run a command or touch a file.
-  expect(model.offered.filter(name => !name.startsWith(client.tool('')))).toEqual([])
-})
+claim(
+  TEXT_CLIENTS,
+  'a client that passes on texts alone shows the model the same facts',
+  async (client, place) => {
+    place.configure({ network: { offline: true } })
+    place.file('.env', 'SECRET=1\n')
+    const { said, model } = await drive(client, place, [
+      ['run', { command: 'pwd; echo oops >&2; exit 3' }],
+      ['write_file', { path: 'notes.txt', content: 'a needle\n' }],
+      ['read_file', { path: 'notes.txt' }],
+      ['search_files', { pattern: 'needle' }],
+      ['read_file', { path: '.env' }],
+    ])
+    for (const part of ['exit code 3', `stdout:\n${place.project}\n`, 'stderr:\noops'])
+      expect(said[0]).toContain(part)
+    expect(said[2]).toContain('a needle')
+    expect(said[3]).toContain(`${place.project}/notes.txt:1: a needle`)
+    expect(said[4]).toContain('DENIED')
+    expect(said.join('')).not.toContain('SECRET=1')
+    // Only pen's tools can run a command or touch a file.
+    expect(model.offered.filter(name => !name.startsWith(client.tool('')))).toEqual([])
+  },
+)

@@ -24,7 +24,7 @@ export const ANTHROPIC: Protocol = {
   other(request) {
     if (request.path.endsWith('/v1/messages/count_tokens')) return Response.json({ input_tokens: 1 })
     if (isMessages(request)) return message(request, { say: 'a title' }, 0)
-    // Claude Code asks whether the server is there.
+    // Claude Code checks that the server is up.
     return request.method === 'HEAD' ? new Response(null) : undefined
   },
 

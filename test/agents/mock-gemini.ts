@@ -1,4 +1,7 @@
-/** The Gemini API, as Gemini CLI uses it: set GOOGLE_GEMINI_BASE_URL to the mock's `url`, by HTTPS unless it is on loopback. */
+/**
+ * The Gemini API, as Gemini CLI uses it: set GOOGLE_GEMINI_BASE_URL to the mock's `url` (HTTPS unless it is on
+ * loopback).
+ */
 import { type ModelRequest, objectsIn, type Protocol, type Turn } from './mock-model.ts'
 
 export const GEMINI: Protocol = {
@@ -8,7 +11,7 @@ export const GEMINI: Protocol = {
 
   other(request) {
     if (request.path.endsWith(':countTokens')) return Response.json({ totalTokens: 1 })
-    // It asks a small model which model is to answer, and wants JSON.
+    // It asks a small model which model should answer, and expects JSON.
     return isGenerate(request)
       ? answer(request, { say: '{"complexity_reasoning":"","complexity_score":1}' }, 0)
       : undefined

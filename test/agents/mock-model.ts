@@ -1,9 +1,10 @@
 /**
- * A model server for tests: it plays a scripted list of turns and records every request, so that a test asserts on what the model
- * received. One protocol per file (mock-anthropic.ts, mock-openai.ts, …) translates turns to the wire and tool results back.
+ * A model server for tests. It plays a scripted list of turns and records every request, so that a test asserts
+ * on what the model received. Each protocol has a file (mock-anthropic.ts, mock-openai.ts, …) that encodes
+ * turns and decodes tool results.
  */
 
-/** What the model does next. A call names the tool as the request offers it. */
+/** The model's next action. A call names the tool as the request offers it. */
 export type Turn = { readonly say: string } | { readonly call: readonly ToolCall[] }
 
 export interface ToolCall {
@@ -15,7 +16,7 @@ export interface ModelRequest {
   readonly method: string
   readonly path: string
   readonly headers: Headers
-  /** The JSON body; an empty object where there is none. */
+  /** The JSON body, or an empty object. */
   readonly body: Readonly<Record<string, unknown>>
 }
 
@@ -26,11 +27,14 @@ export interface ToolOutcome {
 }
 
 export interface Protocol {
-  /** Whether the script answers this request. Requests for a title or a summary offer no tools and use up no turn. */
+  /**
+   * Whether the script answers this request. Requests for a title or a summary offer no tools and consume no
+   * turn.
+   */
   isTurn(request: ModelRequest): boolean
-  /** One turn on the wire; `serial` makes ids unique. */
+  /** Encodes one turn; `serial` makes ids unique. */
   play(request: ModelRequest, turn: Turn, serial: number): Response
-  /** Other requests of the protocol, such as a list of models. Undefined is 404. */
+  /** Other requests of the protocol, such as a list of models. Undefined means 404. */
   other(request: ModelRequest): Response | undefined
   toolNames(request: ModelRequest): readonly string[]
   toolOutcomes(request: ModelRequest): readonly ToolOutcome[]
@@ -44,7 +48,7 @@ export interface ListenAt {
 
 /** Bounds a client that never stops. */
 const MOST_REQUESTS = 500
-/** After the script the model has nothing to do: an agent ends its run. */
+/** After the script the model has nothing to do, so the agent ends its run. */
 const LAST_WORDS: Turn = { say: 'done' }
 
 export class MockModel {
@@ -75,13 +79,13 @@ export class MockModel {
     return this.#server.url.href.replace(/\/$/, '')
   }
 
-  /** The names of the tools that the model was last offered. */
+  /** The names of the tools that the last request offered. */
   get offered(): readonly string[] {
     const last = this.requests.findLast(request => this.#protocol.isTurn(request))
     return last === undefined ? [] : this.#protocol.toolNames(last)
   }
 
-  /** Turns that were not played: a test that expects all of them checks that this is 0. */
+  /** Turns that were not played. A test that expects all of them checks for 0. */
   get unplayed(): number {
     return this.#turns.length
   }
@@ -95,7 +99,7 @@ export class MockModel {
     return [...byId.values()]
   }
 
-  /** For tests that bring their own server. */
+  /** For tests with their own server. */
   async answer(request: Request): Promise<Response> {
     if (this.requests.length >= MOST_REQUESTS) return new Response('too many requests', { status: 429 })
     const heard: ModelRequest = {
@@ -125,7 +129,7 @@ function bodyOf(text: string): Record<string, unknown> {
   }
 }
 
-/** A value of a protocol, named by its `type`. */
+/** A value of a protocol, with its `type`. */
 export type Typed = { readonly type: string; readonly [field: string]: unknown }
 
 /** Server-sent events, one per value; each value's `type` names its event. */
@@ -136,7 +140,7 @@ export function eventStream(events: readonly Typed[]): Response {
   })
 }
 
-/** The objects of a JSON array; anything else is left out. */
+/** The objects of a JSON array. Other values are dropped. */
 export const objectsIn = (value: unknown): readonly Readonly<Record<string, unknown>>[] =>
   Array.isArray(value) ? value.filter(item => typeof item === 'object' && item !== null) : []
 

@@ -1,4 +1,4 @@
-/** The OpenAI Responses API, as Codex uses it: `base_url` of a model provider is the mock's `url` and `/v1`. */
+/** The OpenAI Responses API, as Codex uses it: `base_url` of a model provider is the mock's `url` plus `/v1`. */
 import {
   eventStream,
   type ModelRequest,
@@ -35,7 +35,7 @@ export const OPENAI: Protocol = {
 const isResponses = ({ method, path }: ModelRequest): boolean =>
   method === 'POST' && path.endsWith('/responses')
 
-/** The tools of a namespace are named `namespace.tool`, here and in a turn. */
+/** Tools of a namespace are named `namespace.tool`, here and in a turn. */
 const namesOf = ({ type, name, tools }: Readonly<Record<string, unknown>>): readonly string[] =>
   type === 'namespace'
     ? objectsIn(tools).map(tool => `${String(name)}.${String(tool['name'])}`)

@@ -1,4 +1,7 @@
-/** What every preset must give: the agent starts, writes in the project, is refused, and is allowed while it runs. */
+/**
+ * What every preset must provide: the agent starts, writes in the project, is refused a host, and gets it
+ * allowed while it runs.
+ */
 import { expect } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,23 +10,23 @@ import { until } from '../lifecycle/started.ts'
 import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
 import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 
-/** Until a person has allowed it, and no longer than twenty seconds. */
+/** Retries until a person allows the host, for at most twenty seconds. */
 const RETRY = 'curl -sSf --retry 100 --retry-all-errors --retry-delay 1 --retry-max-time 20'
 
 export interface PresetClaim {
   readonly agent: AgentName
   readonly protocol: Protocol
   readonly listen?: () => ListenAt
-  /** A call of its shell. */
+  /** A call of the agent's shell tool. */
   readonly shell: (command: string) => ToolCall
-  /** A call of its own tool for files. */
+  /** A call of the agent's file tool. */
   readonly write: (path: string, text: string) => ToolCall
-  /** Words after `--`, for one task without questions. */
+  /** Words after `--` for one task without questions. */
   readonly words: readonly string[]
   readonly variables: (project: AgentProject) => Readonly<Record<string, string>>
   readonly flags?: (project: AgentProject) => readonly string[]
   readonly prepare?: (project: AgentProject) => void
-  /** What pen says of the agent's own sandbox. */
+  /** pen's note about the agent's own sandbox. */
   readonly says?: string
 }
 
@@ -54,7 +57,7 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     void running.ended.finally(() => {
       isOver = true
     })
-    // The model has seen the refusal: a person allows the host in another terminal.
+    // The model has seen the refusal. A person now allows the host in another terminal.
     await until(() => isOver || project.model.outcomes.length >= 3)
     const allowed = isOver
       ? undefined
@@ -70,7 +73,7 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     const made = join(project.kept.box.project, 'made.txt')
     expect(readFileSync(made, 'utf8')).toBe('by the agent\nagent\n')
     expect(statSync(made).uid).toBe(launcher.who.uid)
-    // Its model knows where it is.
+    // The model received pen's note about the sandbox.
     expect(JSON.stringify(project.model.requests.map(({ body }) => body))).toContain('You are in a sandbox')
     if (claim.says !== undefined) expect(stderr).toContain(claim.says)
     expect(stderr).not.toContain('is not open')

@@ -9,7 +9,7 @@ import type { Protocol, ToolCall } from './mock-model.ts'
 import { OPENAI } from './mock-openai.ts'
 import { Tmux } from './tmux.ts'
 
-/** Its name is never looked up: a person denies it. */
+/** This name is never looked up: a person denies it. */
 const TARGET = 'held.example.com:80'
 
 interface Interface {
@@ -18,7 +18,7 @@ interface Interface {
   readonly shell: (command: string) => ToolCall
   readonly words: readonly string[]
   readonly variables: (address: string) => Readonly<Record<string, string>>
-  /** What an earlier session left: past the questions of a first start. */
+  /** State of an earlier session, so that the agent skips its first-start questions. */
   readonly remember: (directory: string) => Readonly<Record<string, string>>
   readonly quit: string
 }
@@ -56,7 +56,7 @@ const INTERFACES: readonly Interface[] = [
 for (const ui of INTERFACES)
   define(`P15 while ${ui.agent} has the screen pen draws no line on it, and tells at the end`, async () => {
     const launcher = LAUNCHERS.at(-1)
-    if (launcher === undefined) throw new Error('nobody to run it')
+    if (launcher === undefined) throw new Error('no user to run it as')
     const project = await AgentProject.open(ui.agent, launcher, ui.protocol, () => [
       { call: [ui.shell(`curl -sS http://${TARGET}/`)] },
       { say: 'all-is-done' },
@@ -75,7 +75,7 @@ for (const ui of INTERFACES)
           .audit()
           .some(({ kind, name }) => kind === 'connection-held' && TARGET.startsWith(`${name}:`))
       await until(isHeld, () => tmux.screen)
-      // As long as a line of pen's would take.
+      // As long as pen would take to print a line.
       await Bun.sleep(500)
       expect(tmux.screen).not.toMatch(/pen:|held:|waits for you/)
       expect((await project.kept.pen('deny', TARGET, '--once')).code).toBe(0)
@@ -84,7 +84,7 @@ for (const ui of INTERFACES)
       tmux.type(ui.quit)
       await Bun.sleep(300)
       tmux.type('Enter')
-      // In a line that the terminal breaks.
+      // The terminal wraps this line.
       const summary = (await tmux.shows('had the screen')).replaceAll('\n', '')
       expect(summary).toMatch(
         /pen: held: [^;]*held\.example\.com:80[^;]*waited for you while a program had the screen/,
@@ -95,9 +95,9 @@ for (const ui of INTERFACES)
     }
   })
 
-define('P15 a program that reads lines leaves the screen to pen: the line is drawn at once', async () => {
+define('P15 a program that reads lines leaves the screen to pen: the line appears at once', async () => {
   const launcher = LAUNCHERS.at(-1)
-  if (launcher === undefined) throw new Error('nobody to run it')
+  if (launcher === undefined) throw new Error('no user to run it as')
   const project = await AgentProject.open('codex', launcher, OPENAI, () => [])
   const { box } = project.kept
   const run = [PEN, 'run', '--backend', 'process', '--ask', '--', 'curl', '-sS', `http://${TARGET}/`]

@@ -1,10 +1,10 @@
-/** A terminal emulator of the test's own: what a person sees on it is text, after every sequence was obeyed. */
+/** A terminal emulator for tests: its screen as text, with every escape sequence applied. */
 import { spawnSync } from 'node:child_process'
 
 export class Tmux {
   readonly #socket = `pen-test-${process.pid}-${crypto.randomUUID().slice(0, 8)}`
 
-  /** The command's terminal stays after its end. */
+  /** The terminal stays after its command ends. */
   constructor(argv: readonly string[], cwd: string, env: Readonly<Record<string, string>>) {
     const size = ['-x', '110', '-y', '40']
     const line = `${argv.map(quoted).join(' ')}; sleep 60`
@@ -15,7 +15,7 @@ export class Tmux {
     return this.#tmux(['capture-pane', '-p'])
   }
 
-  /** Looked at ten times a second: the servers of the test run in this process. */
+  /** Polls ten times a second: the test's servers run in this process too. */
   async shows(wanted: string): Promise<string> {
     for (let tries = 0; tries < 200; tries++, await Bun.sleep(100)) {
       const now = this.screen

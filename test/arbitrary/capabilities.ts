@@ -1,4 +1,4 @@
-/** A backend that can do everything, for tests that take something away from it. */
+/** A backend that can do everything, for tests that remove capabilities from it. */
 import type { Capabilities } from '../../src/plan/gaps.ts'
 
 export const ABLE: Capabilities = {

@@ -1,6 +1,6 @@
 /**
- * Random config documents over a small universe, so that layers meet, overlap and contradict each other often.
- * They go through the real parser: what is tested is what a person can write.
+ * Random config documents over a small universe, so that layers often overlap and contradict each other. They
+ * go through the real parser: tests cover what a person can write.
  */
 import fc from 'fast-check'
 import type { GroupRules } from '../../src/policy/compile.ts'
@@ -11,7 +11,7 @@ import type { Layer } from '../../src/policy/settings.ts'
 
 export const WORKSPACE = '/h/u/ws' as HostPath
 
-/** Everything is a directory, and nothing is a link. */
+/** Every path is a directory, and none is a link. */
 export const world: PathWorld = {
   workspace: WORKSPACE,
   home: '/h/u' as HostPath,
@@ -25,7 +25,7 @@ const DENY = ['a', 'a/b', '.env*', '*/b', 'a/*/c', '**/c', 'output/']
 const HOSTS = ['a.test', 'b.a.test', 'c.b.a.test', '*.a.test', '*.b.a.test', 'd.test']
 const PORTS = [22, 443]
 
-/** What every verdict is asked for: the universe, and places beside and below it. */
+/** The paths and hosts that every verdict is asked for: the universe, and places beside and below it. */
 export const PATHS = [
   ...INSIDE.filter(path => path !== '.').map(path => `${WORKSPACE}/${path}`),
   ...['', '/a/b/c/d', '/a/z', '/z', '/.env.d', '/.git', '/.git/config'].map(path => WORKSPACE + path),
@@ -46,7 +46,7 @@ const endpoints = HOSTS.flatMap(host => PORTS.map(port => `${host}:${port}`))
 
 const object = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(fields, { requiredKeys: [] })
 
-/** One document of the shape of `config.json`. */
+/** One document with the shape of `config.json`. */
 export const anyDocument = (trust: Trust): fc.Arbitrary<object> => {
   const paths = trust === 'untrusted' ? INSIDE : [...INSIDE.filter(path => path !== '..'), ...OUTSIDE]
   return object({

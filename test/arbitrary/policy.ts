@@ -1,4 +1,4 @@
-/** A policy from one document of the user's, on the profile `coding` or the one that it names. */
+/** A policy from one document of the user, on the profile `coding` or the one that the document names. */
 import { compile } from '../../src/policy/compile.ts'
 import { mergeLayers } from '../../src/policy/merge.ts'
 import type { Policy } from '../../src/policy/policy.ts'

@@ -1,4 +1,7 @@
-/** All that a policy lets a sandbox do, over a small universe, as a set of words: two policies compare as two sets. */
+/**
+ * Everything a policy lets a sandbox do, over a small universe, as a set of words. Two policies compare as two
+ * sets.
+ */
 import { explainConnection } from '../../src/policy/explain.ts'
 import { decideFile } from '../../src/policy/files/decide-file.ts'
 import type { Policy } from '../../src/policy/policy.ts'
@@ -12,7 +15,7 @@ const ORDER = {
   exec: ['listed', 'any'],
 } as const
 
-/** A step up any ladder is a power; so a set of powers only ever shrinks when a policy narrows. */
+/** Each step up a ladder is one power, so a policy that narrows only shrinks the set. */
 const ladder = (name: string, order: readonly string[], value: string): string[] =>
   order.slice(0, order.indexOf(value) + 1).map(step => `${name} up to ${step}`)
 
@@ -46,7 +49,7 @@ export function powersOf(policy: Policy): ReadonlySet<string> {
     ...ladder('profile', ORDER.profile, policy.profile),
     ...ladder('isolation', ORDER.isolation, policy.isolation),
     ...ladder('exec', ORDER.exec, tools.exec),
-    // The user's alone: any other value would be a new power.
+    // Belongs to the user alone: any other value would be a new power.
     `backend ${policy.backend}`,
     `image ${JSON.stringify(policy.image)}`,
     `user ${policy.user}`,
@@ -62,7 +65,7 @@ export const numbersOf = (policy: Policy): Readonly<Record<string, number>> => (
   idle: policy.network.idle,
 })
 
-/** What `after` can do that `before` could not. */
+/** The powers of `after` that `before` does not have. */
 export function newPowers(after: Policy, before: Policy): string[] {
   const had = powersOf(before)
   const numbers = numbersOf(before)
@@ -74,7 +77,10 @@ export function newPowers(after: Policy, before: Policy): string[] {
   ]
 }
 
-/** The keys of a document that give a power, by its first word; files, variables and connections depend on who compares. */
+/**
+ * The keys of a document that give a power, by the power's first word. Files, variables and connections are
+ * compared elsewhere.
+ */
 export const KEYS_OF_POWERS: Readonly<Record<string, readonly string[]>> = {
   online: ['network.offline'],
   mode: ['network.mode'],

@@ -1,4 +1,4 @@
-/** A tiny model of mounting: what a sandbox could read and write if the steps of a plan were carried out in order. */
+/** A small model of mounting: what a sandbox could read and write after the steps of a plan, in order. */
 import type { HostFacts } from '../../src/plan/facts.ts'
 import type { Step } from '../../src/plan/plan.ts'
 import { SYSTEM_PATH } from '../../src/plan/system-view.ts'
@@ -22,7 +22,7 @@ export function accessOf(steps: readonly Step[], path: string): Access {
   return access
 }
 
-/** The facts of a host on which every path of `existing` is a directory and no repository is found. */
+/** Host facts where every path of `existing` is a directory and there is no repository. */
 export function factsFor(
   policy: Policy,
   existing: readonly string[],

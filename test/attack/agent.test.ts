@@ -1,6 +1,6 @@
 /**
- * The exec daemon of a container, which is root there with few capabilities, against the commands that it starts. The
- * container here is a pid namespace and the capabilities that an engine leaves.
+ * The exec daemon of a container against the commands that it starts. It is root there with few capabilities.
+ * The container here is a pid namespace with the capabilities that an engine leaves.
  */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import {
@@ -33,7 +33,7 @@ const USER = { uid: 4321, gid: 4321 }
 const GIVEN = 'setuid,+setgid,+kill,+chown,+setpcap'
 const MIB = 2 ** 20
 
-/** As an engine's init does: it has one child, reaps what is left to it, and ends when that child has. */
+/** Like an engine's init: it has one child, reaps orphans, and ends when that child ends. */
 const INIT = 'setpriv --bounding-set=-all,+$0 --no-new-privs "$@" & exec 3>&-; wait $!'
 const CONTAINER = [
   'unshare',
@@ -75,23 +75,23 @@ afterAll(async () => {
 
 const lines = (text: string): string[] => text.trimEnd().split(/\r?\n/)
 
-/** The exec daemon's pid on the host: the one below the init that is pen. */
+/** The daemon's pid on the host: the pen process below the init. */
 function agentPid(): number {
   const children = (pid: number): number[] =>
     readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
   const all = children(daemon.child.pid).flatMap(pid => [pid, ...children(pid)])
   const found = all.find(pid => readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(BINARY))
-  if (found === undefined) throw new Error('there is no agent')
+  if (found === undefined) throw new Error('the exec daemon does not run')
   return found
 }
 
 const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
   for (const watch = new Stopwatch(); !(await holds()); await Bun.sleep(5))
-    if (watch.ms > 10_000) throw new Error('it did not come to that')
+    if (watch.ms > 10_000) throw new Error('the expected state did not occur')
 }
 
 asRoot(
-  'P12 a command has no capability of any kind, no new privileges, the filter, and no group but its own',
+  'P12 a command has no capabilities, no new privileges, the filter, and only its own group',
   async () => {
     const { stdout } = await daemon.run(
       'grep -E "^(Cap|Uid|Gid|Groups|NoNewPrivs|Seccomp:)" /proc/self/status',
@@ -122,7 +122,7 @@ asRoot('P12 the exec daemon keeps what it needs to start and end commands, and n
 })
 
 asRoot(
-  'P12 a command can neither signal nor look into the exec daemon, though it can its own child',
+  'P12 a command can neither signal nor inspect the exec daemon, but can do both to its own child',
   async () => {
     const look = (pid: string) =>
       ['environ', 'mem', 'maps']
@@ -144,33 +144,36 @@ print(ctypes.get_errno())`
   },
 )
 
-asRoot('P1 a command has three descriptors, which are its own user’s, and can open them again', async () => {
+asRoot('P1 a command has three descriptors, owned by its user, and can reopen them', async () => {
   const { stdout, stderr } = await daemon.run(
     'echo again > /dev/stdout; echo too > /dev/stderr; ls /proc/self/fd',
   )
-  // The last one is of the listing itself.
+  // The last one belongs to the listing itself.
   expect([lines(stdout), lines(stderr)]).toEqual([['again', '0', '1', '2', '3'], ['too']])
 })
 
-asRoot('P5 the home is the user’s, and so are directories that are closed to the exec daemon', async () => {
-  const { uid, gid } = statSync(home)
-  expect({ uid, gid }).toEqual(USER)
-  const own = join(place, 'own')
-  mkdirSync(own, { mode: 0o700 })
-  writeFileSync(join(own, 'program'), '#!/bin/sh\necho ran in $PWD\n', { mode: 0o700 })
-  for (const path of [own, join(own, 'program')]) chownSync(path, USER.uid, USER.gid)
-  expect((await daemon.run({ argv: ['./program'], cwd: own })).stdout).toBe(`ran in ${own}\n`)
-  const env = [{ name: 'PATH', value: own }]
-  expect((await daemon.run({ argv: ['program'], cwd: home, env })).stdout).toBe(`ran in ${home}\n`)
-  const closed = join(place, 'closed')
-  mkdirSync(closed, { mode: 0o700 })
-  expect((await daemon.run({ argv: ['true'], cwd: closed })).ending).toMatchObject({
-    errno: 'EACCES',
-    reason: `the directory ${closed} cannot be entered`,
-  })
-})
+asRoot(
+  'P5 the home belongs to the user, and so do directories that the exec daemon cannot enter',
+  async () => {
+    const { uid, gid } = statSync(home)
+    expect({ uid, gid }).toEqual(USER)
+    const own = join(place, 'own')
+    mkdirSync(own, { mode: 0o700 })
+    writeFileSync(join(own, 'program'), '#!/bin/sh\necho ran in $PWD\n', { mode: 0o700 })
+    for (const path of [own, join(own, 'program')]) chownSync(path, USER.uid, USER.gid)
+    expect((await daemon.run({ argv: ['./program'], cwd: own })).stdout).toBe(`ran in ${own}\n`)
+    const env = [{ name: 'PATH', value: own }]
+    expect((await daemon.run({ argv: ['program'], cwd: home, env })).stdout).toBe(`ran in ${home}\n`)
+    const closed = join(place, 'closed')
+    mkdirSync(closed, { mode: 0o700 })
+    expect((await daemon.run({ argv: ['true'], cwd: closed })).ending).toMatchObject({
+      errno: 'EACCES',
+      reason: `the directory ${closed} cannot be entered`,
+    })
+  },
+)
 
-asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not grow with them', async () => {
+asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not grow', async () => {
   const pid = agentPid()
   let most = 0
   let bytes = 0
@@ -192,7 +195,7 @@ asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not gr
   expect(input.stdout.trim()).toBe(String(32 * MIB))
 })
 
-asRoot('P13 a reader that does not read stops its own command, and no other', async () => {
+asRoot('P13 a reader that does not read blocks its own command and no other', async () => {
   const pid = agentPid()
   let bytes = 0
   const never = Promise.withResolvers<void>()
@@ -224,12 +227,12 @@ asRoot('P14 a hundred commands leave no process, no zombie and no descriptor', a
   }
   await until(async () => (await count()) <= before)
   const { stdout } = await daemon.run('cat /proc/[0-9]*/stat | wc -l; cat /proc/[0-9]*/stat | grep -c " Z "')
-  // The init, the exec daemon, the shell, and what it reads with.
+  // The init, the exec daemon, the shell, and the shell's reader.
   expect(lines(stdout).map(Number)[0]).toBeLessThanOrEqual(5)
   expect(lines(stdout)[1]).toBe('0')
 })
 
-asRoot('P14 kill finds what left its group, its session and its parents', async () => {
+asRoot('P14 kill finds processes that left their group, session and parents', async () => {
   const sleeping = async (seconds: number) => {
     const list = "for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $file; echo; done 2>/dev/null"
     const { stdout } = await daemon.run(`${list} | grep -c "^sleep ${seconds} "`)
@@ -249,7 +252,7 @@ asRoot('P14 kill finds what left its group, its session and its parents', async 
 })
 
 asRoot(
-  'P14 kill finds what threw its mark away, or took another’s, and spares what others left',
+  'P14 kill finds processes that drop or forge their mark, and spares those of other commands',
   async () => {
     const count = async (name: string) => {
       const { stdout } = await daemon.run(`cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '${name}[.]'`)
@@ -259,7 +262,7 @@ asRoot(
       `(env -i ${mark} setsid bash -c 'exec -a ${name}. sleep 4713' &)`
     await daemon.run(hidden('bystander'))
     await until(async () => (await count('bystander')) === 1)
-    // The kernel's time has steps of 10 ms.
+    // The kernel's process times have steps of 10 ms.
     await Bun.sleep(30)
     let up = false
     const script = `trap '' TERM HUP; ${hidden('nameless')}; ${hidden('disguised', 'PEN_EXEC=1')}; sleep 0.1; echo up; sleep 4713`
@@ -278,7 +281,7 @@ asRoot(
 )
 
 asRoot(
-  'P15 a command on a terminal leads a session there, sees its size change, and is interrupted by Ctrl-C',
+  'P15 a command on a terminal leads a session, sees its size change, and is interrupted by Ctrl-C',
   async () => {
     const script = `test -t 0 && test -t 1 && test -t 2 && echo all; stat -c %u $(tty); stty size
     trap 'stty size' WINCH; trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.05; done`
@@ -298,7 +301,7 @@ asRoot(
   },
 )
 
-asRoot('P15 a terminal that hangs up ends what is in its foreground', async () => {
+asRoot('P15 a terminal that hangs up ends its foreground process', async () => {
   let said = ''
   const order = orderOf({
     argv: ['bash', '-ic', 'echo up; sleep 60; echo over'],
@@ -314,21 +317,18 @@ asRoot('P15 a terminal that hangs up ends what is in its foreground', async () =
   expect(said).not.toContain('over')
 })
 
-asRoot(
-  'P13 more commands at once than the exec daemon has room for are refused, and those that run go on',
-  async () => {
-    const many = Array.from({ length: 257 }, () =>
-      daemon.link.exec(orderOf({ argv: ['cat'] }), () => undefined),
-    )
-    expect(await many[256]?.ended).toMatchObject({ kind: 'not-started', errno: 'EAGAIN' })
-    for (const execution of many) execution.endInput()
-    const endings = await Promise.all(many.slice(0, 256).map(execution => execution.ended))
-    expect(endings.filter(ending => ending.kind !== 'exit' || ending.code !== 0)).toEqual([])
-    expect((await daemon.run('echo room')).stdout).toBe('room\n')
-  },
-)
+asRoot('P13 commands beyond the exec daemon’s limit are refused, and running ones go on', async () => {
+  const many = Array.from({ length: 257 }, () =>
+    daemon.link.exec(orderOf({ argv: ['cat'] }), () => undefined),
+  )
+  expect(await many[256]?.ended).toMatchObject({ kind: 'not-started', errno: 'EAGAIN' })
+  for (const execution of many) execution.endInput()
+  const endings = await Promise.all(many.slice(0, 256).map(execution => execution.ended))
+  expect(endings.filter(ending => ending.kind !== 'exit' || ending.code !== 0)).toEqual([])
+  expect((await daemon.run('echo room')).stdout).toBe('room\n')
+})
 
-asRoot('P17 when the supervisor is gone, so are the exec daemon and all that it started', async () => {
+asRoot('P17 when the supervisor dies, so do the exec daemon and everything it started', async () => {
   const other = startDaemon(SETUP, [...CONTAINER, BINARY])
   await other.link.ready
   const execution = other.link.exec(orderOf('trap "" TERM HUP; setsid sleep 60 & sleep 60'), () => undefined)

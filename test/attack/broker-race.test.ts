@@ -1,4 +1,4 @@
-/** Somebody swaps directories, files and the granted directory itself for links, as fast as the kernel lets them. */
+/** A hostile program swaps directories, files and the granted directory for links, as fast as the kernel allows. */
 import { expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -25,7 +25,7 @@ const onLinux = skipUnless(
 const SECONDS = 10
 
 onLinux(
-  'P1 ten seconds of swapping what is granted for links leak nothing, and change nothing outside; what is granted is served meanwhile',
+  'P1 ten seconds of swapping granted paths for links leak and change nothing; grants still work',
   async () => {
     await using world = await BrokerWorld.start({
       limits: { requestBurst: 1_000_000, requestsPerSecond: 1_000_000 },
@@ -80,7 +80,7 @@ onLinux(
     await ended
 
     expect([...seen.keys()].filter(what => what.includes(SECRET))).toEqual([])
-    // The race was one: the links were met, and so were the files.
+    // The race took place: the broker met both links and files.
     expect(Number(swapped.split('\n')[1])).toBeGreaterThan(10_000)
     for (const what of ['read mine', 'walked mine', 'link', 'wrote'])
       expect([what, seen.get(what) ?? 0]).not.toEqual([what, 0])
@@ -92,7 +92,7 @@ onLinux(
   SECONDS * 1000 + 20_000,
 )
 
-/** The way of a kernel without openat2. */
+/** The fallback for kernels without openat2. */
 function byWalk(root: number, names: readonly string[]): string {
   let place: number | undefined
   try {

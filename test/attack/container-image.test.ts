@@ -1,4 +1,4 @@
-/** Images that nobody has looked into, against the machine that starts them: what an engine mounts follows their links. */
+/** Hostile images against the host that starts them: an engine's mounts follow links of the image. */
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,10 @@ import { Workshop } from '../images/workshop.ts'
 
 const onEachEngine = everyEngine()
 
-/** Everything that could be taken for the agent, its loader or the engine's init, if a link led to the project. */
+/**
+ * Every path that could be taken for the exec daemon, its loader or the engine's init, as a link into the
+ * project.
+ */
 const DECOYS = ['pen/loader', 'pen/pen', 'loader', 'podman-init', 'docker-init', 'catatonit', 'init']
 
 function workshop(engine: TestEngine, link: string): Workshop {
@@ -46,7 +49,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P4 volumes in the project make no directory there, whether the image or the user wants them, and an image’s are not left behind',
+  'P4 volumes in the project create no directory there, and volumes of an image are removed',
   async engine => {
     using shop = new Workshop(engine)
     const { project } = shop.box
@@ -57,14 +60,14 @@ onEachEngine(
       expect(shop.agreeAndBuild('--offline')).toMatchObject({ code: 0 })
       return run(shop, 'echo inside')
     }
-    // podman can be told to make none.
+    // podman has an option to create none.
     const both = attempt(`${project}/new`, '/data')
     const last = engine.backend === 'docker' ? attempt('/data') : both
     if (last !== both) expect(both.err).toContain('declares a volume inside a directory of the host')
     expect(last).toMatchObject({ code: 0, out: 'inside\n' })
     expect(readdirSync(project)).toEqual(['.pen'])
     expect(volumes().filter(name => !before.has(name))).toEqual([])
-    // Nor do volumes of the user's own: a place for them has to be there.
+    // Nor do the user's own volumes: their mount point must exist.
     const mount = (name: string) => {
       shop.configure({ mounts: [{ volume: 'parts', at: `${project}/${name}` }] })
       return run(shop, `echo kept > ${name}/file && echo done`)

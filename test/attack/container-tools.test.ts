@@ -1,4 +1,7 @@
-/** Images that nobody has looked into, against a policy that restricts tools: whatever their programs are called, and wherever links lead. */
+/**
+ * Hostile images against a policy that restricts tools: programs with other names, and links to other
+ * directories.
+ */
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
@@ -6,10 +9,10 @@ import type { TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
 import { type Said, Workshop } from '../images/workshop.ts'
 
-/** Where the owners of an image's files are mapped one by one, and where they are not. */
+/** Engines that map the owners of an image's files one by one, and engines that do not. */
 const onPodman = everyEngine(['podman'])
 
-/** A directory of programs that is a link to elsewhere, a shell with other names, and a program that acts by its name. */
+/** A directory of programs that is a link, a shell with other names, and a program that acts by its name. */
 const ODD = [
   'mkdir -p /r/weird /r/game /r/usr/local/bin',
   'cp /r/bin/seq /r/usr/local/bin/local',
@@ -40,13 +43,13 @@ class OddImage extends Workshop {
 }
 
 const SHELLS = ['sh', 'bash', 'innocent', 'busybox', 'applet', 'another'].map(name => `/bin/${name}`)
-/** What can be read could be copied, and run as a copy. */
+/** A readable program could be copied, and the copy run. */
 const COUNT = ['grep', '-c', '', ...SHELLS, '/weird/count']
 const SCRIPT = `echo /bin/* /usr/local/bin/*; show /dev/null && echo shown; /weird/count 1; /sbin/count 1; /bin/seq 1; count 1
 for loader in /lib64/ld-*; do "$loader" ./copy 1; done; ./copy 1; echo over`
 
 onPodman(
-  'P12 a list holds in an image whose directory of programs is a link, and no shell is left under another name',
+  'P12 a list holds in an image whose program directory is a link, and no renamed shell is left',
   async engine => {
     using image = new OddImage(engine)
     image.box.file('copy', '', 0o755)
@@ -61,7 +64,7 @@ onPodman(
     const nothing = image.pen('run', '--backend', engine.backend, '--offline')
     expect([nothing.code, nothing.err.includes('has none (tools.shell is false)')]).toEqual([127, true])
 
-    // What the policy mounts stays, also where programs were; a copy of one's own runs, unless nothing may but what is listed.
+    // Mounts of the policy stay, even where programs were. A copied program runs, unless only listed ones may.
     image.configure({ mounts: [{ volume: 'more', at: '/usr/local/bin/more' }] })
     const allow = ['sh', 'show']
     const some = image.run({ allow }, 'sh', '-c', SCRIPT)

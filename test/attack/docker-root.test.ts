@@ -1,6 +1,7 @@
 /**
- * Docker as an ordinary user: pen acts in the containers of root's daemon by a helper, a container beside the sandbox's. Nothing of the
- * sandbox or of its image gets near it, and neither outlives the other or the supervisor.
+ * Docker as an ordinary user: pen enters the containers of root's daemon through a root helper, a container
+ * beside the sandbox's. Nothing of the sandbox or its image reaches the root helper, and neither outlives the
+ * other or the supervisor.
  */
 import { expect } from 'bun:test'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -20,7 +21,7 @@ interface RootHelper {
   readonly pid: number
 }
 
-/** The one of a project, running or not, or none. */
+/** The container of a project, running or not, or undefined. */
 function hands(shop: Workshop): RootHelper[] {
   const filter = `label=pen.helper=${shop.stateDir.slice(shop.stateDir.lastIndexOf('/') + 1)}`
   const ids = shop.ask('ps', '--all', '--quiet', '--no-trunc', '--filter', filter).out
@@ -33,7 +34,7 @@ function hands(shop: Workshop): RootHelper[] {
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
 
 byHelper(
-  'P1 P10 P12 nothing inside sees the helper, its sockets or its descriptors, and it is there',
+  'P1 P10 P12 nothing inside sees the root helper, its sockets or its descriptors, and it runs',
   async engine => {
     using project = new ContainerProject(engine)
     const looks = [
@@ -55,7 +56,7 @@ byHelper(
   },
 )
 
-byHelper('P17 a helper that is killed takes the sandbox along, and pen says so', async engine => {
+byHelper('P17 a root helper that is killed takes the sandbox with it, and pen says so', async engine => {
   using project = new ContainerProject(engine)
   const child = project.start('echo up; exec sleep 60')
   let said = ''
@@ -76,10 +77,10 @@ const isOver = (child: ChildProcess, project: ContainerProject): boolean =>
   ended(child) && project.containers().length === 0 && hands(project).length === 0
 
 byHelper(
-  'P4 a supervisor that is killed at any moment leaves neither the sandbox nor the helper',
+  'P4 a supervisor killed at any moment leaves neither the sandbox nor the root helper',
   async engine => {
     using project = new ContainerProject(engine)
-    // A number that no other program of the machine has.
+    // A number that no other program of the machine uses.
     const command = `sleep 63.${process.pid}`
     for (const delay of [60, 150, 230, 300, 380, 480, 700]) {
       const child = project.start(`exec ${command}`)
@@ -94,14 +95,14 @@ byHelper(
   120_000,
 )
 
-/** A line of shell follows. */
+/** A shell line follows. */
 const RUN = ['run', '--backend', 'docker', '--offline', '--', 'sh', '-c'] as const
 
-/** What only its own variables could lead astray. */
+/** Only these variables could mislead it. */
 const HOSTILE = `ENV LD_PRELOAD=/evil.so LD_AUDIT=/evil.so LD_LIBRARY_PATH=/evil GCONV_PATH=/evil BUN_OPTIONS=--preload=/evil.js`
 
 byHelper(
-  'P12 the helper is made of nothing: no file and no variable of the image is around it',
+  'P12 the root helper’s container is empty: no file and no variable of the image is in it',
   async engine => {
     using shop = imageWith(engine, HOSTILE)
     const run = [...RUN, 'echo up; while [ ! -e go ]; do sleep 0.05; done']
@@ -129,19 +130,22 @@ byHelper(
   },
 )
 
-byHelper('P12 an empty image of that name that asks for more is not taken for the helper’s', async engine => {
-  using shop = new ContainerProject(engine)
-  const named = 'pen/helper:1'
-  const forged = ['--change', 'VOLUME /proc', '--change', 'ENV LD_PRELOAD=/evil.so']
-  for (const change of [forged.slice(0, 2), forged.slice(2)]) {
-    const [program = '', ...words] = engine.command(['import', ...change, '-', named])
-    const made = spawnSync(program, words, { input: Buffer.alloc(1024), encoding: 'utf8' }).stdout.trim()
-    rmSync(join(shop.box.home, '.pen/cache/docker-helper'), { force: true })
-    expect(shop.sh('echo ran').out).toBe('ran\n')
-    expect(shop.ask('image', 'inspect', '--format', '{{.Id}}', named).out.trim()).not.toBe(made)
-    shop.ask('rmi', '--force', made)
-  }
-})
+byHelper(
+  'P12 an empty image of that name that asks for more is not used for the root helper',
+  async engine => {
+    using shop = new ContainerProject(engine)
+    const named = 'pen/helper:1'
+    const forged = ['--change', 'VOLUME /proc', '--change', 'ENV LD_PRELOAD=/evil.so']
+    for (const change of [forged.slice(0, 2), forged.slice(2)]) {
+      const [program = '', ...words] = engine.command(['import', ...change, '-', named])
+      const made = spawnSync(program, words, { input: Buffer.alloc(1024), encoding: 'utf8' }).stdout.trim()
+      rmSync(join(shop.box.home, '.pen/cache/docker-helper'), { force: true })
+      expect(shop.sh('echo ran').out).toBe('ran\n')
+      expect(shop.ask('image', 'inspect', '--format', '{{.Id}}', named).out.trim()).not.toBe(made)
+      shop.ask('rmi', '--force', made)
+    }
+  },
+)
 
 byHelper('P5 P12 an image whose /etc and /proc lead into the project is run without them', async engine => {
   using shop = imageWith(
@@ -156,13 +160,13 @@ byHelper('P5 P12 an image whose /etc and /proc lead into the project is run with
   expect(readdirSync(project).toSorted((a, b) => a.localeCompare(b))).toEqual(['.pen', 'ld.so.preload'])
 })
 
-byHelper('P12 no function of the exec daemon is replaced by a file of the image', async engine => {
+byHelper('P12 no function of pen’s exec daemon is replaced by a file of the image', async engine => {
   using shop = imageWith(engine, 'ENV BUN_JSC_functionOverrides=/overrides')
   const said = shop.pen('run', '--backend', 'docker', '--offline', '--', 'echo', 'inside')
   expect([said.code, said.out]).toEqual([125, ''])
 })
 
-byHelper('P12 P20 a pen that the sandbox could replace is not started as root', async engine => {
+byHelper('P12 P20 a pen binary that the sandbox could replace is not started as root', async engine => {
   using project = new ContainerProject(engine)
   const copy = join(project.box.project, 'pen')
   copyFileSync(PEN, copy)

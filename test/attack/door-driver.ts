@@ -1,6 +1,7 @@
 /**
- * Opens a door and runs one command behind it, the way pen does, but with a gateway that only tells what arrived.
- * Compiled, so that an ordinary user can run it too: `driver '{"ports":[443]}' command…`. One JSON document a line.
+ * Opens a door and runs one command behind it, as pen does, but with a gateway that only reports what arrives.
+ * Compiled, so that an ordinary user can run it too: `driver '{"ports":[443]}' command…`. Prints one JSON
+ * document per line.
  */
 import { readlinkSync, writeSync } from 'node:fs'
 import { openDoor } from '../../src/gateway/netns/door.ts'
@@ -11,9 +12,9 @@ import { silent } from '../gateway/listen.ts'
 export interface DriverOptions {
   readonly ports: readonly number[]
   readonly connections?: number
-  /** Whom root makes the command run as. */
+  /** The user that root runs the command as. */
   readonly runAs?: { readonly uid: number; readonly gid: number }
-  /** Connections are answered and counted, not told one by one. */
+  /** Connections are answered and counted, not reported one by one. */
   readonly quiet?: boolean
 }
 

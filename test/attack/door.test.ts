@@ -21,7 +21,7 @@ import {
   SYSTEM,
 } from './run-door.ts'
 
-/** The rules of the door, as `nft` reads them. */
+/** The rules of the door, as `nft` prints them. */
 const RULES = `table inet pen {
   set refused4 { type ipv4_addr . inet_service; size 4096; flags dynamic; }
   set refused6 { type ipv6_addr . inet_service; size 4096; flags dynamic; }
@@ -52,30 +52,33 @@ beforeAll(prepareDriver)
 afterAll(removeDriver)
 
 describe('a door', () => {
-  forEachKind('P6 gets every connection to every address and port, and knows where it was going', kind => {
-    const targets: [string, number][] = [
-      ['1.2.3.4', 443],
-      ['198.18.0.7', 22],
-      ['169.254.169.254', 80],
-      ['10.0.0.1', 65535],
-      ['192.0.2.1', 1],
-      ['192.0.2.1', 53],
-      ['192.0.2.1', 1023],
-      ['240.0.0.1', 8080],
-      ['::ffff:192.0.2.9', 443],
-      ['2001:db8::5', 5432],
-      ['fd00::1', 443],
-      ['64:ff9b::7f00:1', 80],
-    ]
-    const { results, events } = inside(
-      kind,
-      targets.map(([address, port]) => ['tcp', address, port]),
-    )
-    expect(results).toEqual(targets.map(() => 'door'))
-    expect(dialled(events)).toEqual(
-      targets.map(([address, port]) => `${address.replace('::ffff:', '')} ${port}`),
-    )
-  })
+  forEachKind(
+    'P6 gets every connection to every address and port, and knows its original destination',
+    kind => {
+      const targets: [string, number][] = [
+        ['1.2.3.4', 443],
+        ['198.18.0.7', 22],
+        ['169.254.169.254', 80],
+        ['10.0.0.1', 65535],
+        ['192.0.2.1', 1],
+        ['192.0.2.1', 53],
+        ['192.0.2.1', 1023],
+        ['240.0.0.1', 8080],
+        ['::ffff:192.0.2.9', 443],
+        ['2001:db8::5', 5432],
+        ['fd00::1', 443],
+        ['64:ff9b::7f00:1', 80],
+      ]
+      const { results, events } = inside(
+        kind,
+        targets.map(([address, port]) => ['tcp', address, port]),
+      )
+      expect(results).toEqual(targets.map(() => 'door'))
+      expect(dialled(events)).toEqual(
+        targets.map(([address, port]) => `${address.replace('::ffff:', '')} ${port}`),
+      )
+    },
+  )
 
   forEachKind(
     'P6 leaves loopback to the sandbox: its own servers work, and nothing else answers there',
@@ -96,7 +99,7 @@ describe('a door', () => {
     },
   )
 
-  forEachKind('P7 refuses UDP at once and remembers where it was going', kind => {
+  forEachKind('P7 refuses UDP at once and records its destination', kind => {
     const { results, slowest, event } = inside(kind, [
       ['udp', '192.0.2.53', 443],
       ['udp', '192.0.2.53', 443],
@@ -112,7 +115,7 @@ describe('a door', () => {
     )
   })
 
-  forEachKind('P7 answers DNS itself, whichever resolver a program believes in', kind => {
+  forEachKind('P7 answers DNS itself, whichever resolver a program uses', kind => {
     const { results, event } = inside(kind, [
       ['udp', '127.0.0.1', 53],
       ['udp', '127.0.0.53', 53],
@@ -128,7 +131,7 @@ describe('a door', () => {
     expect(event('refused')?.['datagrams']).toEqual([])
   })
 
-  forEachKind('P10 its ports cannot be taken by the sandbox, higher ones can', kind => {
+  forEachKind('P10 its ports cannot be taken by the sandbox; higher ports can', kind => {
     const { results } = inside(kind, [
       ['bind', 'SOCK_STREAM', '0.0.0.0', 1],
       ['bind', 'SOCK_STREAM', '127.0.0.2', 53],
@@ -140,7 +143,7 @@ describe('a door', () => {
     expect(results).toEqual([...Array.from({ length: 5 }, () => 'EACCES'), 'bound'])
   })
 
-  forEachKind('P7 the namespace has no wire, and the sandbox no power over it', kind => {
+  forEachKind('P7 the namespace has no network interface, and the sandbox cannot configure it', kind => {
     const { results } = inside(kind, [
       ['run', 'ip', '-brief', 'link'],
       ['run', 'ip', 'link', 'set', 'lo', 'down'],
@@ -163,7 +166,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P20 where the kernel has no packet filter the allowed ports still work, and it refuses the others',
+    'P20 on a kernel without packet filter the allowed ports still work, and others are refused',
     kind => {
       const { results, slowest, events, event } = inside(
         kind,
@@ -183,25 +186,22 @@ describe('a door', () => {
     },
   )
 
-  forEachKind(
-    'P13 lets in as many at once as it may, resets the others, and is not stuck afterwards',
-    kind => {
-      const { results, event } = inside(
-        kind,
-        [
-          ['hold', '192.0.2.1', 443, 60],
-          ['wait', 0.2],
-          ['tcp', '192.0.2.1', 443],
-        ],
-        { connections: 40, quiet: true },
-      )
-      expect(results).toEqual([{ answered: 40, reset: 20 }, 'waited', 'door'])
-      expect(event('counted')).toEqual({ event: 'counted', dialled: 41, rejected: 20 })
-    },
-  )
+  forEachKind('P13 accepts up to its limit, resets the rest, and recovers afterwards', kind => {
+    const { results, event } = inside(
+      kind,
+      [
+        ['hold', '192.0.2.1', 443, 60],
+        ['wait', 0.2],
+        ['tcp', '192.0.2.1', 443],
+      ],
+      { connections: 40, quiet: true },
+    )
+    expect(results).toEqual([{ answered: 40, reset: 20 }, 'waited', 'door'])
+    expect(event('counted')).toEqual({ event: 'counted', dialled: 41, rejected: 20 })
+  })
 
   onLinux(
-    'P13 serves one address more often than there are ports to dial it from',
+    'P13 serves one address more often than there are source ports',
     () => {
       const kind = kinds().at(-1) ?? { name: '', become: [] }
       const { results, event } = inside(kind, [['tcp', '192.0.2.1', 443, 30_000]], { quiet: true })
@@ -211,7 +211,7 @@ describe('a door', () => {
     60_000,
   )
 
-  onLinux('P6 the kernel was told what nft would have told it', async () => {
+  onLinux('P6 the kernel received the same rules that nft would send', async () => {
     const door = await openDoor({ ports: [] })
     try {
       const [program = '', ...rest] = door.enter(['nft', 'list', 'ruleset'])
@@ -229,7 +229,7 @@ describe('a door', () => {
     }
   })
 
-  onLinux('P6 a namespace in which its rules are already is not taken for a new one', async () => {
+  onLinux('P6 a namespace that already has these rules is not taken for a new one', async () => {
     const container = spawn(
       'unshare',
       ['-rn', 'sh', '-c', 'nft add table inet pen && echo done && sleep 20'],
@@ -249,7 +249,7 @@ describe('a door', () => {
     }
   })
 
-  onLinux('P6 opens in the namespace of a container that was made but not started', async () => {
+  onLinux('P6 opens in the namespace of a container that was created but not started', async () => {
     const container = spawn('unshare', ['-Urn', 'sleep', '20'], { stdio: 'ignore' })
     const pid = container.pid ?? -1
     try {
@@ -289,7 +289,7 @@ describe('a door', () => {
     }
   })
 
-  asRoot('P17 is gone with the process that held it, even for a sandbox that outlives it', async () => {
+  asRoot('P17 closes with the process that held it, even for a sandbox that outlives it', async () => {
     const kind = kinds()[0] ?? { name: '', become: [] }
     const [program, ...rest] = command(kind, {}, ['/bin/sleep', '20'])
     const holder = spawn(program, rest, { stdio: ['ignore', 'pipe', 'ignore'], env: SYSTEM })
@@ -328,7 +328,7 @@ describe('a door', () => {
   })
 
   forEachKind(
-    'P4 killed at any moment of its opening it leaves no process and no namespace behind',
+    'P4 killed at any moment of its opening, it leaves no process and no namespace',
     async kind => {
       for (let moment = 0; moment < 20; moment++) {
         const before = namespaces()

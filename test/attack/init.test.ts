@@ -1,4 +1,4 @@
-/** The init of a sandbox is its user's, and its memory can be written from inside. Nothing of it is relied upon. */
+/** The init of a sandbox runs as its user, so the sandbox can write its memory. pen relies on nothing in it. */
 import { expect } from 'bun:test'
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { adoptOrphans, descendants, untilAlone } from '../conformance/descendant
 adoptOrphans()
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
-/** The program carries machine code. */
+/** The program contains machine code. */
 const only = () => process.arch === 'x64'
 
 function plant(box: Box): string {
@@ -23,7 +23,7 @@ async function stands(file: string): Promise<boolean> {
 }
 
 conformance(
-  'P14 an init that was made to stay when the command has ended is gone before pen is',
+  'P14 an init that was changed to stay after the command is gone before pen ends',
   async box => {
     const alive = plant(box)
     const known = pids()
@@ -53,7 +53,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const)
   )
 
 conformance(
-  'P14 nor does it outlive the wall time, or a bound that ends the sandbox',
+  'P14 nor does it outlive the wall time, or a limit that ends the sandbox',
   async box => {
     plant(box)
     const known = pids()

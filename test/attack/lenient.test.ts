@@ -1,4 +1,4 @@
-/** Real servers decide what a request is: whatever one of them answers for another host must not have passed. */
+/** Real servers decide what a request is. A request that any of them answers for another host must not pass. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '../gateway/client.ts'
 import { answer, serveHttp } from '../gateway/recorder.ts'
@@ -35,7 +35,7 @@ async function passed(bytes: string, cut: number): Promise<string> {
   return text
 }
 
-/** In groups, so that a server with few threads is not held up. */
+/** In groups, so that a server with few threads is not blocked. */
 async function each<T, R>(list: readonly T[], run: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   for (let at = 0; at < list.length; at += 12)
@@ -60,11 +60,11 @@ describe('P9 lenient servers', () => {
       return found
     })
     expect(leaks.flat()).toEqual([])
-    // The servers answer when nothing stands between: the requests are real ones.
+    // The servers answer without a gateway: the requests are valid to them.
     expect([...answered].filter(([, count]) => count < 2)).toEqual([])
   }, 120_000)
 
-  test('P9 an answer in HTTP to another protocol is held back, and ends the connection', async () => {
+  test('P9 an HTTP answer to another protocol is held back, and ends the connection', async () => {
     world.up.behave = serveHttp(answer('for another host'))
     const client = await world.byName('allowed.test', 80)
     await client.send('\x01\x02\r\n\r\n').over()
@@ -78,7 +78,7 @@ describe('P9 lenient servers', () => {
     await eventually(() => world.up.seen.at(-1)?.closed === true)
   })
 
-  test('P9 a server that answers in its own protocol may be sent text about HTTP', async () => {
+  test('P9 a server that answers in its own protocol may receive text about HTTP', async () => {
     world.up.behave = socket => void socket.write('+OK\r\n')
     const client = await world.byName('allowed.test', 80)
     await client.send('*1\r\n$4\r\nPING\r\n').heard('+OK')

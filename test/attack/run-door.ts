@@ -1,4 +1,4 @@
-/** Runs a door, and a hostile program behind it, as root and as an ordinary user. */
+/** Runs a door and a hostile program behind it, as root and as an ordinary user. */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -31,7 +31,7 @@ const place = ready ? mkdtempSync(join(tmpdir(), 'pen-door-')) : ''
 const driver = join(place, 'driver')
 export const client = join(place, 'client.py')
 
-/** Compiles the driver to where every user can run it. */
+/** Compiles the driver into a directory where every user can run it. */
 export function prepareDriver(): void {
   if (!ready) return
   if (isRoot && !works('id', USER)) works('useradd', '-m', USER)
@@ -66,7 +66,7 @@ export interface Kind {
   readonly runAs?: { readonly uid: number; readonly gid: number }
 }
 
-/** Root gives the sandbox to an ordinary uid, as pen does; an ordinary user keeps its own. */
+/** Root gives the sandbox an ordinary uid, as pen does. An ordinary user keeps its own. */
 export const kinds = (): readonly Kind[] => {
   if (!isRoot) return [{ name: 'an ordinary user', become: [] }]
   const runAs = { uid: idOf('-u', USER), gid: idOf('-g', USER) }
@@ -90,7 +90,7 @@ export function command(
 
 export const SYSTEM = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
 
-/** Does the steps inside a sandbox and returns what each of them got, and what the gateway saw. */
+/** Runs the steps inside a sandbox. Returns the result of each, and what the gateway saw. */
 export function inside(
   kind: Kind,
   steps: readonly Step[],
@@ -131,7 +131,7 @@ export const forEachKind = (title: string, body: (kind: Kind) => void | Promise<
     timeout,
   )
 
-/** The network namespace of every process that can be looked at. */
+/** The network namespace of every process that we may inspect. */
 export function namespaces(): Map<number, string> {
   const found = new Map<number, string>()
   for (const name of readdirSync('/proc')) {
@@ -143,7 +143,7 @@ export function namespaces(): Map<number, string> {
   return found
 }
 
-/** Started from the driver, or the driver itself. */
+/** The driver, or a process that it started. */
 export function isOurs(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(place)

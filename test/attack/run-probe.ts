@@ -1,33 +1,33 @@
 /**
- * Compiles probe.c and judges what it reports. How the program gets into a sandbox is the caller's business, so that
- * one set of probes serves the bare filter, every backend of pen, and the unprotected twin.
+ * Compiles probe.c and judges its report. The caller puts the program into a sandbox, so that one set of probes
+ * serves the bare filter, every backend of pen, and the unprotected twin.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Who owes the safe answer: the filter, bubblewrap's flags as well, or only the whole of pen. */
+/** Which layer must give the safe answer: the filter, bubblewrap's flags too, or only all of pen. */
 export type Layer = 'filter' | 'bwrap' | 'pen'
 
 export interface Probe {
   readonly id: string
   readonly what: string
-  /** Safe outcomes, parted by blanks: `ok`, an errno, or a signal. */
+  /** Safe outcomes, separated by blanks: `ok`, an errno, or a signal. */
   readonly want: string
   readonly layer: Layer
   readonly outcome: string
 }
 
-/** Runs the program at this path inside of a sandbox and returns its standard output. */
+/** Runs the program at this path inside a sandbox and returns its standard output. */
 export type Launch = (program: string) => string
 
 export const isSafe = (probe: Probe): boolean => probe.want.split(' ').includes(probe.outcome)
-/** A twin must work; every other probe must fail in a safe way. */
+/** A twin must work. Every other probe must fail safely. */
 export const isTwin = (probe: Probe): boolean => probe.id.startsWith('A')
 export const told = (probe: Probe): string => `${probe.id} (${probe.what}): ${probe.outcome}`
 
-/** In a directory that other users can read: the same program is run as several of them. */
+/** In a directory that other users can read: several users run the same program. */
 export function compileProbe(): { readonly program: string; readonly remove: () => void } {
   const folder = mkdtempSync(join(tmpdir(), 'pen-attack-'))
   chmodSync(folder, 0o755)

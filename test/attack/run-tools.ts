@@ -17,7 +17,7 @@ const ready =
   works(join(ROOT, 'dist/pen'), 'version')
 const onLinux = skipUnless(ready, 'bubblewrap, python3, git or a built pen is missing')
 
-/** In a directory that every user can read, and not in the project's own. */
+/** In a directory that every user can read, outside of the project. */
 const place = ready ? mkdtempSync(join(tmpdir(), 'pen-tools-')) : ''
 export const PEN = join(place, 'pen')
 
@@ -39,7 +39,7 @@ export interface Ended {
   readonly err: string
 }
 
-/** Defines a test for each kind of user: as root pen becomes another, and everything has to hold all the same. */
+/** Defines a test for each kind of user. As root pen becomes another user, and every claim still holds. */
 export function forEachUser(title: string, body: (project: (tools: object) => Run) => void): void {
   onLinux(title, () => body(tools => inProject(tools, undefined)), 60_000)
   const asUser: DefineTest = onlyWhen(isRoot && ready)

@@ -1,4 +1,4 @@
-/** The same probes as in syscalls.test.ts, in the sandbox that people get: `pen run`, with all of its layers. */
+/** The probes of syscalls.test.ts, in the sandbox that users get: `pen run` with all of its layers. */
 import { afterAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
@@ -24,18 +24,18 @@ async function probesIn(box: Box, options?: RunOptions): Promise<readonly Probe[
 }
 const unsafe = (probes: readonly Probe[]) => probes.filter(probe => !isSafe(probe)).map(told)
 
-/** What a probe would have changed for everybody. */
+/** State that a probe would have changed for the whole machine. */
 const KERNEL = ['core_pattern', 'hostname', 'domainname', 'randomize_va_space']
 const settings = () =>
   KERNEL.map(name => readFileSync(`/proc/sys/kernel/${name}`, 'utf8')).concat(
     readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')
-      // What engines of other tests mount meanwhile.
+      // Mounts that engines of other tests make meanwhile.
       .filter(line => ![CACHE, DAEMONS, RUN].some(place => line.includes(place))),
   )
 
 conformance(
-  'P12 in a run every hostile call gets a safe answer, every twin works, and the host is as it was',
+  'P12 in a run every hostile call gets a safe answer, every twin works, and the host is unchanged',
   async box => {
     const before = settings()
     const probes = await probesIn(box)
@@ -46,7 +46,7 @@ conformance(
   },
 )
 
-conformance('P12 it is the same for every profile, and where all of the policy is open', async box => {
+conformance('P12 it is the same for every profile, and with a fully open policy', async box => {
   for (const flags of [
     ['--profile', 'strict'],
     ['--profile', 'dev'],
@@ -68,11 +68,11 @@ os.waitpid(pid, 0)`
   const probes = await probesIn(box, {
     through: `exec /usr/bin/python3 ${inside} "$@" | tr -d '\\r' | grep '^{'`,
   })
-  // The one terminal that is there is the sandbox's own.
+  // The only terminal inside is the sandbox's own.
   expect(unsafe(probes.filter(({ id }) => id !== 'C42-host-tty'))).toEqual([])
 })
 
-conformance('P12 programs that gain privileges elsewhere gain none inside', async box => {
+conformance('P12 setuid programs and others that gain privileges gain none inside', async box => {
   const { stdout } =
     await box.sh(`for p in sudo su newgrp newuidmap newgidmap mount umount passwd chsh pkexec ping; do
       path=$(command -v $p) && [ -u "$path" ] && echo "$p $(stat -c %u "$path")"; done

@@ -32,8 +32,8 @@ interface How {
   readonly user?: string
 }
 
-/** Runs argv in bubblewrap alone, without the rest of pen: what holds here, the filter holds. */
-/** A clone may lie in /tmp, which the sandbox has for itself. */
+/** Runs argv in bubblewrap alone, without the rest of pen: the filter alone must hold. */
+/** A clone of the repository may be in /tmp, which the sandbox replaces. */
 const BUN_MOUNT = ['--ro-bind', process.execPath, process.execPath]
 
 function inBwrap(
@@ -119,17 +119,17 @@ describe('the system call filter on this kernel', () => {
 })
 
 describe('a filter for another architecture', () => {
-  onBwrap('P12 is taken by the kernel, and kills at the first call', () => {
+  onBwrap('P12 is accepted by the kernel, and kills at the first call', () => {
     const other = arch === 'x64' ? 'arm64' : 'x64'
     const run = (filterFor: SeccompArch) => inBwrap(['true'], { filter: { exec: 'any' }, filterFor })
     expect(run(arch).status).toBe(0)
-    // No message of bubblewrap's: a program that the kernel refuses to load would have one.
+    // bubblewrap printed nothing. It would print an error for a program that the kernel cannot load.
     expect({ ok: run(other).status === 0, stderr: run(other).stderr }).toEqual({ ok: false, stderr: '' })
   })
 })
 
 describe('the table of numbers', () => {
-  onBwrap('P12 is the one in the kernel headers of this machine, with nothing left out', () => {
+  onBwrap('P12 matches the kernel headers of this machine, with nothing left out', () => {
     const { stdout } = spawnSync('cc', ['-E', '-dM', '-include', 'asm/unistd.h', '-x', 'c', '/dev/null'], {
       encoding: 'utf8',
     })
@@ -170,7 +170,7 @@ describe('ordinary programs under the filter', () => {
       expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
     })
 
-  onBwrap('P12 the same tools are refused what the filter takes away', () => {
+  onBwrap('P12 the same tools are refused what the filter blocks', () => {
     const { status, stderr } = inBwrap(['sh', '-ec', refused], { filter: { exec: 'any' } })
     expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
   })

@@ -1,4 +1,7 @@
-/** What of the tool policy is particular to the process backend; test/conformance/tools.test.ts has what holds on all. */
+/**
+ * The parts of the tool policy that only the process backend has. test/conformance/tools.test.ts covers all
+ * backends.
+ */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -37,14 +40,14 @@ describe('tools.shell', () => {
 })
 
 describe('tools.exec "listed"', () => {
-  forEachUser('P12 the inner mode starts nothing for those who have no order', () => {
+  forEachUser('P12 guest mode starts nothing without an order', () => {
     for (const env of [{}, { AGENT_IN_SANDBOX: '1' }]) {
       const { status, stderr } = spawnSync(PEN, ['__listed', '8', '9'], { env, encoding: 'utf8' })
       expect([status, stderr.includes('is not a verb')]).toEqual([2, true])
     }
   })
 
-  forEachUser('P20 a pen that cannot hold it stops, unless the gap is accepted by name', project => {
+  forEachUser('P20 a pen that cannot enforce it stops, unless the gap is accepted by name', project => {
     const source = [process.execPath, join(import.meta.dir, '../../src/main.ts')]
     const { code, err } = project({ exec: 'listed' })(['true'], { pen: source })
     expect([code, err.includes('--accept-gap exec-unlisted')]).toEqual([125, true])

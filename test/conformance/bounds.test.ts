@@ -6,7 +6,7 @@ import { conformance } from './conformance.ts'
 import { isRoot, PEN, type Ran, type RunOptions } from './launcher.ts'
 import { events, limited, told } from './limit-events.ts'
 
-/** Holds so many MiB in a way that the bound must see: for as long as a busy machine needs to see it, or shortly. */
+/** Holds this many MiB in a way that the limit must see: long enough for a busy machine to see it, or briefly. */
 const hold = (mib: number, how: string, seconds = 6): string[] => [
   '/usr/bin/python3',
   '-c',
@@ -26,7 +26,7 @@ const WAYS: Readonly<Record<string, string>> = {
     'kept = bytearray(b"x") * (size - (56 << 20))\nfor d in ["/tmp", "/dev/shm"]:\n  open(d + "/x", "wb").write(bytes(28 << 20))',
 }
 
-conformance('P13 memory beyond the bound ends the sandbox, wherever it is held; less does not', async box => {
+conformance('P13 memory beyond the limit ends the sandbox, wherever it is held; less does not', async box => {
   const tries = Object.entries(WAYS).map(async ([way, how], i) => {
     const cwd = box.directory(join(box.home, `way${i}`))
     const over = await box.run(hold(160, how), limited('memory=128MiB', { cwd }))
@@ -48,7 +48,10 @@ conformance('P13 memory beyond the bound ends the sandbox, wherever it is held; 
   await Promise.all(tries)
 })
 
-/** What is at a bound stays there until pen has seen it, which takes a busy machine its time; what is below it stays shortly. */
+/**
+ * A process at the limit stays until pen has seen it, which takes time on a busy machine. One below it stays
+ * briefly.
+ */
 const STAY = `late = time.time() + 10
 while not os.path.exists('seen') and time.time() < late: time.sleep(0.02)`
 const SHORTLY = 'time.sleep(0.6)'
@@ -66,7 +69,7 @@ async function runUntilSeen(box: Box, command: string[], options: RunOptions): P
   return await run.ended
 }
 
-/** Starts so many children or threads, which stay as long as the program does, and prints how many came to be. */
+/** Starts this many children or threads, which live as long as the program, and prints how many started. */
 const many = (count: number, how: 'fork' | 'thread', stay = STAY) => [
   '/usr/bin/python3',
   '-c',
@@ -84,7 +87,7 @@ print(n)`,
 
 const countOf = ({ stdout }: Ran): number => Number(stdout.trim().split('\n').at(-1))
 
-conformance('P13 processes and threads beyond the bound are refused, and the sandbox goes on', async box => {
+conformance('P13 processes and threads beyond the limit are refused, and the sandbox goes on', async box => {
   const tries = (['fork', 'thread'] as const).map(async how => {
     const cwd = box.directory(join(box.home, how))
     const over = await runUntilSeen(box, many(200, how), limited('pids=30', { cwd }))
@@ -102,30 +105,27 @@ conformance('P13 processes and threads beyond the bound are refused, and the san
   await Promise.all(tries)
 })
 
-/** A tenth of a processor, so that also a busy machine would give more. Unbounded it takes four seconds of two processors. */
+/** A tenth of a CPU: even a busy machine would give more. Without the limit it takes four seconds of two CPUs. */
 const SPIN = 'for i in 1 2 3; do timeout 2 sh -c "while :; do :; done" & done; wait; times'
 
-conformance(
-  'P13 a share of the processors is no more than that, and priority cannot be raised',
-  async box => {
-    const spun = await box.sh(SPIN, limited('cpus=0.1'))
-    const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
-    expect(Number(seconds)).toBeWithin(0.02, 1.5)
-    expect([spun.code, told(spun)]).toEqual([
-      0,
-      [expect.stringMatching(/^limits\.cpus \(0\.1\) slowed the sandbox down for/)],
-    ])
-    expect(events(box)).toEqual(['cpus throttled'])
-    const calm = await box.sh(
-      'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
-      limited('cpus=2'),
-    )
-    expect([calm.stdout, told(calm)]).toEqual(['0\n7\n', []])
-    expect(events(box)).toEqual(['cpus throttled'])
-  },
-)
+conformance('P13 a CPU share is never exceeded, and priority cannot be raised', async box => {
+  const spun = await box.sh(SPIN, limited('cpus=0.1'))
+  const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
+  expect(Number(seconds)).toBeWithin(0.02, 1.5)
+  expect([spun.code, told(spun)]).toEqual([
+    0,
+    [expect.stringMatching(/^limits\.cpus \(0\.1\) slowed the sandbox down for/)],
+  ])
+  expect(events(box)).toEqual(['cpus throttled'])
+  const calm = await box.sh(
+    'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
+    limited('cpus=2'),
+  )
+  expect([calm.stdout, told(calm)]).toEqual(['0\n7\n', []])
+  expect(events(box)).toEqual(['cpus throttled'])
+})
 
-conformance('P13 a sandbox runs on every processor that pen may run on', async box => {
+conformance('P13 a sandbox runs on every CPU that pen may run on', async box => {
   const own = /^Cpus_allowed_list:.*\n/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[0]
   const inside = await box.sh('grep ^Cpus_allowed_list: /proc/self/status')
   expect([inside.code, inside.stdout]).toEqual([0, own ?? ''])
@@ -143,7 +143,7 @@ ${stay}
 print(n)`,
 ]
 
-conformance('P13 open files beyond the bound are refused, in every process alike', async box => {
+conformance('P13 open files beyond the limit are refused, in every process', async box => {
   const inherited = `ulimit -n 200 || echo no; setsid python3 -c ${quote(openMany(500)[2] ?? '')}`
   const cwd = ['over', 'under', 'child'].map(name => box.directory(join(box.home, name)))
   const [over, under, child] = await Promise.all([
@@ -169,7 +169,7 @@ conformance('P13 wall time is an event too', async box => {
 })
 
 conformance(
-  'P13 without a cgroup that it may use, pen says that it is weaker, and the bounds hold',
+  'P13 without a usable cgroup pen says that limits are weaker, and they hold',
   async box => {
     const through = `exec unshare -m sh -c ${quote('umount -Rl /sys/fs/cgroup; exec "$@"')} sh "$@"`
     const memory = await box.run(hold(300, IN_ONE), limited('memory=128MiB', { through }))

@@ -1,4 +1,4 @@
-/** A home with a project in it, for one test: what the sandbox may see, beside what it may not. */
+/** A home with a project for one test: what the sandbox may see, and what it may not. */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -34,7 +34,7 @@ export class Box {
     copySeed(launcher, state)
   }
 
-  /** Nothing of the test's own surroundings but what a login would set. */
+  /** Only the environment that a login would set. */
   env(more: Readonly<Record<string, string | undefined>> = {}): Record<string, string> {
     const all = {
       PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -58,7 +58,7 @@ export class Box {
     return path
   }
 
-  /** The user's own file; relative to the project. */
+  /** The user's own file, relative to the project. */
   file(path: string, text: string, mode = 0o644): string {
     const full = path.startsWith('/') ? path : join(this.project, path)
     this.directory(dirname(full))
@@ -68,7 +68,7 @@ export class Box {
     return full
   }
 
-  /** A place outside of the box that is taken away with it. */
+  /** A place outside of the box that is removed with it. */
   elsewhere(path: string): string {
     this.#extra.push(path)
     return path
@@ -97,7 +97,7 @@ export class Box {
     return ran.stdout
   }
 
-  /** Every name below a directory, with kind, mode, owner and size. pen's own state is not the project's business. */
+  /** Every name below a directory, with kind, mode, owner and size, without pen's own state. */
   listing(dir: string = this.home): string[] {
     const out: string[] = []
     const walk = (at: string) => {
@@ -121,5 +121,5 @@ export class Box {
   }
 }
 
-/** For a shell: one word, whatever is in it. */
+/** Quotes a value as one shell word. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

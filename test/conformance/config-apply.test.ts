@@ -1,4 +1,4 @@
-/** Nothing in the project takes effect without being shown and agreed to, by no command and by no trick of time. */
+/** Nothing in the project takes effect before it is shown and agreed to, by any command or race. */
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const isAllowed = async (box: Box, host: string): Promise<boolean> =>
 
 const QUESTION = 'Type "yes" to agree:'
 
-onTheHost('P16 what was shown is put in force after a person has agreed, and only that', async box => {
+onTheHost('P16 what was shown takes effect after a person agrees, and nothing else does', async box => {
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
   await screen.shows('! + network.http shown.example.com:443  (.pen/config.json:1)')
   await screen.shows('WIDENS: it connects to more')
   await screen.shows(QUESTION)
-  // The agent, while the person reads.
+  // The agent changes the file while the person reads.
   propose(box, 'evil.example.com')
   screen.type('yes\r')
   await screen.shows('applied for')
@@ -36,7 +36,7 @@ onTheHost('P16 what was shown is put in force after a person has agreed, and onl
   ])
 })
 
-onTheHost('P16 whatever else is answered, or typed too early, agrees to nothing', async box => {
+onTheHost('P16 any other answer, and one typed too early, agrees to nothing', async box => {
   propose(box, 'evil.example.com')
   for (const answer of ['\r', 'y\r', 'no\r', 'Yes\r', 'yes please\r', '\x04', 'ye\x04\x04', '\x03']) {
     using screen = new Screen(box, `trap : INT; ${PEN} config apply; echo "code $?"`)
@@ -57,7 +57,7 @@ onTheHost('P16 whatever else is answered, or typed too early, agrees to nothing'
   expect(isLive(box)).toBe(false)
 })
 
-onTheHost('P16 an edit of the live config that comes while a person reads is not written over', async box => {
+onTheHost('P16 an edit of the live config while a person reads is not overwritten', async box => {
   expect((await pen(box, 'deny', 'bad.example.com')).code).toBe(0)
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
@@ -70,7 +70,7 @@ onTheHost('P16 an edit of the live config that comes while a person reads is not
   expect(live(box)).not.toContain('shown')
 })
 
-onTheHost('P16 nobody is asked where nobody is: not a pipe, not a program, not a sandbox', async box => {
+onTheHost('P16 without a person nothing is asked: not of a pipe, a program or a sandbox', async box => {
   propose(box, 'evil.example.com')
   const shell = (line: string): string => box.host(`(${line}) 2>&1 || true`)
   expect(shell(`yes | ${PEN} config apply`)).toContain('not applied: there is nobody to ask')
@@ -83,14 +83,14 @@ onTheHost('P16 nobody is asked where nobody is: not a pipe, not a program, not a
   await inside.shows('does not work inside a sandbox')
   await inside.shows('code 125')
   expect(isLive(box)).toBe(false)
-  // And its twin: with the digest of what was shown, no person is needed.
+  // The allowed twin: with the digest of what was shown, no person is needed.
   const digest = /sha256:[0-9a-f]{64}/.exec(shell(`${PEN} config diff`))?.[0] ?? ''
   expect((await pen(box, 'config', 'apply', '--yes', '--expect', digest)).code).toBe(0)
   expect(await isAllowed(box, 'evil.example.com')).toBe(true)
 })
 
 onTheHost(
-  'P16 a digest is of what was shown: a byte more, on either side, and nothing is applied',
+  'P16 a digest covers what was shown: with one byte more on either side nothing is applied',
   async box => {
     propose(box, 'shown.example.com')
     const diff = () => /sha256:[0-9a-f]{64}/.exec(box.host(`${PEN} config diff || true`))?.[0] ?? ''
@@ -111,7 +111,7 @@ onTheHost(
   },
 )
 
-onTheHost('P16 a config that came with the project has no effect by any other command', async box => {
+onTheHost('P16 a config that came with the project takes effect by no other command', async box => {
   propose(box, 'evil.example.com')
   box.file('.pen/http-allowlist.txt', 'evil.example.com:443\n')
   for (const args of [
@@ -137,12 +137,12 @@ onTheHost('P16 a config that came with the project has no effect by any other co
     await pen(box, ...args)
     expect([args, await isAllowed(box, 'evil.example.com')]).toEqual([args, false])
   }
-  // The last of them made the project's what is in force.
+  // The last command copied the effective config into the project.
   expect(readFileSync(join(box.project, '.pen/config.json'), 'utf8')).not.toContain('evil')
   expect(readdirSync(join(box.project, '.pen')).sort()).toEqual(['config.json', 'config.schema.json'])
 })
 
-onTheHost('P15 a proposal is shown with its hostile bytes escaped', async box => {
+onTheHost('P15 a proposal is shown with hostile bytes escaped', async box => {
   const name = 'evil\\u009b2J\\u001b]0;x\\u0007'
   box.file('.pen/config.json', `{"env":{"A":"${name}"}}`)
   using refused = new Screen(box, `${PEN} config apply; echo "code $?"`)
@@ -157,7 +157,7 @@ onTheHost('P15 a proposal is shown with its hostile bytes escaped', async box =>
     for (const bytes of ['\x1b]', '\x9b', '\x1b[2J']) expect(seen).not.toContain(bytes)
 })
 
-onTheHost('P16 widenings are coloured as well as said', async box => {
+onTheHost('P16 widenings are marked in words as well as in colour', async box => {
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `TERM=xterm ${PEN} config diff; echo "code $?"`)
   await screen.shows('\x1b[31m! + network.http shown.example.com:443')
@@ -166,10 +166,10 @@ onTheHost('P16 widenings are coloured as well as said', async box => {
 })
 
 onTheHost(
-  'P19 an edit that is wrong is told with its place, offered again, and written only when right',
+  'P19 a wrong edit is reported with its position, offered again, and saved only when right',
   async box => {
     expect((await pen(box, 'config', 'set', 'limits.pids', '100')).code).toBe(0)
-    // The first time it makes a mistake, the second time it mends it.
+    // The first time it makes a mistake, the second time it fixes it.
     const editor = box.file(
       join(box.home, 'editor'),
       '#!/bin/sh\nif grep -q 100 "$1"; then sed -i s/100/true/ "$1"; else sed -i s/true/7/ "$1"; fi\n',
@@ -192,7 +192,7 @@ onTheHost(
     await declined.shows(QUESTION)
     declined.type('no\r')
     await declined.shows('code 1')
-    // Nobody to ask: refused at once.
+    // No person to ask: refused at once.
     const { code, stderr } = await start(box, ['config', 'edit'], ['env', `EDITOR=${editor}`]).ended
     expect([code, stderr.includes('CONFIG_VALUE')]).toEqual([2, true])
     expect([live(box), leftovers(box)]).toEqual(['{"version":1,"limits":{"pids":100}}', []])
@@ -230,7 +230,7 @@ onTheHost(
     }
     running.child.kill('SIGTERM')
     await running.ended
-    // And its twin: without one it stays.
+    // The allowed twin: without one it stays.
     expect((await pen(box, 'config', 'backup')).code).toBe(0)
     expect(existsSync(join(box.project, '.pen/config.json'))).toBe(true)
   },

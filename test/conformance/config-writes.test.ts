@@ -1,4 +1,4 @@
-/** What the commands of `pen config` write, when the machine lets them down in the middle of it. */
+/** What the commands of `pen config` write when the machine fails in the middle. */
 import { expect } from 'bun:test'
 import {
   chownSync,
@@ -20,7 +20,7 @@ import { CALLS, configOf, inject, leftovers, pen, start } from './pen-command.ts
 const LIVE = '{"version":1,"limits":{"pids":100}}\n'
 const PROJECT = '{"version":1,"limits":{"pids":200}}\n'
 
-/** A project whose two configurations differ, both known to the byte. */
+/** A project whose two configurations differ, both known byte by byte. */
 async function differing(box: Box): Promise<string> {
   if (!existsSync(join(box.home, '.pen/sandboxes'))) await pen(box, 'config', 'set', 'limits.pids', '1')
   box.file(configOf(box), LIVE, 0o600)
@@ -35,11 +35,11 @@ async function digest(box: Box): Promise<string> {
 
 const live = (box: Box): string => readFileSync(configOf(box), 'utf8')
 const project = (box: Box): string => readFileSync(join(box.project, '.pen/config.json'), 'utf8')
-/** What no command may leave in the project. */
+/** Files that no command may leave in the project. */
 const strays = (box: Box): string[] =>
   readdirSync(join(box.project, '.pen')).filter(name => !['config.json', 'config.schema.json'].includes(name))
 
-/** Each command, what it may make of the two configurations, and nothing between. */
+/** Each command with the results it may leave in the two configurations, and nothing between. */
 const COMMANDS: readonly {
   readonly name: string
   readonly args: (digest: string) => readonly string[]
@@ -110,7 +110,7 @@ for (const command of COMMANDS)
     { timeout: 60_000 },
   )
 
-onTheHost('P19 edits, backups and applications at once lose nothing', async box => {
+onTheHost('P19 concurrent edits, backups and applies lose nothing', async box => {
   const expected = await differing(box)
   const names = Array.from({ length: 8 }, (_, i) => `V${i}`)
   const done = await Promise.all([
@@ -121,7 +121,7 @@ onTheHost('P19 edits, backups and applications at once lose nothing', async box 
   ])
   const apply = done.pop()
   expect(done.map(({ code }) => code).filter(code => code !== 0)).toEqual([])
-  // Either it came first, or it saw that somebody else had.
+  // Either it came first, or it detected the other edit.
   expect([0, 2, 125]).toContain(apply?.code ?? -1)
   const config = JSON.parse(live(box)) as { env: object; network: { http: readonly string[] } }
   expect(new Set(Object.keys(config.env))).toEqual(new Set(names))
@@ -129,7 +129,7 @@ onTheHost('P19 edits, backups and applications at once lose nothing', async box 
 })
 
 onTheHost(
-  'P5 what root writes into somebody’s project is theirs',
+  'P5 files that root writes into another user’s project belong to that user',
   async box => {
     const { uid, gid } = ordinary ?? box.launcher.who
     chownSync(box.project, uid, gid)
@@ -149,7 +149,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P2 a backup writes through no link that stands in its way, or is put there meanwhile',
+  'P2 a backup writes through no link, whether it is there before or appears meanwhile',
   async box => {
     await differing(box)
     const outside = box.directory(join(box.home, 'outside'))
@@ -169,7 +169,7 @@ onTheHost(
       try {
         turn()
       } catch {
-        // The backup was between the two steps: the next turn goes on from there.
+        // The backup was between its two steps. The next round continues from there.
       }
     }, 3)
     const codes: (number | null)[] = []
@@ -177,7 +177,7 @@ onTheHost(
     clearInterval(timer)
     expect(codes.filter(code => code !== 0 && code !== 2 && code !== 125)).toEqual([])
     expect(readdirSync(outside)).toEqual([])
-    // And its twin: with nothing in the way it is written.
+    // The allowed twin: with nothing in the way it is written.
     rmSync(swap, { recursive: true, force: true })
     mkdirSync(real, { recursive: true })
     rmSync(real, { recursive: true })

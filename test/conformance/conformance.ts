@@ -13,17 +13,17 @@ interface Options {
   readonly timeout?: number
   /** Which users the claim is about. */
   readonly only?: (launcher: Launcher) => boolean
-  /** Without which there is nothing to claim. */
+  /** Properties of a backend without which the claim has no meaning. */
   readonly needs?: Trait
-  /** Why it is enough to try the process backend: what is claimed has no part inside a sandbox. */
+  /** Why the process backend alone is enough: the claim has no part inside a sandbox. */
   readonly once?: string
-  /** Where it takes more than a sandbox to try it. */
+  /** Requirements beyond a sandbox. */
   readonly define?: DefineTest
-  /** It looks at all that was started below this process: nothing else may be under way. */
+  /** It looks at every descendant of this process, so nothing else may run. */
   readonly alone?: boolean
 }
 
-/** Defines one test for each launcher. The box is the user's, and is removed afterwards. */
+/** Defines one test for each launcher. The box belongs to the user and is removed afterwards. */
 export function conformance(title: string, body: (box: Box) => Promise<void>, options: Options = {}): void {
   onEachLauncher(title, launcher => inBox(launcher, body), options)
 }
@@ -48,7 +48,10 @@ export function onEachLauncher(
   }
 }
 
-/** Every claim on every engine takes minutes: `npm run test:engines`. Otherwise each is tried on one of them, in turn. */
+/**
+ * Every claim on every engine takes minutes (`npm run test:engines`). By default each claim runs on one engine,
+ * in rotation.
+ */
 const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
 if (triesContainers && !TRIES_ALL)
   console.log('each claim on one engine, in turn; on all of them: npm run test:engines')
@@ -62,12 +65,12 @@ function inTurn(here: readonly Launcher[]): readonly Launcher[] {
     : here.filter(launcher => launcher === one || launcher.missing !== undefined)
 }
 
-/** Much of the time of an engine is waiting: with the first test of a claim those of the others are begun. */
+/** Engines mostly wait. The first test of a claim starts the runs of the others too. */
 function atOnce(here: readonly Launcher[], body: (launcher: Launcher) => Promise<void>): typeof body {
   let begun: Map<Launcher, Promise<void>> | undefined
   return async launcher => {
     begun ??= new Map(here.filter(one => one.missing === undefined).map(one => [one, body(one)]))
-    // Each is heard of by its own test.
+    // Its own test reports each result.
     for (const run of begun.values()) run.catch(() => undefined)
     await begun.get(launcher)
   }

@@ -1,4 +1,7 @@
-/** Every engine that this machine can have, as a backend of the claims: podman and Docker, of root and of an ordinary user. */
+/**
+ * Every engine that this machine can have, as a backend of the claims: podman and Docker, as root and as an
+ * ordinary user.
+ */
 import { dockerMissing, sharedDockerd } from '../engines/dockerd.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
@@ -6,11 +9,11 @@ import type { Who } from './launcher.ts'
 import { seedOf } from './seed.ts'
 import { ANY_BACKEND, type TestBackend, type Trait } from './test-backend.ts'
 
-/** Started once for all tests of a process, and ended with it. For a look at one alone: PEN_ENGINE='docker, as root'. */
+/** Started once per test process, and ended with it. To run one alone: PEN_ENGINE='docker, as root'. */
 export async function containerBackends(everybody: readonly Who[]): Promise<TestBackend[]> {
   const wanted = process.env['PEN_ENGINE'] ?? ''
   const backends = (await enginesHere(everybody)).filter(({ name }) => name.includes(wanted))
-  // pen builds its image when it is missing: no test is to wait for that.
+  // pen builds its image when it is missing. No test should wait for that.
   for (const backend of backends) if (backend.missing === undefined) seedOf(backend)
   return backends
 }
@@ -20,7 +23,7 @@ async function enginesHere(everybody: readonly Who[]): Promise<TestBackend[]> {
     const missing = podmanMissing(who)
     return missing === undefined ? backendOf(podmanOf(who)) : absent(`podman, as ${who.name}`, who, missing)
   })
-  // For the last of them, so that the group of its socket is an ordinary user's; root needs none.
+  // For the last of them, so that its socket belongs to an ordinary user's group. Root needs none.
   const member = everybody.at(-1)
   if (member === undefined) return podmans
   const missing = dockerMissing()

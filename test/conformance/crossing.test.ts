@@ -18,20 +18,17 @@ conformance('P15 only descriptors 0, 1 and 2 cross, however many pen was started
   expect(stdout).toBe('0 1 2 3 0\n0\n')
 })
 
-conformance(
-  'P15 a file as stdin is read and never opened again; as stdout it is written and never read',
-  async box => {
-    const input = box.file(join(box.home, 'input'), 'INPUT\n')
-    const output = box.file(join(box.home, 'output'), 'EARLIER\n')
-    await box.sh(
-      `cat; cat /proc/1/fd/0; echo evil > /proc/self/fd/0; echo evil >> /dev/stdin
+conformance('P15 a file as stdin is read-only and never reopened; as stdout it is write-only', async box => {
+  const input = box.file(join(box.home, 'input'), 'INPUT\n')
+  const output = box.file(join(box.home, 'output'), 'EARLIER\n')
+  await box.sh(
+    `cat; cat /proc/1/fd/0; echo evil > /proc/self/fd/0; echo evil >> /dev/stdin
      timeout 0.2 grep -c EARLIER /proc/self/fd/1 >&2; : > /proc/self/fd/1; echo last; echo err >&2`,
-      { through: `"$@" < ${quote(input)} >> ${quote(output)} 2>/dev/null` },
-    )
-    expect(readFileSync(input, 'utf8')).toBe('INPUT\n')
-    expect(readFileSync(output, 'utf8')).toBe('EARLIER\nINPUT\nlast\n')
-  },
-)
+    { through: `"$@" < ${quote(input)} >> ${quote(output)} 2>/dev/null` },
+  )
+  expect(readFileSync(input, 'utf8')).toBe('INPUT\n')
+  expect(readFileSync(output, 'utf8')).toBe('EARLIER\nINPUT\nlast\n')
+})
 
 conformance('P15 two streams to one file keep their order', async box => {
   const output = box.file(join(box.home, 'output'), '')
@@ -50,7 +47,7 @@ conformance('P15 a directory does not cross: pen refuses it as stdin', async box
 })
 
 conformance(
-  'P15 a TCP connection as stdin and stdout carries bytes both ways, and leads to no other service of the host',
+  'P15 a TCP connection as stdin and stdout carries bytes both ways, and reaches no other host service',
   async box => {
     let victim = 0
     const service = createServer(() => victim++).listen(0, '127.0.0.1')
@@ -62,7 +59,8 @@ conformance(
       socket.end('hello\n')
     }).listen(0, '127.0.0.1')
     try {
-      // Parted from its peer and connected anew: that would be in the network that the socket was made in.
+      // Disconnects the socket and connects it again: that would happen in the network where the socket was
+      // made.
       const script = `import ctypes, struct, sys
 print(sys.stdin.readline().strip(), flush=True)
 call = ctypes.CDLL(None).connect
@@ -114,7 +112,7 @@ conformance('P15 /dev/stdin, /dev/stdout and /dev/stderr can be opened inside', 
   expect(stderr).toContain('err\n')
 })
 
-conformance('P15 no variable of the host crosses but terminal and locale, and what is granted', async box => {
+conformance('P15 no host variable crosses but terminal, locale and granted ones', async box => {
   const { stdout } = await box.run(['env'], {
     flags: ['--env', 'GIVEN=1', '--env', 'PASSED'],
     env: {
@@ -160,7 +158,7 @@ conformance('P15 no variable of the host crosses but terminal and locale, and wh
     'npm_config_fetch_retry_factor',
     'npm_config_fetch_retry_mintimeout',
   ]
-  // By this number pen's agent knows what a command has started.
+  // pen's exec daemon uses this number to find what a command has started.
   expect(names.filter(name => name !== 'PEN_EXEC').sort()).toEqual(expected)
   expect(stdout).toContain('HOME=/home/agent\n')
   expect(stdout).toContain('PASSED=yes\n')

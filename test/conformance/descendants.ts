@@ -1,4 +1,4 @@
-/** Everything that was started below this test and still lives, however often it forked away from its parent. */
+/** Every live descendant of this test, even after it forked away from its parent. */
 import { afterAll, beforeAll } from 'bun:test'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { systemCall } from '../../src/base/kernel/system-call.ts'
@@ -7,8 +7,8 @@ import { Stopwatch } from '../stopwatch.ts'
 const PR_SET_CHILD_SUBREAPER = 36
 
 /**
- * For the tests of a file: orphans become this process's children instead of the system's, so that none can hide. Nobody asks for those
- * that end: for longer than that, thousands of them would make everything slow.
+ * For the tests of one file: orphans become children of this process instead of the system's init, so that none
+ * can hide. This process does not reap them; with thousands of zombies everything would get slow.
  */
 export function adoptOrphans(): void {
   if (process.platform !== 'linux') return
@@ -27,7 +27,7 @@ export function descendants(): Process[] {
   for (const name of readdirSync('/proc')) {
     const stat = /^\d+$/.test(name) ? read(`/proc/${name}/stat`) : undefined
     const [state, parent] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? []
-    // A zombie is only a number that nobody asked for yet.
+    // A zombie is only an unreaped number.
     if (parent === undefined || state === 'Z' || state === 'X') continue
     children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(name)])
   }
@@ -43,7 +43,7 @@ export function descendants(): Process[] {
   }))
 }
 
-/** Waits until none is left that was not there before; returns what is there after the time. */
+/** Waits until every new descendant is gone. Returns what is left after the time. */
 export async function untilAlone(known: ReadonlySet<number>, withinMs: number): Promise<Process[]> {
   const watch = new Stopwatch()
   for (;;) {
@@ -55,17 +55,17 @@ export async function untilAlone(known: ReadonlySet<number>, withinMs: number): 
 
 const KINDS = ['mnt', 'pid', 'net', 'user', 'ipc', 'uts', 'cgroup']
 
-/** The namespaces that these processes are in. */
+/** The namespaces of these processes. */
 export function namespacesOf(processes: readonly { readonly pid: number | string }[]): Set<string> {
   const ids = processes.flatMap(({ pid }) => KINDS.map(kind => link(`/proc/${pid}/ns/${kind}`) ?? ''))
   return new Set(ids.filter(id => id !== ''))
 }
 
-/** Those of everybody: of an engine too, which keeps its own for as long as it likes. */
+/** Those of all processes, also of an engine, which keeps its own as long as it wants. */
 export const namespacesHere = (): Set<string> =>
   namespacesOf(readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? [{ pid: name }] : [])))
 
-/** Which of these some process of the machine is still in. */
+/** Which of these namespaces still have a process of the machine in them. */
 export function stillUsed(namespaces: ReadonlySet<string>): string[] {
   const out: string[] = []
   for (const name of readdirSync('/proc'))
@@ -77,7 +77,7 @@ export function stillUsed(namespaces: ReadonlySet<string>): string[] {
   return out
 }
 
-/** Mounts of the host's own namespace that have to do with pen or with a directory. */
+/** Mounts in the host's own namespace that belong to pen or to a directory. */
 export const mountsAbout = (path: string): string[] =>
   (read('/proc/self/mountinfo') ?? '')
     .split('\n')

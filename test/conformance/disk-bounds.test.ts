@@ -10,7 +10,7 @@ import { events, limited, told } from './limit-events.ts'
 const MIB = 2 ** 20
 const GIB = 2 ** 30
 
-/** Bytes that a file takes, and when it was first seen beyond the bound. */
+/** Bytes that a file occupies, and when it was first seen beyond the limit. */
 async function grow(
   box: Box,
   file: string,
@@ -36,7 +36,7 @@ async function grow(
 }
 
 conformance(
-  'P13 5 GiB written under a disk of 1 GiB are stopped within two seconds, or 10 % beyond it',
+  'P13 5 GiB written under a disk limit of 1 GiB are stopped within two seconds, or 10 % beyond it',
   async box => {
     const { code, stdout, over, late, ...rest } = await grow(
       box,
@@ -58,7 +58,7 @@ conformance(
   },
 )
 
-conformance('P13 so it is in ./output and in a granted place; less is left alone', async box => {
+conformance('P13 the disk limit holds in ./output and in a granted place; less is left alone', async box => {
   const granted = box.directory(join(box.home, 'granted'))
   const cases = [
     ['output', join(box.project, 'output/big'), ['--limit', 'output=64MiB']],
@@ -78,32 +78,29 @@ conformance('P13 so it is in ./output and in a granted place; less is left alone
   expect(events(box)).toEqual(['output killed', 'disk killed'])
 })
 
-conformance(
-  'P13 scratch is full when it is full, and that is told even when the program went at once',
-  async box => {
-    const tries = ['/tmp', '/home/agent', '/dev/shm', '/var/tmp'].map(async (place, i) => {
-      const cwd = box.directory(join(box.home, `place${i}`))
-      const over = await box.sh(
-        `sleep 0.3; exec head -c 200m /dev/zero > ${place}/big`,
-        limited('disk=32MiB', { cwd }),
-      )
-      expect([place, over.code]).toEqual([place, 1])
-      expect(over.stderr).toContain('No space left on device')
-      expect(told(over)).toEqual([
-        expect.stringMatching(new RegExp(`^limits\\.disk bounds scratch to .*\\(${place} is full\\)$`)),
-      ])
-      expect([place, events(box, cwd)]).toEqual([place, ['disk refused']])
-    })
-    await Promise.all(tries)
-    const under = await box.sh(
-      'head -c 4m /dev/zero > /tmp/x; head -c 4m /dev/zero > ~/x; sleep 0.5; echo survived',
-      limited('disk=32MiB'),
+conformance('P13 a full scratch is reported, even when the program ended at once', async box => {
+  const tries = ['/tmp', '/home/agent', '/dev/shm', '/var/tmp'].map(async (place, i) => {
+    const cwd = box.directory(join(box.home, `place${i}`))
+    const over = await box.sh(
+      `sleep 0.3; exec head -c 200m /dev/zero > ${place}/big`,
+      limited('disk=32MiB', { cwd }),
     )
-    expect([under.stdout, told(under), events(box)]).toEqual(['survived\n', [], []])
-  },
-)
+    expect([place, over.code]).toEqual([place, 1])
+    expect(over.stderr).toContain('No space left on device')
+    expect(told(over)).toEqual([
+      expect.stringMatching(new RegExp(`^limits\\.disk bounds scratch to .*\\(${place} is full\\)$`)),
+    ])
+    expect([place, events(box, cwd)]).toEqual([place, ['disk refused']])
+  })
+  await Promise.all(tries)
+  const under = await box.sh(
+    'head -c 4m /dev/zero > /tmp/x; head -c 4m /dev/zero > ~/x; sleep 0.5; echo survived',
+    limited('disk=32MiB'),
+  )
+  expect([under.stdout, told(under), events(box)]).toEqual(['survived\n', [], []])
+})
 
-/** Everything at once, as long as it may: children that fork, spin, allocate, open and write. Bounded by the sandbox and by time. */
+/** Everything at once: children that fork, spin, allocate, open and write. Bounded by the sandbox and by time. */
 const STORM = `import os, time
 print('up', flush=True)
 start = time.time()
@@ -123,7 +120,7 @@ while time.time() < start + 12:
   if len(kept) % 10 == 0: os.write(1, b'x' * 60000)`
 
 conformance(
-  'P13 while a sandbox storms, its supervisor is small and heeds, and another sandbox works',
+  'P13 under load the supervisor stays small and responsive, and another sandbox works',
   async box => {
     const other = box.directory(join(box.home, 'other'))
     const flags = [
@@ -152,7 +149,7 @@ conformance(
   },
 )
 
-conformance('P13 a reader that does not read makes the writer wait, not pen grow', async box => {
+conformance('P13 a reader that does not read blocks the writer and does not grow pen', async box => {
   const run = box.start(['/bin/sh', '-c', 'head -c 1G /dev/zero'], {
     through: `${quote(PEN)} version >/dev/null; "$@" & echo $! >&2; wait`,
   })

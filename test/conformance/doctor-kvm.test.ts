@@ -1,4 +1,4 @@
-/** What the doctor says of KVM is what a program without pen sees, for every user, and where the device is not there. */
+/** The doctor reports of KVM what a program without pen sees, for every user, and without the device. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { skipUnless } from '../skip.ts'
@@ -16,7 +16,7 @@ const SAID = {
   runs: /^a guest was run by KVM$/,
 } as const
 
-/** By a guest of its own, which counts with floating-point numbers: what only imitates a processor does not do that. */
+/** Runs its own guest that computes with floating-point numbers: an emulated CPU would not do that. */
 function tryWithoutPen(box: Box, change: string): keyof typeof SAID {
   const words = [...box.launcher.who.become, '/usr/bin/python3', `${import.meta.dirname}/kvm.py`]
   const [program, ...rest] = inPrivate(box, words, change)
@@ -31,21 +31,21 @@ function agrees(box: Box, change = ''): [keyof typeof SAID, Asked] {
   const asked = doctor(box, change)
   const found = asked.of('kvm')
   expect([seen, found?.what]).toEqual([seen, expect.stringMatching(SAID[seen])])
-  // Whatever it is: pen run works without.
+  // Whatever the result, pen run works without KVM.
   expect([asked.code, failing(asked), found?.status]).toEqual([0, [], seen === 'runs' ? 'ok' : 'weak'])
   expect([seen, (found?.fix ?? '') !== '']).toEqual([seen, seen !== 'runs'])
   return [seen, asked]
 }
 
 onTheHost(
-  'P20 the doctor runs a guest by KVM, and says of it what a program without pen sees',
+  'P20 the doctor runs a guest by KVM, and reports what a program without pen sees',
   async box => {
     agrees(box)
   },
   { define: onX64 },
 )
 
-/** Another `/dev`, with all that is usually there but this. */
+/** Another `/dev`, with everything usual except this device. */
 const WITHOUT_KVM = `mount -t tmpfs -o mode=755 none /mnt; mkdir /mnt/pts /mnt/shm /mnt/mqueue
 for one in null zero full random urandom tty ptmx; do : > /mnt/$one; mount --bind /dev/$one /mnt/$one; done
 for link in fd stdin stdout stderr; do cp -P /dev/$link /mnt/; done

@@ -1,4 +1,4 @@
-/** What the doctor says of programs and services of the machine that are old, slow, or in the way. */
+/** What the doctor reports of programs and services of the machine that are old, slow, or in the way. */
 import { expect } from 'bun:test'
 import { Stopwatch } from '../stopwatch.ts'
 import { onTheHost } from './conformance.ts'
@@ -11,7 +11,7 @@ onTheHost(
   'P20 the doctor and pen run agree on every program that pen starts, whichever is missing',
   async box => {
     for (const name of ['unshare', 'nsenter', 'prlimit', 'setpriv', 'setsid', 'cat']) {
-      // The test becomes the user by setpriv itself.
+      // The test itself uses setpriv to become the user.
       if (name === 'setpriv' && box.launcher.who.become.length > 0) continue
       const asked = agrees(box, missing(`/usr/bin/${name}`))
       expect([name, asked.of(`tool-${name}`)?.status]).not.toEqual([name, 'ok'])
@@ -22,7 +22,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 an engine with a known escape is weak, its successor is well, and neither keeps pen run from working',
+  'P20 an engine with a known escape is weak, its successor is fine, and pen run works with both',
   async box => {
     const old = doctor(box, program('podman', 'echo podman version 4.3.1'))
     expect([old.code, old.of('engine-podman')?.status]).toEqual([0, 'weak'])
@@ -39,7 +39,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 a program that never answers is waited for a few seconds, and meanwhile the doctor says what it tries',
+  'P20 a program that never answers costs a few seconds, and the doctor prints what it tries',
   async box => {
     const watch = new Stopwatch()
     const asked = doctor(box, program('docker', 'exec sleep 60'))
@@ -52,12 +52,12 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 name servers that do not answer are weak, and one that does is well',
+  'P20 name servers that do not answer are weak, and one that does is fine',
   async box => {
     const silent = doctor(box)
     expect([silent.code, silent.of('dns')?.status]).toEqual([0, 'weak'])
     expect(silent.of('dns')?.what).toContain(NOBODY)
-    // Its own process, because this one waits for the doctor.
+    // In its own process, because this one waits for the doctor.
     const server = Bun.spawn([process.execPath, '-e', `(${serve.toString()})('${NOBODY}')`], {
       env: { BUN_BE_BUN: '1' },
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -75,7 +75,7 @@ onTheHost(
   asRoot,
 )
 
-/** Answers every question with "no such name". */
+/** Answers every query with NXDOMAIN. */
 function serve(at: string): void {
   const socket = process.getBuiltinModule('node:dgram').createSocket('udp4')
   socket.on('message', (query, from) => {

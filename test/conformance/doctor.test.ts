@@ -1,4 +1,4 @@
-/** The doctor and `pen run` agree: with pieces of the machine taken away, each in a mount namespace of the test's own. */
+/** The doctor and `pen run` agree when parts of the machine are removed, each in a mount namespace of the test. */
 import { expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { isRoot, PEN } from './launcher.ts'
 import { copySeed } from './seed.ts'
 
 const everything = (box: Box) => [...box.listing(), ...readdirSync(join(box.home, '.pen')).sort()]
-/** Cgroups that a doctor left, wherever they are: the name begins with its pid, and one that lives still has its own. */
+/** Cgroups that a dead doctor left, anywhere. Their name begins with its pid; a live doctor still has its own. */
 const cgroups = () =>
   spawnSync('find', ['/sys/fs/cgroup', '-maxdepth', '6', '-type', 'd', '-name', 'pen-*-doctor'], {
     encoding: 'utf8',
@@ -54,7 +54,7 @@ onTheHost('P4 on a machine that never ran pen, the doctor leaves not even a dire
 })
 
 onTheHost(
-  'P20 the doctor names what is missing, with the command that installs it, and pen run fails too',
+  'P20 the doctor names what is missing with the command that installs it, and pen run fails too',
   async box => {
     const nsenter = agrees(box, missing('/usr/bin/nsenter'))
     expect([nsenter.code, nsenter.of('tool-nsenter')?.status, nsenter.of('network')?.status]).toEqual([
@@ -66,7 +66,7 @@ onTheHost(
     const bwrap = agrees(box, missing('/usr/bin/bwrap'))
     expect([bwrap.code, bwrap.of('bubblewrap')?.status]).toEqual([1, 'fails'])
     expect(bwrap.of('bubblewrap')?.fix).toMatch(/(apt-get install|dnf install|pacman -S|apk add) bubblewrap/)
-    // What one check needs and others do not: they still say what they found.
+    // Only one check needs it. The others still report.
     expect([bwrap.of('network')?.status, bwrap.of('user-namespaces')?.status]).toEqual(['ok', 'ok'])
     const git = agrees(box, missing('/usr/bin/git'))
     expect([git.code, git.of('tool-git')?.status]).toEqual([0, 'weak'])
@@ -75,7 +75,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 where the kernel takes no rules of the packet filter, the doctor says so, and pen run stops',
+  'P20 where the kernel takes no packet filter rules, the doctor says so, and pen run stops',
   async box => {
     const filter = join(box.root, 'filter.py')
     writeFileSync(filter, WITHOUT_PACKET_FILTER.at(-1) ?? '')
@@ -185,14 +185,14 @@ onTheHost('P20 a policy that this machine cannot keep fails in its own project o
   expect(asked.of('policy')?.fix).toContain('--accept-gap deny-any-depth')
   const other = box.directory(join(box.home, 'other'))
   expect(doctor(box, '', [], { cwd: other }).of('policy')?.status).toBe('ok')
-  // The home is no project: the machine is examined all the same.
+  // The home is no project, and the machine is examined anyway.
   const home = doctor(box, '', [], { cwd: box.home })
   expect([home.of('project')?.status, home.of('run')?.status]).toEqual(['weak', 'ok'])
 })
 
 onTheHost('P4 a doctor that is killed leaves nothing either', async box => {
   const left = () => readdirSync(join(box.home, '.pen')).filter(name => name.startsWith('.pen-'))
-  // Without a pause: the moment in which its directory is there, and nothing else yet.
+  // Without a pause: the moment when only its directory exists.
   const atOnce = async () => {
     for (const late = performance.now() + 10_000; left().length === 0 && performance.now() < late; );
   }
@@ -209,7 +209,7 @@ onTheHost('P4 a doctor that is killed leaves nothing either', async box => {
     await ended
     for (const watch = new Stopwatch(); left().length > 0 && watch.ms < 2000; ) await Bun.sleep(20)
     expect([signal, left()]).toEqual([signal, []])
-    // A cgroup is taken away by the next command at the latest.
+    // The next command removes a left cgroup at the latest.
     pen(box, ['run', '--offline', '--', 'true'])
     expect(cgroups()).toEqual([])
   }

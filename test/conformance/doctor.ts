@@ -1,4 +1,4 @@
-/** Asks the doctor on a machine from which pieces were taken away, in a mount namespace of the test's own. */
+/** Runs the doctor on a machine with parts removed, in a mount namespace of the test. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -26,16 +26,22 @@ export interface Asked {
   readonly of: (id: string) => Report['findings'][number] | undefined
 }
 
-/** Nobody outside is asked: a name server that is not there, on loopback. */
+/** No query leaves the machine: the name server is an unused loopback address. */
 export const NOBODY = '127.0.0.99'
 
-/** Trying the engines of a machine takes longer than all the rest. To claims that are not about them it has none. */
+/**
+ * Probing the machine's engines takes longer than everything else. Claims about other things run without
+ * engines.
+ */
 type Engines = 'as they are' | 'none'
 const NO_ENGINES = `for engine in podman docker runsc; do
   ! at=$(command -v $engine) || mount --bind /dev/null "$(readlink -f "$at")"
 done`
 
-/** The same words in a mount namespace of their own, after `change`, which happens as root and which only they see. */
+/**
+ * The same command in its own mount namespace, after `change`, which runs as root and only affects that
+ * namespace.
+ */
 export function inPrivate(
   box: Box,
   words: readonly string[],
@@ -81,12 +87,12 @@ export function agrees(box: Box, change: string, where: Where = {}): Asked {
   return asked
 }
 
-/** A program that is there and is none. */
+/** A file that is not a program. */
 export const missing = (path: string) => `mount --bind /dev/null "$(readlink -f ${path})"`
 export const failing = ({ report }: Asked) =>
   report.findings.filter(({ status }) => status === 'fails').map(({ id }) => id)
 
-/** A program in `/usr/local/bin`, where nothing else is then, with the user's other programs elsewhere. */
+/** A program in `/usr/local/bin`, alone there, with the user's other programs elsewhere. */
 export const program = (name: string, script: string) =>
   `mount -t tmpfs -o mode=755 none /usr/local/bin
    printf '%s\\n' '#!/bin/sh' '${script}' > /usr/local/bin/${name}; chmod 755 /usr/local/bin/${name}`

@@ -1,4 +1,7 @@
-/** What a sandbox makes large is the supervisor's to remove, and never in the way of its clocks and of whoever asks it. */
+/**
+ * Large trees that a sandbox makes are removed by the supervisor, and never delay its timers or its control
+ * socket.
+ */
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +13,10 @@ import { pen } from './pen-command.ts'
 const NAMES = '.vscode .idea .fleet .zed .helix .nova'.split(' ')
 const OF_THE_SUPERVISOR = 'what is claimed is the supervisor’s own work, the same for every backend'
 
-/** As many directories of 20,000 names as there are to rename them to. Hard links: they are made five times as fast as files. */
+/**
+ * One directory of 20,000 names for each protected name. Hard links: creating them is five times as fast as
+ * files.
+ */
 function fill(box: Box): void {
   box.host(`python3 -c '
 import os

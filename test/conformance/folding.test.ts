@@ -14,7 +14,7 @@ const imports = (name: string) => spawnSync(PYTHON, ['-c', `import ${name}`]).st
 const ready = existsSync('/dev/fuse') && (imports('fusepy') || imports('fuse'))
 const onFuse = skipUnless(ready, 'FUSE or its Python library is missing')
 
-/** The box's directory `folded`, in which a project of the user's is on a file system that takes names in any case. */
+/** The box's directory `folded`: a project on a case-insensitive file system. */
 async function withFolding(
   box: Box,
   sensitive: boolean,
@@ -55,7 +55,7 @@ async function withFolding(
 const NEEDS = { define: onFuse, needs: 'laterMounts', alone: true } as const
 
 conformance(
-  'P20 where names are folded behind the kernel’s back nothing runs, unless that gap is accepted',
+  'P20 on a file system that folds names unseen by the kernel nothing runs without that gap',
   async box => {
     await withFolding(box, false, async project => {
       const refused = await box.sh('echo ran > mark', { cwd: project })
@@ -79,7 +79,7 @@ conformance(
 )
 
 conformance(
-  'P3 on a file system in user space that keeps names apart, denied and protected files are held',
+  'P3 on a case-sensitive FUSE file system, denied and protected files are held',
   async box => {
     await withFolding(box, true, async project => {
       expect(agrees(box, '', { cwd: project }).of('project')?.why).toContain('a program serves it')

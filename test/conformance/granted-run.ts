@@ -1,4 +1,4 @@
-/** A sandbox that is asked questions while files are granted to it and taken back, as the user of a box. */
+/** A sandbox that answers questions while files are granted and revoked, as the user of a box. */
 import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { stateDir } from './pen-command.ts'
 
 const LOOP = 'while read -r line; do eval "$line" 2>&1; echo "<$?>"; done'
 
-/** Lines of shell are read one by one; `pen` inside is that under test. */
+/** Reads shell lines one by one. `pen` inside is the binary under test. */
 export function startLoop(box: Box, ...flags: readonly string[]): LateRun {
   const pen = [PEN, 'run', ...box.launcher.flags, ...flags, '--', '/bin/sh', '-c', LOOP]
   const [program = '', ...rest] = [...box.launcher.who.become, ...pen]
@@ -22,7 +22,7 @@ export function startLoop(box: Box, ...flags: readonly string[]): LateRun {
 export const files = (verb: string, ...words: readonly string[]): string =>
   `pen files ${[verb, ...words].map(quote).join(' ')}`
 
-/** What of pen's own a sandbox sees, as the host has it: one directory for each sandbox that runs, or was killed. */
+/** pen's own directories that a sandbox sees, from the host: one for each sandbox that runs or was killed. */
 export function insides(box: Box): string[] {
   const container = box.launcher.isolation === 'container'
   const all = join(stateDir(box), container ? 'containers' : 'inside')
@@ -35,7 +35,7 @@ export interface AuditRecord {
   readonly [key: string]: unknown
 }
 
-/** What the audit holds of the broker, in order. */
+/** The broker's records in the audit, in order. */
 export function brokerRecords(box: Box): AuditRecord[] {
   return auditRecords<AuditRecord>(stateDir(box)).filter(
     ({ kind }) => kind.startsWith('broker-') || kind === 'grants-changed',

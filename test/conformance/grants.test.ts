@@ -8,7 +8,7 @@ import { brokerRecords, files, insides, startLoop, until } from './granted-run.t
 import { isRoot, PEN } from './launcher.ts'
 import { pen, stateDir } from './pen-command.ts'
 
-/** A directory of the user's, beside the project. */
+/** A directory of the user beside the project. */
 const notes = (box: Box) => {
   const dir = box.directory(join(box.home, 'notes'))
   return {
@@ -19,7 +19,7 @@ const notes = (box: Box) => {
 }
 
 conformance(
-  'P1 a file is served once it is granted and no longer when it is revoked; its neighbour never; each access is recorded, in order',
+  'P1 a granted file is served until it is revoked, its neighbour never, and each access is recorded',
   async box => {
     const { file, other } = notes(box)
     const run = startLoop(box)
@@ -78,7 +78,7 @@ conformance('P1 no link, no ".." and no other name leads out of a granted direct
 })
 
 conformance(
-  'P3 a copy of a granted file stands where the sandbox may write; elsewhere it is refused with the place named, and nothing is left',
+  'P3 a granted file is copied only where the sandbox may write; a refusal names the place',
   async box => {
     const { file } = notes(box)
     box.host('echo mine > .npmrc')
@@ -96,7 +96,7 @@ conformance(
   },
 )
 
-conformance('P1 what one project was granted, no other project’s sandbox gets', async box => {
+conformance('P1 a grant for one project does not serve another project’s sandbox', async box => {
   const { file } = notes(box)
   expect((await pen(box, 'grant', file)).code).toBe(0)
   const other = box.directory(join(box.home, 'other'))
@@ -110,7 +110,7 @@ conformance('P1 what one project was granted, no other project’s sandbox gets'
 })
 
 conformance(
-  'P2 content is put only where writing is granted, whole, as the user’s own and never executable',
+  'P2 content is put only where writing is granted, complete, as the user, never executable',
   async box => {
     const { dir, file } = notes(box)
     expect((await pen(box, 'grant', dir)).code).toBe(0)
@@ -133,7 +133,7 @@ conformance(
   },
 )
 
-conformance('P3 a denied path is not granted, and not served by a grant of what is above it', async box => {
+conformance('P3 a denied path cannot be granted, nor served by a grant above it', async box => {
   const { dir, file, other } = notes(box)
   expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
   const run = startLoop(box, '--deny', other)
@@ -154,7 +154,7 @@ conformance('P3 a denied path is not granted, and not served by a grant of what 
   expect((await pen(box, 'grant', file)).code).toBe(0)
 })
 
-conformance('P16 the place of pen itself is granted for reading only', async box => {
+conformance('P16 pen’s own directory is granted for reading only', async box => {
   const program = dirname(PEN)
   const refused = await pen(box, 'grant', program, '--rw')
   expect([refused.code, refused.stderr]).toEqual([
@@ -189,30 +189,27 @@ conformance('P16 nothing inside a sandbox or in the project makes a grant', asyn
   await run.end()
 })
 
-conformance(
-  'P18 what a sandbox writes as a path is one record, and drives no line of the audit',
-  async box => {
-    const run = startLoop(box)
-    const hostile = [
-      '/a\nforged',
-      '/a\u001b[2J',
-      '/a\u202eb',
-      `/${'x'.repeat(3000)}`,
-      '/a";"kind":"broker-allowed',
-    ]
-    for (const path of hostile)
-      expect((await run.inside(files('cat', path).replaceAll('\n', "'\"$(printf '\\nx')\"'"))).code).toBe(1)
-    await run.end()
-    const records = brokerRecords(box)
-    expect(records.map(({ kind }) => kind)).toEqual(hostile.map(() => 'broker-denied'))
-    const dir = join(stateDir(box), 'audit')
-    for (const name of readdirSync(dir))
-      expect(readFileSync(join(dir, name), 'utf8')).toMatch(/^[\x20-\x7e\n]*$/)
-  },
-)
+conformance('P18 a path that a sandbox sends is one record, and forges no line of the audit', async box => {
+  const run = startLoop(box)
+  const hostile = [
+    '/a\nforged',
+    '/a\u001b[2J',
+    '/a\u202eb',
+    `/${'x'.repeat(3000)}`,
+    '/a";"kind":"broker-allowed',
+  ]
+  for (const path of hostile)
+    expect((await run.inside(files('cat', path).replaceAll('\n', "'\"$(printf '\\nx')\"'"))).code).toBe(1)
+  await run.end()
+  const records = brokerRecords(box)
+  expect(records.map(({ kind }) => kind)).toEqual(hostile.map(() => 'broker-denied'))
+  const dir = join(stateDir(box), 'audit')
+  for (const name of readdirSync(dir))
+    expect(readFileSync(join(dir, name), 'utf8')).toMatch(/^[\x20-\x7e\n]*$/)
+})
 
 conformance(
-  'P17 when the supervisor is killed in the middle of a write, the old file stays, and nothing beside it',
+  'P17 when the supervisor is killed during a write, the old file stays, with nothing beside it',
   async box => {
     const { dir, file } = notes(box)
     expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
@@ -224,7 +221,7 @@ conformance(
     await run.end()
     expect(readFileSync(file, 'utf8')).toBe('buy milk\n')
     expect(readdirSync(dir).sort()).toEqual(['diary.txt', 'todo.txt'])
-    // The next run works, and has taken away what the killed one left.
+    // The next run works, and has removed what the killed one left.
     const next = await box.run(['/bin/sh', '-c', `echo done | ${files('put', '-', file)}`])
     expect([next.code, next.stderr]).toEqual([0, next.stderr])
     expect(readFileSync(file, 'utf8')).toBe('done\n')
@@ -232,18 +229,18 @@ conformance(
   },
 )
 
-/** Open files without a name in a directory, of a process. */
+/** Open unnamed files of a process in a directory. */
 const draftsOf = (pid: number, dir: string): string =>
   spawnSync('sh', ['-c', `ls -l /proc/${pid}/fd | grep -c '${dir}/#'`], { encoding: 'utf8' }).stdout.replace(
     /^0$/m,
     '',
   )
 
-/** Until the test lets it go on. */
+/** Blocks until the test continues it. */
 const WAIT = 'until [ -e /tmp/go ]; do sleep 0.01; done'
 
 conformance(
-  'P2 a write that was revoked, or whose time is over, does not happen; a read ends in the middle',
+  'P2 a write that was revoked or expired does not happen; a read ends in the middle',
   async box => {
     const { dir, file } = notes(box)
     const large = box.file(join(dir, 'large'), 'x'.repeat(3_000_000))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 
-/** A dotfiles project: links of single files, of a whole directory, of a link in the project, and one that leads nowhere yet. */
+/** A dotfiles project: links to single files, to a directory, to a link in the project, and a dangling one. */
 const DOTFILES = `
   cd ..; mkdir -p .config .local/bin .ssh .claude .config/autostart project/fish project/zsh project/v1 project/bin
   for f in bashrc fish/config.fish zsh/env v1/ssh bin/tool claude.json; do echo "# mine" > project/$f; done
@@ -27,7 +27,7 @@ const logins = (box: Box): string =>
     fish -lc 'echo fish' </dev/null 2>&1; cat ../.ssh/config ../.claude/settings.json; ls ../.config/autostart/ -L 2>/dev/null || true`)
 
 conformance(
-  'P3 a login after a hostile run finds no planted code where the home links to the project; neighbours are written',
+  'P3 a login after a hostile run finds no planted code where the home links to the project',
   async box => {
     box.host(DOTFILES)
     const { stdout } = await box.sh(HOSTILE)
@@ -40,14 +40,14 @@ conformance(
       expect([absent, existsSync(join(box.project, absent))]).toEqual([absent, false])
     for (const note of ['note', 'zsh/note', 'bin/other'])
       expect([note, readFileSync(join(box.project, note), 'utf8')]).toEqual([note, 'echo PLANTED\n'])
-    // The shells do read these files: what the user writes there runs.
+    // The shells do read these files: the user's own lines run.
     box.file('bashrc', 'echo MINE\n')
     expect(logins(box)).toContain('MINE')
   },
 )
 
 conformance(
-  'P3 a home that moves its settings by a variable, or a directory of PATH, is followed; other directories are not',
+  'P3 a home that moves its settings by a variable or PATH is followed; other directories are not',
   async box => {
     box.host(
       'mkdir -p ../elsewhere conf z tools free node_modules/.bin; ln -s ../project/tools ../elsewhere/bin',
@@ -67,7 +67,7 @@ conformance(
 )
 
 conformance(
-  'P3 a file that the home links to is opened by its own name alone, and a project that is a part of the home too',
+  'P3 a file that the home links to is opened by its own name alone, also in a project inside the home',
   async box => {
     box.host(
       'echo a > bashrc; echo a > zshrc; ln -s project/bashrc ../.bashrc; ln -s project/zshrc ../.zshrc',

@@ -8,7 +8,7 @@ import { conformance } from './conformance.ts'
 import { until } from './granted-run.ts'
 import { stateDir } from './pen-command.ts'
 
-/** A service of the host. Everybody on the host may use it. */
+/** A service of the host that every host user may use. */
 async function serve(path: string): Promise<{ readonly server: Server; seen: number }> {
   const service = { server: createServer(), seen: 0 }
   service.server.on('connection', socket => {
@@ -31,7 +31,7 @@ def ask(path):
 `
 
 conformance(
-  'P10 a service of the host with its socket in the project is not reached; by a grant of its own it is',
+  'P10 a host service with its socket in the project is not reached; with its own grant it is',
   async box => {
     box.directory(join(box.project, 'db/run'))
     const path = join(box.project, 'db/run/s.sock')
@@ -56,7 +56,7 @@ const covers = (box: Box, path: string): number =>
   ).length
 
 conformance(
-  'P10 nor is one that starts, or starts again, while the sandbox runs; the sandbox’s own servers are',
+  'P10 nor is a service that starts or restarts during the run; the sandbox’s own servers are reached',
   async box => {
     const path = join(box.project, 's.sock')
     const own = `import os
@@ -80,7 +80,7 @@ ask('own.sock')`
     try {
       unlinkSync(path)
     } catch {
-      // The server took it away itself.
+      // The server removed it itself.
     }
     const second = await serve(path)
     try {
@@ -96,7 +96,7 @@ ask('own.sock')`
   },
 )
 
-/** A service of the user's, which names its socket from the directory that it is in. */
+/** A service of the user that names its socket relative to its directory. */
 async function serveFrom(box: Box, cwd: string, name: string): Promise<Disposable> {
   const script = `import socket
 s = socket.socket(socket.AF_UNIX); s.bind(${JSON.stringify(name)}); s.listen(); print('up', flush=True)
@@ -111,7 +111,7 @@ while True: s.accept()[0].send(b'served')`
 }
 
 conformance(
-  'P10 a service that named its socket from where it stands is not reached either; one of that name elsewhere closes nothing',
+  'P10 a service with a relative socket name is not reached; the same name elsewhere closes nothing',
   async box => {
     box.directory(join(box.project, 'run'))
     using _top = await serveFrom(box, box.project, 'run/top.sock')

@@ -10,7 +10,7 @@ const isReadOnly = ({ said, code }: Answer): boolean => code !== 0 && /Read-only
 
 interface Late {
   readonly project: LateProject
-  /** A sandbox that answers. */
+  /** A sandbox that answers commands. */
   readonly start: (...flags: string[]) => Promise<LateRun>
 }
 
@@ -76,7 +76,7 @@ late(
     expect(isRefused(await sandbox.inside('ls secrets'))).toBe(true)
     expect((await sandbox.inside('echo x > secrets/b')).code).not.toBe(0)
     expect(await sandbox.inside('cat config/prod/port')).toEqual({ said: 'p\n', code: 0 })
-    // The directory above is not held: what was covered stays so under its new name.
+    // The parent directory is not held. What was covered stays covered under its new name.
     await sandbox.inside('mv config moved')
     expect(isRefused(await sandbox.inside('cat moved/prod/key'))).toBe(true)
     await sandbox.end()
@@ -84,20 +84,17 @@ late(
   },
 )
 
-late(
-  'P3 a link that the host makes at a denied place covers what it leads to',
-  async ({ project, start }) => {
-    project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
-    const sandbox = await start()
-    project.host('ln -s conf/prod .env')
-    await sandbox.within1s('cat conf/prod', isRefused)
-    expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
-    expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
-  },
-)
+late('P3 a link that the host makes at a denied place covers its target', async ({ project, start }) => {
+  project.host('mkdir conf; echo S > conf/prod; echo t > conf/test')
+  const sandbox = await start()
+  project.host('ln -s conf/prod .env')
+  await sandbox.within1s('cat conf/prod', isRefused)
+  expect(isRefused(await sandbox.inside('cat .env'))).toBe(true)
+  expect((await sandbox.inside('cat conf/test')).said).toBe('t\n')
+})
 
 late(
-  'P3 a denied link that leads nowhere at the start covers what the host puts there later',
+  'P3 a denied dangling link covers what the host puts at its target later',
   async ({ project, start }) => {
     project.host('mkdir conf; ln -s conf/prod .env; ln -s conf/new/deep .env.local')
     const sandbox = await start()
@@ -114,7 +111,7 @@ late(
   async ({ project, start }) => {
     const sandbox = await start()
     for (let i = 0; i < 5; i++) {
-      // Twice: the second new file often has the inode of the first old one.
+      // Twice: the second new file often gets the inode of the first old one.
       project.host(`git config user.name a${i}; git config user.name b${i}`)
       await sandbox.within1s('echo >> .git/config', isReadOnly)
     }
@@ -127,18 +124,18 @@ late(
 )
 
 late(
-  'P3 a descriptor from between the replacement and the new mount plants no setting that runs a program',
+  'P3 a descriptor opened between replacement and new mount plants no setting that runs a program',
   async ({ project, start }) => {
     const sandbox = await start()
     const evil = String.raw`printf "[core]\n\tfsmonitor=./evil\n"`
-    // The kernel lets go of the old file's mount a moment before the new one is there: that one does not count.
-    // The shell opens the file as soon as it may, keeps it open, and writes when pen has long held it again.
+    // The kernel drops the old file's mount a moment before the new one exists, so one write may succeed. The
+    // shell opens the file as soon as it can, keeps it open, and writes long after pen holds it again.
     const planted = sandbox.inside(
       `n=0; until command exec 3>>.git/config && grep -q mine /proc/self/fd/3 || [ $n -gt 300000 ]; do n=$((n+1)); done 2>/dev/null; sleep 1; ${evil} >&3; grep -c evil .git/config`,
     )
     await Bun.sleep(300)
     project.host('git config user.name mine')
-    // 1 where it got through in time, as on an idle machine; what is shown here is that it does not last.
+    // 1 when it got through in time, as on an idle machine. The claim is that it does not last.
     expect((await planted).said).toMatch(/1\n$|0\n$|Bad file descriptor/)
     await sandbox.end()
     expect(project.host('git config --get core.fsmonitor || true')).toBe('')
@@ -159,11 +156,11 @@ late(
 )
 
 late(
-  'P3 a sandbox that swaps files and links at denied places neither reaches outside nor uncovers a file',
+  'P3 a sandbox that swaps files and links at denied places neither reaches outside nor uncovers one',
   async ({ project, start }) => {
     project.host('echo S > .env; echo precious > ../outside')
     const sandbox = await start()
-    // As a program, not as a shell: a thousand swaps take a shell ten seconds, and race less.
+    // A program, not a shell: a thousand swaps take a shell ten seconds, and race less.
     const swap = `import os, time
 def put(make):
   make('a')
@@ -193,7 +190,7 @@ for n in range(300):
   },
 )
 
-late('P3 a flood of denied files, meant to tire the watch, ends the run', async ({ start }) => {
+late('P3 a flood of denied files, meant to exhaust the watch, ends the run', async ({ start }) => {
   const sandbox = await start()
   const flood = sandbox.inside(
     'n=0; while [ $n -lt 3000 ]; do echo > .env.$n; n=$((n+1)); done; sleep 20',
@@ -222,7 +219,7 @@ late('P3 every cover is in the audit, and nothing of it is left on the host', as
 })
 
 late(
-  'P3 a repository that was added to the index with a setting that runs a program is warned of',
+  'P3 a repository added to the index with a setting that runs a program gets a warning',
   async ({ start }) => {
     const sandbox = await start()
     const made = await sandbox.inside(

@@ -1,4 +1,4 @@
-/** A sandbox that is asked questions while it runs, and the project that it runs in. */
+/** A sandbox that answers commands while it runs, and its project. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -73,7 +73,7 @@ export class LateRun {
     this.#ended = new Promise(resolve => child.once('close', resolve))
   }
 
-  /** One line of shell inside the sandbox. */
+  /** One shell line inside the sandbox. */
   async inside(line: string, timeoutMs = 10_000): Promise<Answer> {
     this.#out = ''
     this.child.stdin?.write(`${line}\n`)
@@ -86,7 +86,7 @@ export class LateRun {
     }
   }
 
-  /** Until the sandbox answers so, and no longer than a second; a container beside two others may take three. */
+  /** Waits until the sandbox answers so, at most one second. A container beside two others may take three. */
   async within1s(line: string, isSo: (answer: Answer) => boolean): Promise<void> {
     const watch = new Stopwatch()
     for (;;) {
@@ -98,7 +98,7 @@ export class LateRun {
     }
   }
 
-  /** Closes its input; what pen told at the end. */
+  /** Closes its input. Returns what pen printed at the end. */
   async end(): Promise<{ readonly code: number | null; readonly told: string }> {
     this.child.stdin?.end()
     return { code: await this.#ended, told: this.#told }

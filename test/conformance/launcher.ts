@@ -1,9 +1,9 @@
 /**
- * How the promises are tried: every claim is written once, against a launcher, and runs for each backend and each
- * kind of user. What is judged is what the host shows afterwards, not what the command says.
+ * How the promises are tested: every claim is written once, against a launcher, and runs for each backend and
+ * each kind of user. Claims are judged by the host's state afterwards, not by what the command says.
  *
- * The process backend is tried by the suite `conformance`, containers by `conformance-containers`: the same files, with
- * PEN_CONFORMANCE=containers.
+ * The suite `conformance` tests the process backend, `conformance-containers` the containers: the same files,
+ * with PEN_CONFORMANCE=containers.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { Stopwatch } from '../stopwatch.ts'
@@ -17,7 +17,7 @@ export interface Who {
   readonly name: string
   readonly uid: number
   readonly gid: number
-  /** Words that make a command this user's. */
+  /** Words that run a command as this user. */
   readonly become: readonly string[]
 }
 
@@ -42,7 +42,7 @@ export interface Ran {
 export interface Started {
   readonly child: ChildProcess
   readonly ended: Promise<Ran>
-  /** Until the sandbox has printed this. */
+  /** Waits until the sandbox has printed this. */
   printed(text: string): Promise<void>
 }
 
@@ -64,7 +64,7 @@ const me: Who = {
   become: [],
 }
 
-/** As root, an ordinary user is tried too; scripts/prepare.sh makes the account. */
+/** As root, an ordinary user is tested too. scripts/prepare.sh makes the account. */
 export const ordinary: Who | undefined = isRoot ? accountOf(TEST_USER) : undefined
 export const EVERYBODY: readonly Who[] = ordinary === undefined ? [me] : [me, ordinary]
 
@@ -96,10 +96,10 @@ const onProcesses = (who: Who): TestBackend => ({
   ]),
 })
 
-/** Commands of pen that start no sandbox are the same on every backend, and are tried with the first. */
+/** Commands of pen that start no sandbox are the same on every backend, and run with the first. */
 export const triesContainers = process.env['PEN_CONFORMANCE'] === 'containers'
 
-// Engines are started by whoever wants them, and by nobody else.
+// Engines are started only by the tests that use them.
 const BACKENDS = triesContainers
   ? await (await import('./container-backends.ts')).containerBackends(EVERYBODY)
   : EVERYBODY.map(onProcesses)

@@ -1,11 +1,11 @@
-/** What a run says of its limits: on stderr, and in the audit. */
+/** What a run reports of its limits: on stderr, and in the audit. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { auditRecords } from '../audit-records.ts'
 import type { Box } from './box.ts'
 import type { Ran, RunOptions } from './launcher.ts'
 
-/** What the audit of a project says of its limits, as `limit consequence`, in order. */
+/** The limit records in the audit of a project, as `limit consequence`, in order. */
 export function events(box: Box, project = box.project): string[] {
   const sandboxes = join(box.home, '.pen/sandboxes')
   const name = project.split('/').at(-1) ?? ''
@@ -17,7 +17,7 @@ export function events(box: Box, project = box.project): string[] {
     .map(({ limit, reason }) => `${limit} ${reason}`)
 }
 
-/** What pen said of limits, without its name. */
+/** pen's lines about limits, without its name. */
 export const told = ({ stderr }: Ran): string[] =>
   [...stderr.matchAll(/^pen: limit: (.*)$/gm)].map(([, line = '']) => line)
 

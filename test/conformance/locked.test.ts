@@ -1,4 +1,4 @@
-/** A directory that is locked is unknown, not empty; and modes in the project are the user's. */
+/** A directory without permissions is unknown, not empty; and modes in the project belong to the user. */
 import { expect } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { conformance } from './conformance.ts'
 const mode = (path: string): string => (lstatSync(path).mode & 0o7777).toString(8)
 
 conformance(
-  'P3 what is planted in a locked project is taken, and what stood there at the start stays',
+  'P3 files planted in a locked project are removed, and those from before the start stay',
   async box => {
     box.host('git init -q .; mkdir .claude; echo {} > .claude/settings.json')
     box.file('agent-permissions.json', '{"version":1}')
@@ -29,7 +29,7 @@ conformance(
 )
 
 conformance(
-  'P3 a denied path that pen cannot look at stops the run; without the lock the same run starts',
+  'P3 a denied path that pen cannot inspect stops the run; without the lock the same run starts',
   async box => {
     box.file('safe/key', 'SECRET')
     chmodSync(join(box.project, 'safe'), 0)
@@ -44,7 +44,7 @@ conformance(
 )
 
 conformance(
-  'P5 a read-only project has its modes after the run, also where something was planted in it',
+  'P5 a read-only project keeps its modes after the run, also where something was planted',
   async box => {
     box.host('git init -q .; mkdir .github; chmod 555 .github .git/refs .')
     const before = box.listing()
@@ -60,7 +60,7 @@ conformance(
 )
 
 conformance(
-  'P3 more denied files than can be hidden stop the run; as many as can be are hidden',
+  'P3 more denied files than can be hidden stop the run; fewer are hidden',
   async box => {
     box.host('for i in $(seq 100); do echo SECRET > .env.$i; done; mkdir e; touch $(seq -f e/.env%g 1950)')
     expect((await box.sh('cat .env.100; echo ran')).stdout).toBe('ran\n')

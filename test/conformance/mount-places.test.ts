@@ -5,7 +5,7 @@ import { conformance } from './conformance.ts'
 import { mounting } from './mounting.ts'
 
 conformance(
-  'P2 a mount in the project is led nowhere else by a link that was planted there, and leaves nothing on the host',
+  'P2 a planted link does not redirect a mount in the project, and nothing is left on the host',
   async box => {
     const victim = box.directory(join(box.home, 'victim'))
     const given = box.file(join(box.home, 'given/file'), 'given\n')
@@ -14,7 +14,7 @@ conformance(
       mounting(box, { host: given, at: join(box.project, at, 'file'), mode: 'ro' })
       return await box.sh(`cat ${at}/file`)
     }
-    // As bubblewrap sees the host while it builds the sandbox, as everybody does, and from where it stands.
+    // As bubblewrap sees the host while it builds the sandbox: as every user, and from its directory.
     for (const to of [`/oldroot${victim}`, victim, '../victim', `../../../../../../../oldroot${victim}`]) {
       symlinkSync(to, link)
       const { code, stdout, stderr } = await tried('vendor')

@@ -1,4 +1,4 @@
-/** A live config of the user's that mounts something. */
+/** A live config of the user with a mount. */
 import { join } from 'node:path'
 import { sandboxId } from '../../src/config/project.ts'
 import type { Box } from './box.ts'

@@ -1,4 +1,4 @@
-/** Names that are no text (UTF-8). The kernel takes any bytes, and so does git. */
+/** Non-UTF-8 names. The kernel takes any bytes, and so does git. */
 import { expect } from 'bun:test'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { conformance } from './conformance.ts'
 const bytes = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 conformance(
-  'P3 a denied file whose name is no text stops the start, and one that appears is told; others are of no interest',
+  'P3 a denied file with a non-UTF-8 name stops the start, or is reported when it appears',
   async box => {
     const secret = bytes(join(box.project, '.env\xff'))
     writeFileSync(secret, 'secret')
@@ -31,7 +31,7 @@ conformance(
 )
 
 conformance(
-  'P3 a repository behind a name that is no text is told, and an index that lists it is warned of before git is',
+  'P3 a repository behind a non-UTF-8 name is reported, with a warning for an index that lists it',
   async box => {
     box.host('git init -q .')
     box.file(
@@ -43,7 +43,7 @@ git config core.fsmonitor 'touch ${box.home}/ran; false'; cd ..; git add "$d" 2>
     const { stderr } = await box.sh('sh plant.sh')
     expect(stderr).toMatch(/a repository was made .* git on the host would obey core\.fsmonitor=touch/)
     expect(stderr).toContain('WARNING: the git index was changed during the run and pen cannot read it')
-    // That is what a person is warned of.
+    // The warning that a person sees.
     box.host('git status -s')
     expect(existsSync(join(box.home, 'ran'))).toBe(true)
 

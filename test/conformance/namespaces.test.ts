@@ -4,7 +4,10 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { conformance, onTheHost } from './conformance.ts'
 
-/** Objects that have no path: a System V segment, a semaphore set, a message queue and a POSIX one, by key and name. */
+/**
+ * Objects without a path: a System V segment, a semaphore set, a message queue and a POSIX one, by key and
+ * name.
+ */
 const IPC = (make: boolean) => `
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True); rt = ctypes.CDLL('librt.so.1', use_errno=True)
@@ -15,7 +18,7 @@ found = [name for name, id in (('shm', libc.shmget(key, 4096, flags)), ('sem', l
 print(' '.join(found))`
 
 conformance(
-  'P1 memory, semaphores and queues of the host are not seen, and those of the sandbox are its own',
+  'P1 shared memory, semaphores and queues of the host are hidden, and the sandbox has its own',
   async box => {
     const key = String(0x70_00_00_00 + Math.floor(Math.random() * 0xffffff))
     const made = spawnSync('/usr/bin/python3', ['-c', IPC(true), key], { encoding: 'utf8' })
@@ -42,7 +45,7 @@ conformance(
 )
 
 conformance(
-  'P1 every kind of namespace is the sandbox’s own, and its host name is no secret of the machine',
+  'P1 every kind of namespace is the sandbox’s own, and the host name reveals nothing',
   async box => {
     const { stdout } = await box.sh(
       'for n in cgroup ipc mnt net pid uts; do readlink /proc/self/ns/$n; done; hostname; cat /proc/self/cgroup | head -c 4096',
@@ -56,7 +59,7 @@ conformance(
       ]).toEqual([kind, false])
     }
     expect(lines[6]).toBe('pen')
-    // Its own cgroup is the root of what it sees: where it hangs on the host is not told.
+    // The sandbox sees its own cgroup as the root, and not its place on the host.
     for (const line of lines.slice(7).filter(text => text !== '')) expect(line).not.toContain('/pen-')
   },
 )
@@ -72,7 +75,7 @@ conformance(
 )
 
 onTheHost(
-  'P20 in another sandbox, where nothing is root’s, pen says that and does not ask to install what is there',
+  'P20 in another sandbox where root owns nothing, pen says that instead of asking to install',
   async box => {
     const around = await box.sh('echo ran', {
       through: 'bwrap --unshare-user --dev-bind / / -- "$@"',
@@ -83,7 +86,7 @@ onTheHost(
   { only: ({ who }) => who.uid !== 0 },
 )
 
-conformance('P20 every flag of pen run is heeded, and a dry run runs nothing', async box => {
+conformance('P20 every flag of pen run takes effect, and a dry run runs nothing', async box => {
   const granted = box.file(join(box.home, 'granted/file'), 'GRANTED')
   const writable = box.directory(join(box.home, 'writable'))
   box.file('hidden', 'HIDDEN')

@@ -23,7 +23,7 @@ conformance('P5 what the sandbox makes belongs to the user, with ordinary modes'
   ).toBe('x\nx\nlink\nprogram\n')
 })
 
-conformance('P5 no setuid or setgid bit reaches the host, by any call, and other bits do', async box => {
+conformance('P5 no setuid or setgid bit reaches the host by any call; other mode bits do', async box => {
   const { stdout } = await box.run([
     '/usr/bin/python3',
     '-c',
@@ -73,7 +73,7 @@ conformance(
 )
 
 conformance(
-  'P5 a commit inside has the user’s name and e-mail, and nothing else of their settings',
+  'P5 a commit inside has the user’s name and e-mail, and no other setting of theirs',
   async box => {
     const secret = '[alias]\n  secret = !cat\n[credential]\n  helper = store\n'
     box.file(
@@ -87,10 +87,10 @@ conformance(
     expect((await box.sh(`${commit} && ${by}; git config --global a.b c && git config a.b`)).stdout).toBe(
       'Ada "L" B <ada@example.com>\nnothing else\nc\n',
     )
-    // The repository's own comes first, as on the host.
+    // The repository's own setting comes first, as on the host.
     box.host('git config user.name Own')
     expect((await box.sh(`${commit} && ${by}`)).stdout).toBe('Own <ada@example.com>\nnothing else\n')
-    // Somebody who wants none of it says so.
+    // A user can opt out.
     box.host('git config --unset user.name')
     box.file('agent-permissions.json', '{ "git": { "identity": false } }')
     const without = await box.sh(`git config user.email; ${commit}`)
@@ -138,7 +138,7 @@ conformance(
     for (const path of [project, join(project, 'old')]) Bun.spawnSync(['chown', `${uid}:${gid}`, path])
     symlinkSync('elsewhere', join(project, '.envrc'))
     Bun.spawnSync(['chown', '-h', `${uid}:${gid}`, join(project, '.envrc')])
-    // The link is taken away with what replaced it, and put back.
+    // The link is removed with what replaced it, and restored.
     const { stdout } = await box.sh(
       'echo x > new; echo more >> old; rm .envrc; touch .envrc; cat roots; id -u',
       {
@@ -159,7 +159,7 @@ conformance(
 )
 
 onTheHost(
-  'P12 nothing of the sandbox is in root’s group, where another user’s project is',
+  'P12 no process of the sandbox is in root’s group in another user’s project',
   async box => {
     const { uid, gid } = ordinary ?? { uid: 1, gid: 1 }
     const project = join(box.root, 'theirs')

@@ -1,4 +1,4 @@
-/** Commands of pen on the host, as the user of a box, with faults put into their calls where a test wants them. */
+/** Commands of pen on the host, as the user of a box, with faults injected into their system calls. */
 import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,11 +33,11 @@ export const stateDir = (box: Box): string => {
 }
 export const configOf = (box: Box): string => join(stateDir(box), 'config.json')
 
-/** Whatever is beside the config and its backup. */
+/** Every file beside the config and its backup. */
 export const leftovers = (box: Box): string[] =>
   readdirSync(stateDir(box)).filter(name => !['config.json', 'config.json.before', 'audit'].includes(name))
 
-/** The calls of an edit, in the order in which they come: lock, backup, config, and what follows. */
+/** The system calls of an edit, in order: lock, backup, config, and what follows. */
 export const CALLS = ['flock', 'fsync', 'rename', 'unlink', 'fchmod']
 export const inject = (call: string, what: string, nth?: number) => [
   'strace',

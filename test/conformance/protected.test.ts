@@ -22,7 +22,7 @@ const PLACES = [
 ]
 
 conformance(
-  'P3 a protected path that is there cannot be written, renamed, linked or removed; its neighbour can',
+  'P3 an existing protected path cannot be written, renamed, linked or removed; its neighbour can',
   async box => {
     box.host(
       'git init -q .; mkdir .vscode .claude; echo {} > .vscode/tasks.json; echo {} > .claude/settings.json; echo a > .npmrc; echo b > beside',
@@ -41,7 +41,7 @@ conformance(
 )
 
 conformance(
-  'P3 a protected path that is absent at the start is gone after the run, however it was made; its neighbour stays',
+  'P3 a protected path made during a run is gone afterwards, however it was made; its neighbour stays',
   async box => {
     box.host('git init -q .; rm -rf .git/hooks; git config user.name x')
     const config = readFileSync(join(box.project, '.git/config'), 'utf8')
@@ -61,7 +61,7 @@ conformance(
 )
 
 conformance(
-  'P3 a file that an earlier run gave a second name is not held by the first alone: the next run is refused, and runs once it stands alone',
+  'P3 a protected file with a hard link from an earlier run stops the run until the link is gone',
   async box => {
     await box.sh('git init -q .; ln .git/config kept; echo mine > other; ln other .env')
     const write = 'echo "[core] fsmonitor = evil" >> kept; cat other; echo ran'
@@ -80,7 +80,7 @@ conformance(
 )
 
 conformance(
-  'P3 a script of the project that the user’s settings make git run by itself cannot be changed; one that they do not name can',
+  'P3 a project script that the user’s git settings run cannot be changed; other scripts can',
   async box => {
     box.host(`git init -q .; mkdir tools; for f in monitor show free; do printf '#!/bin/sh\ncat $1\n' > tools/$f; chmod +x tools/$f; done
     git config core.fsmonitor tools/monitor; git config diff.x.textconv 'sh tools/show'`)
@@ -95,7 +95,7 @@ conformance(
 )
 
 conformance(
-  'P3 hooks that the user’s settings name are held also where the environment says that those settings are; other directories are not',
+  'P3 hooks from the user’s git settings are held, also when a variable moves those settings',
   async box => {
     box.host('git init -q .')
     const config = join(box.home, 'settings')
@@ -108,7 +108,7 @@ conformance(
 )
 
 conformance(
-  'P3 no link among the refs lets the host’s git change another repository; refs of its own are updated',
+  'P3 no link among the refs lets the host’s git change another repository; its own refs update',
   async box => {
     const git = 'git -c user.name=A -c user.email=a@example.com'
     box.host(`for r in . ../other; do git init -q -b main $r; ${git} -C $r commit -q --allow-empty -m i; done
@@ -127,7 +127,7 @@ conformance(
 )
 
 conformance(
-  'P3 no link in the git directory leads the host’s git to another file; what git keeps there stays',
+  'P3 no link in the git directory leads the host’s git to another file; git’s own files stay',
   async box => {
     const rc = box.file(join(box.home, 'rc'), 'mine\n')
     const git = 'git -c user.name=A -c user.email=a@example.com'
@@ -153,7 +153,7 @@ conformance(
 )
 
 conformance(
-  'P3 a file that is denied behind a link stays denied in the next run when the link was removed or changed',
+  'P3 a file denied behind a link stays denied in the next run when the link is removed or changed',
   async box => {
     box.file('conf/prod.env', 'SECRET')
     box.host('ln -s conf/prod.env .env; ln -s conf .env.d; ln -s .env.loop .env.loop')
@@ -171,16 +171,19 @@ conformance(
   },
 )
 
-conformance('P3 a process that outlives the command cannot plant anything after the last look', async box => {
-  // Many writers, until the very end: whoever is still alive after the last look would win.
-  const script = `for i in 1 2 3 4 5 6 7 8; do (while :; do echo evil > .envrc; echo evil > .mcp.json; done) 2>/dev/null & done; sleep 0.15`
-  for (let i = 0; i < 3; i++) {
-    await box.sh(script)
-    await Bun.sleep(30)
-    expect(existsSync(join(box.project, '.envrc'))).toBe(false)
-    expect(existsSync(join(box.project, '.mcp.json'))).toBe(false)
-  }
-})
+conformance(
+  'P3 a process that outlives the command cannot plant anything after the last check',
+  async box => {
+    // Many writers until the very end: one that lives after the last check would win.
+    const script = `for i in 1 2 3 4 5 6 7 8; do (while :; do echo evil > .envrc; echo evil > .mcp.json; done) 2>/dev/null & done; sleep 0.15`
+    for (let i = 0; i < 3; i++) {
+      await box.sh(script)
+      await Bun.sleep(30)
+      expect(existsSync(join(box.project, '.envrc'))).toBe(false)
+      expect(existsSync(join(box.project, '.mcp.json'))).toBe(false)
+    }
+  },
+)
 
 conformance(
   'P3 a denied path cannot be read, listed, renamed, linked or covered; its neighbour can',
@@ -204,26 +207,29 @@ conformance(
   },
 )
 
-conformance('P3 a grant below a denied directory is shown, and nothing else of that directory', async box => {
-  const drafts = 'private/my dräfts'
-  for (const name of ['private/key', `${drafts}/old`, `${drafts}/secret/key`, 'private/notes/n'])
-    box.file(name, name.endsWith('key') ? 'SECRET' : 'shown\n')
-  const before = box.listing(box.project)
-  const flags = ['--deny', 'private/', '--write', drafts, '--read', 'private/notes']
-  const more = ['--deny', `${drafts}/secret`, '--write', 'shut/in/new', '--deny', 'shut/']
-  const { stdout } = await box.sh(
-    `cat '${drafts}/old' private/notes/n private/key '${drafts}/secret/key'; ls private; ls shut; ls '${drafts}'
+conformance(
+  'P3 a grant below a denied directory is visible, and nothing else of that directory',
+  async box => {
+    const drafts = 'private/my dräfts'
+    for (const name of ['private/key', `${drafts}/old`, `${drafts}/secret/key`, 'private/notes/n'])
+      box.file(name, name.endsWith('key') ? 'SECRET' : 'shown\n')
+    const before = box.listing(box.project)
+    const flags = ['--deny', 'private/', '--write', drafts, '--read', 'private/notes']
+    const more = ['--deny', `${drafts}/secret`, '--write', 'shut/in/new', '--deny', 'shut/']
+    const { stdout } = await box.sh(
+      `cat '${drafts}/old' private/notes/n private/key '${drafts}/secret/key'; ls private; ls shut; ls '${drafts}'
       echo x > private/notes/n; echo x > private/x; rm -r private shut; mv private p; chmod 777 private; mv '${drafts}' private/d
       echo new > '${drafts}/new'; cat '${drafts}/new'; rm '${drafts}/new'; touch shut/in/new/file && rm shut/in/new/file && echo made
       cd '${drafts}' && pwd`,
-    { flags: [...flags, ...more] },
-  )
-  expect(stdout).toBe(`shown\nshown\nold\nsecret\nnew\nmade\n${join(box.project, drafts)}\n`)
-  expect(box.listing(box.project)).toEqual(before)
-})
+      { flags: [...flags, ...more] },
+    )
+    expect(stdout).toBe(`shown\nshown\nold\nsecret\nnew\nmade\n${join(box.project, drafts)}\n`)
+    expect(box.listing(box.project)).toEqual(before)
+  },
+)
 
 conformance(
-  'P3 nested and planted repositories are told at the end, ordinary directories are not',
+  'P3 nested and planted repositories are reported at the end, ordinary directories are not',
   async box => {
     box.host('git init -q .')
     const { stderr } = await box.sh(
@@ -237,10 +243,11 @@ conformance(
 )
 
 conformance(
-  'P3 what the host runs on a build, a test or a push stays the sandbox’s to write, and is told when it changed',
+  'P3 files that a build, a test or a push runs stay writable, and changes are reported',
   async box => {
     for (const name of ['package.json', 'Makefile', '.github/workflows/old.yml']) box.file(name, 'old')
-    // Clocks of file systems tick more coarsely than ours: by the end of a run, what was made before it is older than the next.
+    // File system clocks are coarser than ours: at the end of a run, what was made before it is older than the
+    // next.
     await box.sh('true')
     const quiet = await box.sh('echo x > notes; cat package.json')
     expect([quiet.stdout, quiet.stderr.includes('changed during the run')]).toEqual(['old', false])

@@ -5,7 +5,7 @@ import { type Box, quote } from './box.ts'
 import { conformance, onTheHost } from './conformance.ts'
 import { isRoot } from './launcher.ts'
 
-/** A text that is nowhere else; in a pattern it is written so that the search does not find itself. */
+/** A text that exists nowhere else. In a pattern it is written so that the search does not find itself. */
 const WORD = `${process.pid}-${Date.now()}`
 const CANARY = `CANARY-${WORD}`
 const PATTERN = `CANAR[Y]-${WORD}`
@@ -30,7 +30,7 @@ function plant(box: Box): string[] {
   ]
 }
 
-/** All that can be read below /, apart from the system's programs, and all that /proc tells. */
+/** Everything readable below /, apart from the system's programs, and all of /proc. */
 const SEARCH = `
   for top in /* /.[!.]* /dev/shm; do case $top in /usr|/opt|/proc|/nix|/gnu|/dev) ;; *) find "$top" -type f -exec grep -sl '${PATTERN}' {} + ;; esac; done
   for p in /proc/[0-9]* /proc/self /proc/thread-self /proc/[0-9]*/task/[0-9]*; do
@@ -178,20 +178,17 @@ onTheHost(
   { only: () => isRoot },
 )
 
-onTheHost(
-  'P20 a path that is not there and a gap that nobody has stop the run, each with its fix',
-  async box => {
-    for (const flag of ['--read', '--write']) {
-      const { code, stdout, stderr } = await box.sh('echo ran', { flags: [flag, '/no/such/place'] })
-      expect([code, stdout]).toEqual([2, ''])
-      expect(stderr).toStartWith('pen: MOUNT_SOURCE: /no/such/place does not exist\n')
-    }
-    const gap = await box.sh('echo ran', { flags: ['--accept-gap', 'proxy-onyl'] })
-    expect([gap.code, gap.stdout]).toEqual([2, ''])
-    expect(gap.stderr).toContain('fix: did you mean proxy-only?')
-    const made = await box.sh('echo ran', {
-      flags: ['--write', 'new', '--accept-gap', 'proxy-only'],
-    })
-    expect(made.stdout).toBe('ran\n')
-  },
-)
+onTheHost('P20 a missing path and an unknown gap stop the run, each with its fix', async box => {
+  for (const flag of ['--read', '--write']) {
+    const { code, stdout, stderr } = await box.sh('echo ran', { flags: [flag, '/no/such/place'] })
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toStartWith('pen: MOUNT_SOURCE: /no/such/place does not exist\n')
+  }
+  const gap = await box.sh('echo ran', { flags: ['--accept-gap', 'proxy-onyl'] })
+  expect([gap.code, gap.stdout]).toEqual([2, ''])
+  expect(gap.stderr).toContain('fix: did you mean proxy-only?')
+  const made = await box.sh('echo ran', {
+    flags: ['--write', 'new', '--accept-gap', 'proxy-only'],
+  })
+  expect(made.stdout).toBe('ran\n')
+})

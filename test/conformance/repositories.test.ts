@@ -14,7 +14,7 @@ function repositories(box: Box): void {
     git worktree add -q ../tree; git worktree add -q inner; git -C ../tree config extensions.worktreeConfig true`)
 }
 
-/** Each would be run, or obeyed, by a git on the host. */
+/** A git on the host would run or obey each of these. */
 const traps = (gitDir: string): string => `
   for hook in post-commit pre-commit fsmonitor-watchman; do printf '#!/bin/sh\\necho evil > %s\\n' "$PWD/evil" > ${gitDir}/hooks/$hook && chmod +x ${gitDir}/hooks/$hook; done
   git --git-dir=${gitDir} config core.hooksPath /tmp; echo '[core]' >> ${gitDir}/config; echo x > ${gitDir}/config.worktree
@@ -51,7 +51,7 @@ conformance(
 )
 
 conformance(
-  'P3 the pointer of a worktree or a submodule cannot be turned to another repository',
+  'P3 the pointer of a worktree or a submodule cannot be redirected to another repository',
   async box => {
     repositories(box)
     const pointers = ['tree/.git', 'main/lib/.git', 'main/inner/.git'].map(path => join(box.home, path))
@@ -70,7 +70,7 @@ conformance(
 )
 
 conformance(
-  'P3 what cannot be held is told at the end: repositories that were cloned, nested or made bare',
+  'P3 what cannot be held is reported at the end: cloned, nested and bare repositories',
   async box => {
     box.host('git init -q .')
     const { stderr } =
@@ -93,7 +93,7 @@ conformance(
 )
 
 conformance(
-  'P5 a worktree that is lost with the sandbox and a setting that git could not write are told; others not',
+  'P5 a worktree lost with the sandbox and a setting that git could not write are reported',
   async box => {
     box.host('git init -q -b main .; git -c user.name=A -c user.email=a@b.test commit -q --allow-empty -m i')
     const quiet = await box.sh('sleep 0.3; git worktree add -q inner; git -C inner status')

@@ -5,11 +5,11 @@ import { type Box, quote } from './box.ts'
 import { conformance } from './conformance.ts'
 import { isRoot } from './launcher.ts'
 
-/** The command leaves a mark: whatever pen says, this is how we know that it did not run. */
+/** The command leaves a mark: without the mark it did not run, whatever pen prints. */
 const MARK = 'echo ran > mark'
 const ran = (box: Box, cwd = box.project) => existsSync(join(cwd, 'mark'))
 
-/** pen in a mount namespace of the test's own, in which something of the machine is missing. */
+/** pen in a mount namespace of the test, with something of the machine removed. */
 const without = (box: Box, change: string) => {
   const { uid, gid, become } = box.launcher.who
   const again = become.length === 0 && uid === 0 ? '' : `setpriv --reuid=${uid} --regid=${gid} --clear-groups`
@@ -18,7 +18,7 @@ const without = (box: Box, change: string) => {
 const onlyRootLauncher = { only: ({ who }: { who: { uid: number } }) => isRoot && who.uid === 0 }
 
 conformance(
-  'P20 without bubblewrap nothing runs, and pen says what to install; PATH has no say in it',
+  'P20 without bubblewrap nothing runs, and pen says what to install; PATH does not matter',
   async box => {
     box.file('node_modules/.bin/bwrap', '#!/bin/sh\necho ran > mark\n', 0o755)
     const missing = await box.sh(MARK, {
@@ -38,7 +38,7 @@ conformance(
 )
 
 conformance(
-  'P20 root that cannot give itself away runs nothing',
+  'P20 root that cannot change its user runs nothing',
   async box => {
     for (const through of [
       'exec unshare -Ur "$@"',
@@ -55,7 +55,7 @@ conformance(
 conformance(
   'P20 where user namespaces are blocked nothing runs, and pen says how to allow them',
   async box => {
-    // A namespace in which every id is what it was, so that nothing but the limit differs.
+    // A namespace that maps every id to itself, so that only the limit differs.
     const blocked = await box.sh(MARK, {
       through: `mkfifo ../go
         unshare -U sh -c 'read x <../go; exec "$@"' sh \
@@ -194,7 +194,7 @@ conformance(
   { ...onlyRootLauncher, needs: 'callersMounts' },
 )
 
-conformance('P20 pen in pen says no', async box => {
+conformance('P20 pen inside pen is refused', async box => {
   const { code, stderr } = await box.sh(MARK, { env: { AGENT_IN_SANDBOX: '1' } })
   expect([code, ran(box)]).toEqual([125, false])
   expect(stderr).toContain('INSIDE_SANDBOX')

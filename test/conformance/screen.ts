@@ -1,4 +1,4 @@
-/** A terminal of the test's own, with a program on it: what a person would type and see. */
+/** A terminal of the test with a program on it: what a person would type and see. */
 import { dirname, join } from 'node:path'
 import type { Box } from './box.ts'
 import { PEN } from './launcher.ts'
@@ -50,7 +50,7 @@ export class ProgramScreen {
     return this.#seen
   }
 
-  /** Until this is on the screen, after what was waited for before. */
+  /** Waits until this is on the screen, after what was waited for before. */
   async shows(wanted: string | RegExp, withinMs = 20_000): Promise<string> {
     const late = performance.now() + withinMs
     for (;;) {
@@ -70,7 +70,7 @@ export class ProgramScreen {
     const late = setTimeout(() => this.#child.kill('SIGKILL'), withinMs)
     const code = await this.#child.exited
     clearTimeout(late)
-    // What was written last may still be on its way.
+    // The last output may still be in transit.
     await Bun.sleep(20)
     return code
   }
@@ -79,7 +79,7 @@ export class ProgramScreen {
 /** A shell line on the terminal, in which `pen run` is a run of the box's user and backend. */
 export class Screen extends ProgramScreen {
   constructor(box: Box, line: string, size?: Size) {
-    // A program, not a function: in the background it is the job itself, and what the shell waits for.
+    // A program, not a function: in the background it is the job itself, and the shell waits for it.
     const { flags, who } = box.launcher
     const program = `#!/bin/sh\nverb=$1; shift; exec ${PEN} "$verb" ${flags.join(' ')} "$@"\n`
     const bin = dirname(box.file(join(box.root, 'bin/pen'), program, 0o755))

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { conformance } from './conformance.ts'
 import { isRoot } from './launcher.ts'
 
-/** What pen tells agents is in every sandbox. */
+/** pen's note for agents is in every sandbox. */
 const NOT_PENS = '! -name AGENTS.md ! -name CLAUDE.md'
-/** Somebody who has nothing to do with it. */
+/** An unrelated user. */
 const STRANGER = 64_399
 const asStranger = (script: string) =>
   spawnSync(
@@ -25,7 +25,8 @@ conformance('P21 nothing of pen’s state can be read or entered by others, what
     for (const name of readdirSync(dir)) {
       const path = join(dir, name)
       const { mode } = lstatSync(path)
-      // What is below a closed directory is closed; the copy of /etc has ordinary modes, because the sandbox shows it.
+      // Content below a closed directory is closed. The copy of /etc has ordinary modes, because the sandbox
+      // shows it.
       if (!inside && (mode & 0o077) !== 0) open.push(path)
       if ((mode & 0o170000) === 0o040000) walk(path, inside || (mode & 0o077) === 0)
     }

@@ -1,6 +1,6 @@
 /**
- * What pen remembers between runs: a copy of /etc, what an engine can do, which image is whose. Found out once for each
- * backend instead of once for each test's home, or that would be most of the time.
+ * What pen remembers between runs: a copy of /etc, the engine's abilities, the owner of each image. Detected
+ * once per backend instead of once per test home, which would take most of the time.
  */
 import { spawnSync } from 'node:child_process'
 import { lchownSync, mkdirSync } from 'node:fs'
@@ -11,7 +11,7 @@ type Seeded = Pick<TestBackend, 'who' | 'flags' | 'env'>
 
 const seeds = new Map<string, string>()
 
-/** Kept between runs of the tests, and brought up to date once in each: also the image of a container. */
+/** Reused between runs of the tests, and updated once in each, with the image of a container. */
 export function seedOf({ who, flags, env }: Seeded): string {
   const name = `home-${who.uid}-${flags.filter(flag => !flag.startsWith('-')).join('-')}`
   const known = seeds.get(name)
@@ -29,12 +29,12 @@ export function seedOf({ who, flags, env }: Seeded): string {
   return seed
 }
 
-/** Into a state directory of the user's. */
+/** Copies it into a state directory of the user. */
 export function copySeed(backend: Seeded, state: string): void {
   copyTree(seedOf(backend), join(state, 'cache'))
 }
 
-/** By links where that can be: hundreds of new files take a file system longer than all that a test does with them. */
+/** By hard links where possible: hundreds of new files take longer than the test itself. */
 export function copyTree(from: string, to: string): void {
   if (spawnSync('cp', ['-alT', from, to]).status !== 0) spawnSync('cp', ['-aT', from, to])
 }

@@ -1,4 +1,4 @@
-/** Whatever ends a sandbox but its user, the next command has the same one again, or none. */
+/** When anything but the user ends a sandbox, the next command gets the same one again, or none. */
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { conformance } from './conformance.ts'
 
 const STORED = 'started.json'
 
-/** A sandbox that reads no `secret.txt`, has no network and little room: none of it is what pen takes by itself. */
+/** A sandbox that cannot read `secret.txt`, without network and with little disk: none of these is a default. */
 class Narrow extends Kept {
   readonly flags = [...this.box.launcher.flags, '--deny', 'secret.txt', '--limit', 'disk=20MiB']
 
@@ -16,7 +16,7 @@ class Narrow extends Kept {
     expect(await this.pen('start', '--detach', ...this.flags, ...more)).toMatchObject({ code: 0 })
   }
 
-  /** What the running sandbox is, and whether a command in it can read the file. */
+  /** The running sandbox, and whether a command in it can read the file. */
   async seen() {
     const status = JSON.parse((await this.pen('status', '--json')).stdout)
     const { running, backend, network, limits } = status
@@ -24,7 +24,7 @@ class Narrow extends Kept {
     return { running, backend, network, disk: limits?.disk, text: read?.stdout }
   }
 
-  /** What the host has of it: the supervisor's end, and nothing that pen did about it. */
+  /** What the host has of it: the supervisor's end, without any cleanup by pen. */
   async end(signal: NodeJS.Signals): Promise<void> {
     const pid = this.supervisor() ?? 0
     process.kill(pid, signal)
@@ -51,35 +51,38 @@ const claim = (title: string, body: (here: Narrow) => Promise<void>, options?: {
     { timeout: 120_000, ...options },
   )
 
-claim('P25 P13 a limit that ends a sandbox is told to its command, and the next has the same', async here => {
-  await here.begin()
-  const pid = here.supervisor() ?? 0
-  const died = await here.sh('dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 30')
-  expect(died.code).toBe(137)
-  expect(died.stderr).toContain('limits.disk is 20 MiB')
-  expect(died.stderr).toContain('--limit disk=40MiB')
-  await until(() => !lives(pid))
-  rmSync(join(here.box.project, 'big'), { force: true })
-  const next = await here.sh('cat secret.txt')
-  expect(next.stdout).toBe('')
-  expect(next.stderr).toMatch(
-    /^pen: started again with the flags .*--offline.*--deny secret\.txt --limit disk=20MiB; pen stop/m,
-  )
-  expect(await here.seen()).toEqual(here.narrow)
-  // Said once, by the command that started it.
-  expect((await here.sh('true')).stderr).toBe('')
-  // The allowed twin: what the user has stopped is started without.
-  expect(await here.pen('stop')).toMatchObject({ code: 0 })
-  await here.pen('start', '--detach', ...here.box.launcher.flags)
-  expect(await here.seen()).toMatchObject({ text: 'secret' })
-})
+claim(
+  'P25 P13 a limit that ends a sandbox is reported to its command, and the next has the same limit',
+  async here => {
+    await here.begin()
+    const pid = here.supervisor() ?? 0
+    const died = await here.sh('dd if=/dev/zero of=big bs=1M count=200 2>/dev/null; sleep 30')
+    expect(died.code).toBe(137)
+    expect(died.stderr).toContain('limits.disk is 20 MiB')
+    expect(died.stderr).toContain('--limit disk=40MiB')
+    await until(() => !lives(pid))
+    rmSync(join(here.box.project, 'big'), { force: true })
+    const next = await here.sh('cat secret.txt')
+    expect(next.stdout).toBe('')
+    expect(next.stderr).toMatch(
+      /^pen: started again with the flags .*--offline.*--deny secret\.txt --limit disk=20MiB; pen stop/m,
+    )
+    expect(await here.seen()).toEqual(here.narrow)
+    // Printed once, by the command that started it.
+    expect((await here.sh('true')).stderr).toBe('')
+    // The allowed twin: after the user stops it, the next one starts without the flags.
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    await here.pen('start', '--detach', ...here.box.launcher.flags)
+    expect(await here.seen()).toMatchObject({ text: 'secret' })
+  },
+)
 
-claim('P25 a sandbox that was killed comes back with its flags, whichever command starts it', async here => {
+claim('P25 a killed sandbox comes back with its flags, whichever command starts it', async here => {
   await here.begin()
   const starters: readonly (readonly [NodeJS.Signals, readonly string[]])[] = [
     ['SIGKILL', ['shell']],
     ['SIGKILL', ['restart']],
-    // As at the end of the machine, which asks every process to end.
+    // As at shutdown of the machine, which asks every process to end.
     ['SIGTERM', ['start', '--detach']],
     ['SIGKILL', ['start', '--detach', '--env', 'MORE=1']],
   ]
@@ -97,7 +100,7 @@ const NONE = { backend: undefined, network: undefined, disk: undefined, text: un
 const ONCE = 'it is the host that reads what was started'
 
 claim(
-  'P25 an agent runs in no weaker sandbox of its own while the flags of a start hold',
+  'P25 an agent gets no weaker sandbox of its own while the flags of a start hold',
   async here => {
     await here.begin()
     await here.end('SIGKILL')
@@ -112,15 +115,15 @@ claim(
 )
 
 claim(
-  'P25 the flags of a start hold below its directory, and until pen stop alone',
+  'P25 the flags of a start hold below its directory, and only until pen stop',
   async here => {
     await here.begin()
     const cwd = here.box.directory(join(here.box.project, 'src/deep'))
     await here.end('SIGKILL')
-    // Nobody configured this project: only that it was started makes it one.
+    // The project has no config: only the start makes it one.
     expect(await here.start(['exec', 'cat', '../../secret.txt'], { cwd }).ended).toMatchObject({ stdout: '' })
     expect(await here.seen()).toEqual(here.narrow)
-    // On top of what was asked for first.
+    // In addition to the first flags.
     await here.pen('restart', '--limit', 'pids=77')
     expect(await here.seen()).toEqual(here.narrow)
     expect(JSON.parse((await here.pen('status', '--json')).stdout).limits.pids).toBe(77)
@@ -133,14 +136,14 @@ claim(
 )
 
 claim(
-  'P25 flags that cannot be read, and an engine that is gone, stop the start until pen stop',
+  'P25 unreadable flags and a missing engine stop the start until pen stop',
   async here => {
     await here.begin()
     await here.end('SIGKILL')
     const file = join(here.stateDir, STORED)
     const stored = JSON.parse(await Bun.file(file).text())
     const order = { ...stored.order, flags: { files: { deny: ['secret.txt'] } } }
-    // What another version of pen wrote, half a file, and a container of an engine that does not answer.
+    // A file of another pen version, half a file, and a container of an engine that does not answer.
     const written = ['', '{"version":2}', JSON.stringify({ ...stored, order, backend: 'docker' })]
     for (const text of written) {
       here.box.file(file, text, 0o600)
@@ -162,7 +165,7 @@ claim(
 )
 
 claim(
-  'P25 the flags of a start that failed do not hold',
+  'P25 the flags of a failed start do not hold',
   async here => {
     const flags = [...here.box.launcher.flags, '--deny', 'secret.txt']
     here.box.file('secret.txt', 'secret')

@@ -8,7 +8,7 @@ import { adoptOrphans, descendants, untilAlone } from './descendants.ts'
 adoptOrphans()
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
-/** Ways to stay: each as a shell line that never ends by itself. */
+/** Ways to stay alive: each as a shell line that never ends by itself. */
 const STUBBORN: Readonly<Record<string, string>> = {
   'ignores every signal': 'trap "" TERM INT HUP QUIT USR1; echo up; while :; do sleep 1; done',
   'forks into a new session': 'setsid sh -c "trap \\"\\" TERM; echo up; sleep 70" & wait',
@@ -21,7 +21,7 @@ const STUBBORN: Readonly<Record<string, string>> = {
 }
 
 conformance(
-  'P14 two seconds after SIGTERM nothing is left of a program that will not go',
+  'P14 two seconds after SIGTERM nothing is left of a program that ignores it',
   async box => {
     const known = pids()
     const codes = Object.entries(STUBBORN).map(async ([what, script], i) => {
@@ -40,7 +40,7 @@ conformance(
 )
 
 conformance(
-  'P14 the wall time ends everything with 124, and says so',
+  'P14 the wall time ends everything with 124, and pen says so',
   async box => {
     const known = pids()
     const started = box.start(['/bin/sh', '-c', 'trap "" TERM; (setsid sleep 76 &); echo up; sleep 77'], {
@@ -58,7 +58,7 @@ conformance(
   { alone: true },
 )
 
-conformance('P14 a command that is asked to end has time to, and its own exit code', async box => {
+conformance('P14 a command that is asked to end has time to, and keeps its exit code', async box => {
   const run = box.start(
     [
       '/bin/sh',
@@ -75,7 +75,7 @@ conformance('P14 a command that is asked to end has time to, and its own exit co
   expect(readFileSync(join(box.project, 'file'), 'utf8')).toBe('saved\n')
 })
 
-conformance('P14 what was left in the background ends with the command, at once', async box => {
+conformance('P14 background processes end with the command, at once', async box => {
   const run = box.start([
     '/bin/sh',
     '-c',
@@ -119,7 +119,7 @@ conformance(
 )
 
 conformance(
-  'P14 exit codes tell the truth',
+  'P14 exit codes are the command’s',
   async box => {
     box.file('plain', 'x')
     box.file('broken', '#!/nowhere/sh\n', 0o755)
@@ -147,7 +147,7 @@ conformance(
   { timeout: 120_000 },
 )
 
-conformance('P14 a reader that has gone ends the writer at once, and tells nothing', async box => {
+conformance('P14 a reader that closes ends the writer at once, without a message', async box => {
   const { stdout, stderr } = await box.run(['yes'], {
     through: `{ "$@"; echo "code $?" >&2; echo "ended $(date +%s%3N)" >&2; } |
       { head -1; exec <&-; echo "gone $(date +%s%3N)" >&2; }`,
@@ -181,7 +181,7 @@ print(sum(zombies()) < 50)`,
   expect(stdout).toBe('True\n')
 })
 
-conformance('P14 the exit code is told also by a pen that was started with SIGCHLD ignored', async box => {
+conformance('P14 the exit code is right also when pen starts with SIGCHLD ignored', async box => {
   const through = `exec python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$@"`

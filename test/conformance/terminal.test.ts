@@ -8,11 +8,11 @@ import { Screen } from './screen.ts'
 adoptOrphans()
 
 const SHELL = 'pen run -- bash --norc -i; echo "code $?"'
-/** A prompt that no echo of a line can be taken for. */
+/** A prompt that no echoed line can look like. */
 const PROMPT = "PS1=ready'> '\r"
 
 conformance(
-  'P15 an interactive program has a terminal of its own, of the right size, also when it changes',
+  'P15 an interactive program has its own terminal of the right size, also when it changes',
   async box => {
     using screen = new Screen(box, `tty; ${SHELL}`)
     await screen.shows(/\/dev\/pts\/\d+/)
@@ -34,7 +34,7 @@ conformance(
 )
 
 conformance(
-  'P15 Ctrl-C, Ctrl-Z, Ctrl-\\ and Ctrl-D mean inside what they always do, and job control works',
+  'P15 Ctrl-C, Ctrl-Z, Ctrl-\\ and Ctrl-D have their usual meaning inside, and job control works',
   async box => {
     using screen = new Screen(box, SHELL)
     await screen.shows('$ ')
@@ -63,39 +63,38 @@ conformance(
   },
 )
 
-conformance(
-  'P15 terminal modes are as before, whatever the program did to its own and however it ended',
-  async box => {
-    const wreck = `stty raw -echo -isig; printf '\\033[?1049h\\033[?25l\\033[?1000h\\033[?2004h\\033='`
-    const endings: readonly (readonly [string, string])[] = [
-      ['exits', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; exit 3'`],
-      ['is killed', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; kill -9 $$'`],
-      ['runs out of time', `pen run --wall 300ms -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30'`],
-      ['is not there', 'pen run -- no-such-program'],
-      [
-        'is killed with pen’s SIGTERM',
-        `pen run -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30' & sleep 0.4; kill -TERM %1; fg >/dev/null; true`,
-      ],
-    ]
-    for (const [how, line] of endings) {
-      using screen = new Screen(
-        box,
-        `set -m; a=$(stty -g); ${line}; b=$(stty -g); [ "$a" = "$b" ] && echo SAME; echo DONE`,
-      )
-      await screen.shows('DONE', 8000)
-      expect([how, screen.seen.includes('SAME')]).toEqual([how, true])
-      if (screen.seen.includes('\x1b[?1049h'))
-        for (const undone of ['\x1b[?1049l', '\x1b[?25h', '\x1b[?1000l', '\x1b[?2004l', '\x1b>'])
-          expect([how, undone, screen.seen.lastIndexOf(undone) > screen.seen.indexOf('\x1b[?1049h')]).toEqual(
-            [how, undone, true],
-          )
-      await screen.ended()
-    }
-  },
-)
+conformance('P15 terminal modes are restored, whatever the program did and however it ended', async box => {
+  const wreck = `stty raw -echo -isig; printf '\\033[?1049h\\033[?25l\\033[?1000h\\033[?2004h\\033='`
+  const endings: readonly (readonly [string, string])[] = [
+    ['exits', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; exit 3'`],
+    ['is killed', `pen run -- sh -c '${wreck.replaceAll("'", '"')}; kill -9 $$'`],
+    ['runs out of time', `pen run --wall 300ms -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30'`],
+    ['is not there', 'pen run -- no-such-program'],
+    [
+      'is killed with pen’s SIGTERM',
+      `pen run -- sh -c '${wreck.replaceAll("'", '"')}; sleep 30' & sleep 0.4; kill -TERM %1; fg >/dev/null; true`,
+    ],
+  ]
+  for (const [how, line] of endings) {
+    using screen = new Screen(
+      box,
+      `set -m; a=$(stty -g); ${line}; b=$(stty -g); [ "$a" = "$b" ] && echo SAME; echo DONE`,
+    )
+    await screen.shows('DONE', 8000)
+    expect([how, screen.seen.includes('SAME')]).toEqual([how, true])
+    if (screen.seen.includes('\x1b[?1049h'))
+      for (const undone of ['\x1b[?1049l', '\x1b[?25h', '\x1b[?1000l', '\x1b[?2004l', '\x1b>'])
+        expect([how, undone, screen.seen.lastIndexOf(undone) > screen.seen.indexOf('\x1b[?1049h')]).toEqual([
+          how,
+          undone,
+          true,
+        ])
+    await screen.ended()
+  }
+})
 
 conformance(
-  'P15 nothing typed by the sandbox reaches the shell, and nothing typed later reaches the sandbox',
+  'P15 nothing the sandbox types reaches the shell, and nothing typed later reaches the sandbox',
   async box => {
     box.file(
       'type.py',
@@ -111,14 +110,14 @@ import time; time.sleep(0.3)`,
       box,
       `pen run -- python3 type.py; pen run -- sh -c '(sleep 1; head -c 1 > stolen) & exit'; echo READY; read -r line; echo "got <$line>"`,
     )
-    // As a terminal would: it answers, as if that had been typed.
+    // Like a terminal: it answers as if that had been typed.
     await screen.shows('\x1b[6n')
     screen.type('\x1b[1;1R')
     await screen.shows('READY')
     screen.type('mine\r')
     await screen.shows('got <mine>')
     await screen.ended()
-    // The clipboard and the title are none of its business.
+    // The sandbox must not set the clipboard or the title.
     for (const asked of ['\x1b[21t', '\x1b]52']) expect(screen.seen).not.toContain(asked)
     expect(box.listing(box.project).map(line => line.split(' ')[0]?.split('/').at(-1))).toEqual(['type.py'])
   },
@@ -141,7 +140,7 @@ conformance(
   { needs: 'mixedTerminal' },
 )
 
-conformance('P15 lines cross where only one end is a terminal, in their order', async box => {
+conformance('P15 lines cross in order when only one end is a terminal', async box => {
   using screen = new Screen(
     box,
     `pen run -- sh -c 'read x && echo "read $x"' | tr a-z A-Z; echo piped | pen run -- sh -c 'cat; echo err >&2; echo out'; echo DONE`,
@@ -155,7 +154,7 @@ conformance('P15 lines cross where only one end is a terminal, in their order', 
 })
 
 conformance(
-  'P15 pen run with no command is a shell: on a terminal with a prompt, and with a script as its input',
+  'P15 pen run without a command is a shell: with a prompt on a terminal, or with a script as input',
   async box => {
     using screen = new Screen(box, 'pen run; echo "code $?"')
     await screen.shows(/[$#>] /)
@@ -170,7 +169,7 @@ conformance(
 )
 
 conformance(
-  'P15 a run in the background of a shell goes on there, and comes to the front when it is asked to',
+  'P15 a run in the background of a shell continues there, and can come to the front',
   async box => {
     using screen = new Screen(
       box,
@@ -179,7 +178,7 @@ conformance(
     await screen.shows('began')
     await screen.shows('there: made')
     await screen.shows('FRONT 1')
-    // What was typed before is its input as well, as for any job.
+    // What was typed before is its input too, as for any job.
     screen.type('line\r')
     await screen.shows('<line>')
     await screen.shows('DONE')
@@ -187,7 +186,7 @@ conformance(
   },
 )
 
-onTheHost('P15 what pen says at the end begins on a line of its own', async box => {
+onTheHost('P15 what pen prints at the end begins on a new line', async box => {
   for (const [print, shown] of [
     ['printf half', 'half\r\npen: limit: '],
     ['echo whole', 'whole\r\npen: limit: '],
@@ -200,7 +199,7 @@ onTheHost('P15 what pen says at the end begins on a line of its own', async box 
 })
 
 conformance(
-  'P15 a terminal that goes away takes the sandbox along, also where nobody is told by a signal',
+  'P15 a terminal that goes away ends the sandbox, also when no signal is sent',
   async box => {
     const known = new Set(descendants().map(({ pid }) => pid))
     for (const line of [

@@ -1,12 +1,12 @@
-/** A backend as the claims have it: how it is started, and what is particular about it. */
+/** A backend for the claims: how it is started, and what is particular about it. */
 import { join } from 'node:path'
 import type { Who } from './launcher.ts'
 
 export const PEN = process.env['PEN_UNDER_TEST'] ?? join(import.meta.dir, '../../dist/pen')
 
 /**
- * What is true of one backend and not of another, and no promise: a claim that needs it says so by this name, and where it
- * is not true the reason is printed instead. Everything else is expected of every backend alike.
+ * What is true of one backend but not of another, and not a promise. A claim that needs it names it; elsewhere
+ * the reason is printed instead. Everything else is expected of every backend.
  */
 export const TRAITS = {
   bubblewrap: 'bubblewrap, its guard and the order in which they start are the process backend’s',
@@ -21,7 +21,7 @@ export const TRAITS = {
 
 export type Trait = keyof typeof TRAITS
 
-/** What a backend is started with. */
+/** The flags that select a backend. */
 export interface TestBackend {
   /** With its user: `podman, as root`. */
   readonly name: string
@@ -29,15 +29,15 @@ export interface TestBackend {
   readonly backend: 'process' | 'podman' | 'docker'
   readonly isolation: 'process' | 'container'
   readonly flags: readonly string[]
-  /** So that pen finds an engine of the test's own. */
+  /** So that pen finds the test's own engine. */
   readonly env: Readonly<Record<string, string>>
-  /** What is not the same on every backend, and is so on this one. */
+  /** The properties that only some backends have, and this one has. */
   readonly traits: ReadonlySet<Trait>
-  /** Why it cannot be tried here, or undefined. */
+  /** Why it cannot be tested here, or undefined. */
   readonly missing: string | undefined
 }
 
-/** For boxes in which pen itself is asked, and chooses. */
+/** For boxes where pen itself chooses the backend. */
 export const ANY_BACKEND: Omit<TestBackend, 'name' | 'who'> = {
   backend: 'process',
   isolation: 'process',

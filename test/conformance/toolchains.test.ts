@@ -1,4 +1,7 @@
-/** What a user calls by name on the host, called by the same name inside: toolchains of the home, of the system and of the project. */
+/**
+ * Programs that a user calls by name on the host, called by the same name inside: toolchains of the home, the
+ * system and the project.
+ */
 import { expect } from 'bun:test'
 import { chmodSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +11,7 @@ import { onTheHost } from './conformance.ts'
 const program = (box: Box, path: string, body = 'echo "ran $0"'): string =>
   box.file(path, `#!/bin/sh\n${body}\n`, 0o755)
 
-/** As a login does it: what the user added stands in front. */
+/** As a login does it: the user's directories come first. */
 const searching = (...dirs: string[]) => ({ PATH: [...dirs, '/usr/bin', '/bin'].join(':') })
 
 onTheHost(
@@ -38,7 +41,7 @@ onTheHost(
   },
 )
 
-onTheHost('P1 a directory of the PATH is searched inside when it is granted, and only then', async box => {
+onTheHost('P1 a directory of PATH is searched inside when it is granted, and only then', async box => {
   const bin = join(box.home, 'own-bin')
   program(box, join(bin, 'pen-tool'))
   program(box, '.venv/bin/pen-env')
@@ -55,7 +58,7 @@ onTheHost('P1 a directory of the PATH is searched inside when it is granted, and
 })
 
 onTheHost(
-  'P14 a command that leads out of the sandbox is 127, and one that is no program is 126, each with its fix',
+  'P14 a command outside of the sandbox is 127, a file that is no program is 126, each with its fix',
   async box => {
     program(box, join(box.home, 'outside/pen-tool'))
     symlinkSync(join(box.home, 'outside/pen-tool'), join(box.project, 'linked'))

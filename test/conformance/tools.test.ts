@@ -1,4 +1,7 @@
-/** Which programs a sandbox has, and what of its own it can run: the system's are the host's or those of an image. */
+/**
+ * Which programs a sandbox has, and which of its own files it can run. The system's programs are the host's or
+ * those of an image.
+ */
 import { expect } from 'bun:test'
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +9,7 @@ import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 import type { Ran } from './launcher.ts'
 
-/** As a project's document, which only takes away. */
+/** As a project's document, which only removes permissions. */
 const restrict = (box: Box, tools: object): string =>
   box.file('agent-permissions.json', JSON.stringify({ version: 1, tools }))
 
@@ -62,20 +65,20 @@ conformance('P12 without a shell none can be started, by any name', async box =>
   expect(await each({ shell: false })).toEqual(some.map(word => (word === 'ran' ? 'refused' : word)))
 })
 
-conformance('P12 a shell cannot be read either, to be copied', async box => {
+conformance('P12 a shell cannot be read for copying either', async box => {
   const read = 'import os; print(len(open(os.path.realpath("/bin/sh"), "rb").read()))'
   expect((await python(box, { shell: false }, read)).stderr).toContain('PermissionError')
   expect(Number((await python(box, {}, read)).stdout)).toBeGreaterThan(1000)
 })
 
-conformance('P12 a shell that is listed stays away when the policy has none', async box => {
+conformance('P12 a listed shell stays hidden when the policy has no shell', async box => {
   const start = (shell: boolean) => withTools(box, { shell, allow: ['bash', 'git'] }, 'bash', '-c', 'true')
   const { code, stderr } = await start(false)
   expect([code, stderr.includes('bash is ')]).toEqual([127, true])
   expect((await start(true)).code).toBe(0)
 })
 
-/** What each attempt of exec.py came to. */
+/** The result of each attempt of exec.py. */
 async function attempts(box: Box, tools: object): Promise<Map<string, string>> {
   box.file('exec.py', readFileSync(join(import.meta.dir, 'exec.py'), 'utf8'))
   const planted = box.file('planted', '')
@@ -119,7 +122,7 @@ conformance('P12 every mount but those of the system is noexec', async box => {
   expect(executable.filter(words => !words[5]?.split(',').includes('ro'))).toEqual([])
   const paths = executable.map(words => words[4] ?? '')
   expect(paths).toContain(box.launcher.isolation === 'container' ? '/' : '/usr')
-  // Of a container: what its agent runs from, and pen for commands.
+  // Of a container: where its exec daemon runs from, and pen for commands.
   const system = /^\/($|usr|opt|bin|sbin|lib|nix|gnu|\.pen-[0-9a-f]{16}($|\/)|run\/pen\/pen$)/
   expect(paths.filter(path => !system.test(path))).toEqual([])
 })
@@ -132,7 +135,7 @@ keep = {words[0]: words[1] for words in status if words[0] in ("SigBlk:", "CapEf
 ignored = [int(words[1], 16) & ~0x1001000 for words in status if words[0] == "SigIgn:"]
 print(json.dumps([fds, len(os.listdir("/proc/self/fd")), keep, ignored, sorted(os.environ.items())]))`
 
-conformance('P12 with "listed" the command is no other: descriptors, signals, variables', async box => {
+conformance('P12 with "listed" a command keeps its descriptors, signals and variables', async box => {
   const tell = async (exec: string) => (await python(box, { exec }, TELL_ALL)).stdout
   const listed = await tell('listed')
   expect(listed).toStartWith('[[0, 1, 2]')
@@ -144,7 +147,7 @@ import os, subprocess
 helper = "/usr/lib/git-core/git-remote-http"
 print(subprocess.run([helper], capture_output=True).returncode if os.path.exists(helper) else "absent")`
 
-conformance('P12 with a list, a helper of another program is refused', async box => {
+conformance('P12 with a list, a helper program of another program is refused', async box => {
   const start = (...allow: string[]) => python(box, { exec: 'listed', allow }, HELPER)
   const twin = await start('python3', 'git')
   expect(twin.code).toBe(0)

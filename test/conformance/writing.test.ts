@@ -35,7 +35,7 @@ conformance('P2 nothing appears outside of the project, and what is written insi
   expect(readFileSync(join(project, 'dir/moved'), 'utf8')).toBe('twin\n')
 })
 
-conformance('P2 what is read-only is so for every way of changing it', async box => {
+conformance('P2 a read-only place resists every way of changing it', async box => {
   const data = box.file(join(box.home, 'data/file'), 'DATA')
   box.file('twin', 'DATA')
   const before = box.listing(join(box.home, 'data'))
@@ -70,7 +70,7 @@ conformance('P2 a write grant opens that path alone', async box => {
 })
 
 conformance(
-  'P2 strict writes ./output and nothing else, and leaves no trace of it when nothing was written',
+  'P2 strict writes only ./output, and leaves no trace of it when nothing was written',
   async box => {
     box.file('source', 'S')
     const before = box.listing()
@@ -81,7 +81,7 @@ conformance(
   },
 )
 
-conformance('P2 a link that was planted at a granted place is never followed', async box => {
+conformance('P2 a link planted at a granted place is never followed', async box => {
   const target = box.directory(join(box.root, 'victim'), 0o777)
   for (const link of [
     target,
@@ -103,7 +103,7 @@ conformance('P2 a link that was planted at a granted place is never followed', a
   expect(existsSync('/tmp/pen-evil')).toBe(false)
 })
 
-conformance('P2 a directory that holds more than one project is no project', async box => {
+conformance('P2 a directory that holds more than one project is not a project', async box => {
   box.file('f', 'x')
   const marker = `pen-ran-${process.pid}`
   for (const cwd of ['/', box.home, '/tmp', '/usr', '/proc', '/dev', join(box.home, '.pen')]) {
@@ -116,7 +116,7 @@ conformance('P2 a directory that holds more than one project is no project', asy
 })
 
 conformance(
-  'P2 root, mapped away, writes nothing of the kernel’s and nothing of root’s',
+  'P2 root, mapped to another uid, writes nothing of the kernel’s and nothing of root’s',
   async box => {
     const before = readFileSync('/proc/sys/kernel/core_pattern', 'utf8')
     const { stdout } = await box.sh(`

@@ -1,4 +1,7 @@
-/** Certificate authorities that were added to the host are trusted in a container: by curl, OpenSSL, Python, git and Node.js. */
+/**
+ * A container trusts the certificate authorities that were added to the host: in curl, OpenSSL, Python, git and
+ * Node.js.
+ */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -60,7 +63,10 @@ afterAll(() => {
   rmSync(place.dir, { recursive: true, force: true })
 })
 
-/** A machine to which that authority was added, in a mount namespace of the test's own. A daemon finds the bundle by its real name. */
+/**
+ * A machine with that authority added, in a mount namespace of the test. A daemon finds the bundle by its real
+ * name.
+ */
 const added = (): string[] => [
   'unshare',
   '-m',
@@ -88,7 +94,7 @@ if (isRoot)
     'an authority that the host trusts is trusted in a container; P6 another stays unknown',
     async engine => {
       const flags = ['--backend', engine.backend, '--allow', `${NAME}:${place.port}`]
-      // Not `spawnSync`: the server that answers is in this very process.
+      // Not `spawnSync`: the server that answers runs in this process.
       const run = async (shop: Workshop): Promise<string[]> => {
         const words = ['run', ...flags, '--', 'sh', '-c', TRIES(`https://${NAME}:${place.port}/`)]
         const ran = Bun.spawn(shop.words(...words).argv, { stdout: 'pipe', stderr: 'ignore' })

@@ -1,6 +1,7 @@
 /**
- * A whole day with a project's sandbox, as a person would type it: `day.txt` is what the terminal shows. Names, times and sizes that
- * differ from run to run are written as words. With UPDATE_GOLDEN=1 it is written anew, to be read before it is committed.
+ * A whole day with a project's sandbox, as a person would type it. `day.txt` is what the terminal shows. Names,
+ * times and sizes that differ from run to run are replaced by words. UPDATE_GOLDEN=1 rewrites the file; read it
+ * before you commit.
  */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -34,7 +35,7 @@ const DAY: readonly (readonly string[])[] = [
 ]
 
 onEachEngine(
-  'P4 a whole day: init, build, start, a refusal, allow, restart with volumes kept, stop, and nothing is left',
+  'P4 a whole day: init, build, start, refusal, allow, restart with volumes, stop, nothing left',
   async engine => {
     const world = await World.get()
     const user = engine.who.uid === 0 ? 'root' : 'pentest'
@@ -53,7 +54,7 @@ onEachEngine(
     const shown = plain(lines.filter((line, n) => line !== '' || lines[n - 1] !== '').join('\n'), project)
     if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(TRANSCRIPT, shown)
     expect(shown).toBe(readFileSync(TRANSCRIPT, 'utf8'))
-    // One request arrived: the one after the refusal and the permission.
+    // One request arrived: the one after the permission.
     expect(heard.requests).toHaveLength(1)
     expect(supervisor).toBeGreaterThan(1)
     expect(await within(2000, () => isGone(supervisor))).toBe(true)
@@ -68,7 +69,7 @@ onEachEngine(
 const quoted = (word: string): string => (/^[\w./:@=-]+$/.test(word) ? word : `'${word}'`)
 const idOf = (stateDir: string): string => stateDir.slice(stateDir.lastIndexOf('/') + 1)
 
-/** What no two runs, and no two engines, have in common, by name; columns are as wide as their contents. */
+/** Values that differ between runs and engines, by name. Columns are as wide as their contents. */
 function plain(text: string, { workspace, stateDir }: { workspace: string; stateDir: string }): string {
   return text
     .replaceAll(idOf(stateDir), 'NAME')

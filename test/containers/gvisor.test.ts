@@ -1,6 +1,7 @@
 /**
- * The same promises on gVisor: its own kernel inside, files opened by its gofer, sockets of the container's namespace. What is judged is
- * what the host has and what the outside heard. As root, on podman: elsewhere pen refuses, which is tried too.
+ * The same promises on gVisor: its own kernel inside, files opened by its gofer, sockets of the container's
+ * namespace. Judged by the host's state and by what the outside received. Runs as root on podman; elsewhere pen
+ * refuses, which is tested too.
  */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -36,7 +37,7 @@ function makeProject(): ContainerProject {
   return new ContainerProject(podmanOf(root))
 }
 
-/** Processes of the host of which the kernel tells this, by the name of its file. */
+/** Host processes whose /proc file of this name contains this. */
 const processesWith = (file: 'cgroup' | 'cmdline', text: string): number[] =>
   readdirSync('/proc')
     .filter(pid => /^\d+$/.test(pid))
@@ -52,7 +53,7 @@ const processesWith = (file: 'cgroup' | 'cmdline', text: string): number[] =>
 const nameOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0')[0] ?? ''
 
 onGvisor(
-  'P7 a sandbox without network has its own loopback, for its own servers',
+  'P7 a sandbox without network has its own loopback for its own servers',
   async () => {
     using project = makeProject()
     const { out } = project.sh(
@@ -66,7 +67,7 @@ onGvisor(
 )
 
 onGvisor(
-  'P12 programs meet gVisor’s kernel, without capabilities, and pen’s filter holds in it',
+  'P12 programs see gVisor’s kernel, without capabilities, and pen’s filter holds in it',
   async () => {
     using project = makeProject()
     const { out, code } = project.sh(
@@ -95,7 +96,7 @@ onGvisor(
     box.file('.git/hooks/pre-commit', 'old')
     box.file('.git/HEAD', 'ref: refs/heads/main\n')
     box.file(join(box.home, 'private'), 'PRIVATE')
-    // Nobody's but its owner's: the agent has to enter it all the same.
+    // Only its owner may enter it, and the exec daemon must too.
     chmodSync(box.project, 0o700)
     const { out } = project.sh(
       'cat .env ../private; echo new > .git/hooks/pre-commit; mv .git/hooks h; mv .git g; rm -rf .git/hooks; rm -f .env; mv .env e; echo fine > .git/description; mkdir -p a/b; echo made > a/b/c; cat .git/HEAD a/b/c; echo kept > ~/.cache/kept; cat ~/.cache/kept',
@@ -145,7 +146,7 @@ onGvisor(
   60_000,
 )
 
-/** Opens a protected file for writing again and again, and tells when that works and when no longer. */
+/** Opens a protected file for writing again and again, and reports when that works and when it stops. */
 const OPENING = `
 import os, time
 print('begun', flush=True)
@@ -161,7 +162,7 @@ print('refused' if wrote and time.time() < end else 'open', flush=True)
 `
 
 onGvisor(
-  'P3 a protected file that the host replaces is protected again, also from who opened it in between',
+  'P3 a protected file that the host replaces is protected again, also from earlier openers',
   async () => {
     using project = makeProject()
     const { box } = project
@@ -174,7 +175,7 @@ onGvisor(
       seen += data.toString()
     })
     await printed(child, 'begun')
-    // Until the sandbox was there before pen once.
+    // Repeats until the sandbox was once faster than pen.
     for (let n = 0; n < 40 && !seen.includes('opened'); n += 1) {
       writeFileSync(`${config}.new`, `[core]\n\teditor = ${n}\n`)
       renameSync(`${config}.new`, config)
@@ -187,7 +188,7 @@ onGvisor(
 )
 
 onGvisor(
-  'P14 what a sandbox started ends with pen, however pen ends, and no process, mount or container is left',
+  'P14 a sandbox ends with pen, however pen ends: no process, mount or container is left',
   async () => {
     using project = makeProject()
     for (const [signal, script] of [
@@ -226,14 +227,14 @@ onGvisor(
 )
 
 onGvisor(
-  'P13 memory and processes are bounded: the last process fits, the next is refused, and pen tells',
+  'P13 memory and processes are limited: the last process fits, the next is refused and reported',
   async () => {
     using project = makeProject()
     const memory = (mib: number) => `python3 -c "x = bytearray(${mib} << 20); print(len(x) >> 20)"`
     const over = project.sh(memory(600), ...GVISOR, '--limit', 'memory=256MiB')
     expect([over.code === 0, over.out]).toEqual([false, ''])
     expect(project.sh(memory(8), ...GVISOR, '--limit', 'memory=256MiB').out).toBe('8\n')
-    // Counts what was started until the kernel refuses; python itself is one of the processes.
+    // Counts the started processes until the kernel refuses. python itself is one of them.
     project.box.file(
       'fork.py',
       `import os, time
@@ -248,13 +249,13 @@ print(n, flush=True)
     )
     const fork = project.sh('exec python3 fork.py', ...GVISOR, '--limit', 'pids=30')
     expect(fork.code).toBe(0)
-    // Threads that the agent starts later take a few places.
+    // Threads that the exec daemon starts later take a few places.
     expect(Number(fork.out)).toBeWithin(25, 31)
     expect(fork.err).toContain('limits.pids (30) was reached')
     const fitting = 'for i in $(seq 25); do sleep 1 & done; wait; echo all'
     const within = project.sh(fitting, ...GVISOR, '--limit', 'pids=30')
     expect([within.out, within.err.includes('was reached')]).toEqual(['all\n', false])
-    // Nothing inside can leave or widen the bound.
+    // Nothing inside can leave or raise the limit.
     const leave =
       'echo $$ > /run/pen.processes/cgroup.procs; umount /run/pen.processes; ls /run/pen.processes'
     expect(project.sh(leave, ...GVISOR).err.match(/denied|not permitted|cannot/gi)?.length).toBeGreaterThan(2)
@@ -285,7 +286,7 @@ onGvisor(
 const onNetwork = skipUnless(missing === undefined && isReady, `gVisor and a network: ${missing}`)
 
 onNetwork(
-  'P6 an allowed name is reached by every program, P7 and nothing else leaves by TCP, UDP, ICMP or a name',
+  'P6 every program reaches an allowed name, P7 and nothing else leaves by TCP, UDP, ICMP or DNS',
   async () => {
     if (root === undefined) return
     const engine = podmanOf(root)
@@ -326,7 +327,7 @@ except OSError: print('no name')
 const asOther = skipUnless(missing === undefined && ordinary !== undefined, 'there is no ordinary user')
 
 asOther(
-  'P20 without root, and on Docker, gVisor is refused with its reason, and nothing weaker is taken',
+  'P20 without root, and on Docker, gVisor is refused with its reason, and nothing weaker runs',
   async () => {
     if (ordinary === undefined || root === undefined) return
     using theirs = new Workshop(podmanOf(ordinary))

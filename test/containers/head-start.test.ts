@@ -1,4 +1,7 @@
-/** The engine is asked for the last container while the plan is still made. What is judged is what the engine did and what is seen inside. */
+/**
+ * pen asks the engine for the last container while it still makes the plan. Judged by what the engine did and
+ * by what is seen inside.
+ */
 import { expect } from 'bun:test'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +23,7 @@ import { ContainerProject, within } from './sandbox.ts'
 
 const onEachEngine = everyEngine()
 
-/** Where pen acts by a hand, more than the engine has to be asked. */
+/** With a root helper, pen asks for more than the engine. */
 const beginsAhead = ({ backend, who }: TestEngine): boolean => backend === 'podman' || who.uid === 0
 
 class StartedProject extends ContainerProject {
@@ -28,7 +31,7 @@ class StartedProject extends ContainerProject {
     return join(this.stateDir, 'last-container.json')
   }
 
-  /** Starts and stops it; returns what the command said inside, and how many containers the engine made for that. */
+  /** Starts and stops it. Returns the command's output and the number of containers that the engine made. */
   cycle(command: readonly string[], ...flags: readonly string[]): { said: string; made: number } {
     const since = Date.now()
     const started = this.pen('start', '--detach', '--backend', this.engine.backend, '--offline', ...flags)
@@ -51,27 +54,24 @@ class StartedProject extends ContainerProject {
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(3)
 
-onEachEngine(
-  'P4 a start that is like the last makes one container, begun before there was a plan',
-  async engine => {
-    using project = new StartedProject(engine)
-    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
-    if (!beginsAhead(engine)) return
-    const { mode, uid } = lstatSync(project.kept)
-    expect([mode & 0o777, uid]).toEqual([0o600, engine.who.uid])
-    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
-    // Another guess than what the plan asks for: it was begun, and nothing of it is left.
-    writeFileSync(
-      project.kept,
-      readFileSync(project.kept, 'utf8').replace('"hostname":"pen"', '"hostname":"guess"'),
-    )
-    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 2 })
-    expect(project.containers()).toEqual([])
-    expect(project.build('--offline').code).toBe(0)
-    expect(existsSync(project.kept)).toBe(false)
-    expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
-  },
-)
+onEachEngine('P4 a start like the last makes one container, begun before the plan is ready', async engine => {
+  using project = new StartedProject(engine)
+  expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+  if (!beginsAhead(engine)) return
+  const { mode, uid } = lstatSync(project.kept)
+  expect([mode & 0o777, uid]).toEqual([0o600, engine.who.uid])
+  expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+  // The guess differs from the plan: its container was begun, and nothing of it is left.
+  writeFileSync(
+    project.kept,
+    readFileSync(project.kept, 'utf8').replace('"hostname":"pen"', '"hostname":"guess"'),
+  )
+  expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 2 })
+  expect(project.containers()).toEqual([])
+  expect(project.build('--offline').code).toBe(0)
+  expect(existsSync(project.kept)).toBe(false)
+  expect(project.cycle(['hostname'])).toEqual({ said: 'pen\n', made: 1 })
+})
 
 onEachEngine('P2 what the user changes since the last start holds in the next', async engine => {
   using project = new StartedProject(engine)
@@ -106,7 +106,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P4 of a container that is asked for anew, because the first was not as planned, nothing stays open',
+  'P4 a container that is retried because the first differed from the plan leaves nothing open',
   async engine => {
     if (engine.backend !== 'podman') return
     using project = new StartedProject(engine)
@@ -121,7 +121,7 @@ onEachEngine(
       const [program = '', ...rest] = project.words(...start).argv
       const starting = spawn(program, rest, { stdio: 'ignore' })
       const ended = once(starting, 'exit')
-      // What the engine has mounted is not what stands there when pen looks; which of the two is first, is a race.
+      // The engine's mount may differ from what pen finds there. Which comes first is a race.
       expect(await within(30_000, mounted)).toBe(true)
       renameSync(project.box.file(`${shown}-next`, `shown ${round}`), shown)
       expect(await ended).toEqual([0, null])

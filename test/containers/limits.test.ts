@@ -1,4 +1,4 @@
-/** Limits of a container, held by its engine or watched by pen: the events are those of every other sandbox. */
+/** Limits of a container, enforced by its engine or watched by pen. The events are those of every other sandbox. */
 import { expect } from 'bun:test'
 import { everyEngine } from '../engines/every-engine.ts'
 import { ContainerProject } from './sandbox.ts'
@@ -11,7 +11,7 @@ const hits = (project: ContainerProject) =>
     .filter(({ kind }) => kind === 'limit-hit')
     .map(({ limit, reason }) => `${limit} ${reason}`)
 
-onEachEngine('P13 memory beyond the limit ends the sandbox, and is told and recorded', async engine => {
+onEachEngine('P13 memory beyond the limit ends the sandbox, and is reported and recorded', async engine => {
   using project = new ContainerProject(engine)
   const over = project.sh(
     'python3 -c "import time; x = bytearray(400 << 20); time.sleep(9); print(len(x))"',
@@ -37,7 +37,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('P13 open files are bounded, whatever the engine has for a default', async engine => {
+onEachEngine('P13 open files are limited, whatever the engine’s default is', async engine => {
   using project = new ContainerProject(engine)
   expect(project.sh('ulimit -n; ulimit -Hn; ulimit -c', '--limit', 'files=123').out).toBe('123\n123\n0\n')
 })

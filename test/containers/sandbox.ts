@@ -29,7 +29,7 @@ export class ContainerProject extends Workshop {
   }
 }
 
-/** Until the child has printed it. */
+/** Waits until the child has printed it. */
 export async function printed(child: ChildProcess, text: string): Promise<string> {
   let seen = ''
   return await new Promise((resolve, reject) => {
@@ -48,7 +48,7 @@ export async function printed(child: ChildProcess, text: string): Promise<string
   })
 }
 
-/** Polls; false when it did not come to be in time. */
+/** Polls. False when the condition did not hold in time. */
 export async function within(ms: number, holds: () => boolean): Promise<boolean> {
   const watch = new Stopwatch()
   while (!holds()) {

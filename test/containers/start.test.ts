@@ -1,4 +1,4 @@
-/** How a container of pen's begins and ends, on every engine. What is judged is what the host and the engine show. */
+/** How a container of pen begins and ends, on every engine. Judged by the state of the host and the engine. */
 import { expect } from 'bun:test'
 import {
   lstatSync,
@@ -33,12 +33,15 @@ onEachEngine(
   },
 )
 
-onEachEngine('P5 what a command makes is the project’s owner’s, and its exit code is pen’s', async engine => {
-  using project = new ContainerProject(engine)
-  const { code } = project.sh('mkdir -p a/b; echo made > a/b/c; chmod u+s a/b/c; exit 7')
-  const { uid, mode } = lstatSync(join(project.box.project, 'a/b/c'))
-  expect([code, uid, mode & 0o6000]).toEqual([7, engine.who.uid, 0])
-})
+onEachEngine(
+  'P5 what a command makes belongs to the project’s owner, and its exit code is pen’s',
+  async engine => {
+    using project = new ContainerProject(engine)
+    const { code } = project.sh('mkdir -p a/b; echo made > a/b/c; chmod u+s a/b/c; exit 7')
+    const { uid, mode } = lstatSync(join(project.box.project, 'a/b/c'))
+    expect([code, uid, mode & 0o6000]).toEqual([7, engine.who.uid, 0])
+  },
+)
 
 onEachEngine('P3 denied, protected and pinned places are held; their neighbours are not', async engine => {
   using project = new ContainerProject(engine)
@@ -82,7 +85,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P1 a directory that is swapped for a link while the engine looks never shows what the link leads to',
+  'P1 a directory swapped for a link while the engine mounts never shows the link’s target',
   async engine => {
     using project = new ContainerProject(engine)
     project.box.file(join(project.box.home, 'private/f'), 'PRIVATE')
@@ -112,7 +115,7 @@ onEachEngine(
     enough.abort()
     await swap
     expect(seen.filter(out => out.includes('PRIVATE'))).toEqual([])
-    // Its twin: what is not swapped is shown.
+    // The allowed twin: a directory that is not swapped is shown.
     expect(project.sh('cat sub/f', '--profile', 'strict', '--write', granted).out).toBe('PUBLIC')
   },
   120_000,
@@ -130,14 +133,14 @@ onEachEngine(
     child.kill('SIGKILL')
     expect(await within(2000, () => isGone(init))).toBe(true)
     expect(await within(10_000, () => project.containers().length === 0)).toBe(true)
-    // What it left on the disk goes with the next run.
+    // The next run removes what it left on the disk.
     project.sh('true')
     expect(readdirSync(join(project.stateDir, 'containers'))).toEqual([])
   },
 )
 
 onEachEngine(
-  'P14 SIGTERM ends a command that will not go, and its container, within two seconds',
+  'P14 SIGTERM ends a command that ignores it, and its container, within two seconds',
   async engine => {
     using project = new ContainerProject(engine)
     const child = project.start(
@@ -154,7 +157,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('two runs in one project at once have a container each', async engine => {
+onEachEngine('two runs in one project at once each have a container', async engine => {
   using project = new ContainerProject(engine)
   const first = project.start('echo up; while [ ! -e go ]; do sleep 0.05; done; echo over')
   await printed(first, 'up')
@@ -176,7 +179,7 @@ onEachEngine(
     const namespace = Number(/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0])
     expect(leave('pen=1', `pen.supervisor=1:0:${namespace}:${engine.who.uid}`).code).toBe(0)
     expect([project.sh('echo one').out, project.ask('inspect', name).code]).not.toEqual(['one\n', 0])
-    // The last is of a pen in a container, which has the same daemon: its numbers are not those of this one's processes.
+    // The last belongs to a pen in a container with the same daemon: its pids are not pids of this machine.
     for (const label of ['else=1', `pen.supervisor=1:0:${namespace + 1}:${engine.who.uid}`]) {
       expect(leave('pen=1', label).code).toBe(0)
       expect([project.sh('echo two').out, project.ask('inspect', name).code]).toEqual(['two\n', 0])
@@ -206,7 +209,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('the file names of pen’s state do not depend on the umask of who starts it', async engine => {
+onEachEngine('the modes of pen’s state do not depend on the umask of the user', async engine => {
   using project = new ContainerProject(engine)
   mkdirSync(join(project.box.project, 'd'), { recursive: true })
   const words = project.words('run', '--backend', engine.backend, '--offline', '--', 'echo', 'ran').argv

@@ -20,7 +20,7 @@ everyEngine(['podman'])(
     const store = shop.box.directory(join(shop.box.root, 'store'), 0o700)
     const file = join(shop.box.root, 'storage.conf')
     shop.box.file(file, `[storage]\ndriver = "vfs"\ngraphroot = "${store}/graph"\nrunroot = "${store}/run"\n`)
-    // Without root podman 4.3 takes the driver from this file, and the place from the user's data.
+    // Without root podman 4.3 reads the driver from this file, and the directory from the user's data.
     const env = { ...engine.env, CONTAINERS_STORAGE_CONF: file, XDG_DATA_HOME: store }
     using slow = new Workshop({ ...engine, env })
     expect(storage(slow)).toMatchObject({

@@ -1,6 +1,6 @@
 /**
- * Every command that a page shows is run as a person would: in a fresh project, with a home of its own, by an ordinary user of a
- * machine whose outside is the test's. page.ts says how a page marks what it shows.
+ * Runs every command that a page shows, as a person would: in a new project, with its own home, as an ordinary
+ * user of a machine whose outside is the test's. page.ts says how a page marks its commands.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { spawn } from 'node:child_process'
@@ -17,7 +17,7 @@ import { type Block, blocksOf, type Command, patternOf } from './page.ts'
 const pages = ['README.md', 'CONTRIBUTING.md', ...list('docs', ['.md'])]
 const shown = pages.flatMap(page => blocksOf(read(page)).map(block => ({ page, block })))
 
-/** Blocks that are run in one project: one, and those that go on with it. */
+/** Blocks that run in one project: one block, and those that continue it. */
 const chains: { readonly page: string; readonly blocks: Block[] }[] = []
 for (const { page, block } of shown) {
   const last = chains.at(-1)
@@ -30,7 +30,7 @@ for (const { page, block } of shown) {
 const missing = isReady && ordinary !== undefined ? podmanMissing(ordinary) : 'no machine of namespaces'
 const onEngine = skipUnless(missing === undefined, `commands that need a container engine: ${missing}`)
 
-/** What the command of a cloud hands out, in the shapes that its pages describe. */
+/** What the commands of a cloud print, in the shapes that their documentation describes. */
 const AWS = `#!/bin/sh
 case "$*" in
   *'--format env') printf 'export AWS_%s=example\\n' ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN ;;
@@ -40,7 +40,7 @@ case "$*" in
 esac
 `
 
-/** Nobody can install the agents here: in their places stand programs that only say what they were asked. */
+/** The agents cannot be installed here. Programs in their places print their arguments. */
 beforeAll(async () => {
   if (!isReady) return
   const world = await World.get()
@@ -55,7 +55,7 @@ beforeAll(async () => {
   expect(Bun.spawnSync([...world.on('host'), 'sh', '-c', make]).exitCode).toBe(0)
 })
 
-/** What the pages take for granted: a project with something to test, and a repository. */
+/** What the pages assume: a project with something to test, and a repository. */
 const HOME = '/home/you'
 const FURNISH = `set -e
 mkdir ~/data ~/reports && echo 'apples 1' > ~/data/prices.csv && echo '# May' > ~/reports/may.md
@@ -95,7 +95,7 @@ function run(world: World, command: Command, env: Env): Promise<Ended> {
   const signal = (name: NodeJS.Signals): void => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, name)
   }
-  // One that goes on needs no more than to have begun.
+  // A command that keeps running only has to start.
   const interrupt = command.untilInterrupted ? setTimeout(() => signal('SIGINT'), 1000) : undefined
   const giveUp = setTimeout(() => signal('SIGKILL'), 50_000)
   return new Promise(resolve =>
@@ -110,7 +110,7 @@ function run(world: World, command: Command, env: Env): Promise<Ended> {
 async function runChain(blocks: readonly Block[]): Promise<void> {
   const world = await World.get()
   using project = world.project(KINDS[1] ?? { name: '', user: '' })
-  // Rootless podman stays in the mounts that it first saw: for it, the home is where it is.
+  // Rootless podman stays in the mounts that it first saw, so its home is the real one.
   const isPlain = !blocks.some(({ ways }) => ways.has('with a container engine'))
   const home = isPlain ? HOME : project.home
   const mount = (...words: string[]) => isPlain && Bun.spawnSync([...world.on('host'), ...words])
@@ -128,7 +128,7 @@ async function runChain(blocks: readonly Block[]): Promise<void> {
       await check(world, { ...command, text }, envOf(ways))
     }
   } finally {
-    // Whatever a page leaves running, and however it fails.
+    // Stops whatever a page leaves running, however it fails.
     const kept = commands.find(({ command }) => /\bpen (start|restart|exec|shell)\b/.test(command.text))
     if (kept !== undefined) await run(world, { ...PLAIN, text: 'pen stop' }, envOf(kept.ways))
     mount('umount', '--lazy', HOME)
@@ -154,7 +154,7 @@ for (const { page, blocks } of chains) {
 }
 
 describe('what pages show', () => {
-  test('a block with commands of pen says that it holds commands', () => {
+  test('a block with commands of pen is marked as commands', () => {
     const unmarked = shown.filter(
       ({ block }) =>
         block.commands.length === 0 && block.text.some(line => /^(\$ )?(\.\/)?pen [a-z]/.test(line)),
@@ -162,7 +162,7 @@ describe('what pages show', () => {
     expect(unmarked.map(({ page, block }) => `${page}:${block.line}`)).toEqual([])
   })
 
-  test('whatever is not run has a reason of more than a word', () => {
+  test('every block that is not run has a reason of more than one word', () => {
     const reasons = shown.flatMap(({ block }) => block.notRun ?? [])
     expect(reasons.filter(reason => reason.split(' ').length < 3)).toEqual([])
   })

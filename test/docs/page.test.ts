@@ -37,7 +37,7 @@ describe('the commands of a page', () => {
     expect(json?.commands).toEqual([])
   })
 
-  test('may go on in the next line', () => {
+  test('may continue on the next line', () => {
     const [block] = blocksOf('```sh\npen run --offline \\\n  -- true\npen logs\n```')
     expect(block?.commands.map(({ line, text }) => [line, text])).toEqual([
       [2, 'pen run --offline -- true'],
@@ -45,7 +45,7 @@ describe('the commands of a page', () => {
     ])
   })
 
-  test('say how they are run, or why they are not', () => {
+  test('say how to run them, or why they are not run', () => {
     expect([sh?.notRun, edit?.notRun, engine?.notRun]).toEqual([undefined, 'it opens an editor', undefined])
     expect([...(sh?.ways ?? []), ...(engine?.ways ?? [])]).toEqual([
       'after the block above',
@@ -54,7 +54,7 @@ describe('the commands of a page', () => {
     expect(() => blocksOf('<!-- run: with luck -->\n```sh\n```')).toThrow('with luck')
   })
 
-  test('may show what they print, of which … leaves open the rest', () => {
+  test('may show what they print, with … for the rest', () => {
     expect(engine?.commands.map(({ text, prints }) => [text, prints])).toEqual([
       ['pen start', ['started …']],
       ['pen stop', []],

@@ -1,11 +1,12 @@
 /**
- * The commands of a page, so that they can be run. A page shows them in fenced blocks:
+ * Reads the commands of a page, so that they can be run. A page shows them in fenced blocks:
  *
  *   ```sh        every line is a command; what follows # is for the reader
  *   ```console   a command after "$ ", then the lines that it prints; … stands for anything
  *
- * A command ends with 0, unless its comment says "exit N"; one with "until Ctrl-C" is ended that way. Each block has a fresh project in
- * /home/you/project. A comment on the line above the block says how else it is run, in any of these ways, or why it is not:
+ * A command ends with 0, unless its comment says "exit N". One with "until Ctrl-C" is ended that way. Each
+ * block has a new project in /home/you/project. A comment on the line above the block says how else to run it,
+ * or why it is not run:
  *
  *   <!-- run: after the block above; in a sandbox; with a container engine -->
  *   <!-- not run: REASON -->
@@ -16,7 +17,7 @@ export interface Command {
   readonly text: string
   readonly exit: number
   readonly untilInterrupted: boolean
-  /** What the page says it prints; undefined where it says nothing. */
+  /** The output that the page shows, or undefined. */
   readonly prints: readonly string[] | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * The file system that containers of the tests are made of. No registry is asked: it comes from the packages of this
- * machine's own distribution, is made once, and is kept outside of the clone for the next run.
+ * The root file system of the tests' containers. It needs no registry: it is built once from this machine's
+ * distribution packages, and stored outside of the clone for the next run.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -8,7 +8,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } fr
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** As image/Dockerfile has them: it then finds nothing missing, and needs no network. */
+/** The packages of image/Dockerfile: its build then finds nothing missing, and needs no network. */
 const DEFAULT_PACKAGES = packagesOf(readFileSync(join(import.meta.dir, '../../image/Dockerfile'), 'utf8'))
 
 function packagesOf(dockerfile: string): string[] {
@@ -17,7 +17,7 @@ function packagesOf(dockerfile: string): string[] {
   return list.split(' ')
 }
 
-/** What runs inside containers in tests, besides what the default image has. */
+/** What tests run inside containers, besides the default image. */
 const TEST_PACKAGES = [
   'bind9-dnsutils',
   'iproute2',
@@ -32,13 +32,13 @@ const TEST_PACKAGES = [
 ]
 
 const SUITE = 'bookworm'
-/** As the slim images of the distribution leave them out. */
+/** Files that the slim images of the distribution leave out. */
 const LEFT_OUT = ['doc', 'man', 'locale', 'info']
 
 export interface Base {
   /** Everything that tests run inside. */
   readonly full: string
-  /** What the default image is made of and nothing else: for measuring it. */
+  /** Only what the default image is made of, to measure it. */
   readonly slim: string
   /** Changes with the contents. */
   readonly key: string
@@ -46,7 +46,7 @@ export interface Base {
 
 export const isRoot = process.getuid?.() === 0
 
-/** Readable for every user of the tests, and still there at the next run. */
+/** Readable by every user of the tests, and still there at the next run. */
 export const CACHE = isRoot
   ? '/var/cache/pen-test'
   : join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'pen-test')
@@ -58,7 +58,7 @@ function baseHere(): Base {
   return { key, full: join(CACHE, `base-${key}.tar`), slim: join(CACHE, `slim-${key}.tar`) }
 }
 
-/** Whoever comes first makes it; others wait for that. Half a minute on a fast mirror. */
+/** The first process builds it and the others wait. It takes half a minute on a fast mirror. */
 export function makeBase(): Base {
   mkdirSync(CACHE, { recursive: true, mode: 0o755 })
   const base = baseHere()
@@ -76,7 +76,7 @@ export function makeBase(): Base {
   return base
 }
 
-/** Runs a command while no other process of the tests is at the same work. */
+/** Runs a command under a lock among all test processes. */
 export function locked(name: string, argv: readonly string[], env?: Readonly<Record<string, string>>): void {
   const words = ['--timeout', '300', join(CACHE, `${name}.lock`), ...argv]
   const ran = spawnSync('flock', words, {
@@ -87,7 +87,7 @@ export function locked(name: string, argv: readonly string[], env?: Readonly<Rec
   if (ran.status !== 0) throw new Error(`${argv.join(' ')}: ${ran.status} ${ran.stdout}${ran.stderr}`)
 }
 
-/** One run for both: the slim one is taken while the full one is being made. */
+/** One run for both: the slim one is copied while the full one is being made. */
 function bootstrap({ full, slim }: Base): void {
   const temporary = { full: `${full}.${process.pid}.tmp`, slim: `${slim}.${process.pid}.tmp` }
   const without = ['./var/lib/apt/lists/*', './var/cache/apt/*', './dev/*', './proc/*', './sys/*']

@@ -1,6 +1,6 @@
 /**
- * A Docker daemon of the test's own, started and ended by hand: no systemd, no bridge, no rule of the firewall and no
- * setting of the kernel is touched. What it has stored is kept for the next run.
+ * A Docker daemon of the test, started and ended without systemd. It changes no bridge, no firewall rule and no
+ * kernel setting. Its storage is kept for the next run.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import {
@@ -20,23 +20,23 @@ import { CACHE, isRoot, makeBase } from './base-image.ts'
 import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
-  /** The same daemon, asked by somebody else: root may, whoever it was started for. */
+  /** The same daemon for another user: root may use it, whoever it was started for. */
   as(who: Who): TestEngine
   readonly pid: number
-  /** As long as it takes; what is left after ten seconds is killed. */
+  /** Waits for its end. Kills what is left after ten seconds. */
   stop(): Promise<void>
-  /** The same, for a process that ends and can await nothing. */
+  /** The same, for a process that is ending and cannot await. */
   stopNow(): void
 }
 
-/** Tests that run at the same time have one each: a daemon shares its storage with no other. */
+/** Tests that run in parallel have one each: daemons cannot share storage. */
 const STORES = 6
 const START_MS = 20_000
 const STOP_MS = 10_000
 
 let shared: Promise<Dockerd> | undefined
 
-/** One for all files of a process, and ended with it: starting and stopping one takes seconds. */
+/** One for all files of a process, ended with it: starting and stopping one takes seconds. */
 export function sharedDockerd(who: Who): Promise<Dockerd> {
   shared ??= startDockerd(who).then(dockerd => {
     process.once('exit', () => dockerd.stopNow())
@@ -45,7 +45,7 @@ export function sharedDockerd(who: Who): Promise<Dockerd> {
   return shared
 }
 
-/** For `who` a member of the group that may use it, which is as good as root. */
+/** For `who`, a member of the group that may use it, which is equivalent to root. */
 export async function startDockerd(who: Who): Promise<Dockerd> {
   sweep()
   const dir = mkdtempSync(DAEMONS)
@@ -97,14 +97,14 @@ export async function startDockerd(who: Who): Promise<Dockerd> {
 /** Directories of daemons begin with this. */
 export const DAEMONS = join(tmpdir(), 'pen-docker-')
 
-/** What tests left that were killed: directories whose daemon is no more. */
+/** Directories whose daemon is gone, left by tests that were killed. */
 function sweep(): void {
   for (const name of readdirSync(tmpdir()).filter(entry => entry.startsWith(basename(DAEMONS)))) {
     const dir = join(tmpdir(), name)
     const pid = pidIn(join(dir, 'pid'))
-    // One that has not said its number yet is about to.
+    // A daemon without a pid file yet is about to write it.
     const made = statSync(dir, { throwIfNoEntry: false })?.mtimeMs
-    // Another process of tests sweeps as well.
+    // Another test process sweeps as well.
     if (made === undefined) continue
     const young = Date.now() - made < 60_000
     if (pid === undefined ? young : isRunning(pid, 'dockerd')) continue
@@ -113,7 +113,7 @@ function sweep(): void {
   }
 }
 
-/** A daemon that is about to end is waited for: its store has the base, and another would have to be filled. */
+/** Waits for a daemon that is about to end: its store has the base, and a new store would have to be filled. */
 async function firstFree(dir: string, who: Who): Promise<ChildProcess | undefined> {
   const stores = Array.from({ length: STORES }, (_, n) => join(CACHE, `docker-${n}`))
   const filled = stores.filter(store => existsSync(store))
@@ -143,7 +143,7 @@ async function launchOneOf(
 
 const TAKEN = 75
 
-/** The lock goes with the last process that has it open, the daemon's containerd included. */
+/** The lock is released by the last process that has it open, including the daemon's containerd. */
 function launch(dir: string, store: string, who: Who): ChildProcess {
   mkdirSync(store, { recursive: true, mode: 0o711 })
   writeFileSync(join(dir, 'daemon.json'), '{}')
@@ -185,11 +185,11 @@ async function end(child: ChildProcess, dir: string): Promise<void> {
   clear(child, dir)
 }
 
-/** Until a child is gone, or waits for us to ask how it ended: $2 tenths of a second at most. */
+/** Waits until a child is gone or a zombie, $2 tenths of a second at most. */
 const UNTIL_GONE =
   'for i in $(seq "$2"); do case $(cut -d" " -f3 "/proc/$1/stat" 2>&-) in Z | X | "") exit ;; esac; sleep 0.1; done'
 
-/** What would not end by itself. */
+/** Kills what did not end by itself. */
 function clear(child: ChildProcess, dir: string): void {
   const containerd = pidIn(join(dir, 'exec/containerd/containerd.pid'))
   child.kill('SIGKILL')
@@ -197,7 +197,7 @@ function clear(child: ChildProcess, dir: string): void {
   unmountBelow(dir)
 }
 
-/** Of containers that outlived their daemon. */
+/** Shims of containers that outlived their daemon. */
 function unmountBelow(dir: string): void {
   const mounted = readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
@@ -214,7 +214,7 @@ function pidIn(file: string): number | undefined {
   }
 }
 
-/** Its number may have gone to another process. */
+/** Its pid may belong to another process now. */
 function isRunning(pid: number, name: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === name
@@ -223,7 +223,7 @@ function isRunning(pid: number, name: string): boolean {
   }
 }
 
-/** Imported once for each content of the base and each store. What a run that was killed left in it goes. */
+/** Imported once for each content of the base and each store. Leftovers of a killed run are removed. */
 function load(engine: Dockerd): void {
   const { key, full } = makeBase()
   const name = `pen-test:${key}`

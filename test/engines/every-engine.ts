@@ -1,6 +1,6 @@
 /**
- * One claim, for every engine that this machine can have: podman with and without root, and Docker, which root and an ordinary user
- * ask in turn, claim by claim, or both with PEN_EVERY_ENGINE=1.
+ * One claim for every engine that this machine can have: podman with and without root, and Docker as root and
+ * as an ordinary user. Docker's users alternate from claim to claim; PEN_EVERY_ENGINE=1 runs both.
  *
  *     const onEachEngine = everyEngine()
  *     onEachEngine('P16 …', async engine => { … })
@@ -24,15 +24,15 @@ const TRIES_ALL = process.env['PEN_EVERY_ENGINE'] === '1'
 let turn = 0
 const inTurn = (): readonly Who[] => EVERYBODY.slice(turn++ % EVERYBODY.length).slice(0, 1)
 
-/** Called at the top of a test file: a daemon that it needs is started before its tests. */
+/** Called at the top of a test file, so that a daemon starts before its tests. */
 export function everyEngine(
   kinds: readonly Kind[] = ['podman', 'docker'],
-  /** Who asks Docker, each of them. */
+  /** Each user of Docker. */
   askers?: readonly Who[],
 ): OnEachEngine {
   // A group for the last of them: root needs none.
   const member = EVERYBODY.at(-1)
-  if (member === undefined) throw new Error('there is nobody to run tests')
+  if (member === undefined) throw new Error('no user to run tests as')
   const withDocker = kinds.includes('docker') && dockerMissing() === undefined
   let dockerd: Dockerd | undefined
   if (withDocker)

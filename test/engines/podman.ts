@@ -1,6 +1,6 @@
 /**
- * Podman for the tests, of root and of an ordinary user: with storage and settings of its own, so that nothing of the
- * machine's containers is touched and nothing of its configuration counts. No session of systemd is needed.
+ * Podman for the tests, as root and as an ordinary user, with its own storage and settings. It touches none of
+ * the machine's containers, ignores the machine's configuration, and needs no systemd session.
  */
 import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,10 @@ import type { Who } from '../conformance/launcher.ts'
 import { CACHE, isRoot, locked, makeBase } from './base-image.ts'
 import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
-/** What differs from machine to machine is said: a runtime that takes every layout of cgroups, and limits that may be set. */
+/**
+ * Settings that differ between machines are explicit: a runtime for every cgroup layout, and limits that may be
+ * set.
+ */
 const settings = (store: string): string => `
 [network]
 network_config_dir = "${store}/networks"
@@ -23,14 +26,14 @@ log_driver = "k8s-file"
 default_ulimits = ["nofile=1024:4096", "nproc=2048:4096"]
 `
 
-/** Gone after a reboot, as podman expects of it. */
+/** Removed at reboot, as podman expects. */
 export const RUN = isRoot
   ? '/run/pen-test'
   : (process.env['XDG_RUNTIME_DIR'] ?? `/tmp/pen-test-${process.getuid?.()}`)
 
 const ready = new Map<number, TestEngine>()
 
-/** The base is in it, under the name of the base that pen builds on. Undefined where this machine cannot. */
+/** Contains the base, under the name of the base that pen builds on. Undefined where this machine cannot run it. */
 export function podmanOf(who: Who): TestEngine {
   const known = ready.get(who.uid)
   if (known !== undefined) return known

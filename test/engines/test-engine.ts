@@ -2,24 +2,24 @@ import { spawnSync } from 'node:child_process'
 import { sandboxId } from '../../src/config/project.ts'
 import type { Who } from '../conformance/launcher.ts'
 
-/** The base of image/Dockerfile. In the engines of the tests something else stands under that name: nothing is pulled. */
+/** The base of image/Dockerfile. The tests' engines have another image under that name, so nothing is pulled. */
 export const BASE_NAME = 'docker.io/library/debian:bookworm-slim'
 
-/** A container engine that pen can be told to use: `env` goes into pen's environment, and pen hands it on. */
+/** A container engine for pen to use: `env` goes into pen's environment, and pen passes it on. */
 export interface TestEngine {
   readonly name: string
   readonly backend: 'podman' | 'docker'
-  /** Whose it is: pen has to run as that user. */
+  /** Its user: pen must run as that user. */
   readonly who: Who
   readonly env: Readonly<Record<string, string>>
-  /** A whole command line that asks this engine, from any user that may become `who`. */
+  /** A command line that runs this engine's client, from any user that may become `who`. */
   command(argv: readonly string[]): string[]
 }
 
-/** Words for an engine that take away what runs of tests left that were killed: every build looks at all images there are. */
+/** Engine arguments that remove leftovers of killed test runs: every build looks at all images. */
 export const PRUNE = 'image prune --all --force --filter label=pen.sandbox --filter until=2h'
 
-/** What was built for a project goes with it: half a gigabyte each where podman has to copy it for its user. */
+/** Removes what was built for a project: half a gigabyte each where podman must copy it for its user. */
 export function removeImages(engine: Pick<TestEngine, 'command'>, project: string): void {
   const ask = (...argv: string[]) => {
     const [program = '', ...rest] = engine.command(argv)

@@ -1,4 +1,4 @@
-/** A real daemon on a socket of the test's own, and what its commands said. */
+/** A real exec daemon on a socket of the test, and the output of its commands. */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { closeSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import type { DaemonSetup } from '../../src/protocol/exec-order.ts'
 import { DAEMON_MODE } from '../../src/protocol/guest-paths.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** pen as it stands in the tree. */
+/** pen from the source tree. */
 const SOURCE = [process.execPath, join(ROOT, 'src/main.ts')]
 /** pen as it runs in a sandbox; `npm run build` makes it. */
 export const BINARY = join(ROOT, 'dist/pen')
@@ -38,7 +38,7 @@ export const SETUP: DaemonSetup = {
 
 export interface RunningDaemon {
   readonly link: DaemonLink
-  /** Of what was started: the exec daemon itself, unless something stands in front of it. */
+  /** The process that was started: the exec daemon itself, unless a wrapper is in front of it. */
   readonly child: Bun.Subprocess
   run(order: Partial<ExecOrder> | string, act?: (execution: Execution) => void): Promise<Ran>
   end(): Promise<void>
@@ -50,7 +50,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** `program` is pen, or something with pen behind it: the descriptor 3 is the exec daemon's. */
+/** `program` is pen, or a wrapper with pen behind it. Descriptor 3 belongs to the exec daemon. */
 export function startDaemon(setup: DaemonSetup = SETUP, program: readonly string[] = SOURCE): RunningDaemon {
   const [ours, theirs] = pair()
   const child = Bun.spawn([...program, DAEMON_MODE, 'fd:3'], {
@@ -71,7 +71,7 @@ export function startDaemon(setup: DaemonSetup = SETUP, program: readonly string
   }
 }
 
-/** A text is for the shell. */
+/** A string is a shell line. */
 export const orderOf = (order: Partial<ExecOrder> | string): ExecOrder => ({
   cwd: '/',
   env: [],

@@ -1,4 +1,4 @@
-/** A broker on a real socket, with real files: what is granted, and beside it what is not. */
+/** A broker on a real socket, with real files: granted ones, and others beside them. */
 import { lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ export const SECRET = 'a secret of the host'
 
 export class BrokerWorld {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), 'pen-broker-')))
-  /** Granted, for reading, until a test says otherwise. */
+  /** Granted for reading, unless a test says otherwise. */
   readonly open = join(this.root, 'open')
   readonly closed = join(this.root, 'closed')
   readonly events: AuditEventInput[] = []
@@ -85,7 +85,7 @@ export class BrokerWorld {
     return client
   }
 
-  /** One request by a client of its own. */
+  /** One request by a new client. */
   async ask<T>(work: (client: BrokerClient) => Promise<T>): Promise<T> {
     const client = await this.client()
     try {
@@ -107,7 +107,7 @@ export class BrokerWorld {
     return await this.ask(client => client.write(path, chunks(content), executable))
   }
 
-  /** The reason why it was refused; `served` when it was not. */
+  /** The reason of a refusal, or `served`. */
   async reason(work: Promise<unknown>): Promise<string> {
     try {
       await work
@@ -142,7 +142,7 @@ export async function* chunks(content: string | Uint8Array): AsyncGenerator<Uint
   yield Buffer.from(content)
 }
 
-/** Says whatever it is told to, and reads only when asked. */
+/** Sends what it is given, and reads only when asked. */
 export class RawClient {
   readonly socket: Socket
   readonly #reader = new ReplyReader()
@@ -165,7 +165,7 @@ export class RawClient {
     this.socket.write(Buffer.concat(asks.map(encodeAsk)))
   }
 
-  /** The first reply that is so, and has not been taken; waits for it. */
+  /** Waits for the first reply that matches and has not been taken. */
   async reply(isSo: (reply: Reply) => boolean): Promise<Reply> {
     for (const late = performance.now() + 10_000; performance.now() < late; await Bun.sleep(1)) {
       const at = this.#replies.findIndex(isSo)

@@ -5,7 +5,7 @@ import { Stopwatch } from '../stopwatch.ts'
 import { expectPlaceInside } from './expect-place.ts'
 import { fuzz } from './fuzz.ts'
 
-/** An entry is a word that stands in the file at its place; nothing that a person sees as an entry is dropped. */
+/** An entry is a word of the file at its position. Nothing that a person sees as an entry is dropped. */
 function check(input: Uint8Array): void {
   let entries: Entry[]
   try {
@@ -25,11 +25,11 @@ function check(input: Uint8Array): void {
     if (entry === undefined) return
     if (!/^[!-~]+$/.test(entry.text) || entry.text.includes('#')) throw new Error('an entry is not one word')
     if (line.slice(entry.place.column - 1, entry.place.column - 1 + entry.text.length) !== entry.text)
-      throw new Error('an entry is not at its place')
+      throw new Error('an entry is not at its position')
   })
 }
 
-fuzz('the allowlist reader gives one entry a line at its place, and refuses the rest with a place', {
+fuzz('the allowlist reader gives one entry per line with its position, and refuses the rest with one', {
   seeds: [
     '# hosts\nregistry.example.com:443\n*.example.org:443 # all of them\n\n203.0.113.7:5432\n',
     'a.example.com:443\r\n\t b.example.com:80\t#x\r\n#y',

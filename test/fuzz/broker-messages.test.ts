@@ -15,7 +15,7 @@ function readAll(pieces: readonly Uint8Array[]): string {
   return JSON.stringify(seen)
 }
 
-fuzz('what a sandbox asks the file broker is read alike however it is cut, or refused', {
+fuzz('requests to the file broker read the same however they are split, or are refused', {
   seeds: [
     encodeAsk({ kind: 'request', channel: 1, request: { op: 'grants' } }),
     encodeAsk({ kind: 'request', channel: 2, request: { op: 'read', path: '/a/b', from: 0, length: 9 } }),
@@ -43,8 +43,8 @@ fuzz('what a sandbox asks the file broker is read alike however it is cut, or re
     const whole = readAll([input])
     const middle = input.length >> 1
     if (readAll([input.subarray(0, middle), input.subarray(middle)]) !== whole)
-      throw new Error('read otherwise in halves')
+      throw new Error('reads differently in halves')
     if (readAll(Array.from(input, (_, i) => input.subarray(i, i + 1))) !== whole)
-      throw new Error('read otherwise byte by byte')
+      throw new Error('reads differently byte by byte')
   },
 })

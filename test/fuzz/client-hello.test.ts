@@ -19,7 +19,7 @@ const SEEDS = [
   }),
 ]
 
-fuzz('a ClientHello is read alike whole and in parts, and its name is in it', {
+fuzz('a ClientHello reads the same whole and in parts, and contains its name', {
   seeds: SEEDS,
   dictionary: ['\x16\x03\x01', '\0\0', 'allowed.test', 'evil.test', '\x01\0\0', '\0\x0c'],
   run: input => {
@@ -32,7 +32,7 @@ fuzz('a ClientHello is read alike whole and in parts, and its name is in it', {
       check(whole.serverName.length > 0 && whole.serverName.length <= input.length, 'a name from nowhere')
       check(classifyFirstBytes(input).kind === 'tls', 'a hello is not taken for TLS')
     }
-    // A reader that has seen less may wait or refuse, never accept something else.
+    // A reader that has seen less may wait or refuse, but never accept something else.
     for (const length of [1, 4, 6, input.length >> 1, input.length - 1]) {
       if (length <= 0 || length >= input.length) continue
       const part = readClientHello(input.subarray(0, length), MAX)
@@ -43,7 +43,7 @@ fuzz('a ClientHello is read alike whole and in parts, and its name is in it', {
   },
 })
 
-fuzz('what could still become TLS or HTTP is never let through as something else', {
+fuzz('bytes that could still become TLS or HTTP are never passed as something else', {
   seeds: [
     ...SEEDS,
     'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n',

@@ -1,6 +1,6 @@
 /**
- * Hostile programs and hostile servers at both ends of one gateway, doing at random what the protocols forbid, while the
- * policy changes under them. Whatever happens: nothing leaks, nothing throws, and the books balance.
+ * Hostile programs and servers at both ends of one gateway do random forbidden things while the policy changes.
+ * Nothing leaks, nothing throws, and every record has its end.
  */
 import { expect, test } from 'bun:test'
 import type { Client } from '../gateway/client.ts'
@@ -88,7 +88,7 @@ const dial = (world: World): Promise<Client> => {
   return chance(0.7) ? world.byName('evil.test', 80) : world.byAddress('198.51.100.66', 80)
 }
 
-test('P17 whatever both ends do, nothing reaches the wrong server, nothing stays open, and every way out has one end', async () => {
+test('P17 whatever both ends do, nothing reaches the wrong server or stays open, and each record ends', async () => {
   const world = await World.start({
     allow: ALLOW,
     idleMs: 600,
@@ -128,7 +128,7 @@ test('P17 whatever both ends do, nothing reaches the wrong server, nothing stays
         ends.set(event.connection, [...(ends.get(event.connection) ?? []), event.kind.slice(11)])
     return new Set([...ends.values()].map(kinds => kinds.join(' ')))
   }
-  // The last goodbye may still be on its way to the gateway.
+  // The last close may still be on its way to the gateway.
   await eventually(() => !told().has('allowed'), 10_000)
   const stories = told()
   const possible = ['denied', 'allowed closed', 'allowed failed', 'allowed denied', 'allowed closed denied']

@@ -30,20 +30,20 @@ const WORDS = [
   ' ',
 ]
 
-/** The first frame says how long it is; whatever follows is handed on untouched. */
+/** The first frame has its length. Everything after it is passed on unchanged. */
 const ends = (input: Uint8Array): number => 9 + new DataView(input.buffer, input.byteOffset).getUint32(0)
 
 function only(run: () => { readonly rest: Uint8Array } | undefined, input: Uint8Array): void {
   try {
     const found = run()
     if (found !== undefined && found.rest.length !== input.length - ends(input))
-      throw new Error('bytes were lost or made up')
+      throw new Error('bytes were lost or invented')
   } catch (error) {
     if (!(error instanceof PenError && error.code === 'WIRE')) throw error
   }
 }
 
-fuzz('a request is read whole or refused, in pieces as at once', {
+fuzz('a request is read completely or refused, in pieces as at once', {
   seeds: REQUESTS,
   dictionary: WORDS,
   run: input => {
@@ -59,7 +59,7 @@ fuzz('a request is read whole or refused, in pieces as at once', {
   },
 })
 
-fuzz('an answer is read whole or refused', {
+fuzz('an answer is read completely or refused', {
   seeds: ANSWERS,
   dictionary: WORDS,
   run: input => only(() => new AnswerReader().push(input), input),

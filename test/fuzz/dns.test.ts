@@ -36,7 +36,7 @@ const check = (holds: boolean, claim: string): void => {
   if (!holds) throw new Error(claim)
 }
 
-/** Behind a plain name from the start of the question: a second reading, which knows nothing of ours. */
+/** The bytes after a plain name at the start of the question, by an independent parser. */
 function questionEnd(query: Buffer): number {
   let at = 12
   for (let length = query[at] ?? 0; length !== 0; length = query[at] ?? 0) {
@@ -47,7 +47,7 @@ function questionEnd(query: Buffer): number {
   return at + 5
 }
 
-fuzz('a DNS answer repeats id and question, holds at most one address, and hardly outgrows the query', {
+fuzz('a DNS answer repeats id and question, has at most one address, and hardly outgrows the query', {
   seeds: SEEDS,
   dictionary: WORDS,
   maxBytes: 1400,
@@ -74,6 +74,6 @@ fuzz('a DNS answer repeats id and question, holds at most one address, and hardl
       return check(names.size === 0 || trouble === 'pool', 'a name was kept without an answer')
     check(query.readUInt32BE(end - 4) === 0x00010001, 'an address for another type or class')
     const address = reply.readUInt32BE(end + 12)
-    check(address === 0x7f000001 || address >>> 17 === 0xc612 >>> 1, 'an address of nobody’s pool')
+    check(address === 0x7f000001 || address >>> 17 === 0xc612 >>> 1, 'an address outside of the pool')
   },
 })

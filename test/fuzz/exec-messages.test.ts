@@ -21,26 +21,26 @@ function readAll<T>(reader: Reader<T>, pieces: readonly Uint8Array[]): string {
   return JSON.stringify(seen)
 }
 
-/** What is read may not depend on where the stream was cut. */
+/** The result must not depend on where the stream was split. */
 function sameHoweverCut(make: () => Reader<unknown>): (input: Uint8Array) => void {
   return input => {
     const whole = readAll(make(), [input])
     const middle = input.length >> 1
     if (readAll(make(), [input.subarray(0, middle), input.subarray(middle)]) !== whole)
-      throw new Error('read otherwise in halves')
+      throw new Error('reads differently in halves')
     if (
       readAll(
         make(),
         Array.from(input, (_, i) => input.subarray(i, i + 1)),
       ) !== whole
     )
-      throw new Error('read otherwise byte by byte')
+      throw new Error('reads differently byte by byte')
   }
 }
 
 const BYTES = new TextEncoder().encode('bytes of a stream')
 
-fuzz('reports of an agent that was taken over are read alike however they are cut, or refused', {
+fuzz('reports of a compromised exec daemon read the same however they are split, or are refused', {
   seeds: [
     Buffer.concat([
       encodeReport({ kind: 'ready' }),
@@ -59,7 +59,7 @@ fuzz('reports of an agent that was taken over are read alike however they are cu
 
 const EXEC = { argv: ['sh', '-c', 'true'], cwd: '/', env: [{ name: 'A', value: 'b' }] }
 
-fuzz('orders of a client are read alike however they are cut, or refused', {
+fuzz('orders of a client read the same however they are split, or are refused', {
   seeds: [
     encodeOrder({ kind: 'exec', channel: 1, order: { ...EXEC, terminal: { columns: 80, rows: 24 } } }),
     encodeOrder({ kind: 'exec', channel: 2, order: { ...EXEC, terminal: undefined } }),

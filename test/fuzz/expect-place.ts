@@ -1,9 +1,9 @@
 import type { PenError } from '../../src/base/error.ts'
 
-/** Fails unless an error carries a hint, visible words, and a place that exists in the input or right behind it. */
+/** Fails unless an error has a hint, visible text, and a position in the input or right after it. */
 export function expectPlaceInside(error: PenError, input: Uint8Array): void {
   const { at, hint, message } = error
-  if (at === undefined || typeof at === 'string') throw new Error('an error without a place')
+  if (at === undefined || typeof at === 'string') throw new Error('an error without a position')
   if (hint === undefined || hint === '') throw new Error('an error without a fix')
   if (/[^\p{L}\p{N}\p{P}\p{S}\p{M} ]/u.test(message + hint)) throw new Error('hidden characters in an error')
   if (message.length > 600 || hint.length > 600) throw new Error('an error too long to read')

@@ -20,7 +20,7 @@ function messageOf(action: () => void): string {
   return ''
 }
 
-test('a planted bug is found and cut down to the bytes that matter', () => {
+test('a planted bug is found and reduced to the bytes that matter', () => {
   const message = messageOf(() => hunt(planted, { seed: 1 }))
   expect(message).toContain('found it')
   expect(message).toContain(`6 of`)
@@ -35,7 +35,7 @@ test('the replay that a failure prints finds the same input at once', () => {
   expect(again).toBe(message)
 })
 
-test('a reader that is slow each time fails, and one that is slow once does not', () => {
+test('a reader that is always slow fails, and one that is slow once does not', () => {
   let runs = 0
   const wait = (ms: number) => {
     const end = performance.now() + ms
@@ -46,7 +46,7 @@ test('a reader that is slow each time fails, and one that is slow once does not'
   expect(hunt({ ...slow, run: () => wait(runs++ === 0 ? 40 : 0) }, { seed: 1 })).toBe(1)
 })
 
-test('a sound reader passes, after every seed was run as it is', () => {
+test('a correct reader passes, after every seed was run unchanged', () => {
   const seen = new Set<string>()
   const seeds = ['one', 'two', 'three']
   const run = (input: Uint8Array) => void seen.add(Buffer.from(input).toString('latin1'))

@@ -1,10 +1,10 @@
 /**
- * A small mutation fuzzer for whatever reads bytes that a project or a sandbox wrote.
+ * A small mutation fuzzer for code that reads bytes of a project or a sandbox.
  *
  *   fuzz('the reader of X never crashes', { seeds: ['{}'], run: input => readX(input) })
  *
- * Each input depends on the seed and its own number only, so the `FUZZ_SEED=seed:number` that a failure prints
- * replays that one input at once. `FUZZ_SECONDS` makes every target run longer.
+ * Each input depends only on the seed and its own number, so the `FUZZ_SEED=seed:number` that a failure prints
+ * replays that one input. `FUZZ_SECONDS` makes every target run longer.
  */
 import { test } from 'bun:test'
 import { mutate } from './mutate.ts'
@@ -12,14 +12,14 @@ import { prng } from './prng.ts'
 
 export interface Target {
   readonly seeds: readonly (string | Uint8Array)[]
-  /** Words of the grammar, spliced in whole. */
+  /** Words of the grammar, inserted whole. */
   readonly dictionary?: readonly (string | Uint8Array)[]
-  /** Throws when an invariant does not hold. What the reader may throw is for this function to catch. */
+  /** Throws when an invariant is broken. It must catch the errors that the reader may throw. */
   readonly run: (input: Uint8Array) => void
   readonly seconds?: number
   readonly maxRuns?: number
   readonly maxBytes?: number
-  /** No single input may take longer, three times in a row. */
+  /** Maximum time of a single input, three times in a row. */
   readonly maxMillis?: number
 }
 
@@ -29,11 +29,11 @@ export interface Replay {
   readonly only?: number
 }
 
-/** Registers a test that hunts for an input on which `run` throws. */
+/** Registers a test that searches for an input on which `run` throws. */
 export function fuzz(name: string, target: Target): void {
   const { FUZZ_SECONDS } = process.env
   const seconds = Number(FUZZ_SECONDS ?? target.seconds ?? 2)
-  // A longer hunt is bounded by its time alone.
+  // A longer hunt is limited by its time alone.
   const maxRuns = FUZZ_SECONDS === undefined ? (target.maxRuns ?? 500_000) : Number.POSITIVE_INFINITY
   test(name, () => void hunt({ ...target, seconds, maxRuns }, replayFromEnv()), (seconds + 30) * 1000)
 }
@@ -46,7 +46,7 @@ function replayFromEnv(): Replay {
   return only === undefined ? { seed: Number(seed) } : { seed: Number(seed), only: Number(only) }
 }
 
-/** Runs the seeds, then mutants of them. Returns how many inputs were run; throws at the first that fails. */
+/** Runs the seeds, then mutants of them. Returns the number of inputs; throws at the first that fails. */
 export function hunt(target: Target, replay: Replay): number {
   const seeds = target.seeds.map(toBytes)
   const words = (target.dictionary ?? []).map(toBytes)
@@ -68,7 +68,7 @@ export function hunt(target: Target, replay: Replay): number {
 function failureOf(target: Target, input: Uint8Array): Error | undefined {
   const { maxMillis = 250 } = target
   let fastest = Number.POSITIVE_INFINITY
-  // A busy machine may be slow once; a slow reader is slow each time.
+  // A busy machine may be slow once. A slow reader is slow each time.
   for (let attempt = 0; attempt < 3 && fastest > maxMillis; attempt++) {
     const start = performance.now()
     try {
@@ -92,7 +92,7 @@ function report(target: Target, input: Uint8Array, failure: Error, replay: strin
   return new Error(lines.join('\n'), { cause: failure })
 }
 
-/** Drops ever smaller pieces for as long as the rest still fails. Bounded, so not always minimal. */
+/** Drops ever smaller pieces while the rest still fails. Bounded, so not always minimal. */
 function shrink(input: Uint8Array, fails: (candidate: Uint8Array) => boolean): Uint8Array {
   const end = performance.now() + 2000
   let best = input

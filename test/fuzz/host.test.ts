@@ -67,7 +67,7 @@ const check = (holds: boolean, claim: string): void => {
   if (!holds) throw new Error(claim)
 }
 
-/** Each byte becomes one character, or the bytes are read as UTF-8: NUL, controls and odd Unicode both ways. */
+/** Each byte becomes one character, or the bytes are decoded as UTF-8: NUL, controls and odd Unicode both ways. */
 const readings = (input: Uint8Array): string[] => [
   Buffer.from(input).toString('latin1'),
   Buffer.from(input).toString('utf8'),
@@ -78,7 +78,7 @@ const checkReason = (parsed: Parsed<unknown>): void => {
     check(/^[ -~…“”]+$/.test(`${parsed.why}${parsed.fix ?? ''}`), 'a reason holds hostile characters')
 }
 
-fuzz('a name that is accepted is one that every parser reads alike', {
+fuzz('every parser reads an accepted name the same', {
   seeds: HOSTS,
   dictionary: WORDS,
   run: input => {
@@ -101,7 +101,7 @@ fuzz('a name that is accepted is one that every parser reads alike', {
   },
 })
 
-fuzz('an address that is accepted is one that the system reads alike', {
+fuzz('the system reads an accepted address the same', {
   seeds: [...HOSTS, '2001:db8::1:0:0:1', '64:ff9b::c633:640a', '::', '255.255.255.255'],
   dictionary: WORDS,
   run: input => {
@@ -119,7 +119,7 @@ fuzz('an address that is accepted is one that the system reads alike', {
   },
 })
 
-fuzz('a rule that is accepted prints as an entry that means the same', {
+fuzz('an accepted rule prints as an entry that means the same', {
   seeds: ENTRIES,
   dictionary: WORDS,
   run: input => {
@@ -135,7 +135,7 @@ fuzz('a rule that is accepted prints as an entry that means the same', {
   },
 })
 
-fuzz('a port that is accepted is its own decimal spelling', {
+fuzz('an accepted port is its own decimal spelling', {
   seeds: ['443', '65535', '65536', '0', '00443', '0x1bb', '4.43e2', ' 443', '443,80', '４４３'],
   dictionary: WORDS,
   maxBytes: 64,

@@ -49,16 +49,16 @@ const WORDS = [
   'Connection: Host\r\n',
 ]
 
-/** Any byte that a line-based reader could end or fold a line at. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+/** Every byte at which a line-based reader could end or fold a line. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const STRAY = /[\0-\x08\x0a-\x1f\x7f]/
 
-fuzz('a request head that is accepted has one reading, and names whom it was judged by', {
+fuzz('an accepted request head has one reading, and names the host that it was judged by', {
   seeds: SEEDS,
   dictionary: WORDS,
   run: input => {
     const end = findHeadEnd(input, 0, DEFAULT_LIMITS.maxRequestHead)
-    // In two steps, as bytes come in: the same place.
+    // In two steps, as bytes arrive: the same end.
     const half = findHeadEnd(input.subarray(0, input.length >> 1), 0, DEFAULT_LIMITS.maxRequestHead)
     if (half.kind === 'more') {
       const again = findHeadEnd(input, half.scanned, DEFAULT_LIMITS.maxRequestHead)
@@ -90,7 +90,7 @@ fuzz('a request head that is accepted has one reading, and names whom it was jud
   },
 })
 
-fuzz('a response head that is accepted cannot split the answer', {
+fuzz('an accepted response head cannot split the answer', {
   seeds: SEEDS.slice(-1),
   dictionary: WORDS,
   run: input => {
@@ -105,7 +105,7 @@ fuzz('a response head that is accepted cannot split the answer', {
   },
 })
 
-fuzz('an authority that is accepted prints as one that means the same', {
+fuzz('an accepted authority prints as one that means the same', {
   seeds: ['allowed.test:443', '[2001:db8::1]:80', '198.51.100.10', 'allowed.test.', 'user@allowed.test:80'],
   dictionary: WORDS,
   maxBytes: 300,

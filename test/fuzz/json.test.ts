@@ -61,10 +61,10 @@ const WORDS = [
   Uint8Array.of(0xff, 0xfe),
 ]
 
-// Layout makes a text longer than the file it was read from.
+// Formatting makes a text longer than the file it was read from.
 const ROOMY = { maxBytes: 2 ** 20 }
 
-/** Accepts only what `JSON.parse` reads as the same value; refuses only with a place inside the input. */
+/** Accepts only what `JSON.parse` reads as the same value, and refuses only with a position inside the input. */
 function check(input: Uint8Array): void {
   let document: JsonDocument
   try {
@@ -83,7 +83,7 @@ function check(input: Uint8Array): void {
   if (printJson(again, ROOMY) !== printed) throw new Error('printing twice gives another text')
 }
 
-fuzz('the JSON reader agrees with JSON.parse on what it accepts, and refuses the rest with a place', {
+fuzz('the JSON reader agrees with JSON.parse on what it accepts, and refuses with a position', {
   seeds: SEEDS,
   dictionary: WORDS,
   run: check,
@@ -124,7 +124,7 @@ describe('64 KiB made to be slow are answered at once', () => {
       expect(input.length).toBeLessThanOrEqual(65536)
       check(input)
       const times = Array.from({ length: 3 }, () => {
-        // The processor's time, not the clock's: a busy machine is not a slow reader.
+        // CPU time, not wall time: a busy machine is not a slow reader.
         const before = process.cpuUsage()
         check(input)
         const { user, system } = process.cpuUsage(before)

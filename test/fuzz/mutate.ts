@@ -18,7 +18,7 @@ export function mutate(
 ): Uint8Array {
   const pool = { seeds, words }
   let input = seeds[random.below(seeds.length)] ?? EMPTY
-  // Few changes keep most of the grammar, so that the deep branches are reached; many break it at once.
+  // Few changes keep most of the grammar and reach deep branches. Many changes break it at once.
   const changes = 1 + random.below(1 + random.below(8))
   for (let i = 0; i < changes; i++) input = random.pick(CHANGES)(random, input, pool)
   return input.length > maxBytes ? input.slice(0, maxBytes) : input

@@ -1,6 +1,6 @@
-/** A stream of numbers that a seed and a stream number fix: same pair, same stream, on every machine. */
+/** A stream of numbers determined by a seed and a stream number: same pair, same stream, on every machine. */
 export interface Prng {
-  /** A whole number from 0 to `limit` - 1; 0 when the limit is 0. */
+  /** An integer from 0 to `limit` - 1; 0 when the limit is 0. */
   below(limit: number): number
   pick<T>(items: readonly [T, ...T[]]): T
 }
@@ -15,7 +15,7 @@ export function prng(seed: number, stream: number): Prng {
   return { below, pick: items => items[below(items.length)] ?? items[0] }
 }
 
-/** An invertible mix of 32 bits, so that neighbouring seeds give unlike streams. */
+/** An invertible 32-bit mix, so that neighbouring seeds give different streams. */
 function scramble(word: number): number {
   let mixed = word
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad)

@@ -8,7 +8,7 @@ const check = (holds: boolean, claim: string): void => {
 }
 
 // What Python calls white space, in one byte.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const PYTHON_SPACE = /[\t-\r\x1c-\x20\x85\xa0]+/
 const HOST_LINE = /^\s*host\s*:\s*evil/i
 
@@ -22,7 +22,7 @@ function likeUwsgi(text: string): boolean {
     .some(line => HOST_LINE.test(line))
 }
 
-/** How Java reads a request: the same, in a line that only CR and LF together end. */
+/** How Java reads a request: the same, but only CR LF ends a line. */
 function likeJava(text: string): boolean {
   const [first = '', ...lines] = text.replace(/^(\r\n)+/, '').split('\r\n')
   const [, target] = first.split(' ')

@@ -1,4 +1,4 @@
-/** A program inside the sandbox, down to its bytes. */
+/** A program inside the sandbox, at the level of bytes. */
 import { connect, type Socket } from 'node:net'
 import { Stopwatch } from '../stopwatch.ts'
 
@@ -38,7 +38,7 @@ export class Client {
     return this
   }
 
-  /** Until the condition holds, the other side is done, or the time is over. */
+  /** Waits until the condition holds, the other side closes, or the time is over. */
   async until(holds: () => boolean, ms = 2000): Promise<this> {
     const watch = new Stopwatch()
     while (!holds() && !this.ended && !this.closed && watch.ms < ms)
@@ -56,7 +56,7 @@ export class Client {
     return this.until(() => this.text.includes(text))
   }
 
-  /** Until the gateway is done with it. */
+  /** Waits until the gateway closes it. */
   over(ms = 2000): Promise<this> {
     return this.until(() => false, ms)
   }

@@ -1,4 +1,4 @@
-/** A name server that lies. It writes down every question: a refused name must never be among them. */
+/** A lying name server. It records every question: a refused name must never be among them. */
 import { createSocket, type Socket } from 'node:dgram'
 
 export type Lie =

@@ -1,4 +1,4 @@
-/** ClientHellos, byte by byte, so that tests can make the ones no library would. */
+/** ClientHellos, byte by byte, including those that no library would send. */
 export interface HelloOptions {
   readonly names?: readonly string[]
   readonly nameType?: number

@@ -1,8 +1,8 @@
-/** A listener on loopback whose connections are the gateway's own kind of socket. */
+/** A listener on loopback with the gateway's own socket type. */
 export {
   type Listening as Listener,
   listenLoopback as listenHere,
 } from '../../src/gateway/dial/tcp-connect.ts'
 
-/** What a test that only answers wants to hear. */
+/** Default handlers for a test that only answers. */
 export const silent = { data: () => {}, end: () => {}, drain: () => {}, close: () => {} }

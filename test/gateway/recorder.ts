@@ -1,8 +1,11 @@
-/** A server that writes down every connection and every byte. Tests judge by what it saw, not by what a client was told. */
+/**
+ * A server that records every connection and every byte. Tests judge by its records, not by what a client
+ * received.
+ */
 import { createServer, type Server, type Socket } from 'node:net'
 
 export interface Seen {
-  /** All bytes of one connection, one byte a character. */
+  /** All bytes of one connection, one character per byte. */
   text: string
   ended: boolean
   broken: boolean
@@ -14,7 +17,7 @@ export type Behaviour = (socket: Socket, seen: Seen, text: string) => void
 export const answer = (body: string, extra = ''): string =>
   `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${extra}\r\n${body}`
 
-/** Answers every request head that is complete; bodies are not looked at. */
+/** Answers every complete request head. It ignores bodies. */
 export const serveHttp =
   (response: string): Behaviour =>
   (socket, seen, text) => {
@@ -29,7 +32,7 @@ export class Recorder {
   readonly seen: Seen[] = []
   readonly sockets: Socket[] = []
   greeting = ''
-  /** Answers a goodbye with its own. */
+  /** Answers a close with its own. */
   isPolite: boolean = true
   behave: Behaviour = serveHttp(answer('ok'))
   readonly #server: Server
@@ -48,7 +51,7 @@ export class Recorder {
     return typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Everything that came, over all connections. */
+  /** Everything that arrived, over all connections. */
   get text(): string {
     return this.seen.map(one => one.text).join('')
   }

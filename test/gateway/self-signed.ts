@@ -1,4 +1,4 @@
-/** A certificate that nobody vouches for. */
+/** A self-signed certificate. */
 import { spawnSync } from 'node:child_process'
 
 export function selfSigned(name = 'proxy.corp.test'): { key: string; cert: string } {

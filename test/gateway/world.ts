@@ -1,6 +1,7 @@
 /**
- * A gateway between a sandbox and an outside that are both on loopback. The address guard sees TEST-NET addresses; the
- * `connect` seam leads them to recorders. Whatever is dialled and has no recorder counts as a stray, and is refused.
+ * A gateway between a sandbox and an outside that are both on loopback. The address guard sees TEST-NET
+ * addresses, and the `connect` seam redirects them to recorders. A dial without a recorder counts as a stray,
+ * and is refused.
  */
 import type { AuditEventInput } from '../../src/audit/event.ts'
 import { toMillis } from '../../src/base/quantity.ts'
@@ -33,7 +34,7 @@ export interface WorldOptions {
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
   readonly idleMs?: number
-  /** Asked for a grant that is good for one connection. */
+  /** Asked for a grant for one connection. */
   readonly useUp?: (grant: string) => boolean
 }
 
@@ -84,7 +85,7 @@ export class World {
       network: () => this.policy,
       names: { nameOf: to => this.#names.get(to) },
       audit: { record: event => this.#record(event) },
-      // A busy machine may deliver a client's first bytes late: that is not the silence of one who waits for the server.
+      // A busy machine may deliver a client's first bytes late. That is not a client that waits for the server.
       limits: { graceMs: 100, lingerMs: 300, connectMs: 1000, ...options.limits },
       resolver: options.resolver ?? { resolve: name => Promise.resolve(this.#resolve(name)) },
       connect: (to, at, done) => this.#connect(to, at, done),
@@ -92,7 +93,7 @@ export class World {
     })
   }
 
-  /** With a recorder for the allowed name and one for the other. */
+  /** With one recorder for the allowed name and one for the other. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const world = new World(options)
     await world.recorder(UP)

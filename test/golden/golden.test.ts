@@ -1,5 +1,5 @@
 /**
- * A directory per case, readable as documentation:
+ * One directory per case, readable as documentation:
  *
  *   command                  what is typed, in the project's directory
  *   config.json              the live config; also http-allowlist.txt and network-allowlist.txt beside it
@@ -8,11 +8,11 @@
  *   project-config.json      the project's own .pen/config.json, which takes no effect by itself
  *   writes                   files that the command may write, shown at the end; the live config is `live/config.json`
  *   tree                     files and directories of the project: `src/x`, `dir/`, `link -> target`; `~/…` is in the home
- *   env                      variables of the user, NAME=value a line
- *   expected.txt             what comes out: stdout, then stderr below a line
+ *   env                      variables of the user, NAME=value per line
+ *   expected.txt             the output: stdout, then stderr below a line
  *   exit                     the exit code, if it is not 0
  *
- * `UPDATE_GOLDEN=1 bun test test/golden` writes what came out; read the difference before committing it.
+ * `UPDATE_GOLDEN=1 bun test test/golden` rewrites the output. Read the diff before you commit it.
  */
 import { describe, expect, test } from 'bun:test'
 import {
@@ -68,7 +68,7 @@ function run(folder: string, project: TemporaryProject) {
   return Bun.spawnSync([process.execPath, MAIN, ...args], {
     cwd: project.workspace,
     stdin: 'ignore',
-    // Nothing of the machine's: what comes out must be the same for everybody.
+    // Nothing of this machine: the output must be the same everywhere.
     env: {
       HOME: project.home,
       PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -81,7 +81,10 @@ function run(folder: string, project: TemporaryProject) {
   })
 }
 
-/** Machines differ in what their system holds, whether authorities were added to it, and how limits are held: those lines are left out, and paths are named. */
+/**
+ * Machines differ in system directories, added authorities, and how limits are enforced. Those lines are
+ * dropped, and paths get names.
+ */
 function normalise(text: string, project: TemporaryProject): string {
   return text
     .replaceAll(project.workspace, '<project>')
@@ -100,7 +103,7 @@ function normalise(text: string, project: TemporaryProject): string {
     .replace(/^gaps:\n(?! )/m, 'gaps: none\n')
 }
 
-/** The files that a case may write, by their place below the root; a line that ends in … is not shown. */
+/** The files that a case may write, by their path below the root. A line that ends in … is not shown. */
 function writable(folder: string, project: TemporaryProject) {
   const root = (path: string) => path.slice(project.root.length + 1)
   return lines(optional(join(folder, 'writes'))).map(line => {
@@ -112,8 +115,8 @@ function writable(folder: string, project: TemporaryProject) {
   })
 }
 
-/** Every file, link and directory, with its content: asking pen must leave them as they were. */
-/** Links are not followed: what they lead to is not the case's, and may change by itself. */
+/** Every file, link and directory, with its content: a pen command that only reads must leave them unchanged. */
+/** Links are not followed: their targets do not belong to the case, and may change. */
 function snapshot(root: string, below = ''): Map<string, string> {
   const out = new Map<string, string>()
   for (const name of readdirSync(join(root, below))) {

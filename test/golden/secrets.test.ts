@@ -1,4 +1,4 @@
-/** Whatever pen prints, it prints no secret: canaries are planted where people put them, and all output is searched. */
+/** pen prints no secret: canaries are planted where people put secrets, and all output is searched. */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryProject } from '../temporary-project.ts'

@@ -1,4 +1,7 @@
-/** A Dockerfile of the project runs on this machine's engine: nothing of it, before a person has seen it and agreed. */
+/**
+ * A Dockerfile of the project runs on this machine's engine, so nothing of it runs before a person has seen it
+ * and agreed.
+ */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,29 +16,26 @@ const onEachEngine = everyEngine()
 const dockerfile = (mark: string): string => `ARG PEN_BASE\nFROM \${PEN_BASE}\nRUN echo ${mark} >/tmp/mark\n`
 const QUESTION = 'Type "yes" to agree:'
 
-onEachEngine(
-  'P16 a Dockerfile of the project is not built before it was agreed to by its digest',
-  async engine => {
-    using shop = new Workshop(engine)
-    shop.dockerfile(dockerfile('first'))
-    const refused = shop.build()
-    expect([refused.code, refused.err]).toEqual([1, ''])
-    expect(refused.out).toContain('+ RUN echo first')
-    expect(refused.out).toContain('there is nobody to ask')
-    const wrong = shop.build('--yes', '--expect', `sha256:${'0'.repeat(64)}`)
-    expect([wrong.code, wrong.out]).toEqual([2, ''])
-    expect(shop.build('--yes').code).toBe(2)
-    expect(imagesOf(shop)).toEqual([])
-    // The twin.
-    const built = shop.agreeAndBuild()
-    expect([built.code, shop.inside(built, 'cat /tmp/mark')]).toEqual([0, 'first\n'])
-    expect(imagesOf(shop).length).toBeGreaterThan(0)
-    // Agreed to once, it is built again without a question.
-    expect(shop.build('--quiet')).toEqual({ code: 0, out: built.out, err: '' })
-  },
-)
+onEachEngine('P16 a Dockerfile of the project is not built before its digest was agreed to', async engine => {
+  using shop = new Workshop(engine)
+  shop.dockerfile(dockerfile('first'))
+  const refused = shop.build()
+  expect([refused.code, refused.err]).toEqual([1, ''])
+  expect(refused.out).toContain('+ RUN echo first')
+  expect(refused.out).toContain('there is nobody to ask')
+  const wrong = shop.build('--yes', '--expect', `sha256:${'0'.repeat(64)}`)
+  expect([wrong.code, wrong.out]).toEqual([2, ''])
+  expect(shop.build('--yes').code).toBe(2)
+  expect(imagesOf(shop)).toEqual([])
+  // The allowed twin.
+  const built = shop.agreeAndBuild()
+  expect([built.code, shop.inside(built, 'cat /tmp/mark')]).toEqual([0, 'first\n'])
+  expect(imagesOf(shop).length).toBeGreaterThan(0)
+  // After one agreement it builds again without a question.
+  expect(shop.build('--quiet')).toEqual({ code: 0, out: built.out, err: '' })
+})
 
-onEachEngine('P16 a Dockerfile that changed is shown by its difference, and not built', async engine => {
+onEachEngine('P16 a Dockerfile that changed is shown as a diff, and not built', async engine => {
   using shop = new Workshop(engine)
   shop.dockerfile(dockerfile('first'))
   const built = shop.agreeAndBuild()
@@ -62,7 +62,7 @@ onEachEngine(
     )
     await screen.shows('+ RUN echo shown')
     await screen.shows(QUESTION)
-    // The agent, while the person reads.
+    // The agent changes it while the person reads.
     shop.dockerfile(dockerfile('evil'))
     screen.type('yes\r')
     await screen.shows('built: pen/', 50_000)
@@ -83,7 +83,7 @@ onEachEngine(
 )
 
 everyEngine(['podman'])(
-  'P16 a link in the place of the Dockerfile is refused, and pen’s own can be named',
+  'P16 a link in place of the Dockerfile is refused, and pen’s own can be named',
   async engine => {
     using shop = new Workshop(engine)
     shop.box.directory(join(shop.box.project, '.pen'))

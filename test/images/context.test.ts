@@ -1,4 +1,4 @@
-/** The files that a build may copy are hostile, and some of them no sandbox may see. */
+/** The build context is hostile, and contains files that no sandbox may see. */
 import { expect } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ onEachEngine('P1 no link in the project brings a file of the host into an image'
   )
   shop.dockerfile(`${ON_DEFAULT}COPY src /copied\n`)
   const built = shop.agreeAndBuild()
-  // Those that stay within are links in the image, too.
+  // Links that stay within are links in the image, too.
   const said = shop.inside(
     built,
     'cd /copied; cat plain inner; cat file directory/key 2>&1; grep -c "" etc/hostname; grep -rs "secret of" / --include=key; true',
@@ -40,7 +40,7 @@ for (const path of ['file', 'directory/key', 'etc/passwd'])
   })
 
 onEachEngine(
-  'P1 P6 instructions by which engines leave a build are refused, before anybody is asked',
+  'P1 P6 instructions by which engines leave a build are refused before pen asks',
   async engine => {
     using shop = new Workshop(engine)
     for (const line of [

@@ -1,4 +1,4 @@
-/** pen's own image: small, complete, and built without network where its base has everything. */
+/** pen's own image: small, complete, and built without network when its base has everything. */
 import { expect } from 'bun:test'
 import { EVERYBODY, type Who } from '../conformance/launcher.ts'
 import { makeBase } from '../engines/base-image.ts'
@@ -12,7 +12,7 @@ const onEachEngine = everyEngine()
 const MOST_BYTES = 400_000_000
 
 onEachEngine(
-  'the default image is built without network, and has what a project is built with',
+  'the default image is built without network, and has what a project needs to build',
   async engine => {
     using shop = new Workshop(engine)
     const built = shop.build('--offline')
@@ -34,7 +34,7 @@ onEachEngine(
     ])
       expect(said).toContain(word)
     expect(said).toEndWith('/home/agent\n')
-    // The second time nothing is done anew, and the image is the same.
+    // The second time nothing is rebuilt, and the image is the same.
     const first = JSON.parse(shop.build('--offline', '--json').out)
     expect(JSON.parse(shop.build('--offline', '--json').out)).toEqual(first)
     expect(first).toMatchObject({ built: true, engine: engine.backend })
@@ -42,14 +42,14 @@ onEachEngine(
 )
 
 const [me] = EVERYBODY
-const why = me === undefined ? 'there is nobody to run tests' : podmanMissing(me)
+const why = me === undefined ? 'no user to run tests as' : podmanMissing(me)
 
 skipUnless(why === undefined, why ?? '')(
-  'the default image is smaller than 400 MB, and neither Node nor an agent is in it',
+  'the default image is smaller than 400 MB, and contains neither Node nor an agent',
   () => {
     const engine = podmanOf(me as Who)
     using shop = new Workshop(engine)
-    // With the packages of the default image alone: those that tests need besides are not its own.
+    // With only the packages of the default image: the extra ones for tests do not belong to it.
     const { key, slim } = makeBase()
     const name = `localhost/pen-test:slim-${key}`
     if (shop.ask('image', 'exists', name).code !== 0) expect(shop.ask('import', slim, name).code).toBe(0)
@@ -65,7 +65,7 @@ skipUnless(why === undefined, why ?? '')(
 )
 
 onEachEngine(
-  'P20 where image.pull is never a missing base is not fetched, and what would fetch it is told',
+  'P20 with image.pull never a missing base is not fetched, and pen names the command for it',
   async engine => {
     using shop = new Workshop(engine)
     shop.configure({ image: { pull: 'never', args: { BASE: 'registry.example.com/none:1' } } })

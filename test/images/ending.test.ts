@@ -20,14 +20,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const)
     const child = spawn(argv[0] ?? '', argv.slice(1), { stdio: 'ignore' })
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
     await until(() => running(mark).length > 0)
-    // `setpriv` and `env` become what they start: the process is the same.
+    // `setpriv` and `env` exec their command: the process is the same.
     process.kill(child.pid ?? 0, signal)
     const code = await ended
     if (signal !== 'SIGKILL') expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
     await until(() => running(mark).length === 0)
     await until(() => workingContainers(shop).length === 0)
     if (signal !== 'SIGKILL') expect(buildDirectories(shop)).toEqual([])
-    // The next one takes away what a killed one had to leave.
+    // The next build removes what a killed one had to leave.
     shop.dockerfile('ARG PEN_BASE\nFROM $PEN_BASE\n')
     expect(shop.agreeAndBuild('--quiet')).toMatchObject({ code: 0, err: '' })
     expect(buildDirectories(shop)).toEqual([])
@@ -53,7 +53,7 @@ onEachEngine(
   },
 )
 
-/** podman has those in which it builds in another list. */
+/** podman lists its build containers separately. */
 const workingContainers = (shop: Workshop): string[] =>
   shop
     .ask(
@@ -85,14 +85,14 @@ function commandLine(pid: number): string[] {
       .split('\0')
       .slice(0, -1)
   } catch {
-    return [] // it has gone
+    return [] // it is gone
   }
 }
 
 async function until(holds: () => boolean, withinMs = 20_000): Promise<void> {
   const late = performance.now() + withinMs
   while (!holds()) {
-    if (performance.now() > late) throw new Error('it did not come to that in time')
+    if (performance.now() > late) throw new Error('the expected state did not occur in time')
     await Bun.sleep(50)
   }
 }

@@ -1,4 +1,7 @@
-/** What a sandbox starts from: pen's own image is made when it is first needed, a project's never without a person. */
+/**
+ * What a sandbox starts from: pen builds its own image when it is first needed, and a project's never without a
+ * person.
+ */
 import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { everyEngine } from '../engines/every-engine.ts'
@@ -12,7 +15,7 @@ const run = (shop: Workshop, ...command: string[]) =>
 
 onEachEngine('the default image is built by the first run that needs it, and by no other', async engine => {
   using shop = new Workshop(engine)
-  // Means nothing without NODE, and makes it an image that was never built.
+  // Has no meaning without NODE, and makes it an image that was never built.
   shop.configure({ image: { args: { NODE_SHA256: randomBytes(32).toString('hex') } } })
   const first = run(shop, 'cat', '/etc/debian_version')
   expect([first.code, first.out]).toEqual([0, expect.stringMatching(/^12/)])
@@ -25,7 +28,7 @@ onEachEngine('the default image is built by the first run that needs it, and by 
 })
 
 onEachEngine(
-  'P16 a run stops at a Dockerfile that nobody has agreed to, and tells of one that changed',
+  'P16 a run stops at a Dockerfile without agreement, and warns of one that changed',
   async engine => {
     using shop = new Workshop(engine)
     const dockerfile = (mark: string) => tinyImage(`echo ${mark} >/r/mark`)

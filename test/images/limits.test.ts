@@ -1,4 +1,7 @@
-/** A build is bounded as a sandbox is: who goes beyond is ended, told and recorded, and nothing of it runs on. */
+/**
+ * A build has the limits of a sandbox. One that exceeds them is ended, reported and recorded, and nothing of it
+ * keeps running.
+ */
 import { expect } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { everyEngine } from '../engines/every-engine.ts'
@@ -54,7 +57,7 @@ for (const { limit, beyond, within, told } of CASES)
     expect(shop.agreeAndBuild('--quiet', '--limit', limit)).toMatchObject({ code: 0, err: '' })
   })
 
-onEachEngine('P13 a build has no more processors and memory than the limits', async engine => {
+onEachEngine('P13 a build has no more CPUs and memory than the limits', async engine => {
   using shop = new Workshop(engine)
   const use = (mib: number) => `python3 -c "x = bytearray(${mib} << 20); import time; time.sleep(1)"`
   const quota = 'cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu.max; nproc'
@@ -62,7 +65,7 @@ onEachEngine('P13 a build has no more processors and memory than the limits', as
   shop.dockerfile(`FROM ${BASE_NAME}\nRUN (${quota}) >/bounds 2>&1; ${use(16)}; true ${Math.random()}\n`)
   const built = shop.agreeAndBuild(...limits)
   expect(built).toMatchObject({ code: 0 })
-  // A quota of one processor; or one processor, where the engine has no cgroup for it.
+  // A quota of one CPU, or one CPU when the engine has no cgroup for it.
   expect(shop.inside(built, 'cat /bounds')).toMatch(/^100000\b|^1$/m)
   shop.dockerfile(`FROM ${BASE_NAME}\nRUN ${use(900)}\n`)
   const over = shop.agreeAndBuild(...limits)

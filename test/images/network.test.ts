@@ -1,4 +1,7 @@
-/** A build has the network of the project: what is allowed is reached, the rest is refused, told and never looked up. */
+/**
+ * A build has the project's network: allowed hosts are reached, others are refused, reported and never looked
+ * up.
+ */
 import { expect } from 'bun:test'
 import { inWorld, World } from '../conformance/network/world.ts'
 import { everyEngine } from '../engines/every-engine.ts'
@@ -6,7 +9,7 @@ import { Workshop } from './workshop.ts'
 
 const onEachEngine = everyEngine()
 
-/** Each build is another: an engine must not answer from what it has kept. */
+/** Each build differs, so that an engine cannot answer from its cache. */
 const dockerfile = (...commands: string[]): string =>
   [
     'ARG PEN_BASE',
@@ -49,11 +52,11 @@ onEachEngine('P6 P7 a build reaches an allowed host; another is refused, told, a
       expect(said('allowed')).toContain('hello from 198.51.100.10')
       expect(said('denied')).toStartWith('HTTP/1.1 403 ')
       expect(said('denied')).toContain('x-pen-denied: not-allowed')
-      // The host's own names and addresses are not a build's business.
+      // A build must not see the host's own names and addresses.
       expect(said('files')).toMatch(
         /^nameserver 127\.0\.0\.1\noptions ndots:1\n127\.0\.0\.1\s+localhost\n::1\s+localhost( ip6-localhost ip6-loopback\n(f[ef]\d\d::\d\s+ip6-\w+\n)+|\n)$/,
       )
-      // What the outside saw, and what the name server was asked.
+      // What the outside saw, and which names the name server was asked for.
       expect(heard.left).toEqual(['tcp 198.51.100.10 80'])
       expect(heard.requests.length).toBe(1)
       expect(heard.names.filter(name => name.includes('evil'))).toEqual([])
@@ -93,11 +96,12 @@ onEachEngine('P7 a build has no network when the sandbox has none', engine =>
   ),
 )
 
-onEachEngine('pen’s own image asks the mirrors of its base for packages, and nobody else', engine =>
+onEachEngine('pen’s own image asks only the mirrors of its base for packages', engine =>
   inTheWorld(
     world => new Workshop(engine, world.on('host'), world.pen),
     (world, shop) => {
-      // One package more than the base has: its mirror is not of this world, so that it is asked for and does not answer.
+      // One package more than the base has. This world has no such mirror, so it is asked for and does not
+      // answer.
       shop.configure({ image: { args: { PACKAGES: 'git hello' } } })
       const heard = world.listen()
       const built = shop.build()

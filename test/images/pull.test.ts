@@ -1,4 +1,4 @@
-/** A base image that is missing is fetched, from a registry of the test's own on loopback. */
+/** A missing base image is fetched, from a registry of the test on loopback. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ beforeAll(async () => {
     settings,
     `version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: ${dir}/blobs\nhttp:\n  addr: ${at}\n`,
   )
-  // Docker takes plain HTTP on loopback by itself; podman has to be told.
+  // Docker accepts plain HTTP on loopback by default; podman needs a setting.
   const conf = join(dir, 'registries.conf')
   writeFileSync(conf, `[[registry]]\nlocation = "${at}"\ninsecure = true\n`)
   const child = spawn('docker-registry', ['serve', settings], { stdio: 'ignore' })
@@ -54,7 +54,7 @@ afterAll(() => {
 
 const onEachEngine = everyEngine()
 
-/** Puts a small image into the registry, and takes it away from the engine. Its file says which it is. */
+/** Puts a small image into the registry, and removes it from the engine. A file in it identifies it. */
 function publish(shop: Workshop, mark: string): string {
   const name = `${registry.at}/tiny:${mark}`
   const dir = shop.box.directory(join(shop.box.root, 'tiny'))
@@ -93,7 +93,7 @@ onEachEngine(
     const built = shop.build()
     expect(built).toMatchObject({ code: 0 })
     expect(built.err).toContain(`pen: fetching the image ${base}`)
-    // What the engine says of its progress.
+    // The engine's progress output.
     expect(built.err).toMatch(/Copying blob|Pull complete/)
     expect(shop.inside(built, 'cat /mark')).toBe(`${mark}\n`)
     expect(shop.build('--no-cache').err).not.toContain('fetching')
@@ -101,7 +101,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('P20 an image that cannot be fetched is told with its reason and a fix', async engine => {
+onEachEngine('P20 an image that cannot be fetched is reported with its reason and a fix', async engine => {
   using shop = new Workshop(withRegistry(engine))
   const build = (base: string) => {
     shop.configure({ image: { args: { BASE: base } } })

@@ -1,4 +1,7 @@
-/** What pen has in an engine goes with it. The engine is the test's own: all images of pen's in it are removed. */
+/**
+ * `pen uninstall` removes what pen has in an engine. The engine is the test's own: all of pen's images in it
+ * are removed.
+ */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { readlinkSync } from 'node:fs'
@@ -10,16 +13,16 @@ import { skipUnless } from '../skip.ts'
 import { Workshop } from './workshop.ts'
 
 const ROOT = EVERYBODY.find(({ uid }) => uid === 0)
-// Another storage of rootless podman would need another process that holds its namespaces.
+// Another storage of rootless podman would need another process to hold its namespaces.
 const missing = ROOT === undefined ? 'needs root' : podmanMissing(ROOT)
 const asRoot = skipUnless(missing === undefined, missing ?? '')
 
-/** A few programs of the host's. */
+/** A few programs of the host. */
 const BASE = `mkdir -p r/proc r/sys r/dev r/etc r/tmp r/home
 for program in sh sleep; do cp --parents -L /bin/$program $(ldd /bin/$program | grep -o '/[^ ]*') r; done
 tar c -C r . | "$@" import - ${BASE_NAME}`
 
-/** The same podman with a storage of its own. */
+/** The same podman with its own storage. */
 function apart(engine: TestEngine, { box }: Workshop): TestEngine {
   const places = `graphroot = "${box.root}/storage"\nrunroot = "${box.root}/run"\n`
   const conf = box.file(join(box.root, 'storage.conf'), `[storage]\ndriver = "overlay"\n${places}`)
@@ -36,7 +39,7 @@ function clear(own: TestEngine, root: string): void {
   spawnSync('umount', [join(root, 'storage/overlay')])
 }
 
-/** What it says, errors too. */
+/** Its output, with errors. */
 function askOf(engine: TestEngine, ...argv: readonly string[]): string {
   const [program = '', ...rest] = engine.command(argv)
   const { stdout, stderr, status } = spawnSync(program, rest, { encoding: 'utf8', timeout: 50_000 })

@@ -1,4 +1,4 @@
-/** Images take half a gigabyte each: `pen gc` takes away those that no sandbox uses any more. */
+/** Images take half a gigabyte each: `pen gc` removes those that no sandbox uses any more. */
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
@@ -15,7 +15,7 @@ onEachEngine(
       shop.ask('images', '--quiet', '--no-trunc', '--filter', 'dangling=true').out.split('\n').filter(Boolean)
     const mark = crypto.randomUUID()
     shop.dockerfile(`FROM ${BASE_NAME}\nRUN date +%N >/when; true ${mark}\n`)
-    // Somebody else's, without pen's label.
+    // Another user's image, without pen's label.
     shop.box.file('theirs/Dockerfile', `FROM ${BASE_NAME}\nLABEL theirs=${mark}\n`)
     expect(shop.ask('build', '--quiet', join(shop.box.project, 'theirs')).code).toBe(0)
     const theirs = shop.ask('images', '--quiet', '--no-trunc', '--filter', `label=theirs=${mark}`).out.trim()
@@ -29,7 +29,7 @@ onEachEngine(
     expect(shop.build('--quiet', '--no-cache')).toMatchObject({ code: 0 })
     expect([id(full) === old, shop.ask('image', 'inspect', old).code === 0]).toEqual([false, false])
     expect(nameless()).toEqual(before)
-    // One that a container has stays until that is gone.
+    // An image that a container uses stays until that is gone.
     const used = id(full)
     const container = shop.ask('create', '--network=none', used, 'true').out.trim()
     expect(shop.build('--quiet', '--no-cache')).toMatchObject({ code: 0 })

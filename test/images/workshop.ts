@@ -1,4 +1,4 @@
-/** A home with a project in it, where images are built by one engine. */
+/** A home with a project, where one engine builds images. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface Said {
 export class Workshop {
   readonly engine: TestEngine
   readonly box: Box
-  /** Words before pen, and the pen to use: on another machine where a test has one. */
+  /** Words before pen, and the pen to use: on another machine when a test has one. */
   readonly #around: readonly string[]
   readonly #pen: string
 
@@ -29,17 +29,18 @@ export class Workshop {
       name: engine.name,
       who: engine.who,
       ...ANY_BACKEND,
-      // What pen knows of this engine, so that it has not to be asked for every home; and pen's own image is there.
+      // What pen knows of this engine, so that each home does not detect it again. pen's own image is already
+      // there.
       flags: ['--backend', engine.backend, '--offline'],
       env: engine.env,
       start: () => {
-        throw new Error('nothing is run here, only built')
+        throw new Error('nothing runs here, it only builds')
       },
     }
     this.box = new Box(launcher)
   }
 
-  /** The live config: the user's own. */
+  /** The user's own live config. */
   configure(config: object): void {
     const state = this.box.directory(this.stateDir, 0o700)
     this.box.file(join(state, 'config.json'), `${JSON.stringify({ version: 1, ...config })}\n`, 0o600)
@@ -50,7 +51,7 @@ export class Workshop {
     this.box.directory(sandboxes, 0o700)
     const known = readdirSync(sandboxes)[0]
     if (known !== undefined) return join(sandboxes, known)
-    // pen tells by itself where: any verb that writes would do.
+    // pen itself prints the path: any verb that writes would do.
     this.pen('deny', 'placeholder.example.com')
     return join(sandboxes, readdirSync(sandboxes)[0] ?? '')
   }
@@ -72,7 +73,7 @@ export class Workshop {
     return { argv, env: this.box.env(env) }
   }
 
-  /** One command of pen in the project, as the user whose engine it is. */
+  /** One command of pen in the project, as the user of the engine. */
   pen(...args: readonly string[]): Said {
     const [program = '', ...rest] = this.words(...args).argv
     const ran = spawnSync(program, rest, { encoding: 'utf8', timeout: 55_000 })
@@ -82,7 +83,7 @@ export class Workshop {
     return this.pen('build', '--backend', this.engine.backend, ...flags)
   }
 
-  /** Agrees to the Dockerfile as it stands, as somebody who has read it. */
+  /** Agrees to the current Dockerfile, like a person who has read it. */
   agreeAndBuild(...flags: readonly string[]): Said {
     const shown = this.build(...flags)
     const digest = /^sha256:[0-9a-f]{64}$/m.exec(shown.out)?.[0]
@@ -96,7 +97,7 @@ export class Workshop {
     return { code: ran.status, out: ran.stdout, err: ran.stderr }
   }
 
-  /** What a command prints in a container of the image that was built last. */
+  /** The output of a command in a container of the last built image. */
   inside(built: Said, script: string): string {
     const name = /^built: (\S+)$/m.exec(built.out)?.[1]
     if (name === undefined) throw new Error(`nothing was built: ${built.code} ${built.out}${built.err}`)

@@ -18,7 +18,7 @@ adoptOrphans()
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
-/** Directories of pens that are no more, in every cgroup hierarchy. The name begins with the owner's pid. */
+/** Directories of dead pens, in every cgroup hierarchy. The name begins with the owner's pid. */
 const cgroups = (): string[] => {
   const out: string[] = []
   const walk = (dir: string, depth: number) => {
@@ -33,7 +33,7 @@ const cgroups = (): string[] => {
   return out
 }
 
-/** Something is there of everything that could be left: held and absent places, background processes, scratch. */
+/** Contains one of everything that could be left: held and absent places, background processes, scratch. */
 function prepare(box: Box): void {
   box.host('git init -q .; mkdir .vscode; echo {} > .vscode/tasks.json')
   box.file('.env', 'SECRET')
@@ -55,7 +55,7 @@ conformance(
     ])
     await printed('up')
     const spaces = namespacesOf(descendants().filter(({ pid }) => !known.has(pid))).difference(others)
-    // One of each kind, but for that of users in a container of root's.
+    // One of each kind, except the user namespace in a container of root's engine.
     expect(spaces.size).toBeGreaterThanOrEqual(6)
     expect((await ended).code).toBe(3)
     expect(await untilAlone(known, 200)).toEqual([])
@@ -68,7 +68,7 @@ conformance(
 
 for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGKILL'] as const)
   conformance(
-    `P4 a run that is ended by ${signal} leaves as little`,
+    `P4 a run that is ended by ${signal} leaves nothing either`,
     async box => {
       prepare(box)
       const before = box.listing()
@@ -90,17 +90,17 @@ for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGKILL'] as const)
   )
 
 conformance(
-  'P4 SIGKILL of pen at many moments leaves nothing within two seconds, and cgroups until the next run at most',
+  'P4 SIGKILL of pen at many moments leaves nothing after two seconds but cgroups, until the next run',
   async box => {
     prepare(box)
     await box.sh('true')
     const before = box.listing()
-    // Others on this machine may be killing pens of their own, and numbers of processes come again.
+    // Other tests on this machine may kill their own pens, and pids are reused.
     const pens = new Set<string>()
     const old = new Set(cgroups())
     const known = pids()
     const marks: string[] = []
-    // Most of them while it starts, the others while it runs or ends. A container takes ten times as long for it.
+    // Most of them during the start, the others while it runs or ends. A container takes ten times as long.
     const [kills, step] = box.launcher.isolation === 'container' ? [9, 40] : [50, 1]
     for (let i = 0; i < kills; i++) {
       const wait = i < kills * 0.8 ? (i + Math.random()) * step : kills * step + Math.random() * 120
@@ -126,7 +126,7 @@ conformance(
 )
 
 conformance(
-  'P4 SIGKILL of any helper of pen ends the sandbox or harms it not, and leaves nothing',
+  'P4 SIGKILL of any helper of pen ends the sandbox or does no harm, and leaves nothing',
   async box => {
     const known = pids()
     for (const nth of [0, 1, 2, 3, 4]) {
@@ -144,10 +144,11 @@ conformance(
 )
 
 conformance(
-  'P4 nor does it in the moment in which the sandbox has left pen’s group and does not yet die with its parent',
+  'P4 nor between the sandbox leaving pen’s group and its parent-death signal being set',
   async box => {
     const known = pids()
-    // The moment lasts microseconds; here every new session is held for 0.4 s, the guard's and then the sandbox's.
+    // That moment lasts microseconds. Here every new session is delayed by 0.4 s: the guard's, then the
+    // sandbox's.
     const slow = 'exec strace -f -qq -o /dev/null -e trace=setsid -e inject=setsid:delay_exit=400000 "$@"'
     for (const wait of [300, 400, 500, 600, 700]) {
       const run = box.start(['/bin/sh', '-c', 'echo alive > alive; sleep 66'], { through: slow })
@@ -162,14 +163,14 @@ conformance(
       const isInTime = performance.now() - began < 780
       expect([wait, await untilAlone(known, 2000)]).toEqual([wait, []])
       await run.ended
-      // A busy machine may kill later than it was told to.
+      // A busy machine may kill later than requested.
       if (isInTime) expect([wait, existsSync(join(box.project, 'alive'))]).toEqual([wait, false])
     }
   },
   { timeout: 60_000, only: ({ who }) => who.become.length === 0, needs: 'bubblewrap', alone: true },
 )
 
-conformance('P4 no stub stands at an absent place while the sandbox runs', async box => {
+conformance('P4 no stub exists at an absent place while the sandbox runs', async box => {
   const before = box.listing(box.project)
   const run = box.start(['/bin/sh', '-c', 'echo up; sleep 0.3'])
   await run.printed('up')
@@ -177,7 +178,7 @@ conformance('P4 no stub stands at an absent place while the sandbox runs', async
   await run.ended
 })
 
-conformance('P4 a crash leaves no core, nor is one handed to a program of the host', async box => {
+conformance('P4 a crash leaves no core, and passes none to a program of the host', async box => {
   const { code, stdout } = await box.sh("grep core /proc/self/limits; sh -c 'kill -SEGV $$'; ls")
   expect([code, stdout.replace(/ +/g, ' ')]).toEqual([0, 'Max core file size 1 1 bytes \n'])
 })

@@ -1,6 +1,7 @@
 /**
- * The four acceptance tests of a secure agent (secrets, writes outside, network, tools), each by the library, by MCP and by the command
- * line, on every backend: whichever way a model gets at a sandbox, it meets the same walls, and each wall has a door that the policy opens.
+ * The four acceptance tests of a secure agent (secrets, writes outside, network, tools), each by the library,
+ * by MCP and by the command line, on every backend. Every way into a sandbox has the same limits, and each
+ * limit has a policy setting that opens it.
  */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
@@ -12,15 +13,15 @@ import { Recorder } from './recorder.ts'
 import { byEachWay, type Way } from './ways.ts'
 
 /**
- * What the programs are that do what is refused, and what they do for it. Without a kernel's help it is the gate that says no, to any
- * program that the policy does not list: what a listed one does is past the gate, so the twins have others.
+ * The programs that try what is refused, and how. The soft backend's gate refuses any program that the policy
+ * does not list. A listed program is past the gate, so the twins use other programs.
  */
 const KERNEL = { reader: 'cat', writer: 'touch', list: ['cat', 'curl', 'sh', 'touch'], shell: true }
 const GATE = { reader: 'head', writer: 'truncate', list: ['curl', 'head', 'truncate'], shell: undefined }
 
 const isSoft = (place: Place): boolean => place.ground.backend === 'soft'
 const twins = (place: Place) => (isSoft(place) ? GATE : KERNEL)
-/** What the supervisor has recorded. Commands such as `pen grant` have files of their own beside it. */
+/** The supervisor's records. Commands such as `pen grant` have files of their own beside it. */
 function records(place: Place): Line[] {
   const lines = place.audit()
   const starts = lines.filter(line => line['kind'] === 'run-start')
@@ -28,7 +29,7 @@ function records(place: Place): Line[] {
   return lines.filter(line => line['run'] === last['run'])
 }
 
-/** Of one kind since `mark`, in the words of `field`. */
+/** Records of one kind since `mark`, by the words of `field`. */
 const recorded = (place: Place, mark: number, kind: string, field: (line: Line) => unknown): unknown[] =>
   records(place)
     .slice(mark)
@@ -117,12 +118,15 @@ async function tools(way: Way, place: Place): Promise<void> {
     expect({ way: way.name, words, code }).toMatchObject({ code: isSoft(place) ? 126 : 127 })
     expect(out).not.toMatch(/^AGENT_IN_SANDBOX|^ran/m)
   }
-  // A program that is not there says so to whoever starts it: the library asks why, and so does MCP.
+  // Starting a missing program fails with its reason, by the library and by MCP.
   const reasons = recorded(place, mark, 'tool-denied', line => line['reason'])
   if (isSoft(place) || way.files !== undefined) expect(reasons).toEqual(Array(3).fill('not-listed'))
 }
 
-/** Whether commands of a sandbox that stays are held to the listed files: then nothing that was written is executed either. */
+/**
+ * Whether commands of a running sandbox may only execute listed files. Then files that it wrote do not run
+ * either.
+ */
 const holdsExec = ({ ground }: Place): boolean => ground.backend !== 'soft'
 
 async function noShell(way: Way, place: Place): Promise<void> {
@@ -178,8 +182,8 @@ const claim: Claim = async place => {
 }
 
 const TITLE =
-  'P1 P2 P6 P20 secrets are not read, nothing is written outside, no host is reached and no tool is run but what is allowed, by every way in'
+  'P1 P2 P6 P20 by every way in: no secret, no write outside, no host and no tool but allowed ones'
 
-// Not below /tmp, where every sandbox has a place of its own.
+// Not below /tmp, because every sandbox has its own.
 onGrounds([...PROCESS, ...SOFT], TITLE, claim, CACHE)
 everyEngine()(TITLE, engine => inPlace(engine, claim, CACHE), 120_000)

@@ -1,4 +1,7 @@
-/** A program that esbuild made one file of: its pen binary is found where it may be trusted, or missed with what to do about it. */
+/**
+ * A program that esbuild bundled into one file finds its pen binary where it may be trusted, or says how to set
+ * it.
+ */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { renameSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** One claim about the library, as a program has it: on Node and on Bun, as root and as an ordinary user. */
+/** One claim about the library as programs use it: on Node and on Bun, as root and as an ordinary user. */
 import { type Ground, onGrounds, type Place, PROCESS } from './place.ts'
 import { type Program, type Runtime, withProgram } from './program.ts'
 
@@ -19,7 +19,7 @@ export function claim(
 
 export const OFFLINE = { network: { offline: true } }
 
-/** What was killed is seen for a moment more, until somebody takes note of its end. */
+/** A killed process stays visible for a moment, until it is reaped. */
 export async function nothingLeft(program: Program): Promise<void> {
   const left = async () => (await program.exec('pgrep sleep || echo none')).stdout
   for (const late = performance.now() + 10_000; (await left()) !== 'none\n'; )

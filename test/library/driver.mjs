@@ -1,5 +1,5 @@
-// A program that uses the library, on Node or on Bun: an order a line on stdin, an answer a line on stdout. Plain JavaScript,
-// because Node 20 runs nothing else.
+// A program that uses the library, on Node or on Bun: one order per line on stdin, one answer per line on
+// stdout. Plain JavaScript, because Node 20 runs nothing else.
 import { createInterface } from 'node:readline'
 
 const { Sandbox, SandboxError } = await import(process.argv[2])

@@ -1,4 +1,4 @@
-/** The examples run as they stand, on Node and on Bun, with pen as npm installs it, and with the real frameworks. */
+/** The examples run unchanged, on Node and on Bun, with pen as npm installs it, and with the real frameworks. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
@@ -13,7 +13,7 @@ const PACKAGES = join(import.meta.dir, 'node_modules')
 
 usePackage('as built')
 
-/** In a directory in which npm installed pen, with the examples beside, and the frameworks that they are for. */
+/** In a directory where npm installed pen, with the examples and their frameworks beside it. */
 async function runExample(
   place: Place,
   runtime: string,

@@ -11,8 +11,8 @@ const MANIFEST = '{ "type": "module" }'
 let installed = ''
 
 /**
- * For a file of tests. A release is packed with `prepack`, which builds everything anew; others take what the build of the tests
- * made. It has no dependency, so npm asks nobody for anything.
+ * For one test file. A release is packed with `prepack`, which rebuilds everything; the others use the build of
+ * the tests. The package has no dependency, so npm contacts no registry.
  */
 export function usePackage(how: 'released' | 'as built'): void {
   beforeAll(() => {
@@ -28,7 +28,7 @@ export function usePackage(how: 'released' | 'as built'): void {
   afterAll(() => rmSync(installed, { recursive: true, force: true }))
 }
 
-/** The same in a directory of the user's whose place it is. */
+/** The same in a directory of the place's user. */
 export function install(place: Place, dir: string): void {
   const { uid, gid } = place.ground.who
   place.file(join(dir, 'package.json'), MANIFEST)

@@ -1,4 +1,4 @@
-/** The library, as a program has it: on Node and on Bun, in a process of its own, as root and as an ordinary user. */
+/** The library as programs use it: on Node and on Bun, in its own process, as root and as an ordinary user. */
 import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { claim, nothingLeft, OFFLINE } from './claim.ts'
 import { until } from './place.ts'
 
 claim(
-  'a command has its exit code, its streams apart, its input, directory and variables',
+  'a command has its exit code, separate streams, and its own input, directory and variables',
   async (program, place) => {
     mkdirSync(join(place.project, 'below'))
     const started = await program.ask('start', { project: place.project })
@@ -25,7 +25,7 @@ claim(
     expect(await program.exec('pwd; cat; echo; echo $COLOUR', options)).toMatchObject({
       stdout: `${place.project}/below\ntyped\ngreen\n`,
     })
-    // Words are read by no shell.
+    // No shell reads these words.
     expect(await program.exec(['echo', '$HOME', ';', 'false'])).toMatchObject({ stdout: '$HOME ; false\n' })
     expect(await program.exec(['kill', '-9', '0'])).toMatchObject({ exitCode: 137 })
     expect(await program.exec(['absent-program'])).toMatchObject({
@@ -36,14 +36,14 @@ claim(
 )
 
 claim(
-  'a command that takes too long is ended with all that it started, and what it said is kept',
+  'a command that times out is ended with all its processes, and its output is kept',
   async (program, place) => {
     await program.ask('start', { project: place.project })
     const watch = new Stopwatch()
     const late = await program.exec('echo partly; (sleep 100; echo > survived) & sleep 100', { timeout: 300 })
     expect(late).toMatchObject({ exitCode: 124, timedOut: true, stdout: 'partly\n' })
     expect(watch.ms).toBeLessThan(5000)
-    // A command may end with this very code by itself.
+    // A command may end with this exit code by itself.
     expect(await program.exec('exit 124')).toMatchObject({ exitCode: 124, timedOut: false })
     await nothingLeft(program)
     expect(await program.failure('exec', { command: 'true', options: { timeout: 0 } })).toMatchObject({
@@ -52,7 +52,7 @@ claim(
   },
 )
 
-claim('output without end is kept within its bound, from both ends', async (program, place) => {
+claim('endless output is kept within its limit, from both ends', async (program, place) => {
   await program.ask('start', { project: place.project })
   const long = await program.exec('echo first; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo last', {
     maxOutput: 1000,
@@ -83,7 +83,7 @@ claim('a server inside is reached from this machine until its forward is closed'
       ({ status }) => status,
       ({ code }) => code,
     )
-  // Until the server listens, what is forwarded is closed at once.
+  // Until the server listens, forwarded connections are closed at once.
   for (const late = performance.now() + 10_000; (await page()) !== 200; await Bun.sleep(20))
     if (performance.now() > late) throw new Error('it is not reached')
   expect(await program.failure('forward', { port: 8000, options: { hostPort: port } })).toMatchObject({
@@ -96,21 +96,24 @@ claim('a server inside is reached from this machine until its forward is closed'
   await program.ask('stop')
 })
 
-claim('a listener that fails ends its command, and the call fails as it did', async (program, place) => {
-  await program.ask('start', { project: place.project })
-  const watch = new Stopwatch()
-  for (const how of ['throws', 'rejects'])
-    expect(await program.failure('listen', { command: 'echo a; sleep 30', how })).toMatchObject({
-      message: `it ${how}`,
-      isOurs: false,
-    })
-  expect(watch.ms).toBeLessThan(20_000)
-  for (const maxOutput of [-1, 'much'])
-    expect(await program.failure('exec', { command: 'true', options: { maxOutput } })).toMatchObject({
-      code: 'USAGE',
-    })
-  expect(await program.exec('echo on')).toMatchObject({ stdout: 'on\n' })
-})
+claim(
+  'a listener that throws ends its command, and the call fails with its error',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    const watch = new Stopwatch()
+    for (const how of ['throws', 'rejects'])
+      expect(await program.failure('listen', { command: 'echo a; sleep 30', how })).toMatchObject({
+        message: `it ${how}`,
+        isOurs: false,
+      })
+    expect(watch.ms).toBeLessThan(20_000)
+    for (const maxOutput of [-1, 'much'])
+      expect(await program.failure('exec', { command: 'true', options: { maxOutput } })).toMatchObject({
+        code: 'USAGE',
+      })
+    expect(await program.exec('echo on')).toMatchObject({ stdout: 'on\n' })
+  },
+)
 
 claim('forty commands at once each get their own output', async (program, place) => {
   await program.ask('start', { project: place.project })
@@ -118,7 +121,7 @@ claim('forty commands at once each get their own output', async (program, place)
   expect(new Set(results.map(({ stdout }) => stdout)).size).toBe(40)
 })
 
-claim('files are read, written, listed and searched as the sandbox has them', async (program, place) => {
+claim('files are read, written, listed and searched as the sandbox sees them', async (program, place) => {
   place.file('src/one.ts', 'first\nsecond needle\n')
   await program.ask('start', { project: place.project })
   await program.ask('write', { path: 'new/deep/two.txt', content: 'written näh\n' })
@@ -138,7 +141,7 @@ claim('files are read, written, listed and searched as the sandbox has them', as
     retry: false,
   })
   expect(await program.failure('read', { path: 'src' })).toMatchObject({ code: 'FILE_REFUSED' })
-  // A pipe would keep whoever opens it waiting for another end.
+  // Opening a pipe would block until the other end opens.
   const pipe = join(place.project, 'pipe')
   Bun.spawnSync(['mkfifo', '-m', '666', pipe])
   const noFile = { code: 'FILE_REFUSED', what: expect.stringContaining('is no file') }
@@ -147,7 +150,7 @@ claim('files are read, written, listed and searched as the sandbox has them', as
   rmSync(pipe)
   await program.ask('write', { path: 'pipe', content: 'x' })
   expect(readFileSync(pipe, 'utf8')).toBe('x')
-  // Also where nothing is yet that mounts could guard.
+  // Also where nothing exists yet for a mount to protect.
   expect(await program.failure('write', { path: '.git/hooks/pre-commit', content: 'x' })).toMatchObject({
     code: 'DENIED',
     what: expect.stringContaining('protected'),
@@ -156,41 +159,36 @@ claim('files are read, written, listed and searched as the sandbox has them', as
   expect(await program.failure('delete', { path: 'new' })).toMatchObject({ code: 'FILE_REFUSED' })
   await program.ask('delete', { path: 'new', options: { recursive: true } })
   expect(existsSync(join(place.project, 'new'))).toBe(false)
-  // A link that the sandbox made leads inside the sandbox, not on the host.
+  // A link that the sandbox made resolves inside the sandbox, not on the host.
   const secret = place.file(join(place.home, 'secret.txt'), 'the host’s own')
   symlinkSync(secret, join(place.project, 'link'))
   expect((await program.failure('read', { path: 'link' })).code).toMatch(/NOT_FOUND|DENIED|FILE_REFUSED/)
 })
 
-claim(
-  'a file of the host is there while it is granted, and gone when it is revoked',
-  async (program, place) => {
-    const notes = place.file(join(place.home, 'notes/today.txt'), 'buy milk')
-    await program.ask('start', { project: place.project })
-    const refused = await program.failure('read', { path: notes })
-    expect(refused).toMatchObject({
-      code: 'DENIED',
-      retry: false,
-      permission: `pen grant ${notes} --for 1h`,
-      isOurs: true,
-    })
-    await program.ask('grant', { path: notes })
-    expect(await program.ask('read', { path: notes })).toBe('buy milk')
-    expect((await program.failure('write', { path: notes, content: 'x' })).code).toMatch(
-      /DENIED|FILE_REFUSED/,
-    )
-    expect(readFileSync(notes, 'utf8')).toBe('buy milk')
-    await program.ask('grant', { path: notes, options: { rw: true, for: '5m' } })
-    await program.ask('write', { path: notes, content: 'milk is bought' })
-    expect(readFileSync(notes, 'utf8')).toBe('milk is bought')
-    await program.ask('revoke', { path: notes })
-    expect(await program.failure('read', { path: notes })).toMatchObject({ code: 'DENIED' })
-    expect(place.audit().filter(({ kind }) => kind === 'file-denied').length).toBeGreaterThanOrEqual(2)
-  },
-)
+claim('a host file is there while it is granted, and gone when it is revoked', async (program, place) => {
+  const notes = place.file(join(place.home, 'notes/today.txt'), 'buy milk')
+  await program.ask('start', { project: place.project })
+  const refused = await program.failure('read', { path: notes })
+  expect(refused).toMatchObject({
+    code: 'DENIED',
+    retry: false,
+    permission: `pen grant ${notes} --for 1h`,
+    isOurs: true,
+  })
+  await program.ask('grant', { path: notes })
+  expect(await program.ask('read', { path: notes })).toBe('buy milk')
+  expect((await program.failure('write', { path: notes, content: 'x' })).code).toMatch(/DENIED|FILE_REFUSED/)
+  expect(readFileSync(notes, 'utf8')).toBe('buy milk')
+  await program.ask('grant', { path: notes, options: { rw: true, for: '5m' } })
+  await program.ask('write', { path: notes, content: 'milk is bought' })
+  expect(readFileSync(notes, 'utf8')).toBe('milk is bought')
+  await program.ask('revoke', { path: notes })
+  expect(await program.failure('read', { path: notes })).toMatchObject({ code: 'DENIED' })
+  expect(place.audit().filter(({ kind }) => kind === 'file-denied').length).toBeGreaterThanOrEqual(2)
+})
 
 claim(
-  'a permission that is asked for is given by the user’s own command, and by nothing else',
+  'a requested permission is given by the user’s own command, and by nothing else',
   async (program, place) => {
     const notes = place.file(join(place.home, 'notes.txt'), 'x')
     await program.ask('start', { project: place.project })
@@ -203,7 +201,7 @@ claim(
     const waiting = program.ask('request', { wanted: { path: notes }, options: { wait: 20_000 } })
     expect(place.pen('grant', notes, '--for', '1m')).toMatchObject({ code: 0 })
     expect(await waiting).toMatchObject({ granted: true })
-    // This sandbox has no network: nobody can be asked.
+    // This sandbox has no network: there is nothing to ask.
     expect(await program.ask('request', { wanted: { host: 'a.example:443' } })).toMatchObject({
       granted: false,
     })
@@ -219,23 +217,20 @@ claim('a sandbox ends with the program that started it, also when that is killed
   await until(() => !place.isRunning(), place.pen('status').said)
 })
 
-claim(
-  'a sandbox that runs already is joined and left running; another policy is refused',
-  async (program, place) => {
-    expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
-    expect(await program.ask('start', { project: place.project })).toMatchObject({ joined: true })
-    expect(await program.exec('echo here')).toMatchObject({ stdout: 'here\n' })
-    await program.ask('dispose')
-    expect(place.isRunning()).toBe(true)
-    const other = { project: place.project, policy: { profile: 'strict' } }
-    expect(await program.failure('start', other)).toMatchObject({ code: 'STATE', retry: true })
-    expect(place.pen('stop')).toMatchObject({ code: 0 })
-    expect(await program.ask('start', other)).toMatchObject({ joined: false })
-    // The policy is in force: in this profile the project is read-only.
-    expect((await program.exec('echo x > file')).exitCode).not.toBe(0)
-    expect(existsSync(join(place.project, 'file'))).toBe(false)
-  },
-)
+claim('a running sandbox is joined and left running; another policy is refused', async (program, place) => {
+  expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })
+  expect(await program.ask('start', { project: place.project })).toMatchObject({ joined: true })
+  expect(await program.exec('echo here')).toMatchObject({ stdout: 'here\n' })
+  await program.ask('dispose')
+  expect(place.isRunning()).toBe(true)
+  const other = { project: place.project, policy: { profile: 'strict' } }
+  expect(await program.failure('start', other)).toMatchObject({ code: 'STATE', retry: true })
+  expect(place.pen('stop')).toMatchObject({ code: 0 })
+  expect(await program.ask('start', other)).toMatchObject({ joined: false })
+  // The policy is in effect: in this profile the project is read-only.
+  expect((await program.exec('echo x > file')).exitCode).not.toBe(0)
+  expect(existsSync(join(place.project, 'file'))).toBe(false)
+})
 
 claim(
   'a policy holds for every command while its program lives, also when a limit ended the sandbox',
@@ -250,11 +245,11 @@ claim(
     })
     expect(died.limit?.hint).toContain('--limit disk=40MiB')
     rmSync(join(place.project, 'big'), { force: true })
-    // Of another program of the user's.
+    // From another program of the user.
     const other = place.pen('exec', '--', 'cat', 'secret.txt')
     expect(other.stdout).toBe('')
     expect(other.said).toContain('started again with the flags of its last start: --deny secret.txt')
-    // The twin: with the program its policy ends.
+    // The allowed twin: the policy ends with its program.
     place.pen('stop')
     await program.ask('start', { project: place.project, policy })
     await program.kill()
@@ -263,7 +258,7 @@ claim(
   },
 )
 
-claim('what cannot be started says what, where and how to go on', async (program, place) => {
+claim('a start that fails says what, where and how to go on', async (program, place) => {
   const wrong = { project: place.project, policy: { limits: { memory: 'much' } } }
   expect(await program.failure('start', wrong)).toMatchObject({
     code: 'CONFIG_VALUE',
@@ -275,7 +270,7 @@ claim('what cannot be started says what, where and how to go on', async (program
   })
   const file = place.file('a-file', '')
   expect(await program.failure('start', { project: file })).toMatchObject({ code: 'USAGE' })
-  // A directory above is known to pen: the program does not get more than it named.
+  // pen knows a parent directory: the program does not get more than it named.
   place.file('below/x', '')
   expect(await program.failure('start', { project: join(place.project, 'below') })).toMatchObject({
     code: 'PATH_REFUSED',

@@ -1,4 +1,4 @@
-/** A real MCP client, the SDK's own, with `pen mcp` as its server. */
+/** A real MCP client, from the SDK, with `pen mcp` as its server. */
 import { pathToFileURL } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -14,11 +14,11 @@ export interface Answer {
 }
 
 export interface Opening {
-  /** Where the client starts its server. */
+  /** The directory where the client starts its server. */
   readonly cwd?: string
-  /** After `pen mcp`. */
+  /** Arguments after `pen mcp`. */
   readonly flags?: readonly string[]
-  /** The directories that the client says it works in; without them it has no roots. */
+  /** The directories that the client announces as roots. Without them it has no roots. */
   readonly roots?: () => readonly string[]
 }
 

@@ -1,4 +1,7 @@
-/** The session of `pen mcp` besides its tools: progress, roots, sandboxes that end, and what a client sends that is no call. */
+/**
+ * The session of `pen mcp` besides its tools: progress, roots, sandboxes that end, and messages that are not
+ * calls.
+ */
 import { expect } from 'bun:test'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,10 +11,10 @@ import { withClient } from './mcp-client.ts'
 import { onGrounds, type Place, PROCESS } from './place.ts'
 
 const OFFLINE = { network: { offline: true } }
-/** One kind of user is enough where no right of the user's is in question. */
+/** One kind of user is enough where user rights do not matter. */
 const ONE = PROCESS.slice(0, 1)
 
-onGrounds(ONE, 'a client knows of each tool what it returns and what it may change', async place => {
+onGrounds(ONE, 'a client learns of each tool what it returns and what it may change', async place => {
   place.configure(OFFLINE)
   await withClient(place, {}, async ({ client }) => {
     const { tools } = await client.listTools()
@@ -37,7 +40,7 @@ onGrounds(ONE, 'a client knows of each tool what it returns and what it may chan
 
 onGrounds(
   ONE,
-  'a client that asks for progress hears of a long call, and no longer than it lasts',
+  'a client that asks for progress gets it for a long call, and only while it runs',
   async place => {
     place.configure(OFFLINE)
     await withClient(place, {}, async client => {
@@ -57,7 +60,7 @@ onGrounds(
 
 onGrounds(
   ONE,
-  'a sandbox that ends during a call is told with what was printed, and started anew',
+  'a sandbox that ends during a call is reported with the output so far, and started again',
   async place => {
     place.configure(OFFLINE)
     await withClient(place, {}, async client => {
@@ -86,7 +89,7 @@ onGrounds(
 
 onGrounds(
   ONE,
-  'a sandbox that the user stops during a call is told as stopped, not as a signal',
+  'a sandbox that the user stops during a call is reported as stopped, not as a signal',
   async place => {
     place.configure(OFFLINE)
     await withClient(place, {}, async client => {
@@ -105,7 +108,7 @@ onGrounds(
   },
 )
 
-onGrounds(ONE, 'a limit that ends a command is told with the output before it', async place => {
+onGrounds(ONE, 'a limit that ends a command is reported with the output before it', async place => {
   place.configure({ ...OFFLINE, limits: { wall: '3s' } })
   await withClient(place, {}, async client => {
     const over = await client.call('run', { command: 'echo partly; sleep 60' })
@@ -114,44 +117,48 @@ onGrounds(ONE, 'a limit that ends a command is told with the output before it', 
   })
 })
 
-onGrounds(ONE, 'the root of a client chooses the project inside of where pen was started', async place => {
-  const [app, lib] = [join(place.project, 'app'), join(place.project, 'lib')]
-  for (const path of [app, lib]) mkdirSync(path)
-  place.file('secret.txt', 'outside of the root')
-  const flags = ['--backend', 'process', '--offline']
-  let root = app
-  await withClient(place, { flags, cwd: place.project, roots: () => [root] }, async client => {
-    const where = async () => (await client.call('run', { command: 'pwd' })).facts['stdout']
-    expect(await where()).toBe(`${app}\n`)
-    expect(await client.call('read_file', { path: '../secret.txt' })).toMatchObject({
-      facts: { error: { code: 'DENIED' } },
+onGrounds(
+  ONE,
+  'a client’s root chooses the project inside the directory where pen was started',
+  async place => {
+    const [app, lib] = [join(place.project, 'app'), join(place.project, 'lib')]
+    for (const path of [app, lib]) mkdirSync(path)
+    place.file('secret.txt', 'outside of the root')
+    const flags = ['--backend', 'process', '--offline']
+    let root = app
+    await withClient(place, { flags, cwd: place.project, roots: () => [root] }, async client => {
+      const where = async () => (await client.call('run', { command: 'pwd' })).facts['stdout']
+      expect(await where()).toBe(`${app}\n`)
+      expect(await client.call('read_file', { path: '../secret.txt' })).toMatchObject({
+        facts: { error: { code: 'DENIED' } },
+      })
+      root = lib
+      await client.client.sendRootsListChanged()
+      expect(await where()).toBe(`${lib}\n`)
+      root = place.home
+      await client.client.sendRootsListChanged()
+      expect(await where()).toBe(`${place.project}\n`)
+      root = '/usr'
+      await client.client.sendRootsListChanged()
+      expect(await client.call('run', { command: 'pwd' })).toMatchObject({
+        failed: true,
+        facts: { error: { code: 'USAGE', hint: expect.stringContaining('pen mcp --project /usr') } },
+      })
     })
-    root = lib
-    await client.client.sendRootsListChanged()
-    expect(await where()).toBe(`${lib}\n`)
-    root = place.home
-    await client.client.sendRootsListChanged()
-    expect(await where()).toBe(`${place.project}\n`)
-    root = '/usr'
-    await client.client.sendRootsListChanged()
-    expect(await client.call('run', { command: 'pwd' })).toMatchObject({
-      failed: true,
-      facts: { error: { code: 'USAGE', hint: expect.stringContaining('pen mcp --project /usr') } },
-    })
-  })
-})
+  },
+)
 
 onGrounds(ONE, 'a root never leads out of the project that the user named', async place => {
   place.configure(OFFLINE)
   mkdirSync(join(place.project, 'part'))
   for (const root of ['/usr', place.home, join(place.project, 'part')])
     await withClient(place, { roots: () => [root] }, async client => {
-      // It has a config: its policy counts for every part of it.
+      // It has a config: its policy covers every part of it.
       expect((await client.call('run', { command: 'pwd' })).facts['stdout']).toBe(`${place.project}\n`)
     })
 })
 
-/** Everything at once, then the end of the input; what was answered, by id. */
+/** Sends everything at once, then ends the input. Returns the answers by id. */
 async function pipe(
   place: Place,
   ...lines: readonly string[]
@@ -178,7 +185,7 @@ const HELLO = request(0, 'initialize', {
   clientInfo: { name: 'pipe', version: '1' },
 })
 
-onGrounds(ONE, 'what was asked before the input ends is answered, also what takes too long', async place => {
+onGrounds(ONE, 'requests before the input ends are answered, also those that take too long', async place => {
   place.configure(OFFLINE)
   const answers = await pipe(
     place,

@@ -1,4 +1,7 @@
-/** `pen mcp`, driven by the SDK's own client: what a model would meet, from the list of tools to a permission that was given. */
+/**
+ * `pen mcp` with the SDK's own client: what a model gets, from the list of tools to a permission that was
+ * given.
+ */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +13,7 @@ const OFFLINE = { network: { offline: true } }
 
 onGrounds(
   PROCESS,
-  'a client lists tools, runs a command, and sees it time out with what it said',
+  'a client lists tools, runs a command, and sees it time out with its output',
   async place => {
     place.configure(OFFLINE)
     await withClient(place, {}, async client => {
@@ -58,56 +61,60 @@ onGrounds(
   },
 )
 
-onGrounds(PROCESS, 'a client reads, writes, lists and searches files, and is told why not', async place => {
-  place.configure(OFFLINE)
-  place.file('src/a.txt', 'one\nneedle\n')
-  place.file('.env', 'SECRET=1\n')
-  place.file('.git/hooks/sample', '')
-  await withClient(place, {}, async client => {
-    expect(await client.call('read_file', { path: 'src/a.txt' })).toEqual({
-      failed: false,
-      texts: ['11 bytes', 'one\nneedle\n'],
-      facts: { size: 11, more: false, encoding: 'utf-8', content: 'one\nneedle\n' },
-    })
-    expect(await client.call('read_file', { path: 'src/a.txt', offset: 4, length: 3 })).toMatchObject({
-      texts: ['3 bytes; it goes on at offset 7', 'nee'],
-      facts: { more: true, nextOffset: 7, content: 'nee' },
-    })
-    expect(await client.call('write_file', { path: 'made/b.txt', content: 'new' })).toMatchObject({
-      facts: { path: 'made/b.txt', size: 3 },
-    })
-    expect(readFileSync(join(place.project, 'made/b.txt'), 'utf8')).toBe('new')
-    expect(await client.call('list_files', { path: 'src' })).toMatchObject({
-      texts: ['1 names', 'a.txt  11'],
-      facts: { more: 0, entries: [{ name: 'a.txt', kind: 'file', size: 11 }] },
-    })
-    const path = `${place.project}/src/a.txt`
-    expect(await client.call('search_files', { pattern: 'n.edle' })).toMatchObject({
-      texts: ['1 found', `${path}:2: needle`],
-      facts: { more: false, matches: [{ path, line: 2, text: 'needle' }] },
-    })
-    place.file('image.bin', '\0\x01')
-    expect(await client.call('read_file', { path: 'image.bin' })).toMatchObject({
-      facts: { encoding: 'base64', content: 'AAE=' },
-    })
-    expect(await client.call('delete_file', { path: 'image.bin' })).toMatchObject({
-      facts: { path: 'image.bin', deleted: true },
-    })
-    expect((await client.call('search_files', { name: '*.txt' })).texts[0]).toBe('2 found')
+onGrounds(
+  PROCESS,
+  'a client reads, writes, lists and searches files, and gets the reason of a refusal',
+  async place => {
+    place.configure(OFFLINE)
+    place.file('src/a.txt', 'one\nneedle\n')
+    place.file('.env', 'SECRET=1\n')
+    place.file('.git/hooks/sample', '')
+    await withClient(place, {}, async client => {
+      expect(await client.call('read_file', { path: 'src/a.txt' })).toEqual({
+        failed: false,
+        texts: ['11 bytes', 'one\nneedle\n'],
+        facts: { size: 11, more: false, encoding: 'utf-8', content: 'one\nneedle\n' },
+      })
+      expect(await client.call('read_file', { path: 'src/a.txt', offset: 4, length: 3 })).toMatchObject({
+        texts: ['3 bytes; it goes on at offset 7', 'nee'],
+        facts: { more: true, nextOffset: 7, content: 'nee' },
+      })
+      expect(await client.call('write_file', { path: 'made/b.txt', content: 'new' })).toMatchObject({
+        facts: { path: 'made/b.txt', size: 3 },
+      })
+      expect(readFileSync(join(place.project, 'made/b.txt'), 'utf8')).toBe('new')
+      expect(await client.call('list_files', { path: 'src' })).toMatchObject({
+        texts: ['1 names', 'a.txt  11'],
+        facts: { more: 0, entries: [{ name: 'a.txt', kind: 'file', size: 11 }] },
+      })
+      const path = `${place.project}/src/a.txt`
+      expect(await client.call('search_files', { pattern: 'n.edle' })).toMatchObject({
+        texts: ['1 found', `${path}:2: needle`],
+        facts: { more: false, matches: [{ path, line: 2, text: 'needle' }] },
+      })
+      place.file('image.bin', '\0\x01')
+      expect(await client.call('read_file', { path: 'image.bin' })).toMatchObject({
+        facts: { encoding: 'base64', content: 'AAE=' },
+      })
+      expect(await client.call('delete_file', { path: 'image.bin' })).toMatchObject({
+        facts: { path: 'image.bin', deleted: true },
+      })
+      expect((await client.call('search_files', { name: '*.txt' })).texts[0]).toBe('2 found')
 
-    const secret = await client.call('read_file', { path: '.env' })
-    expect(secret).toMatchObject({ failed: true, facts: { error: { code: 'DENIED', retry: false } } })
-    expect(secret.texts.join('\n')).not.toContain('SECRET=1')
-    const hook = await client.call('write_file', { path: '.git/hooks/pre-commit', content: '#!/bin/sh' })
-    expect(hook).toMatchObject({ failed: true, facts: { error: { code: 'DENIED' } } })
-    expect(existsSync(join(place.project, '.git/hooks/pre-commit'))).toBe(false)
-    expect(await client.call('read_file', { path: 'absent' })).toMatchObject({
-      facts: { error: { code: 'NOT_FOUND' } },
+      const secret = await client.call('read_file', { path: '.env' })
+      expect(secret).toMatchObject({ failed: true, facts: { error: { code: 'DENIED', retry: false } } })
+      expect(secret.texts.join('\n')).not.toContain('SECRET=1')
+      const hook = await client.call('write_file', { path: '.git/hooks/pre-commit', content: '#!/bin/sh' })
+      expect(hook).toMatchObject({ failed: true, facts: { error: { code: 'DENIED' } } })
+      expect(existsSync(join(place.project, '.git/hooks/pre-commit'))).toBe(false)
+      expect(await client.call('read_file', { path: 'absent' })).toMatchObject({
+        facts: { error: { code: 'NOT_FOUND' } },
+      })
     })
-  })
-})
+  },
+)
 
-onGrounds(PROCESS, 'what a tool does not take is refused, and nothing is run for it', async place => {
+onGrounds(PROCESS, 'invalid arguments of a tool are refused, and nothing runs', async place => {
   place.configure(OFFLINE)
   await withClient(place, {}, async client => {
     for (const [name, given] of [
@@ -147,7 +154,7 @@ onGrounds(PROCESS, 'a call that is cancelled ends its command', async place => {
   })
 })
 
-onGrounds(PROCESS, 'a connection is refused, asked for, granted by the user, and goes on', async place => {
+onGrounds(PROCESS, 'a connection is refused, requested, granted by the user, and works', async place => {
   place.configure()
   const recorder = await Recorder.open()
   try {
@@ -181,7 +188,7 @@ onGrounds(PROCESS, 'a connection is refused, asked for, granted by the user, and
 
 onGrounds(
   PROCESS,
-  'where connections may be held, a question stands in the audit for pen watch, and an answer ends it',
+  'where connections may be held, a request is in the audit for pen watch, and an answer ends it',
   async place => {
     place.configure({ network: { ask: 'hold' } })
     await withClient(place, {}, async client => {
@@ -197,7 +204,7 @@ onGrounds(
       })
       expect(place.pen('allow', 'api.example.com:443', '--once')).toMatchObject({ code: 0 })
       expect(await waiting).toMatchObject({ facts: { granted: true } })
-      // Asking has used nothing up, and connected nowhere.
+      // The request used no grant, and connected nowhere.
       expect(place.audit().some(({ kind }) => kind === 'connection-allowed')).toBe(false)
     })
   },
@@ -205,7 +212,7 @@ onGrounds(
 
 onGrounds(
   PROCESS,
-  'a file of the user’s is asked for, granted, read, and gone when the grant ends',
+  'a file of the user is requested, granted, read, and gone when the grant ends',
   async place => {
     place.configure(OFFLINE)
     const notes = place.file(join(place.home, 'notes.txt'), 'buy milk')
@@ -225,7 +232,7 @@ onGrounds(
 
 onGrounds(
   PROCESS,
-  'a sandbox of the user’s is joined and stays, also when it was killed and started anew',
+  'a sandbox of the user is joined and stays, also after it was killed and started again',
   async place => {
     place.configure(OFFLINE)
     expect(place.pen('start', '--detach')).toMatchObject({ code: 0 })

@@ -1,25 +1,28 @@
-/** What a program gets wrong, and what it may not be told wrong. */
+/** Mistakes of a program, and what it must never be told wrong. */
 import { expect } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { claim } from './claim.ts'
 import type { Program } from './program.ts'
 
-claim('a listener that throws costs nobody an event, and its error is heard', async (program, place) => {
-  await program.ask('start', { project: place.project })
-  await program.ask('throw')
-  for (const name of ['one', 'two']) await program.failure('read', { path: `/root/${name}` })
-  const heard: string[] = []
-  for (
-    const late = performance.now() + 10_000;
-    heard.length < 4 && performance.now() < late;
-    await Bun.sleep(20)
-  )
-    heard.push(...(await program.ask('events')).map(({ name }) => name))
-  expect(heard).toEqual(['denial', 'error', 'denial', 'error'])
-})
+claim(
+  'a listener that throws loses no event for others, and its error is reported',
+  async (program, place) => {
+    await program.ask('start', { project: place.project })
+    await program.ask('throw')
+    for (const name of ['one', 'two']) await program.failure('read', { path: `/root/${name}` })
+    const heard: string[] = []
+    for (
+      const late = performance.now() + 10_000;
+      heard.length < 4 && performance.now() < late;
+      await Bun.sleep(20)
+    )
+      heard.push(...(await program.ask('events')).map(({ name }) => name))
+    expect(heard).toEqual(['denial', 'error', 'denial', 'error'])
+  },
+)
 
-claim('what a program gets wrong is told in words, and never runs', async (program, place) => {
+claim('a mistake of a program is reported in words, and nothing runs', async (program, place) => {
   const options = { project: place.project }
   const wrong = async (
     op: Parameters<Program['failure']>[0],
@@ -66,7 +69,7 @@ claim('what a program gets wrong is told in words, and never runs', async (progr
 })
 
 claim(
-  'commands at the same time are not told each other’s refusals as their own',
+  'concurrent commands do not get each other’s refusals as their own',
   async (program, place) => {
     await program.ask('start', { project: place.project })
     const refused = (host: string) => `curl -s -m 5 http://${host}/ || true`

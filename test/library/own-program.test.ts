@@ -1,4 +1,7 @@
-/** pen installed by npm in the very project of its sandbox: what is inside cannot change what the next start runs on the host. */
+/**
+ * pen installed by npm in the project of its sandbox: nothing inside can change what the next start runs on the
+ * host.
+ */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,7 +16,7 @@ usePackage('released')
 
 const FILES = ['dist/pen', 'dist/index.js', 'package.json'] as const
 
-/** Each is tried from the project's root. One that succeeded would make the host run `evil`. */
+/** Each runs in the project's root. One that succeeded would make the host run `evil`. */
 const ATTACKS = [
   'cp evil node_modules/pen/dist/pen',
   'cp --remove-destination evil node_modules/pen/dist/pen',
@@ -34,7 +37,7 @@ const ATTACKS = [
   "python3 -c \"import os; os.rename('evil-modules/pen', 'node_modules/pen')\"",
 ]
 
-/** The user's program: it stands outside of the project, as it should, and takes its pen from there. */
+/** The user's program: it is outside of the project and uses its own pen. */
 const program = (place: Place): string => `import { createRequire } from 'node:module'
 const { Sandbox } = await import(createRequire(${JSON.stringify(`${place.project}/x.js`)}).resolve('pen'))
 const box = await Sandbox.start({ project: ${JSON.stringify(place.project)}, ...JSON.parse(process.argv[2] ?? '{}') })
@@ -57,7 +60,7 @@ const digests = (place: Place): string[] =>
       .digest('hex'),
   )
 
-/** In the project, and ready to take pen's place. */
+/** In the project, and ready to replace pen. */
 function prepare(place: Place): string {
   install(place, place.project)
   const mark = join(place.home, 'the-host-ran-it')
@@ -76,14 +79,14 @@ async function claim(place: Place): Promise<void> {
   const text = readlinkSync(link)
   const first = drive(place, {}, [
     ...ATTACKS,
-    // The twins: all else of the project and of node_modules is the sandbox's to write.
+    // The allowed twins: everything else in the project and in node_modules is writable.
     'mkdir -p node_modules/other node_modules/.bin && echo 1 > node_modules/other/index.js && echo 1 > node_modules/.bin/other',
     'echo 1 > written && mv written renamed',
   ])
   expect(ATTACKS.filter((_, i) => first.done[i] === 0)).toEqual([])
   expect({ ...first, done: first.done.slice(-2) }).toEqual({ done: [0, 0], said: '' })
   expect(digests(place)).toEqual(before)
-  // A link carries no mount: it is put back instead.
+  // A link cannot hold a mount: pen restores it instead.
   drive(place, {}, ['ln -sfn ../../evil node_modules/.bin/pen'])
   expect([lstatSync(link).isSymbolicLink(), readlinkSync(link)]).toEqual([true, text])
   expect(drive(place, {}, ['true'])).toEqual({ done: [0], said: '' })
@@ -113,7 +116,7 @@ onGrounds(PROCESS.slice(-1), 'P20 where pen itself cannot be held, nothing start
   expect(drive(place, { policy: { files: { read: ['./node_modules'] } } }, ['true']).done).toEqual([0])
 })
 
-onGrounds(SOFT, 'P20 without a kernel pen is not started from the project that it guards', async place => {
+onGrounds(SOFT, 'P20 without kernel help pen is not started from the project that it guards', async place => {
   place.configure({ network: { offline: true }, tools: { allow: ['true'] } })
   prepare(place)
   const options = { isolation: 'soft', policy: { acceptGaps: GAPS } }

@@ -1,4 +1,7 @@
-/** What `npm pack` makes and npm installs: imported by Node from another directory, with types that a strict compiler takes. */
+/**
+ * What `npm pack` makes and npm installs: imported by Node from another directory, with types for a strict
+ * compiler.
+ */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
@@ -45,16 +48,16 @@ export async function child(box: Sandbox): Promise<number | null> {
 
 onGrounds(
   PROCESS.slice(0, 1),
-  'the package is imported by Node in another directory, finds its pen, and its types are whole',
+  'the package works when Node imports it elsewhere, finds its pen, and has complete types',
   async place => {
     place.configure({ network: { offline: true } })
     const dir = join(place.root, 'elsewhere')
     install(place, dir)
     const home = join(dir, 'node_modules/pen')
     const manifest = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { dependencies?: object }
-    // What it needs at run time is in it.
+    // It contains what it needs at run time.
     expect(manifest.dependencies).toBeUndefined()
-    // Nor does it look for anything where it was built.
+    // It looks for nothing where it was built.
     expect(readFileSync(join(home, 'dist/index.js'), 'utf8')).not.toContain(ROOT)
     expect(readdirSync(home)).toEqual(expect.arrayContaining(['package.json', 'dist']))
     expect(new Set(readdirSync(join(home, 'dist')))).toEqual(new Set(['index.js', 'pen', 'types']))

@@ -1,4 +1,4 @@
-/** A home with a project in it, of one kind of user, for one test; and the engine that its sandbox is made of. */
+/** A home with a project for one kind of user and one test, and the engine of its sandbox. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, lchownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -53,7 +53,7 @@ export class Place {
     this.file(join(this.stateDir, 'config.json'), JSON.stringify(document), 0o600)
   }
 
-  /** Relative to the project; the user's own. */
+  /** Relative to the project; owned by the user. */
   file(path: string, text: string, mode = 0o644): string {
     const full = path.startsWith('/') ? path : join(this.project, path)
     this.#directory(dirname(full))
@@ -84,7 +84,7 @@ export class Place {
     return { code: ran.status, stdout: ran.stdout, said: `${ran.stdout}${ran.stderr}` }
   }
 
-  /** The same without stopping this process, whose servers the command may want to reach. */
+  /** The same without blocking this process, whose servers the command may use. */
   async penBeside(...args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
     const child = Bun.spawn(this.argv(PEN, ...args), {
       cwd: this.project,
@@ -129,7 +129,7 @@ export const PROCESS: readonly Ground[] = EVERYBODY.map(who => ({
   env: {},
 }))
 
-/** An ordinary user's: what root would run there, it runs as whoever the project belongs to. */
+/** An ordinary user's project: root runs commands there as its owner. */
 export const SOFT: readonly Ground[] = EVERYBODY.filter(({ uid }) => uid !== 0).map(who => ({
   name: `soft, as ${who.name}`,
   who,

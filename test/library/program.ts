@@ -1,4 +1,4 @@
-/** Talks to driver.mjs, which is the program that uses the library. */
+/** Talks to driver.mjs, the program that uses the library. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
@@ -104,7 +104,7 @@ export class Program {
     throw new Error(`${op} did not fail`)
   }
 
-  /** As a program ends that was not written with care. */
+  /** Like a program that ends without cleanup. */
   async kill(): Promise<void> {
     const gone = new Promise(resolve => this.child.once('close', resolve))
     this.child.kill('SIGKILL')

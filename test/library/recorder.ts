@@ -1,4 +1,4 @@
-/** A service of the host, on its loopback, that notes who came. */
+/** A service on the host's loopback that records its clients. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -30,7 +30,7 @@ export class Recorder {
   }
 }
 
-/** One word for a shell, whatever is in it. */
+/** Quotes a value as one shell word. */
 export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** With nothing but bash: an image may have no more. */

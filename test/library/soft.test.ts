@@ -1,4 +1,7 @@
-/** The library on a machine without a kernel's help: every call goes through the gate, is recorded once, and says that it is soft. */
+/**
+ * The library without kernel help: every call goes through the gate, is recorded once, and says that it is
+ * soft.
+ */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +18,7 @@ const start = ({ project }: Place, more: object = {}) => ({
 })
 const denied = (place: Place, kind: string) => place.audit().filter(line => line['kind'] === kind)
 
-onGrounds(SOFT, 'is started by its name alone, with every gap accepted, and says so', async place => {
+onGrounds(SOFT, 'is started by name only, with every gap accepted, and says so', async place => {
   await withProgram(place, 'node', async program => {
     const { project } = place
     expect(await program.failure('start', { project, isolation: 'soft' })).toMatchObject({
@@ -31,41 +34,37 @@ onGrounds(SOFT, 'is started by its name alone, with every gap accepted, and says
   await until(() => !place.isRunning(), 'it ends with the program')
 })
 
-onGrounds(
-  SOFT,
-  'runs what is listed, and tells once what is not, with its reason and its fix',
-  async place => {
-    await withProgram(place, 'node', async program => {
-      await program.ask('start', start(place, { tools: { allow: ['env', 'sleep'] } }))
-      const { stdout, exitCode } = await program.exec(['env'], { env: { SOFT_SANDBOX: 'no' } })
-      expect([exitCode, stdout]).toEqual([0, expect.stringContaining('SOFT_SANDBOX=true\n')])
-      expect(await program.exec('echo line')).toMatchObject({
-        exitCode: 126,
-        stderr: expect.stringContaining('may not be run'),
-        denials: [
-          {
-            kind: 'tool',
-            target: '/bin/sh',
-            reason: 'shell-off',
-            permission: expect.stringContaining('tools.shell'),
-          },
-        ],
-      })
-      expect(await program.exec(['id'])).toMatchObject({ exitCode: 126, denials: [{ reason: 'not-listed' }] })
-      expect(await program.exec(['nothing-like-it'])).toMatchObject({ exitCode: 127 })
-      expect(denied(place, 'tool-denied')).toHaveLength(3)
-      expect(await program.exec(['sleep', '60'], { timeout: 300 })).toMatchObject({
-        exitCode: 124,
-        timedOut: true,
-      })
-      await program.ask('stop')
+onGrounds(SOFT, 'runs listed programs, and refuses others once, with reason and fix', async place => {
+  await withProgram(place, 'node', async program => {
+    await program.ask('start', start(place, { tools: { allow: ['env', 'sleep'] } }))
+    const { stdout, exitCode } = await program.exec(['env'], { env: { SOFT_SANDBOX: 'no' } })
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('SOFT_SANDBOX=true\n')])
+    expect(await program.exec('echo line')).toMatchObject({
+      exitCode: 126,
+      stderr: expect.stringContaining('may not be run'),
+      denials: [
+        {
+          kind: 'tool',
+          target: '/bin/sh',
+          reason: 'shell-off',
+          permission: expect.stringContaining('tools.shell'),
+        },
+      ],
     })
-  },
-)
+    expect(await program.exec(['id'])).toMatchObject({ exitCode: 126, denials: [{ reason: 'not-listed' }] })
+    expect(await program.exec(['nothing-like-it'])).toMatchObject({ exitCode: 127 })
+    expect(denied(place, 'tool-denied')).toHaveLength(3)
+    expect(await program.exec(['sleep', '60'], { timeout: 300 })).toMatchObject({
+      exitCode: 124,
+      timedOut: true,
+    })
+    await program.ask('stop')
+  })
+})
 
 onGrounds(
   SOFT,
-  'reads, writes, lists and deletes files by the gate, which follows no link out',
+  'reads, writes, lists and deletes files through the gate, which follows no link out',
   async place => {
     place.file('.env', 'SECRET')
     const outside = place.file(join(place.home, 'notes.txt'), 'buy milk')
@@ -118,44 +117,40 @@ onGrounds(
   },
 )
 
-onGrounds(
-  SOFT,
-  'searches what may be read, and an expression that never ends holds nobody up',
-  async place => {
-    place.file('src/a.ts', 'one\nneedle two\n')
-    place.file('src/b.md', 'needle')
-    place.file('.env', 'needle')
-    place.file('node_modules/x/a.ts', 'needle')
-    place.file('long.txt', 'a'.repeat(3000))
-    await withProgram(place, 'node', async program => {
-      await program.ask('start', start(place, { exec: { timeout: '1s', ceiling: '1s' } }))
-      const search = async (pattern: string, options: object = {}) =>
-        (await program.ask('search', { pattern, options })).matches.map(
-          ({ path, line }) => `${path.slice(place.project.length + 1)}:${line}`,
-        )
-      expect(await search('needle')).toEqual(['src/a.ts:2', 'src/b.md:1'])
-      expect(denied(place, 'file-denied')).toMatchObject([{ path: join(place.project, '.env'), soft: true }])
-      expect(await search('NEEDLE', { ignoreCase: true, name: '*.ts' })).toEqual(['src/a.ts:2'])
-      expect(await search('', { name: 's?c/*.md' })).toEqual(['src/b.md:0'])
-      expect(await program.ask('search', { pattern: 'n', options: { most: 1 } })).toMatchObject({
-        more: true,
-      })
-      expect(await program.failure('search', { pattern: '(' })).toMatchObject({ code: 'FILE_REFUSED' })
-      expect(await program.failure('search', { pattern: 'x', options: { path: place.home } })).toMatchObject({
-        code: 'DENIED',
-      })
-      const endless = program.failure('search', { pattern: 'a*a*a*a*a*a*a*a*b' })
-      expect(place.pen('status').code).toBe(0)
-      expect(await endless).toMatchObject({ code: 'LIMIT' })
-      expect(await search('needle')).toHaveLength(2)
-      await program.ask('stop')
+onGrounds(SOFT, 'searches readable files, and an endless expression blocks no other call', async place => {
+  place.file('src/a.ts', 'one\nneedle two\n')
+  place.file('src/b.md', 'needle')
+  place.file('.env', 'needle')
+  place.file('node_modules/x/a.ts', 'needle')
+  place.file('long.txt', 'a'.repeat(3000))
+  await withProgram(place, 'node', async program => {
+    await program.ask('start', start(place, { exec: { timeout: '1s', ceiling: '1s' } }))
+    const search = async (pattern: string, options: object = {}) =>
+      (await program.ask('search', { pattern, options })).matches.map(
+        ({ path, line }) => `${path.slice(place.project.length + 1)}:${line}`,
+      )
+    expect(await search('needle')).toEqual(['src/a.ts:2', 'src/b.md:1'])
+    expect(denied(place, 'file-denied')).toMatchObject([{ path: join(place.project, '.env'), soft: true }])
+    expect(await search('NEEDLE', { ignoreCase: true, name: '*.ts' })).toEqual(['src/a.ts:2'])
+    expect(await search('', { name: 's?c/*.md' })).toEqual(['src/b.md:0'])
+    expect(await program.ask('search', { pattern: 'n', options: { most: 1 } })).toMatchObject({
+      more: true,
     })
-  },
-)
+    expect(await program.failure('search', { pattern: '(' })).toMatchObject({ code: 'FILE_REFUSED' })
+    expect(await program.failure('search', { pattern: 'x', options: { path: place.home } })).toMatchObject({
+      code: 'DENIED',
+    })
+    const endless = program.failure('search', { pattern: 'a*a*a*a*a*a*a*a*b' })
+    expect(place.pen('status').code).toBe(0)
+    expect(await endless).toMatchObject({ code: 'LIMIT' })
+    expect(await search('needle')).toHaveLength(2)
+    await program.ask('stop')
+  })
+})
 
 onGrounds(
   SOFT,
-  'pen mcp serves it when its flags name it, and tells a model what the gate said',
+  'pen mcp serves it when its flags name it, and passes the gate’s answer to a model',
   async place => {
     place.file('.env', 'SECRET')
     const flags = ['--isolation', 'soft', '--offline', ...accepting(GAPS)]

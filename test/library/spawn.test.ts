@@ -1,4 +1,4 @@
-/** Commands that are read while they run, as a program has them. */
+/** Commands that a program reads while they run. */
 import { expect } from 'bun:test'
 import { claim, nothingLeft, OFFLINE } from './claim.ts'
 
@@ -14,7 +14,7 @@ claim('output is read as it comes, and input is written meanwhile', async (progr
     ['stdout', 'got two\n'],
   ])
   expect(result).toMatchObject({ exitCode: 0 })
-  // Where nobody reads, nothing waits for a reader, and nothing is lost.
+  // Without a reader nothing waits and nothing is lost.
   const unread = { command: 'echo first; head -c 5000000 /dev/zero; echo err >&2; exit 4' }
   const lost = await program.ask('unread', unread)
   expect(lost).toMatchObject({ exitCode: 4, stderr: 'err\n', truncated: false })
@@ -26,7 +26,7 @@ claim('output is read as it comes, and input is written meanwhile', async (progr
 })
 
 claim(
-  'a timeout above the ceiling is refused, and a spawned command has none unless it is given one',
+  'a timeout above the ceiling is refused, and a spawned command has none by default',
   async (program, place) => {
     await program.ask('start', { project: place.project })
     expect(await program.exec('sleep 100')).toMatchObject({ timedOut: true })
@@ -61,7 +61,7 @@ claim('a spawned command has the streams and events of a child process', async (
       ['close', null, 'SIGTERM'],
     ],
   })
-  // 30 MB at the pace of a slow reader: nothing is lost, nothing is held in memory.
+  // 30 MB at the pace of a slow reader: nothing is lost, and nothing is buffered in memory.
   expect(await program.ask('slow', { command: 'head -c 30000000 /dev/zero' })).toBe(30_000_000)
   await nothingLeft(program)
 })

@@ -1,5 +1,5 @@
-// A program of the tests that uses the tools of the examples, which lie beside it when it runs, with the real frameworks: a model
-// that is played by the AI SDK's own mock, and LangChain's tools as an agent invokes them.
+// A test program that uses the tools of the examples, which are beside it when it runs, with the real
+// frameworks: the AI SDK's own mock model, and LangChain's tools as an agent calls them.
 import { generateText, stepCountIs } from 'ai'
 import { MockLanguageModelV3 } from 'ai/test'
 import { Sandbox } from 'pen'

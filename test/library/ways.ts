@@ -1,4 +1,7 @@
-/** The three ways into the sandbox of a project that runs: a program with the library, a client of MCP, and the command line. */
+/**
+ * The three ways into a project's running sandbox: a program with the library, an MCP client, and the command
+ * line.
+ */
 import { withClient } from './mcp-client.ts'
 import type { Place } from './place.ts'
 import { withProgram } from './program.ts'
@@ -10,9 +13,9 @@ export interface Ran {
 
 export interface Way {
   readonly name: string
-  /** Words, which no shell reads. */
+  /** Words that no shell reads. */
   run(...words: string[]): Promise<Ran>
-  /** What the file holds, or how it was refused. The command line has no calls for files. */
+  /** The content of the file, or its refusal. The command line has no calls for files. */
   readonly files?: {
     read(path: string): Promise<FileAnswer>
     write(path: string, content: string, executable?: boolean): Promise<FileAnswer>

@@ -1,4 +1,7 @@
-/** Whoever dies while a container starts, and whenever: the next command has one that works, and nothing else is left. */
+/**
+ * Whichever process dies while a container starts, at any moment: the next command has a working one, and
+ * nothing else is left.
+ */
 import { expect } from 'bun:test'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -12,7 +15,7 @@ import { until } from './started.ts'
 const onEachEngine = everyEngine()
 const MOMENTS = 5
 
-/** How many are left as zombies of a hundred that were left to the first process. */
+/** How many of a hundred orphans stay zombies. */
 const ORPHANS = `for i in $(seq 100); do (setsid sh -c "sleep 0.0$((i % 7)) & exit 0" &); done
 while pgrep -x sleep > /tmp/sleeping; do :; done; sleep 0.2; cat /proc/[0-9]*/stat | grep -c ") Z "`
 
@@ -35,7 +38,7 @@ class Mortal extends Workshop {
     return existsSync(lock) ? Number(readFileSync(lock, 'utf8').split(' ')[0]) || undefined : undefined
   }
 
-  /** Processes that see this sandbox's state in their mounts: its own, wherever they stand. */
+  /** Processes that have this sandbox's state in their mounts: its own, wherever they are. */
   processes(): number[] {
     return readdirSync('/proc')
       .map(Number)
@@ -58,7 +61,7 @@ function mountsOf(pid: number): string {
   }
 }
 
-/** Gone with its lock: the file is there for a moment before its number is. */
+/** Gone with its lock: the file exists for a moment before its pid is in it. */
 function signalled(pid: number | undefined): boolean {
   try {
     return pid !== undefined && process.kill(pid, 'SIGKILL')
@@ -97,7 +100,7 @@ onEachEngine(
   },
 )
 
-/** What its supervisor has asked of podman. */
+/** The supervisor's podman commands. */
 function asking(supervisor: number | undefined): number[] {
   const isAsked = (pid: number): boolean => {
     try {
@@ -112,7 +115,7 @@ function asking(supervisor: number | undefined): number[] {
   return readdirSync('/proc').map(Number).filter(isAsked)
 }
 
-onEachEngine('P4 of a podman that is killed while it starts a container no process is left', async engine => {
+onEachEngine('P4 a podman that is killed while it starts a container leaves no process', async engine => {
   if (engine.backend !== 'podman') return
   using here = new Mortal(engine)
   expect(here.pen('start', '--detach')).toMatchObject({ code: 0 })

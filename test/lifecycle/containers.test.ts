@@ -1,4 +1,4 @@
-/** The same life in a container, for every engine that this machine can have. */
+/** The same lifecycle in a container, for every engine that this machine can have. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { Box } from '../conformance/box.ts'
@@ -19,11 +19,14 @@ function containersOf(engine: TestEngine, here: Kept): string[] {
   return spawnSync(program, rest, { encoding: 'utf8' }).stdout.split('\n').filter(Boolean)
 }
 
-/** A program in the place of a coding agent: it says what it was asked, and keeps it where the agent keeps its own. */
+/**
+ * A program in place of a coding agent: it prints its arguments, and stores them where the agent stores its
+ * state.
+ */
 const INSTALL_AGENT =
   'printf \'#!/bin/sh\\necho "asked: $*, before: $(cat ~/.codex/last 2>/dev/null)"\\necho "$*" > ~/.codex/last\\n\' > /r/bin/codex && chmod 755 /r/bin/codex'
 
-/** Of pen's own image, or of one that is built for the project. */
+/** From pen's own image, or from one that is built for the project. */
 async function inContainer(
   engine: TestEngine,
   body: (here: Kept) => Promise<void>,
@@ -36,7 +39,7 @@ async function inContainer(
     flags: ['--backend', engine.backend, '--offline'],
     env: engine.env,
     start: () => {
-      throw new Error('nothing is run here: it stays')
+      throw new Error('nothing runs here: it stays')
     },
   }
   const box = new Box(launcher)
@@ -62,7 +65,7 @@ async function build(here: Kept, dockerfile: string): Promise<void> {
 }
 
 onEachEngine(
-  'P14 a sandbox that stays is a container: start, exec, forward, restart, stop, and nothing is left',
+  'P14 start, exec, forward, restart and stop work in a container, and nothing is left',
   engine =>
     inContainer(engine, async here => {
       expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
@@ -81,7 +84,7 @@ onEachEngine(
       })
       const late = await here.start(['exec', '--timeout', '400ms', '--', 'sleep', '60']).ended
       expect(late).toMatchObject({ code: 124 })
-      // The commands are another user than the agent: it can be neither signalled nor traced.
+      // The commands run as another user than the exec daemon: they can neither signal nor trace it.
       const agent = await here.sh(
         'cd /proc; for p in [0-9]*; do grep -qa __age[n]t $p/cmdline && kill -9 $p && echo killed; done 2>/dev/null; echo on',
       )
@@ -125,7 +128,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P15 pen agent runs what the image has: in the container that stays, if it was started for that, else in one of its own',
+  'P15 pen agent runs in the container that was started for it, or in one of its own',
   engine =>
     inContainer(
       engine,

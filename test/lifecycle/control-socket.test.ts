@@ -10,7 +10,7 @@ const STRANGER = 64_399
 
 if (isRoot)
   kept(
-    'P21 a second user can neither use nor see the control socket, even where the way to it is open',
+    'P21 a second user can neither use nor see the control socket, even when its path is open',
     async here => {
       await here.pen(...START)
       const { stateDir } = here
@@ -26,7 +26,7 @@ s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'\\0\\0\\0\\
         )
       const { uid } = here.box.launcher.who
       expect(as(STRANGER).stderr).toContain('PermissionError')
-      // Somebody opened the whole way by mistake: the supervisor still asks who is there.
+      // The whole path was opened by mistake. The supervisor still checks the peer.
       for (const path of [
         join(here.box.home, '.pen'),
         join(here.box.home, '.pen/sandboxes'),
@@ -52,7 +52,7 @@ kept('P10 nothing inside the sandbox leads to its control socket', async here =>
   expect(tries.stdout).toBe('0\n')
 })
 
-kept('P10 garbage on the control socket costs the sandbox nothing', async here => {
+kept('P10 garbage on the control socket does not harm the sandbox', async here => {
   await here.pen(...START)
   const path = join(here.stateDir, 'control')
   const bytes = (n: number) => crypto.getRandomValues(new Uint8Array(n))
@@ -78,7 +78,7 @@ kept('P10 garbage on the control socket costs the sandbox nothing', async here =
           client.on('error', () => {})
           client.on('close', () => resolve())
           client.write(pieces[i % pieces.length]?.() ?? '')
-          // Those that wait politely are sent away by the supervisor, or go by themselves.
+          // Idle clients are disconnected by the supervisor, or leave by themselves.
           setTimeout(() => client.destroy(), 300 + i)
         }),
     ),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PEN } from '../conformance/launcher.ts'
 import { type Kept, kept, lives, START, until } from './started.ts'
 
-/** Processes of the sandbox, as the host sees them, by a word of their command line. */
+/** Host processes of the sandbox, by a word of their command line. */
 function inside(word: string): number[] {
   const found = Bun.spawnSync(['pgrep', '-f', word]).stdout.toString()
   return found.split('\n').filter(Boolean).map(Number).filter(lives)
@@ -13,7 +13,7 @@ function inside(word: string): number[] {
 /** A word that no other process of the machine has. */
 const unique = (here: Kept): string => `7${here.box.root.replaceAll(/[^0-9]/g, '').slice(-4)}${process.pid}`
 
-kept('P14 exit codes tell the truth: of commands, signals, and what cannot be started', async here => {
+kept('P14 exit codes are right: of commands, signals, and what cannot be started', async here => {
   await here.pen(...START)
   expect(await here.sh('exit 0')).toMatchObject({ code: 0 })
   expect(await here.sh('exit 254')).toMatchObject({ code: 254 })
@@ -37,7 +37,7 @@ kept('P14 a timeout is exit 124, and ends everything that the command started', 
 })
 
 kept(
-  'P14 a timeout ends also what left the command’s session, when the command itself goes at once',
+  'P14 a timeout also ends what left the command’s session, when the command itself ends at once',
   async here => {
     await here.pen(...START)
     const word = unique(here)
@@ -45,7 +45,7 @@ kept(
     const ended = await here.start(['exec', '--timeout', '300ms', '--', '/bin/sh', '-c', script]).ended
     expect(ended).toMatchObject({ code: 124 })
     await until(() => inside(`sleep ${word}`).length === 0, undefined, 2000)
-    // One that ends by itself may leave something running: a server, say.
+    // A command that ends by itself may leave something running, such as a server.
     await here.sh(`setsid sleep ${word} >/dev/null 2>&1 &`)
     expect(inside(`sleep ${word}`).length).toBeGreaterThan(0)
   },
@@ -74,7 +74,7 @@ kept('P14 a client that is killed ends its command, and no other', async here =>
 })
 
 kept(
-  'P15 fifty megabytes arrive whole, also when their reader is slow, and nobody else waits',
+  'P15 fifty megabytes arrive complete, also with a slow reader, and no other command waits',
   async here => {
     await here.pen(...START)
     const size = 50_000_000
@@ -90,7 +90,7 @@ kept(
     expect(quick).toMatchObject({ code: 0, stdout: 'quick\n' })
     expect(quick.ms).toBeLessThan(1500)
     expect((await new Response(slow.stdout).text()).trim()).toBe(String(size))
-    // And the other way.
+    // The other direction.
     const counted = await here.start(['exec', '--', 'sha256sum'], { stdin: new Uint8Array(size) }).ended
     const hash = new Bun.CryptoHasher('sha256').update(new Uint8Array(size)).digest('hex')
     expect(counted.stdout).toStartWith(hash)
@@ -115,7 +115,7 @@ kept('P15 only what was given crosses: variables by name, input and three descri
   expect(await here.pen('exec', '--env', 'NOT_SET_ANYWHERE', '--', 'true')).toMatchObject({ code: 2 })
 })
 
-/** What a shell of the host's prints that runs pen as `$0`. */
+/** The output of a host shell that runs pen as `$0`. */
 function inShell(here: Kept, script: string): string {
   const [program = '', ...rest] = [...here.box.launcher.who.become, '/bin/bash', '-c', script, PEN]
   const options = { cwd: here.box.project, env: here.box.env(), stdio: ['ignore', 'pipe', 'pipe'] as const }
@@ -123,13 +123,13 @@ function inShell(here: Kept, script: string): string {
   return `${ran.stdout}${ran.stderr}`
 }
 
-kept('P14 a pipeline whose reader has gone ends the command, as it ends others', async here => {
+kept('P14 a pipeline whose reader is gone ends the command, as it ends others', async here => {
   await here.pen(...START)
   expect(inShell(here, '"$0" exec -- yes | head -1; echo $PIPESTATUS')).toBe('y\n141\n')
   await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
 })
 
-kept('P14 output that the disk does not take is a failure, and ends the command', async here => {
+kept('P14 output that the disk rejects is a failure, and ends the command', async here => {
   await here.pen(...START)
   const wrote = '"$0" exec -- head -c 100000 /dev/zero'
   expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
@@ -142,7 +142,7 @@ kept('P14 output that the disk does not take is a failure, and ends the command'
   expect(ends().at(-1)).toMatchObject({ reason: 'SIGPIPE' })
 })
 
-kept('P14 signals that pen exec gets are the command’s', async here => {
+kept('P14 signals to pen exec reach the command', async here => {
   await here.pen(...START)
   const script = 'trap "echo term; exit 9" TERM; trap "echo usr1" USR1; echo up; while :; do sleep 0.05; done'
   const command = here.start(['exec', '--', '/bin/sh', '-c', script])
@@ -153,7 +153,7 @@ kept('P14 signals that pen exec gets are the command’s', async here => {
   expect(await command.ended).toMatchObject({ code: 9, stdout: 'up\nusr1\nterm\n' })
 })
 
-kept('P14 a command that is stopped goes on when pen exec is told to', async here => {
+kept('P14 a stopped command continues when pen exec gets SIGCONT', async here => {
   await here.pen(...START)
   const word = unique(here)
   const script = `echo up; kill -STOP $$; echo on; exit 6 # ${word}`
@@ -164,7 +164,7 @@ kept('P14 a command that is stopped goes on when pen exec is told to', async her
   expect(await command.ended).toMatchObject({ code: 6, stdout: 'up\non\n' })
 })
 
-kept('P14 stop asks commands first, and ends what does not listen within two seconds', async here => {
+kept('P14 stop asks commands first, and kills what does not end within two seconds', async here => {
   await here.pen(...START)
   const polite = here.start([
     'exec',
@@ -199,24 +199,21 @@ kept('P12 a command has no capability, no new privilege and the filter of the sa
   expect(await here.sh('cat ~/.pen/* /proc/1/environ 2>/dev/null | wc -c')).toMatchObject({ code: 0 })
 })
 
-kept('P5 files that a command makes are the user’s own', async here => {
+kept('P5 files that a command makes belong to the user', async here => {
   await here.pen(...START)
   await here.sh('echo made > made.txt')
   expect(readFileSync(join(here.box.project, 'made.txt'), 'utf8')).toBe('made\n')
   expect(here.box.host('stat -c %u made.txt').trim()).toBe(String(here.box.launcher.who.uid))
 })
 
-kept(
-  'P13 a command that meets a limit of a sandbox that stays says which, and how to raise it',
-  async here => {
-    await here.pen(...START, '--limit', 'pids=20')
-    const forks = (count: number) =>
-      here.sh(`(for i in $(seq ${count}); do sleep 1 & done); sleep 1; test ${count} -lt 10`)
-    const over = await forks(60)
-    expect(over.code).not.toBe(0)
-    expect(over.stderr).toContain('limits.pids (20) was reached')
-    expect(over.stderr).toContain('--limit pids=40')
-    const under = await forks(5)
-    expect([under.code, under.stderr]).toEqual([0, ''])
-  },
-)
+kept('P13 a command that meets a limit of a running sandbox says which, and how to raise it', async here => {
+  await here.pen(...START, '--limit', 'pids=20')
+  const forks = (count: number) =>
+    here.sh(`(for i in $(seq ${count}); do sleep 1 & done); sleep 1; test ${count} -lt 10`)
+  const over = await forks(60)
+  expect(over.code).not.toBe(0)
+  expect(over.stderr).toContain('limits.pids (20) was reached')
+  expect(over.stderr).toContain('--limit pids=40')
+  const under = await forks(5)
+  expect([under.code, under.stderr]).toEqual([0, ''])
+})

@@ -1,4 +1,4 @@
-/** The first command in a project that nobody configured: on a machine without an engine, with one, and with its image. */
+/** The first command in a project without config: on a machine without an engine, with one, and with its image. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { lchownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,11 +16,11 @@ import { onlyWhen } from '../skip.ts'
 import { Kept } from './started.ts'
 
 const onEachEngine = everyEngine()
-// Programs are hidden by a mount, which takes root.
+// Programs are hidden by a mount, which needs root.
 const asRoot = onlyWhen(isRoot)
 
 const ORDER = JSON.stringify({ policy: {}, offline: false, allowUserExpansion: false })
-/** Each starts the sandbox when there is none; the last is what the library and MCP do. */
+/** Each starts the sandbox when none runs. The last is what the library and MCP do. */
 const FIRST: readonly (readonly [words: readonly string[], stdin: string])[] = [
   [['exec', '--', 'true'], ''],
   [['start', '--detach'], ''],
@@ -35,7 +35,7 @@ const launcherOf = (engine: TestEngine, env = engine.env): Launcher => ({
   flags: ['--backend', 'process', '--offline'],
   env,
   start: () => {
-    throw new Error('nothing is run here: it stays')
+    throw new Error('nothing runs here: it stays')
   },
 })
 
@@ -53,7 +53,7 @@ async function inProject(launcher: Launcher, body: (here: Kept) => Promise<void>
 const backendOf = async (here: Kept): Promise<string> =>
   JSON.parse((await here.pen('status', '--json')).stdout).backend
 
-/** All first commands work, each in a process sandbox; the first of all says so. */
+/** All first commands work, each in a process sandbox. The very first one says so. */
 async function worksInProcesses(here: Kept, note: boolean): Promise<void> {
   for (const [index, [words, stdin]] of FIRST.entries()) {
     const first = await here.start(words, { stdin }).ended
@@ -68,7 +68,7 @@ async function worksInProcesses(here: Kept, note: boolean): Promise<void> {
   }
 }
 
-/** What the engine does not have while this is in use: an empty store, or a name that is taken off its image. */
+/** What the engine lacks while this is in use: an empty store, or an image without its name. */
 function withoutImage(engine: TestEngine): { readonly env: TestEngine['env']; restore(): void } {
   if (engine.backend === 'docker') return untagged(engine)
   const { uid, gid } = engine.who
@@ -81,7 +81,7 @@ function withoutImage(engine: TestEngine): { readonly env: TestEngine['env']; re
   const places = `driver = "overlay"\ngraphroot = "${dir}/storage"\nrunroot = "${dir}/run"\n`
   writeFileSync(conf, `[storage]\n${places}`)
   return {
-    // Podman without root keeps there where its storage is.
+    // Podman without root stores the path of its storage there.
     env: { ...engine.env, CONTAINERS_STORAGE_CONF: conf, XDG_DATA_HOME: join(dir, 'data') },
     restore: () => {
       spawnSync('umount', [`${dir}/storage/overlay`])
@@ -110,7 +110,7 @@ function untagged(engine: TestEngine): { readonly env: TestEngine['env']; restor
 }
 
 onEachEngine(
-  'P20 the first command works with an engine that has no image, in a process sandbox that says so',
+  'P20 the first command works with an engine without image, in a process sandbox that says so',
   async engine => {
     const { env, restore } = withoutImage(engine)
     try {
@@ -122,18 +122,18 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P20 a sandbox that stays is a container once its image is there, and stays one without it',
+  'P20 a sandbox is a container once its image exists, and stays one without it',
   engine => {
     const env = { ...engine.env }
     return inProject(launcherOf(engine, env), async here => {
-      // The first that names a container builds the image.
+      // The first command that names a container builds the image.
       expect(await here.pen('start', '--detach', '--backend', engine.backend)).toMatchObject({ code: 0 })
       await here.pen('stop')
       expect(await here.pen('start', '--detach')).toMatchObject({ code: 0 })
       expect(await backendOf(here)).toBe(engine.backend)
       const pid = here.supervisor() ?? 0
       process.kill(pid, 'SIGKILL')
-      // An engine that does not work: what was a container comes back as nothing else.
+      // A broken engine: a container comes back as nothing else.
       Object.assign(env, { CONTAINERS_STORAGE_CONF: '/nowhere', DOCKER_HOST: 'unix:///nowhere' })
       const refused = await here.sh('true')
       expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('pen stop')])

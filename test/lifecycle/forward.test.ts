@@ -1,4 +1,4 @@
-/** Servers in the sandbox, and programs of the host that want to reach them. */
+/** Servers in the sandbox, and host programs that use them. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -10,7 +10,7 @@ import { type Kept, kept, START, until } from './started.ts'
 
 const refused = (port: number) => async () => expect(await exchange(port, 'x')).toBe('ECONNREFUSED')
 
-/** Polls: what ends because a process has ended ends a moment later. */
+/** Polls: what ends with a process ends a moment later. */
 async function comesTo(port: number, answer: string): Promise<void> {
   const late = performance.now() + 10_000
   for (let last = ''; last !== answer; await Bun.sleep(10)) {
@@ -37,7 +37,7 @@ for again in range(${HANG_UPS}):
 print("hung up")
 `
 
-/** Connections to that port whose client has closed its end, and of which the kernel keeps no more than that. */
+/** Connections to that port whose client has closed its end, and which the kernel keeps half open. */
 const faded = (port: number): number => {
   const end = port.toString(16).toUpperCase().padStart(4, '0')
   const row = new RegExp(`:[0-9A-F]{4} 0100007F:${end} 05 0{8}:0{8} \\S+ \\S+ +0 `)
@@ -72,7 +72,7 @@ kept(
       const { uid } = here.box.launcher.who
       expect(asUser(uid, port)).toContain("got b'hello")
       expect(asUser(STRANGER, port)).toContain('got nothing')
-      // Of a socket that was closed before anybody looked, the kernel soon says that it is root's.
+      // When a socket closes before the check, the kernel soon reports root as its owner.
       const supervisor = here.supervisor() ?? 0
       process.kill(supervisor, 'SIGSTOP')
       expect(asUser(STRANGER, port, HANGS_UP)).toBe('hung up\n')
@@ -102,31 +102,37 @@ kept(
   },
 )
 
-kept('P14 a forward ends with whoever asked for it, also by SIGKILL, and with the sandbox', async here => {
+kept(
+  'P14 a forward ends with the process that asked for it, also by SIGKILL, and with the sandbox',
+  async here => {
+    await here.pen(...START)
+    const port = await freePort()
+    await serveInside(here, port)
+    const first = await forward(here, String(port))
+    const open = await greeted(port)
+    const closed = new Promise(done => open.once('close', done))
+    open.removeAllListeners('error').on('error', () => undefined)
+    first.command.child.kill('SIGKILL')
+    await closed
+    await isRefused(port)
+
+    const second = await forward(here, String(port))
+    expect(await exchange(port, 'again')).toBe('hello again')
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(await second.command.ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('has ended'),
+    })
+    await refused(port)()
+    expect(recorded(here, 'forward-end')).toHaveLength(2)
+    expect(here.audit().at(-1)?.['kind']).toBe('run-end')
+  },
+)
+
+kept('P13 many connections and much data in both directions arrive complete', async here => {
   await here.pen(...START)
   const port = await freePort()
-  await serveInside(here, port)
-  const first = await forward(here, String(port))
-  const open = await greeted(port)
-  const closed = new Promise(done => open.once('close', done))
-  open.removeAllListeners('error').on('error', () => undefined)
-  first.command.child.kill('SIGKILL')
-  await closed
-  await isRefused(port)
-
-  const second = await forward(here, String(port))
-  expect(await exchange(port, 'again')).toBe('hello again')
-  expect(await here.pen('stop')).toMatchObject({ code: 0 })
-  expect(await second.command.ended).toMatchObject({ code: 0, stderr: expect.stringContaining('has ended') })
-  await refused(port)()
-  expect(recorded(here, 'forward-end')).toHaveLength(2)
-  expect(here.audit().at(-1)?.['kind']).toBe('run-end')
-})
-
-kept('P13 many connections, and much in both directions, arrive whole', async here => {
-  await here.pen(...START)
-  const port = await freePort()
-  // On IPv6 alone, as a program that listens on "localhost" may.
+  // On IPv6 alone, like a program that listens on "localhost".
   await serveInside(here, port, '::1')
   const { ports } = await forward(here, `0:${port}`)
   const host = ports[0]?.host ?? 0
@@ -142,7 +148,7 @@ kept('P13 many connections, and much in both directions, arrive whole', async he
   expect(back.subarray(6).equals(much)).toBe(true)
 })
 
-/** Greets, and never says goodbye. */
+/** Greets, and never closes. */
 const KEEPS = `
 import socket
 server = socket.create_server(("127.0.0.1", 3001), backlog=1024)
@@ -153,7 +159,7 @@ while True:
     kept[-1].sendall(b"k")
 `
 
-/** More than there are places, each with a goodbye and gone. */
+/** More connections than places, each closed and gone. */
 const GOES = `
 import socket, sys
 for _ in range(600):
@@ -163,14 +169,14 @@ for _ in range(600):
 print("over")
 `
 
-kept('P13 a server that keeps every connection does not keep others from theirs', async here => {
+kept('P13 a server that keeps every connection open does not block new ones', async here => {
   await here.pen(...START)
   const supervisor = here.start(['exec', '--', 'python3', '-c', KEEPS], { timeoutMs: 60_000 })
   await supervisor.printed('listens')
   await serveInside(here, 3000)
   const { ports } = await forward(here, '0:3000', '0:3001')
   const [echo = 0, held = 0] = ports.map(({ host }) => host)
-  // One that has said goodbye, and still reads.
+  // A client that has closed its write side, and still reads.
   const waits = dial({ port: held, host: '127.0.0.1', allowHalfOpen: true })
   await new Promise<void>(done => waits.end('x', done))
   expect(asUser(here.box.launcher.who.uid, held, GOES)).toBe('over\n')
@@ -179,7 +185,7 @@ kept('P13 a server that keeps every connection does not keep others from theirs'
   waits.destroy()
 })
 
-kept('P20 what cannot be forwarded is told, with where and what to do', async here => {
+kept('P20 a port that cannot be forwarded is reported with its place and a fix', async here => {
   const port = await freePort()
   const idle = await here.pen('forward', String(port))
   expect(idle).toMatchObject({ code: 125, stderr: expect.stringContaining('pen start') })
@@ -197,7 +203,7 @@ kept('P20 what cannot be forwarded is told, with where and what to do', async he
     code: 2,
     stderr: expect.stringContaining("pen's own"),
   })
-  // Nobody listens there inside: it is closed at once. The same forward works when somebody does.
+  // Nothing listens there inside: it is closed at once. The same forward works when a server listens.
   const { ports } = await forward(here, `0:${port}`)
   const host = ports[0]?.host ?? 0
   expect(['', 'ECONNRESET', 'EPIPE']).toContain(await exchange(host, 'x'))
@@ -205,7 +211,7 @@ kept('P20 what cannot be forwarded is told, with where and what to do', async he
   expect(await exchange(host, 'x')).toBe('hello x')
 })
 
-kept('P20 ports of the config are there from the start, or the start stops', async here => {
+kept('P20 ports of the config are open from the start, or the start fails', async here => {
   const port = await freePort()
   const config = { version: 1, profile: 'coding', backend: 'process', network: { offline: true } }
   here.configure(JSON.stringify({ ...config, ports: [{ guest: port, host: port }] }))

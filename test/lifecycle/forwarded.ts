@@ -2,7 +2,7 @@
 import { createServer, connect as dial, type Socket } from 'node:net'
 import type { Command, Kept } from './started.ts'
 
-/** Greets, sends everything back, and says goodbye when its client does. */
+/** Greets, echoes everything, and closes when its client does. */
 const SERVER = `
 import socketserver, socket, sys
 class Echo(socketserver.BaseRequestHandler):
@@ -23,7 +23,7 @@ with Server((sys.argv[1], int(sys.argv[2])), Echo) as server:
     server.serve_forever()
 `
 
-/** Until the sandbox ends. */
+/** Waits until the sandbox ends. */
 export async function serveInside(here: Kept, port: number, address = '127.0.0.1'): Promise<Command> {
   const server = here.start(['exec', '--', 'python3', '-c', SERVER, address, String(port)], {
     timeoutMs: 60_000,
@@ -49,7 +49,7 @@ export async function forward(here: Kept, ...ports: string[]): Promise<Forwardin
   return { command, ports: JSON.parse(command.stdout()).ports }
 }
 
-/** A port that nobody on the host listens on now, in both families. */
+/** A port that is free on the host now, in both families. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>(done => server.listen(0, '::', done))
@@ -58,7 +58,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** What came back until the other side's goodbye, or the name of the error. */
+/** What came back until the other side closed, or the name of the error. */
 export function exchange(port: number, sent: string | Uint8Array, address = '127.0.0.1'): Promise<string> {
   return bytesBack(port, sent, address).then(
     bytes => bytes.toString('latin1'),
@@ -82,7 +82,7 @@ export function bytesBack(port: number, sent: string | Uint8Array, address = '12
   })
 }
 
-/** A connection that has been greeted, and stays. */
+/** A connection that has been greeted, and stays open. */
 export function greeted(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = dial({ port, host: '127.0.0.1' })
@@ -91,7 +91,7 @@ export function greeted(port: number): Promise<Socket> {
   })
 }
 
-/** A program on the host that reads what it is greeted with. */
+/** A host program that reads its greeting. */
 export const CLIENT = `
 import socket, sys
 try:

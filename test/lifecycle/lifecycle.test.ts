@@ -36,7 +36,7 @@ kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothi
     stdout: 'out\n',
     stderr: 'err\n',
   })
-  // The same sandbox the second time; and a shell that is given its commands.
+  // The same sandbox the second time, and a shell that reads its commands.
   expect(await here.sh('cat /tmp/kept')).toMatchObject({ code: 0, stdout: 'kept\n' })
   expect(await here.start(['shell'], { stdin: 'cat /tmp/kept; exit 3\n' }).ended).toMatchObject({
     code: 3,
@@ -62,7 +62,7 @@ kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothi
   expect((await here.pen('ls')).stdout).toMatch(/stopped .*project/)
 })
 
-kept('P14 exec starts the sandbox when there is none, from any directory of the project', async here => {
+kept('P14 exec starts the sandbox when none runs, from any directory of the project', async here => {
   const below = here.box.directory(join(here.box.project, 'src/deep'))
   expect(await here.start(['exec', 'pwd'], { cwd: below }).ended).toMatchObject({
     code: 0,
@@ -81,7 +81,7 @@ keptUnconfigured('P14 a sandbox of a directory without a config is found from be
   await here.pen(...START)
   const status = await here.start(['status', '--json'], { cwd: below }).ended
   expect(JSON.parse(status.stdout)).toMatchObject({ running: true, workspace: here.box.project })
-  // Also when the record is gone with the old one: it is the same sandbox that comes back.
+  // Also when the record is gone with the old one: the same sandbox comes back.
   expect(await here.start(['restart'], { cwd: below }).ended).toMatchObject({ code: 0 })
   expect(JSON.parse((await here.pen('status', '--json')).stdout).workspace).toBe(here.box.project)
 })
@@ -111,7 +111,7 @@ kept('P20 a start that fails says why, with its exit code, and leaves nothing', 
   await until(() => here.supervisors().length === 0)
 })
 
-kept('P13 the wall time of a sandbox that stays ends it, and is told', async here => {
+kept('P13 the wall time of a running sandbox ends it, and is reported', async here => {
   await here.pen(...START, '--wall', '1s')
   const pid = here.supervisor() ?? 0
   const command = here.start(['exec', '--', 'sleep', '60'])
@@ -156,7 +156,7 @@ kept('P4 rm forgets the sandbox and leaves the project; volumes only when told',
 })
 
 kept(
-  'P20 a sandbox is named as pen ls names it, from anywhere, also when its project is gone',
+  'P20 a sandbox is found by its name in pen ls, from anywhere, also when its project is gone',
   async here => {
     await here.pen(...START)
     const id = basename(here.stateDir)
@@ -186,7 +186,7 @@ kept(
   },
 )
 
-kept('P16 the family of start does not work inside a sandbox', async here => {
+kept('P16 start and its related verbs do not work inside a sandbox', async here => {
   const verbs = ['start', 'stop', 'restart', 'status', 'shell', 'ls', 'stats', 'rm', 'gc']
   for (const verb of verbs) {
     const refused = await here.start([verb], { env: { AGENT_IN_SANDBOX: '1' } }).ended
@@ -208,7 +208,7 @@ kept('P14 a restart keeps the flags of the start, and takes others when they are
 })
 
 kept(
-  'P6 a sandbox that stays has the gateway, which refuses, counts, and hears of changes at once',
+  'P6 a running sandbox has the gateway, which refuses, counts, and applies changes at once',
   async here => {
     const config = '{ "version": 1, "profile": "coding", "backend": "process" }'
     here.configure(config)

@@ -1,4 +1,4 @@
-/** Sandboxes that stay, as their user has them: commands of pen in a project, each a process of its own. */
+/** Running sandboxes as their user sees them: commands of pen in a project, each in its own process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ export interface Command {
   printed(text: string): Promise<void>
 }
 
-/** So that commands which start the sandbox by themselves take no engine that this machine happens to have. */
+/** So that commands which start the sandbox by themselves use no engine of this machine. */
 const CONFIG = '{ "version": 1, "profile": "coding", "backend": "process", "network": { "offline": true } }'
 
 export class Kept {
@@ -42,7 +42,7 @@ export class Kept {
 
   readonly #env: Readonly<Record<string, string>>
 
-  /** `env`: what pen needs to find an engine of the test's own. */
+  /** `env`: what pen needs to find the test's own engine. */
   constructor(box: Box, env: Readonly<Record<string, string>> = {}) {
     this.box = box
     this.#env = env
@@ -99,13 +99,13 @@ export class Kept {
     return this.start(['exec', '--', '/bin/sh', '-c', script], options).ended
   }
 
-  /** The supervisor's own number, as its lock has it; undefined when there is none. */
+  /** The supervisor's pid from its lock, or undefined. */
   supervisor(): number | undefined {
     const lock = join(this.stateDir, 'supervisor.lock')
     return existsSync(lock) ? Number(readFileSync(lock, 'utf8').split(' ')[0]) || undefined : undefined
   }
 
-  /** Every supervisor that was started here, also one that nobody gave an order. */
+  /** Every supervisor that was started here, also one without any command. */
   supervisors(): number[] {
     const isOurs = (pid: string): boolean => {
       const read = (file: string): string[] => readFileSync(`/proc/${pid}/${file}`, 'latin1').split('\0')
@@ -120,7 +120,7 @@ export class Kept {
       .map(Number)
   }
 
-  /** All that a dead or ended supervisor could leave. */
+  /** Everything that a dead or ended supervisor could leave. */
   leftovers(): string[] {
     return readdirSync(this.stateDir).filter(name => /^(supervisor\.json|control|.*\.lock)$/.test(name))
   }
@@ -139,7 +139,7 @@ export async function until(
     if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell()}`)
 }
 
-/** Whether a process is there; one that waits for its parent is not. */
+/** Whether a process exists. A zombie does not count. */
 export function lives(pid: number): boolean {
   try {
     return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
@@ -148,7 +148,7 @@ export function lives(pid: number): boolean {
   }
 }
 
-/** One test for each kind of user, in a project with a config. Whatever is left of the sandbox at the end is stopped. */
+/** One test for each kind of user, in a project with a config. Stops what is left of the sandbox at the end. */
 export const kept = (title: string, body: (here: Kept) => Promise<void>, timeout?: number): void =>
   keptUnconfigured(
     title,

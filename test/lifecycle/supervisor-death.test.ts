@@ -7,7 +7,7 @@ import { type Kept, kept, lives, START, until } from './started.ts'
 
 adoptOrphans()
 
-/** Its lock is there for a moment before its number is, and may go while it is read. */
+/** Its lock exists for a moment before its pid is in it, and may go while it is read. */
 function isThere(here: Kept): boolean {
   try {
     return here.supervisor() !== undefined
@@ -35,9 +35,9 @@ kept(
   },
 )
 
-kept('P4 a start that is killed at any moment leaves a whole sandbox or none', async here => {
+kept('P4 a start that is killed at any moment leaves a complete sandbox or none', async here => {
   const known = pids()
-  // Once whole, so that the moments below are spread over what it takes.
+  // Once completely, so that the moments below are spread over its duration.
   const began = performance.now()
   await here.pen(...START)
   const took = performance.now() - began
@@ -47,7 +47,7 @@ kept('P4 a start that is killed at any moment leaves a whole sandbox or none', a
     await Bun.sleep((took * i) / 7)
     starting.child.kill('SIGKILL')
     await starting.ended
-    // Either way the next command has a sandbox that works, and only one.
+    // Either way the next command has one working sandbox.
     expect([i, await here.sh('echo works')]).toMatchObject([i, { code: 0, stdout: 'works\n' }])
     expect(await here.pen('stop')).toMatchObject({ code: 0 })
     expect(await untilAlone(known, 2000)).toEqual([])
@@ -56,7 +56,7 @@ kept('P4 a start that is killed at any moment leaves a whole sandbox or none', a
 })
 
 kept(
-  'P4 a supervisor that is killed while it starts leaves nothing, and its starter says so',
+  'P4 a supervisor that is killed during its start leaves nothing, and pen start says so',
   async here => {
     const known = pids()
     for (const share of [0.1, 0.4, 0.7, 0.95]) {
@@ -75,30 +75,27 @@ kept(
   90_000,
 )
 
-kept(
-  'P20 a project that is moved away while its sandbox starts is told as that, and is not made anew',
-  async here => {
-    const known = pids()
-    const { project } = here.box
-    for (const wait of [0, 10, 20, 40]) {
-      const starting = here.start(START)
-      // From then on nobody but the supervisor looks where it is.
-      await until(() => isThere(here))
-      await Bun.sleep(wait)
-      renameSync(project, `${project}-moved`)
-      const said = await starting.ended
-      if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
-      expect(existsSync(project)).toBe(false)
-      renameSync(`${project}-moved`, project)
-      expect(await here.pen('stop')).toMatchObject({ code: 0 })
-      expect(await untilAlone(known, 2000)).toEqual([])
-    }
-    expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
-  },
-)
+kept('P20 a project that is moved during the start is reported, and not created again', async here => {
+  const known = pids()
+  const { project } = here.box
+  for (const wait of [0, 10, 20, 40]) {
+    const starting = here.start(START)
+    // From then on only the supervisor looks at its path.
+    await until(() => isThere(here))
+    await Bun.sleep(wait)
+    renameSync(project, `${project}-moved`)
+    const said = await starting.ended
+    if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
+    expect(existsSync(project)).toBe(false)
+    renameSync(`${project}-moved`, project)
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(await untilAlone(known, 2000)).toEqual([])
+  }
+  expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
+})
 
 kept(
-  'P19 a record and a lock that name somebody else’s process are nobody’s: that process is not touched',
+  'P19 a record and a lock with an unrelated process’s pid count as stale; that process is untouched',
   async here => {
     await here.pen(...START)
     await here.pen('stop')
@@ -118,14 +115,14 @@ kept(
     const put = (name: string, text: string) => here.box.file(join(stateDir, name), text, 0o600)
     put('supervisor.json', JSON.stringify(record))
     put('supervisor.lock', `${bystander.pid} 1\n`)
-    // A socket that nobody listens at any more.
+    // A socket without a listener.
     here.box.host(`/usr/bin/python3 -c 'import socket; socket.socket(1).bind("${stateDir}/control")'`)
     expect(await here.pen('status')).toMatchObject({ code: 1 })
     expect(await here.pen('stop')).toMatchObject({ code: 0 })
     expect(lives(bystander.pid)).toBe(true)
     expect(here.leftovers()).toEqual([])
     put('supervisor.json', 'half a rec')
-    // What containers of this project saw: of a pen that is dead, and of one that lives.
+    // Mount records of this project's containers: of a dead pen, and of a live one.
     const dead = `pen-${bystander.pid}-1-20240501-120000-2e003b`
     const living = `pen-${process.pid}-${startTimeOf(process.pid)}-20240501-120000-2e003b`
     for (const name of [dead, living]) here.box.directory(join(stateDir, 'containers', name, 'inside'))
@@ -142,7 +139,7 @@ kept(
   },
 )
 
-kept('P14 a supervisor that hangs is told of, and pen stop ends it all the same', async here => {
+kept('P14 a supervisor that hangs is reported, and pen stop still ends it', async here => {
   const known = pids()
   await here.pen(...START)
   const pid = here.supervisor() ?? 0
@@ -154,7 +151,7 @@ kept('P14 a supervisor that hangs is told of, and pen stop ends it all the same'
 })
 
 kept(
-  'P14 SIGTERM to a supervisor is a stop: commands are asked, everything ends, and the record says so',
+  'P14 SIGTERM to a supervisor is a stop: commands are asked, everything ends, the record says so',
   async here => {
     const known = pids()
     await here.pen(...START)
@@ -175,7 +172,7 @@ kept(
   },
 )
 
-kept('P4 a sandbox whose state was removed by hand ends: nobody could find it again', async here => {
+kept('P4 a sandbox whose state was removed by hand ends: no command could find it again', async here => {
   const known = pids()
   await here.pen(...START)
   here.box.host(`rm -rf '${here.stateDir}'`)

@@ -3,7 +3,7 @@ import { PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
 import { kept, START, until } from './started.ts'
 
-/** Screen's own `pen` adds --offline, which exec does not know: the program itself is called. */
+/** The screen's own `pen` adds --offline, which exec does not know. So this calls the program itself. */
 const screenOf = (box: ConstructorParameters<typeof Screen>[0], line: string) =>
   new Screen(box, line.replaceAll('PEN', `command ${PEN}`))
 
@@ -63,7 +63,7 @@ kept('P14 a terminal that is closed ends its command', async here => {
   await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
 })
 
-kept('P15 stats are shown anew in place until q, and the terminal is as before', async here => {
+kept('P15 stats refresh in place until q, and the terminal is restored', async here => {
   await here.pen(...START)
   using screen = screenOf(here.box, 'PEN stats; echo "code $?"; stty -a | grep -o " echo "')
   await screen.shows('MEMORY')
@@ -86,7 +86,7 @@ kept('P15 pen start opens a shell on a terminal; leaving it leaves the sandbox r
   expect(await here.pen('status')).toMatchObject({ code: 0 })
 })
 
-kept('P15 what takes longer than half a second is told at a terminal while it lasts', async here => {
+kept('P15 what takes longer than half a second shows progress at a terminal', async here => {
   const stubborn = async () => {
     await here.pen(...START)
     await here
@@ -122,7 +122,7 @@ kept('P16 pen rm asks, and only yes removes', async here => {
   expect((await here.pen('status')).code).toBe(1)
 })
 
-kept('P4 Ctrl-C while a sandbox starts leaves none, or the whole of it', async here => {
+kept('P4 Ctrl-C during a start leaves no sandbox, or a complete one', async here => {
   const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
   await Bun.sleep(40)
   screen.type('\x03')

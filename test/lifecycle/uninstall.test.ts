@@ -1,4 +1,4 @@
-/** Whoever tries pen and does not want it must be rid of it by one command, and lose nothing of their own. */
+/** One command removes pen, and removes nothing of the user's own. */
 import { expect } from 'bun:test'
 import { existsSync, lchownSync, readdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -8,7 +8,10 @@ import { type Kept, kept, lives, START, until } from './started.ts'
 
 const state = (here: Kept): string => join(here.box.home, '.pen')
 
-/** All that pen keeps, so that all of it could be left: a sandbox that runs with a volume, another project, grants. */
+/**
+ * Everything that pen stores, so that all of it could be left: a running sandbox with a volume, another
+ * project, grants.
+ */
 async function live(here: Kept): Promise<number[]> {
   const { box } = here
   const other = box.directory(join(box.home, 'other'))
@@ -24,7 +27,7 @@ async function live(here: Kept): Promise<number[]> {
     }),
   )
   expect(await here.pen(...START)).toMatchObject({ code: 0 })
-  // A volume holds what a sandbox puts there, also what is shut.
+  // A volume holds what a sandbox puts there, also directories without permissions.
   const filled =
     'mkdir -p ~/cache/a/b; echo v > ~/cache/a/b/v; chmod -R a-w ~/cache/a; setsid sleep 600 & echo up'
   expect(await here.sh(filled)).toMatchObject({ code: 0, stdout: 'up\n' })
@@ -59,13 +62,13 @@ kept(
     expect(again).toMatchObject({ code: 0 })
     expect(again.stdout).toStartWith('nothing of pen is kept on this machine\n')
     expect(existsSync(state(here))).toBe(false)
-    // And whoever wants it again has it again, with nothing of before.
+    // A later installation works, without old state.
     expect(await here.pen(...START)).toMatchObject({ code: 0 })
     expect((await here.pen('config', 'get', 'network.http')).stdout).not.toContain('kept.example.com')
   },
 )
 
-kept('P19 pen uninstall --keep-config leaves the configuration, complete, and nothing else', async here => {
+kept('P19 pen uninstall --keep-config leaves the complete configuration, and nothing else', async here => {
   await live(here)
   const config = readFileSync(join(here.stateDir, 'config.json'), 'utf8')
   expect(await here.pen('uninstall', '--yes', '--keep-config')).toMatchObject({ code: 0 })
@@ -81,7 +84,7 @@ kept('P19 pen uninstall --keep-config leaves the configuration, complete, and no
 const RUN = ['run', '--backend', 'process', '--offline', '--', 'sh', '-c', 'echo up; sleep 600']
 
 kept(
-  'P4 P18 neither pen uninstall nor pen rm removes anything while a command of pen run goes on, and all when it has ended',
+  'P4 P18 pen uninstall and pen rm remove nothing during a pen run, and everything after it',
   async here => {
     for (const remove of [['uninstall'], ['rm', '--volumes']]) {
       here.configure()
@@ -130,7 +133,7 @@ kept(
   },
 )
 
-kept('P2 pen uninstall and pen gc follow no link of another user into what is not theirs', async here => {
+kept('P2 pen uninstall and pen gc follow no link of another user', async here => {
   if (ordinary === undefined || here.box.launcher.who.uid !== 0) return
   const file = here.box.file(join(here.box.home, 'roots/cache/file'), 'mine')
   renameSync(state(here), join(here.box.home, 'own'))

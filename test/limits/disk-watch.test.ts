@@ -19,7 +19,7 @@ import { startRaw } from './raw-sandbox.ts'
 const MIB = 2 ** 20
 const BOUND = 64 * MIB
 
-/** On a disk: a tmpfs keeps neither birth times nor counts of what was written. */
+/** On a disk: a tmpfs keeps neither birth times nor write counts. */
 let base = ''
 let ws = ''
 beforeEach(() => {
@@ -38,7 +38,7 @@ interface Outcome {
   readonly left: number
 }
 
-/** Looks a few times a second, as the limits' handle does, and ends the sandbox at a hit. */
+/** Checks a few times a second, like the handle of the limits, and ends the sandbox at a hit. */
 async function watch(script: string, limit: 'disk' | 'output' = 'disk', bound = BOUND): Promise<Outcome> {
   let hit: LimitHit | undefined
   const trees = [limit === 'disk' ? ws : `${ws}/output`]
@@ -59,20 +59,21 @@ async function watch(script: string, limit: 'disk' | 'output' = 'disk', bound = 
 const made = async (): Promise<number> =>
   (await measureGrowth({ trees: [ws], since: 0, enough: Number.POSITIVE_INFINITY, everything: true })).made
 
-/** Slowly enough that the bound is passed between two looks, not before the first. */
+/** Slowly enough that the limit is passed between two checks, not before the first. */
 const write = (to: string): string =>
   `for i in 1 2 3 4 5 6 7 8; do head -c 32m /dev/zero >>${to}; sleep 0.15; done`
 
-describe('more than the bound is stopped', () => {
+describe('more than the limit is stopped', () => {
   const ways = {
     'written into one file': write('big'),
     'written into many files': 'for i in {1..8}; do head -c 32m /dev/zero >$i; sleep 0.15; done',
     'deep in the tree': `mkdir -p ${'d/'.repeat(50)}; cd ${'d/'.repeat(50)}; ${write('big')}`,
     'reserved, not written': 'fallocate -l 256m big; sleep 3',
-    'in a file that has no name': `exec 3>big; rm big; ${write('/dev/fd/3')}`,
-    'in a directory that was closed again': 'mkdir d; head -c 96m /dev/zero >d/big; chmod 000 d; sleep 2',
-    'by a process that has left its parent': `(setsid bash -c '${write('big')}' &) ; sleep 3`,
-    'under a name that is no text': `${write(`$'\\xff\\xfe'`)}`,
+    'in an unnamed file': `exec 3>big; rm big; ${write('/dev/fd/3')}`,
+    'in a directory whose permissions were removed':
+      'mkdir d; head -c 96m /dev/zero >d/big; chmod 000 d; sleep 2',
+    'by a process that left its parent': `(setsid bash -c '${write('big')}' &) ; sleep 3`,
+    'under a non-UTF-8 name': `${write(`$'\\xff\\xfe'`)}`,
   }
   for (const [way, script] of Object.entries(ways))
     test(way, async () => {
@@ -81,7 +82,7 @@ describe('more than the bound is stopped', () => {
       expect(output).toBe('')
     })
 
-  test('in a file that is only mapped, at twice the bound', async () => {
+  test('in a file that is only mapped, at twice the limit', async () => {
     const mapped = `const fs = require('fs'); fs.writeFileSync('big', Buffer.alloc(160 << 20));
       globalThis.kept = Bun.mmap('big'); fs.unlinkSync('big'); setTimeout(() => console.log('survived'), 8000)`
     writeFileSync(`${base}/map.js`, mapped)
@@ -113,7 +114,7 @@ describe('more than the bound is stopped', () => {
 })
 
 describe('less is left alone', () => {
-  test('below the bound', async () => {
+  test('below the limit', async () => {
     const { hit, output } = await watch('head -c 40m /dev/zero >a; sleep 0.6; echo survived')
     expect({ hit, output }).toEqual({ hit: undefined, output: 'survived\n' })
   })
@@ -131,7 +132,7 @@ describe('less is left alone', () => {
   })
 
   test('a large file that was there before and changed', async () => {
-    // Large, because what others write meanwhile counts for such a file: that much they don't.
+    // Large, because concurrent writes of other programs count for such a file. They do not write that much.
     Bun.spawnSync(['fallocate', '-l', '600m', `${ws}/old`])
     await Bun.sleep(50)
     const overwrite = 'dd if=/dev/zero of=old bs=1M count=180 conv=notrunc 2>/dev/null; sleep 0.1'
@@ -143,14 +144,14 @@ describe('less is left alone', () => {
     expect({ hit, output }).toEqual({ hit: undefined, output: 'survived\n' })
   })
 
-  test('what somebody else writes elsewhere on the disk', async () => {
+  test('what another program writes elsewhere on the disk', async () => {
     const others = Bun.spawn(['sh', '-c', `head -c 128m /dev/zero >${base}/theirs`])
     const { hit, output } = await watch('head -c 8m /dev/zero >a; sleep 1; echo survived')
     await others.exited
     expect({ hit, output }).toEqual({ hit: undefined, output: 'survived\n' })
   })
 
-  test('the workspace, when only the output directory is bounded', async () => {
+  test('the workspace, when only the output directory is limited', async () => {
     const { hit, output } = await watch(
       'mkdir output; head -c 96m /dev/zero >a; sleep 0.6; echo survived',
       'output',
@@ -171,7 +172,7 @@ describe('the walk', () => {
     expect((await walk()).made - before.made).toBeLessThan(MIB)
   })
 
-  test('counts a file with two names once', async () => {
+  test('counts a file with a hard link once', async () => {
     writeFileSync(`${ws}/a`, Buffer.alloc(8 * MIB))
     const once = (await walk()).made
     Bun.spawnSync(['ln', `${ws}/a`, `${ws}/b`])
@@ -201,7 +202,7 @@ describe('the walk', () => {
     expect(growth.made).toBe(2 * MIB)
   })
 
-  test('of a tree that is not there finds nothing', async () => {
+  test('finds nothing in a missing tree', async () => {
     const growth = await measureGrowth({ trees: [`${ws}/no`], since: 0, enough: 1, everything: true })
     expect(growth).toMatchObject({ made: 0, changed: 0, blind: false })
   })

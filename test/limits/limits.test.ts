@@ -71,10 +71,10 @@ async function run(
 
 const sh = (script: string): string[] => ['/bin/sh', '-c', script]
 
-/** Holds so many MiB in a process of its own. */
+/** Holds this many MiB in its own process. */
 const hog = (mib: number): string => `head -c ${mib}m /dev/zero | tail -c ${mib}m >/dev/null`
 
-/** Starts so many sleepers and says how many came to be. */
+/** Starts this many sleepers and prints how many started. */
 const forks = (count: number): string =>
   `n=0; while [ $n -lt ${count} ]; do sleep 2 & n=$((n+1)); done 2>/dev/null; echo $n; `
 
@@ -89,7 +89,7 @@ const isRoot = process.getuid?.() === 0
 const byCgroup = onlyWhen(findMeans().means.how.startsWith('cgroup'))
 
 describe('by cgroup', () => {
-  byCgroup('the probe says that the kernel holds memory, processes and CPU', () => {
+  byCgroup('the probe says that the kernel limits memory, processes and CPU', () => {
     expect(probeLimits().holds).toMatchObject({
       memory: 'kernel',
       pids: 'kernel',
@@ -109,7 +109,7 @@ describe('by cgroup', () => {
     expect(ms).toBeLessThan(2500)
   })
 
-  byCgroup('a program below the bound is left alone', async () => {
+  byCgroup('a program below the limit is left alone', async () => {
     const { hits, output, code } = await run(
       open({ memory: (256 * MIB) as Bytes }),
       sh(`${hog(64)}; echo survived`),
@@ -117,13 +117,13 @@ describe('by cgroup', () => {
     expect({ hits, output, code }).toEqual({ hits: [], output: 'survived\n', code: 0 })
   })
 
-  byCgroup('a fork bomb stops at the bound, and the sandbox goes on', async () => {
+  byCgroup('a fork bomb stops at the limit, and the sandbox goes on', async () => {
     const { hits, output } = await run(open({ pids: 20 }), sh(`(${forks(200)}) | tail -1; exec sleep 0.3`))
     expect(hits).toMatchObject([{ limit: 'pids', what: 'refused', bound: 20 }])
     expect(Number(output) || 0).toBeLessThan(21)
   })
 
-  byCgroup('as many processes as the bound says can be had', async () => {
+  byCgroup('as many processes as the limit says can be started', async () => {
     const { hits, output } = await run(open({ pids: 20 }), sh(`${forks(18)}`))
     expect({ hits, output }).toEqual({ hits: [], output: '18\n' })
   })
@@ -139,7 +139,7 @@ describe('by cgroup', () => {
     expect(cpuSeconds(output)).toBeLessThan(1.1)
   })
 
-  byCgroup('three sandboxes at once have bounds of their own, and nothing of them is left', async () => {
+  byCgroup('three sandboxes at once have their own limits, and leave nothing', async () => {
     const handles = [64, 256, 256].map((mib, i) =>
       open({ memory: (mib * MIB) as Bytes }, { runId: `three-${i}` }),
     )
@@ -184,7 +184,7 @@ describe('by watchdog', () => {
     expect({ hits, output }).toEqual({ hits: [], output: 'survived\n' })
   })
 
-  test('half a CPU is about half a CPU, also for what has left its parent', async () => {
+  test('half a CPU is about half a CPU, also for processes that left their parent', async () => {
     const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
     const { hits, output } = await run(handle, ['bash', '-c', `(setsid bash -c '${SPIN}') & wait; times`])
     expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled' }])
@@ -197,20 +197,20 @@ describe('by watchdog', () => {
     expect(output).toBe('1\n')
   })
 
-  test('a shell with job control does not see its children stand still', async () => {
+  test('a shell with job control does not see its children stopped', async () => {
     const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
     const { output } = await run(handle, ['bash', '-c', `set -m; (${SPIN}); echo "ended $?"; jobs`])
     expect(output).toBe('ended 0\n')
   })
 
-  onlyWhen(!isRoot)('a fork bomb is refused by the kernel, and told', async () => {
+  onlyWhen(!isRoot)('a fork bomb is refused by the kernel, and reported', async () => {
     const handle = open({ pids: 20 }, { found: WATCHDOG })
     const { hits, output } = await run(handle, sh(`(${forks(200)}) | tail -1; exec sleep 0.3`))
     expect(hits).toMatchObject([{ limit: 'pids', what: 'refused', bound: 20 }])
     expect(Number(output) || 0).toBeLessThan(21)
   })
 
-  test('a quick command is never looked at', async () => {
+  test('a quick command is never checked', async () => {
     const { hits, code } = await run(open({}, { found: WATCHDOG }), ['true'])
     expect({ hits, code }).toEqual({ hits: [], code: 0 })
   })
@@ -239,7 +239,7 @@ test('a hit names the limit and the flag that doubles it', () => {
   ])
 })
 
-test('a hit is told in one line', () => {
+test('a hit is reported in one line', () => {
   expect(describeHit({ limit: 'disk', what: 'killed', used: 1.1 * 2 ** 30, bound: 2 ** 30, amount: 1 })).toBe(
     'the sandbox was stopped: it wrote 1.1 GiB, limits.disk is 1 GiB',
   )

@@ -1,4 +1,4 @@
-/** The plainest sandbox that limits can be tried on: a guard that joins the cgroups and becomes bubblewrap. */
+/** The simplest sandbox to test limits on: a guard that joins the cgroups and becomes bubblewrap. */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export interface RawSandbox {
 
 export interface RawOptions {
   readonly joinFds?: readonly number[]
-  /** Shown read-write at its own path. */
+  /** Mounted read-write at its own path. */
   readonly writable?: readonly string[]
   readonly nproc?: number | undefined
   /** Called while the command waits. */
@@ -53,7 +53,7 @@ export async function startRaw(argv: readonly string[], options: RawOptions = {}
       String(1 << 30),
       '--tmpfs',
       '/tmp',
-      // A clone may lie there.
+      // A clone of the repository may be there.
       '--ro-bind',
       process.execPath,
       process.execPath,

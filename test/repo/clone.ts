@@ -1,4 +1,4 @@
-/** A clone of this repository in a folder with a space in its name, with a program and a library of its own. */
+/** A clone of this repository in a folder with a space in its name, with its own program and library. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,12 +14,12 @@ export interface Clone {
   readonly root: string
   /** Writes a file of the clone. */
   write(path: string, text: string): void
-  /** Runs the shim in `cwd` with a small environment of its own. */
+  /** Runs the shim in `cwd` with a small environment. */
   pen(argv: readonly string[], options?: { cwd?: string; env?: Readonly<Record<string, string>> }): Ran
   remove(): void
 }
 
-/** Shares node_modules with this repository: installing them is not what these tests are about. */
+/** Shares node_modules with this repository: these tests are not about installing them. */
 export function makeClone(options: { withPackages: boolean } = { withPackages: true }): Clone {
   const parent = mkdtempSync(join(tmpdir(), 'pen clone '))
   const root = join(parent, 'pen')

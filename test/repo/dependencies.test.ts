@@ -26,7 +26,7 @@ describe('dependencies', () => {
     expect(Object.keys(all).filter(name => !decisions.includes(`\`${name}\``))).toEqual([])
   })
 
-  test('the lock file is complete: every variant for every platform is in it, so npm ci works everywhere', () => {
+  test('the lock file has every variant for every platform, so npm ci works everywhere', () => {
     const locked = new Set(Object.keys(lock.packages).map(path => path.split('node_modules/').at(-1)))
     const missing = Object.values(lock.packages).flatMap(entry =>
       Object.keys(entry.optionalDependencies ?? {}).filter(name => !locked.has(name)),
@@ -34,7 +34,7 @@ describe('dependencies', () => {
     expect(missing).toEqual([])
   })
 
-  test('the lock file names no registry: everybody installs from their own', () => {
+  test('the lock file names no registry: each machine uses its own', () => {
     const named = Object.entries(lock.packages).filter(([, entry]) => entry.resolved !== undefined)
     expect(named.map(([path]) => path)).toEqual([])
   })

@@ -1,4 +1,4 @@
-/** What the pages say must be so: files they link to exist, and verbs they show are verbs, or said to be to come. */
+/** The pages are true: the files they link to exist, and the verbs they show exist or are marked as to come. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -76,7 +76,7 @@ describe('documentation', () => {
   })
 
   test('verbs that a page shows exist, or are marked as to come', () => {
-    // Requirements list what is still to come, row by row, and have a test of their own.
+    // Requirements list what is still to come, row by row, and have their own test.
     expect(pages.filter(page => page !== 'docs/dev/requirements.md').flatMap(unknownVerbs)).toEqual([])
   })
 
@@ -97,7 +97,7 @@ describe('documentation', () => {
     expect([...folders].filter(name => !text.includes(`${name}/`))).toEqual([])
   })
 
-  test('decisions have a number each, in order', () => {
+  test('decisions have unique numbers, in order', () => {
     const numbers = list('docs/decisions', ['.md']).map(path => Number(/(\d{4})-/.exec(path)?.[1]))
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
   })

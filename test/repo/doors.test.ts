@@ -1,6 +1,7 @@
 /**
- * pen starts in directories that hostile programs may write to, and in environments that a project may have touched.
- * None of that may run code in pen. Each claim has its twin: the same trick works on a plain `bun build --compile`.
+ * pen starts in directories that hostile programs may write, and in environments that a project may have
+ * changed. None of that may run code in pen. Each claim has its twin: the same trick works on a plain `bun
+ * build --compile`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,10 +16,10 @@ let hostile = ''
 let closed = ''
 /** Plain: every door is open. */
 let open = ''
-/** With pen's flags, but with the names still in it: what only the patch closes. */
+/** With pen's flags, but with the names still in it: only the patch closes these. */
 let unpatched = ''
 
-/** Below the ports that the kernel hands to clients, and another one for another run of these tests. */
+/** Below the ephemeral ports of the kernel, and different for another run of these tests. */
 const PORT = 10_000 + (process.pid % 20_000)
 
 const PROGRAM = `
@@ -77,7 +78,7 @@ function run(
 }
 const QUIET = '{"argv":["hello"],"leaked":null,"listening":false}\n'
 
-/** What is tried, and what shows that it worked. */
+/** The attempt, and the sign that it worked. */
 const TRICKS: readonly [title: string, env: Readonly<Record<string, string>>, worked: string][] = [
   ['bunfig.toml of the current directory', {}, 'EVIL CODE RAN'],
   ['.env of the current directory', {}, '"leaked":"1"'],
@@ -86,7 +87,7 @@ const TRICKS: readonly [title: string, env: Readonly<Record<string, string>>, wo
   ['BUN_INSPECT with a port', { BUN_INSPECT: `ws://127.0.0.77:${PORT}/x`, STAY: '400' }, '"listening":true'],
 ]
 
-/** Whether a crash of `binary` makes it run curl, to send a report to whoever the variable names. */
+/** Whether a crash of `binary` makes it run curl, to send a report to the address in the variable. */
 async function reportsCrash(binary: string, patience: number): Promise<boolean> {
   const sent = join(folder, 'sent')
   rmSync(sent, { force: true })
@@ -115,7 +116,7 @@ describe('the built binary', () => {
     const said = run(closed, OVERRIDES)
     expect(said).not.toContain('EVIL')
     expect(said).toContain('invalid JSC environment variable')
-    // Where a program has its bytecode with it, those of the runtime still are.
+    // A program with its own bytecode still loads that of the runtime.
     expect(run(open, OVERRIDES)).toContain('EVIL CODE RAN')
   })
 
@@ -147,7 +148,7 @@ describe('the built binary', () => {
     expect(run(closed, { [name]: value })).toBe(QUIET)
   })
 
-  test('reports a crash to nobody', async () => {
+  test('sends no crash report', async () => {
     expect(await reportsCrash(closed, 300)).toBe(false)
   })
 
@@ -176,7 +177,7 @@ describe('the twin, the same program with the doors left open', () => {
     expect(existsSync(out)).toBe(true)
   })
 
-  test('reports a crash to whoever a variable names', async () => {
+  test('sends a crash report to the address in a variable', async () => {
     expect(await reportsCrash(unpatched, 5000)).toBe(true)
   })
 })

@@ -1,11 +1,11 @@
-/** Rules about single files: what they may contain, how long they are, what they are called. */
+/** Rules about single files: what they may contain, how long they are, how they are named. */
 import { describe, expect, test } from 'bun:test'
 import { basename, dirname } from 'node:path'
 import { sources } from './sources.ts'
 
 const LONGEST = 400
 const MOST_FILES = 31
-/** Tables that read better whole. Each needs its reason. */
+/** Tables that read better in one piece. Each needs its reason. */
 const LONGER: Readonly<Record<string, string>> = {}
 
 const FORBIDDEN_NAMES = /^(.*-)?(utils?|helpers?|manager|common|types|misc|shared)(\.test)?\.ts$/
@@ -52,13 +52,13 @@ describe('code', () => {
   })
 
   test('any is written nowhere', () => {
-    const word = ['a', 'ny'].join('') // so that this file does not say it
+    const word = ['a', 'ny'].join('') // so that this file does not contain it
     const written = new RegExp(`(:\\s*|\\bas\\s+|<)${word}\\b|\\b${word}\\[\\]`)
     expect(written.test(`let x: ${word}`)).toBe(true)
     expect(without(everything, written)).toEqual([])
   })
 
-  test('the type checker is nowhere told to look away', () => {
+  test('the type checker is never told to look away', () => {
     const marks = new RegExp(`@ts-${'(ignore|nocheck)'}`)
     expect(everything.filter(s => marks.test(s.text)).map(s => s.path)).toEqual([])
   })

@@ -1,6 +1,7 @@
 /**
  * The architecture, as a table. Data flows one way: config → policy → plan → backend → run.
- * A folder may import itself and the folders that its row names. A row names only folders above it, so no two folders import each other.
+ * A folder may import itself and the folders that its row names. A row names only folders above it, so no two
+ * folders import each other.
  */
 import { describe, expect, test } from 'bun:test'
 import { type Source, sources } from './sources.ts'
@@ -156,7 +157,7 @@ describe('layers', () => {
     ).toEqual([])
   })
 
-  test('nobody but main.ts imports cli/', () => {
+  test('only main.ts imports cli/', () => {
     expect(
       breaches(source =>
         layerOf(source.path) === 'cli' || source.path === 'src/main.ts'
@@ -232,7 +233,7 @@ describe('layers', () => {
     }
     walk('src/index.ts')
     expect(reached.has('src/library/sandbox.ts') && reached.has('src/protocol/frame.ts')).toBe(true)
-    // Promise.withResolvers and others came after Node 20.
+    // Promise.withResolvers and others are newer than Node 20.
     const words = /\b(Bun\.|Promise\.withResolvers|Promise\.try|Array\.fromAsync|import\.meta\.dir)/
     expect(
       [...reached].flatMap(path => {

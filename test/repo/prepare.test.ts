@@ -1,4 +1,7 @@
-/** What the shim says and does when something of the machine is missing. Tools are hidden in a mount namespace. */
+/**
+ * What the shim prints and does when something of the machine is missing. Tools are hidden in a mount
+ * namespace.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   cpSync,
@@ -50,7 +53,7 @@ function penWithout(tools: readonly string[], env: Readonly<Record<string, strin
 const installed = (): string => readFileSync(log, 'utf8')
 
 describe('a missing tool of the default backend', () => {
-  test('is told with the command that installs it, and nothing is installed, with PEN_NO_INSTALL=1', () => {
+  test('is reported with the command that installs it, and not installed, with PEN_NO_INSTALL=1', () => {
     expect(penWithout(['bwrap'], { PEN_NO_INSTALL: '1' })).toEqual({
       code: 125,
       out: '',
@@ -80,7 +83,10 @@ describe('a missing tool of the default backend', () => {
   })
 })
 
-/** As npm leaves it when install scripts do not run: the binary in its own package, a placeholder where it is called. */
+/**
+ * As npm leaves it when install scripts do not run: the binary in its own package, a placeholder where it is
+ * called.
+ */
 function unplaceBun(packages: string): void {
   const placed = join(packages, 'bun/bin/bun.exe')
   const variant = readdirSync(join(packages, '@oven'))[0] ?? ''
@@ -89,14 +95,14 @@ function unplaceBun(packages: string): void {
 }
 
 describe('missing npm packages', () => {
-  test('are told with PEN_NO_INSTALL=1', () => {
+  test('are reported with PEN_NO_INSTALL=1', () => {
     const bare = makeClone({ withPackages: false })
     try {
       const ran = bare.pen([], { env: { PEN_NO_INSTALL: '1' } })
       expect([ran.code, ran.out]).toEqual([125, ''])
       expect(ran.err).toContain('npm ci --ignore-scripts')
       expect(existsSync(join(bare.root, 'node_modules'))).toBe(false)
-      // The twin: after what it told to run, it runs.
+      // The allowed twin: after the printed command, it runs.
       const packages = join(bare.root, 'node_modules')
       cpSync(join(ROOT, 'node_modules'), packages, { recursive: true, verbatimSymlinks: true })
       rmSync(join(packages, '.pen-lock'))

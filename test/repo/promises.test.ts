@@ -1,4 +1,4 @@
-/** docs/promises.md and the tests name each other. A promise is claimed only when a test holds it. */
+/** docs/promises.md and the tests name each other. A promise is claimed only when a test covers it. */
 import { describe, expect, test } from 'bun:test'
 import { read, sources } from './sources.ts'
 

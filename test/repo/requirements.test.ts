@@ -1,10 +1,10 @@
-/** docs/dev/requirements.md answers every row of the documents that pen grew from, and its answers are there. */
+/** docs/dev/requirements.md answers every row of the documents that pen grew from, and its answers exist. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT, read } from './sources.ts'
 
-/** How many rows each document has. A row may be added; one that goes missing is a requirement forgotten. */
+/** How many rows each document has. Rows may be added, never lost. */
 const ROWS: Readonly<Record<string, number>> = {
   'pen: TODO': 35,
   'pen README': 22,
@@ -41,7 +41,7 @@ function line(source: string, name: string): string {
 const faults = (check: (row: Row) => readonly string[]): string[] =>
   rows.flatMap(row => check(row).map(fault => `${line(row.source, row.name)}: ${fault}`))
 
-/** A link, and the title of a test in it if one follows. */
+/** A link, and the test title after it. */
 const LINK = /\[[^\]]+\]\(([^)]+)\)(?: "([^"]+)")?/g
 
 describe('requirements', () => {
@@ -49,13 +49,13 @@ describe('requirements', () => {
     expect(rows.filter(row => row.source === source).length).toBeGreaterThanOrEqual(count)
   })
 
-  test('come from the documents that are counted, and no row is there twice', () => {
+  test('come from the counted documents, and no row is there twice', () => {
     expect(rows.filter(row => ROWS[row.source] === undefined)).toEqual([])
     const names = rows.map(row => line(row.source, row.name))
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
-  test('each says what is wanted, and has an answer: a file, or a capability that is to come', () => {
+  test('each states a requirement and an answer: a file, or a capability that is to come', () => {
     expect(
       faults(({ what, answer }) => {
         const links = [...answer.matchAll(LINK)]
@@ -69,7 +69,7 @@ describe('requirements', () => {
     ).toEqual([])
   })
 
-  test('every file that is named exists, and has the test that is named', () => {
+  test('every named file exists, and has the named test', () => {
     expect(
       faults(({ answer }) =>
         [...answer.matchAll(LINK)].flatMap(([, target = '', title]) => {
@@ -81,7 +81,7 @@ describe('requirements', () => {
     ).toEqual([])
   })
 
-  test('every answer is read to its end: nothing stands beside links and capabilities', () => {
+  test('an answer contains nothing but links and capabilities', () => {
     expect(
       faults(({ answer }) => {
         const rest = answer

@@ -16,7 +16,7 @@ describe('./pen', () => {
     expect(clone.pen(['run', 'a b', '--'])).toEqual({ code: 0, out: '["run","a b","--"] /tmp\n', err: BUILT })
   })
 
-  test('says nothing on the second call', () => {
+  test('prints nothing on the second call', () => {
     expect(clone.pen([])).toEqual({ code: 0, out: '[] /tmp\n', err: '' })
   })
 
@@ -42,7 +42,7 @@ describe('./pen', () => {
       run([join(clone.root, path)], '/')
       return performance.now() - began
     }
-    // In turn, and the quickest of each: the others had to wait for a processor.
+    // Alternating, and the fastest of each: the others had to wait for a CPU.
     const times = Array.from({ length: 31 }, () => [time('pen'), time('dist/pen')] as const)
     const [shim, binary] = [0, 1].map(i => Math.min(...times.map(pair => pair[i] ?? Number.NaN)))
     expect((shim ?? Number.NaN) - (binary ?? Number.NaN)).toBeLessThan(10)
@@ -52,19 +52,19 @@ describe('./pen', () => {
 describe('./pen builds again', () => {
   const rebuilt = (): boolean => clone.pen([]).err === BUILT && clone.pen([]).err === ''
 
-  test('when a source was changed', () => {
+  test('when a source changed', () => {
     clone.write('src/main.ts', 'console.log("changed")')
     expect(clone.pen([])).toEqual({ code: 0, out: 'changed\n', err: BUILT })
   })
 
-  test('when a source came, and when it went', () => {
+  test('when a source was added, and when one was removed', () => {
     clone.write('src/more.ts', 'export const more = 1')
     expect(rebuilt()).toBe(true)
     rmSync(join(clone.root, 'src/more.ts'))
     expect(rebuilt()).toBe(true)
   })
 
-  test('when a source was put there with an old time, as tar and rsync do', () => {
+  test('when a source was added with an old time, as tar and rsync do', () => {
     clone.write('src/main.ts', 'console.log("from an archive")')
     utimesSync(join(clone.root, 'src/main.ts'), 1000, 1000)
     expect(clone.pen([]).out).toBe('from an archive\n')
@@ -81,7 +81,7 @@ describe('./pen builds again', () => {
     expect(clone.pen([]).out).toBe('mended\n')
   })
 
-  test('once, when several are started together', async () => {
+  test('once, when several start together', async () => {
     rmSync(join(clone.root, 'dist'), { recursive: true })
     const started = Array.from({ length: 4 }, () =>
       Bun.spawn([join(clone.root, 'pen')], { cwd: '/', stdout: 'pipe', stderr: 'pipe' }),

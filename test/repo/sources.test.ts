@@ -1,4 +1,4 @@
-/** The rules are only as good as the reader beneath them. */
+/** The rules depend on this reader. */
 import { describe, expect, test } from 'bun:test'
 import { codeOf, importsOf } from './sources.ts'
 
@@ -19,7 +19,7 @@ describe('the reader of imports', () => {
     expect(found(text)).toEqual([expected])
   })
 
-  test('tells an import that leaves nothing at run time', () => {
+  test('recognizes an import that leaves nothing at run time', () => {
     expect(importsOf('src/x.ts', "import type { A } from 'node:fs'")[0]?.typeOnly).toBe(true)
     expect(importsOf('src/x.ts', "import { A } from 'node:fs'")[0]?.typeOnly).toBe(false)
   })

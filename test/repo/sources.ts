@@ -1,4 +1,4 @@
-/** The repository as the rules see it: its TypeScript files, their text, and what each imports. */
+/** The repository as the rules see it: its TypeScript files, their text and their imports. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
@@ -17,7 +17,7 @@ export interface Source {
   /** From the root, with `/`. */
   readonly path: string
   readonly text: string
-  /** Without comments and the contents of strings, for rules about words in code. */
+  /** Without comments and string contents, for rules about words in code. */
   readonly code: string
   readonly imports: readonly Import[]
   readonly isTest: boolean
@@ -63,7 +63,7 @@ export function importsOf(path: string, text: string): Import[] {
   return found
 }
 
-/** Good enough for word rules: a regular expression that holds quotes may hide a word, never invent one. */
+/** Good enough for word rules: a regular expression with quotes may hide a word, never invent one. */
 export function codeOf(text: string): string {
   return text
     .replace(/\/\*[\s\S]*?\*\//g, '')

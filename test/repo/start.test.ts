@@ -24,7 +24,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 interface Cost {
   readonly wall: number
-  /** Of the program and of what it waited for, in milliseconds. */
+  /** CPU time of the program and its waited-for children, in milliseconds. */
   readonly cpu: number
 }
 
@@ -40,8 +40,8 @@ function run(argv: readonly string[], project: string): Cost {
 }
 
 /**
- * Questions about paths until the command begins, of pen and of everything it starts: the same work asks the same number.
- * What is looked for at the end of a run grows with the project, and is bounded by time instead.
+ * System calls about paths until the command begins, of pen and everything it starts: the same work makes the
+ * same number. The search at the end of a run grows with the project, and is limited by time instead.
  */
 function questions(project: string): number {
   const file = join(root, 'trace')
@@ -57,7 +57,7 @@ const measured = skipUnless(works, 'bubblewrap that works is missing')
 const counted = skipUnless(works && Bun.which('strace') !== null, 'bubblewrap or strace is missing')
 
 measured(
-  'a sandbox starts in a small multiple of what bubblewrap alone takes, and of what the runtime does',
+  'a sandbox starts in a small multiple of the time of bubblewrap alone, and of the runtime',
   () => {
     const costs = Array.from({ length: 30 }, () => ({
       raw: run(BWRAP, 'empty'),
@@ -73,15 +73,16 @@ measured(
   60_000,
 )
 
-counted('a start asks a bounded number of questions about files', () => {
+counted('a start makes a bounded number of system calls about files', () => {
   run(RUN, 'empty')
   // About 30 of them are about the user's home and PATH.
   expect(questions('empty')).toBeLessThan(850)
 })
 
-counted('a project of 20,000 files is asked no more than an empty one', () => {
+counted('a start in a project of 20,000 files makes no more of them than in an empty one', () => {
   for (const project of ['empty', 'full']) run(RUN, project)
-  // The supervisor and bubblewrap work side by side, and a run in sixteen looks at old audits: the least of a few.
+  // The supervisor and bubblewrap run in parallel, and one run in sixteen looks at old audits: the minimum of a
+  // few.
   const least = (project: string) => Math.min(...[1, 2, 3, 4].map(() => questions(project)))
   expect(Math.abs(least('full') - least('empty'))).toBeLessThan(20)
 })

@@ -1,4 +1,7 @@
-/** `pen start --isolation soft`: every command and file goes through the gate, and all ends with the sandbox. */
+/**
+ * `pen start --isolation soft`: every command and file goes through the gate, and everything ends with the
+ * sandbox.
+ */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,36 +26,33 @@ const sh = (box: SoftBox, script: string, ...flags: string[]) =>
 const pidsIn = (box: SoftBox, ...names: string[]): string[] =>
   names.map(name => readFileSync(join(box.project, name), 'utf8'))
 
-forEverybody(
-  'it stays when it is asked for by name and every gap is accepted, and says what it is',
-  async box => {
-    const [gap = '', ...rest] = GAPS
-    const open = await box.pen('start', '--detach', '--isolation', 'soft', ...accepting(rest))
-    expect([open.code, open.stderr.includes(`--accept-gap ${gap}`)]).toEqual([125, true])
-    expect((await box.pen('status')).code).toBe(1)
-    box.config({ tools: { allow: ['env'] } })
-    await withStarted(box, async () => {
-      const { stdout } = await box.pen('status')
-      expect(stdout).toContain('SOFT_SANDBOX=true: no kernel confines this run')
-      expect(JSON.parse((await box.pen('status', '--json')).stdout)).toMatchObject({
-        soft: true,
-        isolation: 'soft',
-        gaps: GAPS.map(name => ({ name })),
-      })
-      const said = await box.pen('exec', '--env', 'SOFT_SANDBOX=no', '--', 'env')
-      expect(said.stdout).toContain('SOFT_SANDBOX=true\n')
-      expect(said.stdout).not.toMatch(/API_KEY|SOFT_SANDBOX=no/)
+forEverybody('it stays when it is named and every gap is accepted, and says what it is', async box => {
+  const [gap = '', ...rest] = GAPS
+  const open = await box.pen('start', '--detach', '--isolation', 'soft', ...accepting(rest))
+  expect([open.code, open.stderr.includes(`--accept-gap ${gap}`)]).toEqual([125, true])
+  expect((await box.pen('status')).code).toBe(1)
+  box.config({ tools: { allow: ['env'] } })
+  await withStarted(box, async () => {
+    const { stdout } = await box.pen('status')
+    expect(stdout).toContain('SOFT_SANDBOX=true: no kernel confines this run')
+    expect(JSON.parse((await box.pen('status', '--json')).stdout)).toMatchObject({
+      soft: true,
+      isolation: 'soft',
+      gaps: GAPS.map(name => ({ name })),
     })
-    expect(box.audit().filter(({ soft }) => soft !== true)).toEqual([])
-    expect(box.audit().map(({ kind }) => kind)).toEqual([
-      'run-start',
-      'exec-start',
-      'tool-allowed',
-      'exec-end',
-      'run-end',
-    ])
-  },
-)
+    const said = await box.pen('exec', '--env', 'SOFT_SANDBOX=no', '--', 'env')
+    expect(said.stdout).toContain('SOFT_SANDBOX=true\n')
+    expect(said.stdout).not.toMatch(/API_KEY|SOFT_SANDBOX=no/)
+  })
+  expect(box.audit().filter(({ soft }) => soft !== true)).toEqual([])
+  expect(box.audit().map(({ kind }) => kind)).toEqual([
+    'run-start',
+    'exec-start',
+    'tool-allowed',
+    'exec-end',
+    'run-end',
+  ])
+})
 
 forEverybody('a command runs if the user listed it, a shell if the user allowed that too', async box => {
   await withStarted(box, async () => {
@@ -101,7 +101,7 @@ forEverybody('input and both outputs pass, on a terminal too, and no other descr
 })
 
 forEverybody(
-  'bounds hold, privileges cannot be gained, and home and scratch go with the sandbox',
+  'limits hold, privileges cannot be gained, and home and scratch go with the sandbox',
   async box => {
     box.config({ ...SHELL, limits: { files: 123, disk: '1MiB' } })
     let home = ''
@@ -119,24 +119,21 @@ forEverybody(
   },
 )
 
-forEverybody(
-  'a time that is over ends a command and all that it left, and tells what it said until then',
-  async box => {
-    box.config({ ...SHELL, exec: { timeout: '500ms', ceiling: '1s' } })
-    await withStarted(box, async () => {
-      // More than the ceiling is the ceiling.
-      const late = await sh(box, `${LEAVING} trap "" TERM; sleep 300`, '--timeout', '500s')
-      expect([late.code, late.stdout]).toEqual([124, 'up\n'])
-      expect(await until(() => pidsIn(box, 'own', 'forked').every(pid => !isAlive(pid)))).toBe(true)
-      expect(box.of('exec-end')).toMatchObject([{ reason: 'timeout' }])
-      expect((await sh(box, 'echo on')).stdout).toBe('on\n')
-    })
-  },
-)
+forEverybody('a timeout ends a command and everything it left, and reports the output so far', async box => {
+  box.config({ ...SHELL, exec: { timeout: '500ms', ceiling: '1s' } })
+  await withStarted(box, async () => {
+    // More than the ceiling is the ceiling.
+    const late = await sh(box, `${LEAVING} trap "" TERM; sleep 300`, '--timeout', '500s')
+    expect([late.code, late.stdout]).toEqual([124, 'up\n'])
+    expect(await until(() => pidsIn(box, 'own', 'forked').every(pid => !isAlive(pid)))).toBe(true)
+    expect(box.of('exec-end')).toMatchObject([{ reason: 'timeout' }])
+    expect((await sh(box, 'echo on')).stdout).toBe('on\n')
+  })
+})
 
-forEverybody('a command takes along what it leaves, and nothing that is somebody else’s', async box => {
+forEverybody('a command ends with its leftovers, and with no process of others', async box => {
   box.config(SHELL)
-  // As a process of another sandbox would look, left to the first process of the machine.
+  // Like a process of another sandbox that became a child of the machine's init.
   const [program = '', ...rest] = [...box.owner.become, 'sh', '-c', 'sleep 60 > /dev/null 2>&1 & echo $!']
   const others = Bun.spawnSync([program, ...rest], { env: { PATH: '/usr/bin:/bin', PEN_EXEC: '1' } })
   const other = others.stdout.toString()
@@ -169,11 +166,11 @@ forEverybody('when its supervisor is killed everything that it started ends', as
   })
 })
 
-/** The agent is the parent of a command, and the supervisor the agent's. */
+/** The exec daemon is the parent of a command, and the supervisor is the daemon's. */
 const SUPERVISOR = '$(read -r _ _ _ p _ < /proc/$PPID/stat; echo $p)'
 
 forEverybody(
-  'a command that stops or ends its agent, its supervisor or both is ended all the same',
+  'a command that stops or kills its exec daemon, its supervisor or both is still ended',
   async box => {
     box.config(SHELL)
     for (const line of [
@@ -196,7 +193,7 @@ forEverybody(
   },
 )
 
-forEverybody('a command that uses more memory than the bound ends the sandbox, which says so', async box => {
+forEverybody('a command that uses more memory than the limit ends the sandbox, which says so', async box => {
   box.config({ tools: { allow: ['node', 'python3', 'perl'] }, limits: { memory: '128MiB' } })
   await withStarted(box, async () => {
     await box.pen('exec', '--', 'perl', '-e', '$x = "a" x (600 * 1024 * 1024); sleep 60')
@@ -205,7 +202,7 @@ forEverybody('a command that uses more memory than the bound ends the sandbox, w
   })
 })
 
-forEverybody('what cannot be recorded is not run', async box => {
+forEverybody('a command that cannot be recorded does not run', async box => {
   box.config({ tools: { allow: ['touch'] } })
   const started = await box.pen(...KEEP_SOFT)
   expect(started.code).toBe(0)

@@ -1,4 +1,4 @@
-/** A project with a gate around it, as a supervisor would make one: a policy of the user's own, and an audit that is kept in memory. */
+/** A project with a gate, as a supervisor makes one: a policy of the user, and an audit in memory. */
 import { realpathSync } from 'node:fs'
 import type { AuditEventInput } from '../../src/audit/event.ts'
 import { Gate, type GateOptions } from '../../src/backend/soft/gate/gate.ts'
@@ -41,7 +41,7 @@ export async function gateBox(config: object, more: Partial<GateOptions> = {}): 
   }
 }
 
-/** The word of a refusal, or what was returned. */
+/** The code of a refusal, or what was returned. */
 export async function reasonOf(work: Promise<unknown> | (() => Promise<unknown>)): Promise<unknown> {
   try {
     return { done: await (typeof work === 'function' ? work() : work) }

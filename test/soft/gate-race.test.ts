@@ -1,4 +1,4 @@
-/** Links that are swapped while the gate opens: nothing outside is read or written, whenever the swap falls. */
+/** Links that are swapped while the gate opens: nothing outside is read or written, at any moment of the swap. */
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ async function race(box: GateBox, act: () => Promise<void>): Promise<{ tries: nu
     await act().catch(error => {
       if (!(error instanceof PenError)) throw error
     })
-    // So that its end is heard of.
+    // So that its end is seen.
     if (tries++ % 50 === 0) await Bun.sleep(0)
   }
   return { tries, swaps: Number(await new Response(neighbour.stdout).text()) }

@@ -1,4 +1,7 @@
-/** The four minimum acceptance tests of an agent's sandbox, through the gate: secret reads, outside writes, network, tools. */
+/**
+ * The four minimum acceptance tests of an agent's sandbox, through the gate: secret reads, outside writes,
+ * network, tools.
+ */
 import { describe, expect, test } from 'bun:test'
 import {
   chmodSync,
@@ -21,7 +24,7 @@ import { until } from './soft-box.ts'
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
 
 describe('reading through the gate', () => {
-  test('gives a file of the workspace, and records it first', async () => {
+  test('returns a file of the workspace, and records it first', async () => {
     using box = await gateBox({})
     box.project.write('src/a.txt', 'hello')
     const { bytes, truncated } = await box.gate.read('src/a.txt')
@@ -49,7 +52,7 @@ describe('reading through the gate', () => {
     expect(box.of('file-allowed')).toEqual([])
   })
 
-  test('is cut at the policy’s bound, and waits for no pipe', async () => {
+  test('is cut at the policy’s limit, and does not block on a pipe', async () => {
     using box = await gateBox({ exec: { maxOutput: '1KiB' } })
     box.project.write('long', 'x'.repeat(5000))
     const { bytes, truncated } = await box.gate.read('long', { maxBytes: 1e9 })
@@ -60,7 +63,7 @@ describe('reading through the gate', () => {
 })
 
 describe('writing through the gate', () => {
-  test('makes and replaces files in the workspace, and nothing of their second names elsewhere', async () => {
+  test('makes and replaces files in the workspace, and changes no hard link elsewhere', async () => {
     using box = await gateBox({})
     await box.gate.write('new/deep/file', 'one')
     const file = join(box.project.workspace, 'new/deep/file')
@@ -93,7 +96,7 @@ describe('writing through the gate', () => {
 })
 
 describe('deleting through the gate', () => {
-  test('takes one file, one link or an empty directory, never what a link leads to', async () => {
+  test('removes one file, one link or an empty directory, never the target of a link', async () => {
     using box = await gateBox({})
     writeFileSync(join(box.project.home, 'kept'), '')
     symlinkSync('../kept', join(box.project.workspace, 'link'))
@@ -106,7 +109,7 @@ describe('deleting through the gate', () => {
     expect(await reasonOf(box.gate.delete('../kept'))).toBe('not-granted')
   })
 
-  test('with all beneath is off unless the user lists rm, and is whole or not at all', async () => {
+  test('recursively is off unless the user lists rm, and is all or nothing', async () => {
     using box = await gateBox({})
     box.project.write('d/a/b', '')
     expect(await reasonOf(box.gate.delete('d', { recursive: true }))).toBe('not-granted')
@@ -162,7 +165,7 @@ describe('programs through the gate', () => {
 })
 
 describe('connections through the gate', () => {
-  test('are refused unless a rule names them, and what is refused is not looked up', async () => {
+  test('are refused unless a rule names them, and a refused name is not looked up', async () => {
     const asked: string[] = []
     const resolver = { resolve: async (host: string) => void asked.push(host) as never }
     using box = await gateBox({ network: { http: ['allowed.example.com:443'] } }, { resolver })
@@ -225,7 +228,7 @@ describe('root’s gate', () => {
     await box.gate.write('made/file', 'x')
     for (const path of ['made', 'made/file']) expect(statSync(join(workspace, path))).toMatchObject(OWNER)
     expect(text((await box.gate.read('made/file')).bytes)).toBe('x')
-    // A second name of a file that is root's alone, as another user could make it.
+    // A hard link to a file of root, as another user could make it.
     writeFileSync(join(root, 'shadow'), 'secret', { mode: 0o600 })
     linkSync(join(root, 'shadow'), join(workspace, 'mine'))
     mkdirSync(join(workspace, 'roots'))

@@ -1,4 +1,4 @@
-/** The network of a soft sandbox: a proxy that asks the policy, and that nobody else on the machine can use. */
+/** The network of a soft sandbox: a proxy that asks the policy, and that no other user of the machine can use. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { isRoot } from '../conformance/launcher.ts'
 import { forEverybody, SOFT, type SoftBox, until } from './soft-box.ts'
 
-/** A service of the host, which writes down who came. */
+/** A service of the host that records its clients. */
 async function recorder(): Promise<{ port: number; heard: string[]; close(): void }> {
   const heard: string[] = []
   const server: Server = createServer((socket: Socket) => {
@@ -79,7 +79,7 @@ forEverybody('without a network the proxy refuses everything, and says why', asy
   }
 })
 
-/** What a stranger hears. */
+/** What a stranger receives. */
 function say(port: number, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     let heard = ''
@@ -131,7 +131,7 @@ forEverybody(
     expect(box.of('connection-denied')).toMatchObject([{ name: 'refused.example.com' }])
     expect(box.of('connection-allowed')).toEqual([])
     expect(box.of('limit-hit').filter(line => line['limit'] === 'proxy-secret').length).toBeGreaterThan(0)
-    // With pen the proxy is gone.
+    // The proxy ends with pen.
     expect(say(port, 'x')).rejects.toThrow()
   },
 )

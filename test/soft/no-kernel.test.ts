@@ -1,4 +1,4 @@
-/** A machine with neither bubblewrap nor user namespaces, made of a mount namespace that hides them. */
+/** A machine with neither bubblewrap nor user namespaces: a mount namespace hides them. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { EVERYBODY, isRoot, ordinary } from '../conformance/launcher.ts'
@@ -8,7 +8,7 @@ import { KEEP_SOFT, SOFT, SoftBox } from './soft-box.ts'
 const HIDE = `for tool in bwrap unshare nsenter podman docker; do for dir in /usr/bin /usr/sbin /usr/local/bin; do
   [ ! -e $dir/$tool ] || mount --bind /dev/null $dir/$tool || exit 99; done; done`
 
-/** In a user namespace of its own, whose number of further ones is this namespace's own to set. */
+/** In its own user namespace, which can limit further ones. */
 const WITHOUT_NAMESPACES = [
   'unshare',
   '--user',

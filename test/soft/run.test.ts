@@ -1,4 +1,7 @@
-/** `pen run --isolation soft`: what it asks for, says and holds. What no kernel holds is accepted by name, and not claimed here. */
+/**
+ * `pen run --isolation soft`: what it asks for, prints and enforces. What no kernel enforces is accepted by
+ * name, and not claimed here.
+ */
 import { expect } from 'bun:test'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,7 +65,7 @@ forEverybody(
     expect(env['HOME']).not.toBe(box.home)
     expect(env['HOME']).toMatch(/\/pen-soft-[^/]+\/home$/)
     expect(env['TMPDIR']).toMatch(/\/pen-soft-[^/]+\/tmp$/)
-    // Of the user's registry others are told by a file of pen's own. Here that place has the host's.
+    // Other backends pass the user's registry by a file of pen. Here that path is the host's.
     writeFileSync(join(box.home, '.npmrc'), 'registry=https://registry.example.com/\n')
     const told = await box.pen(...SOFT.slice(0, -1), '--group', 'npm', '--', 'env')
     expect(told.stdout).toContain('AGENT_IN_SANDBOX=1')
@@ -79,7 +82,7 @@ forEverybody(
   },
 )
 
-forEverybody('a command of root’s is never root, and what it makes is the owner’s', async box => {
+forEverybody('a command of root never runs as root, and its files belong to the owner', async box => {
   box.config(SHELL)
   const { stdout } = await box.run('sh', '-c', 'id -u; id -G; grep NoNewPrivs /proc/self/status; touch made')
   expect(stdout.split('\n').slice(0, 1)).toEqual([String(box.owner.uid)])
@@ -88,7 +91,7 @@ forEverybody('a command of root’s is never root, and what it makes is the owne
 })
 
 forEverybody(
-  'the user’s own command runs, a shell only when the user said so, and a list holds for both',
+  'the user’s own command runs, a shell only when allowed, and a list holds for both',
   async box => {
     const shell = await box.run('sh', '-c', 'touch ran')
     expect([shell.code, box.has('ran')]).toEqual([126, false])
@@ -116,7 +119,7 @@ forEverybody(
   },
 )
 
-forEverybody('exit codes tell the truth, and input and both outputs pass', async box => {
+forEverybody('exit codes are right, and input and both outputs pass', async box => {
   box.config(SHELL)
   expect((await box.run('sh', '-c', 'exit 7')).code).toBe(7)
   expect((await box.run('sh', '-c', 'kill -TERM $$')).code).toBe(143)
@@ -128,7 +131,7 @@ forEverybody('exit codes tell the truth, and input and both outputs pass', async
   expect(stderr).toEndWith('err\n')
 })
 
-forEverybody('everything ends with the time, and with the command', async box => {
+forEverybody('everything ends with the timeout, and with the command', async box => {
   box.config(SHELL)
   const pids = () => ['own', 'forked'].map(name => readFileSync(join(box.project, name), 'utf8'))
   const late = await box.pen(
@@ -151,7 +154,7 @@ forEverybody('everything ends with the time, and with the command', async box =>
 })
 
 forEverybody(
-  'when pen is killed everything that it started ends, and its places go with the next run',
+  'when pen is killed everything that it started ends, and the next run removes its directories',
   async box => {
     box.config(SHELL)
     const run = box.start([...SOFT, 'sh', '-c', `echo $HOME > home; ${LEAVING} trap "" TERM; sleep 300`])
@@ -175,26 +178,23 @@ forEverybody('a run that cannot be recorded does not begin', async box => {
   expect([ran.code, box.has('ran')]).toEqual([125, false])
 })
 
-forEverybody(
-  'a command that stops or ends its supervisor, or lies for it, is ended all the same',
-  async box => {
-    box.config(SHELL)
-    const pids = () => ['pid', 'own'].map(name => readFileSync(join(box.project, name), 'utf8'))
-    const script = (line: string) =>
-      `echo $$ > pid; rm -f own; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; trap "" TERM; ${line}; sleep 300`
-    const within = async (line: string) => {
-      const flags = ['--wall', '2s', ...accepting(GAPS)]
-      const watch = new Stopwatch()
-      await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
-      expect(watch.ms).toBeLessThan(12_000)
-      expect(await until(() => !pids().some(isAlive))).toBe(true)
-    }
-    await within('kill -STOP $PPID')
-    await within('kill -KILL $PPID')
-    const lie = '{"kind":"ended","code":0,"signal":null,"survivors":0}'
-    await within(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
-  },
-)
+forEverybody('a command that stops, kills or impersonates its supervisor is still ended', async box => {
+  box.config(SHELL)
+  const pids = () => ['pid', 'own'].map(name => readFileSync(join(box.project, name), 'utf8'))
+  const script = (line: string) =>
+    `echo $$ > pid; rm -f own; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; trap "" TERM; ${line}; sleep 300`
+  const within = async (line: string) => {
+    const flags = ['--wall', '2s', ...accepting(GAPS)]
+    const watch = new Stopwatch()
+    await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
+    expect(watch.ms).toBeLessThan(12_000)
+    expect(await until(() => !pids().some(isAlive))).toBe(true)
+  }
+  await within('kill -STOP $PPID')
+  await within('kill -KILL $PPID')
+  const lie = '{"kind":"ended","code":0,"signal":null,"survivors":0}'
+  await within(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
+})
 
 forEverybody('a project cannot choose it, not even one that may add to the policy', async box => {
   box.file('agent-permissions.json', JSON.stringify({ version: 1, isolation: 'soft', acceptGaps: GAPS }))
@@ -206,7 +206,7 @@ forEverybody('a project cannot choose it, not even one that may add to the polic
   expect((await box.run('touch', 'ran')).code).toBe(0)
 })
 
-forEverybody('git has the user’s name, and nothing else of their settings', async box => {
+forEverybody('git has the user’s name, and no other setting of theirs', async box => {
   box.file('../home/.gitconfig', '[user]\n  name = Ada\n[alias]\n  secret = !cat\n')
   expect((await box.run('git', 'config', '--get-regexp', 'user|alias')).stdout).toBe('user.name Ada\n')
 })

@@ -1,4 +1,7 @@
-/** A project in which pen runs commands without any help of the kernel: as an ordinary user, and as root for that user's project. */
+/**
+ * A project in which pen runs commands without kernel help: as an ordinary user, and as root in that user's
+ * project.
+ */
 import { spawn } from 'node:child_process'
 import {
   chmodSync,
@@ -34,7 +37,7 @@ export type AuditLine = Readonly<Record<string, unknown>> & { readonly kind: str
 
 export class SoftBox {
   readonly who: Who
-  /** Whose project it is: root's commands are run as its owner. */
+  /** The owner of the project: root's commands run as this user. */
   readonly owner: Who
   readonly root: string
   readonly home: string
@@ -156,11 +159,14 @@ export const isAlive = (pid: string): boolean => {
   }
 }
 
-/** Leaves what began a session of its own and what forked twice; both have written down who they are when `up` is said. */
+/**
+ * Leaves one process in a new session and one that forked twice. Both have written their pids when `up` is
+ * printed.
+ */
 export const LEAVING =
   'setsid sh -c "echo \\$\\$ > own; sleep 300" & ( ( sh -c "echo \\$\\$ > forked; sleep 300" & ) ) ; while [ ! -s own ] || [ ! -s forked ]; do :; done; echo up; '
 
-/** With a sandbox that stays, which is gone afterwards. */
+/** With a running sandbox, which is gone afterwards. */
 export async function withStarted(box: SoftBox, body: () => Promise<void>): Promise<void> {
   const { code, stderr } = await box.pen(...KEEP_SOFT)
   if (code !== 0) throw new Error(stderr)

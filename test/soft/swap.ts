@@ -1,4 +1,7 @@
-/** A hostile neighbour: for as long as it runs, `a` is by turns a directory and a link to another place, with no moment between. */
+/**
+ * A hostile neighbour: while it runs, `a` alternates between a directory and a link to another place, without a
+ * gap.
+ */
 import { dlopen } from 'bun:ffi'
 
 const [workspace = '', seconds = '1'] = process.argv.slice(2)

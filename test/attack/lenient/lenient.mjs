@@ -1,4 +1,4 @@
-// Answers with the host and the target that Node's server read from a request, in its lenient mode.
+// Answers with the host and the target that Node's server reads from a request in lenient mode.
 import { createServer } from 'node:http'
 
 const server = createServer({ insecureHTTPParser: true }, (request, response) =>

@@ -1,4 +1,4 @@
-/** Requests for evil.test that no RFC knows, and that one or another server answers. */
+/** Requests for evil.test that no RFC allows, and that some server answers. */
 const HOST = 'Host: evil.test\r\n\r\n'
 
 const LINES = [
@@ -60,7 +60,7 @@ export const ODD_REQUESTS: readonly string[] = [
   '<a> http://evil.test/ v\r\n\r\n',
   'X\n http://evil.test/ v\r\n\r\n',
   '\x1cGET http://evil.test/ HTTP/1.1\r\n\r\n',
-  // The second request of a connection, behind bytes that pass.
+  // The second request of a connection, after bytes that pass.
   `SSH-2.0-x\r\n\r\nGET / HTTP/1.1\r\n${HOST}`,
   `\0\0\0\x08\x04\xd2\x16\x2f\r\n\r\nGET / HTTP/1.1\r\n${HOST}`,
   `a@b /x v\r\n\r\na@b /x v\r\n${HOST}`,

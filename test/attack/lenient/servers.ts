@@ -1,4 +1,4 @@
-/** Real HTTP servers that read what RFC 9112 does not allow. Each answers with the host that it read. */
+/** Real HTTP servers that accept what RFC 9112 forbids. Each answers with the host that it read. */
 import { connect } from 'node:net'
 import { join } from 'node:path'
 
@@ -30,7 +30,7 @@ export class LenientServer {
     throw new Error(`${name} did not start: ${text}`)
   }
 
-  /** What the server answers to these bytes, or nothing when it waits for more. */
+  /** The server's answer to these bytes, or nothing when it waits for more. */
   ask(bytes: string): Promise<string> {
     return new Promise(resolve => {
       let text = ''

@@ -1,6 +1,6 @@
 /**
- * Every preset, with a program in the agent's place that does what the agent does: reads its keys and instructions, keeps
- * its sign-in in its directory, and talks to the hosts of its models.
+ * Every preset, with a program in the agent's place that does what the agent does: reads its keys and
+ * instructions, keeps its sign-in in its directory, and talks to its model hosts.
  */
 import { expect } from 'bun:test'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ for url in $HOSTS https://evil.test/; do curl -sSk -o /dev/null -w "$url %{http_
 echo "asked: $*"
 `
 
-/** The agent's program, in a directory that the user shows to the sandbox. */
+/** The agent's program, in a directory that the user grants to the sandbox. */
 function install(project: Project, name: PresetName): string {
   const bin = join(project.root, 'bin')
   mkdirSync(bin)
@@ -37,7 +37,7 @@ function install(project: Project, name: PresetName): string {
   return bin
 }
 
-/** What the program is to find, as words for pen, and the environment that it finds some of it in. */
+/** What the program should find, as flags for pen, and the environment that provides some of it. */
 function needs(project: Project, name: PresetName, bin: string) {
   const { providers, hosts, volumes, readsAbove } = PRESETS[name]
   const [provider] = providers
@@ -117,7 +117,7 @@ for (const name of Object.keys(PRESETS) as PresetName[])
   )
 
 forEachKind(
-  'P15 an agent that is not there is told with its fix, and nothing was started',
+  'P15 an agent that is not installed is reported with its fix, and nothing starts',
   async (_, project) => {
     const { status, stderr } = project.command(['agent', 'codex', '--env', 'PATH=/nowhere'], {
       PATH: '/nowhere',
@@ -128,18 +128,21 @@ forEachKind(
   },
 )
 
-forEachKind('P16 what the sandbox put into a volume is neither followed nor replaced', async (_, project) => {
-  const bin = install(project, 'codex')
-  start(project, 'codex', bin)
-  const file = join(project.stateDir, 'volumes/codex/AGENTS.md')
-  expect(lstatSync(file).isSymbolicLink()).toBe(true)
-  writeFileSync(join(bin, 'codex'), '#!/bin/sh\nrm ~/.codex/AGENTS.md; echo mine > ~/.codex/AGENTS.md\n')
-  start(project, 'codex', bin)
-  start(project, 'codex', bin)
-  expect(readFileSync(file, 'utf8')).toBe('mine\n')
-})
+forEachKind(
+  'P16 files that the sandbox put into a volume are neither followed nor replaced',
+  async (_, project) => {
+    const bin = install(project, 'codex')
+    start(project, 'codex', bin)
+    const file = join(project.stateDir, 'volumes/codex/AGENTS.md')
+    expect(lstatSync(file).isSymbolicLink()).toBe(true)
+    writeFileSync(join(bin, 'codex'), '#!/bin/sh\nrm ~/.codex/AGENTS.md; echo mine > ~/.codex/AGENTS.md\n')
+    start(project, 'codex', bin)
+    start(project, 'codex', bin)
+    expect(readFileSync(file, 'utf8')).toBe('mine\n')
+  },
+)
 
-forEachKind('P6 a preset opens nothing that the user took away', async (world, project) => {
+forEachKind('P6 a preset opens nothing that the user removed', async (world, project) => {
   const heard = world.listen()
   const bin = install(project, 'claude-code')
   const offline = start(project, 'claude-code', bin, '--offline')
@@ -182,7 +185,7 @@ forEachKind(
       expect(second.stdout).toContain('kept signed in')
       expect(heard.names).not.toContain('evil.test')
 
-      // What was decided at the start is not changed by a command in it.
+      // A command in the sandbox does not change what was decided at the start.
       const wider = pen('agent', 'codex', '--allow', 'evil.test:443')
       expect([wider.status, wider.stdout]).toEqual([2, ''])
       expect(wider.stderr).toContain('pen restart --agent codex takes them')
@@ -192,7 +195,7 @@ forEachKind(
     } finally {
       pen('stop')
     }
-    // And without one it has a sandbox of its own, with the same volume.
+    // Without a running sandbox the agent gets its own, with the same volume.
     expect(start(project, 'codex', bin).stdout).toContain('kept signed in')
   },
 )

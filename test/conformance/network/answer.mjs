@@ -1,4 +1,4 @@
-// A program that answers in a person's place. Plain JavaScript, because Node 20 runs nothing else.
+// A program that answers in place of a person. Plain JavaScript, because Node 20 runs nothing else.
 const { Sandbox } = await import('./index.js')
 
 const box = await Sandbox.start({

@@ -1,4 +1,4 @@
-/** The audit of real runs: complete, in order, once each, and safe to show. */
+/** The audit of real runs: complete, in order, once each, and safe to print. */
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { EVIL, UP } from './zones.ts'
 const count = (audit: readonly AuditLine[], kind: string) => audit.filter(line => line.kind === kind).length
 
 forEachKind(
-  'P18 every connection outside has its record inside, and the numbers have no hole',
+  'P18 every connection outside has its record inside, and the numbers have no gap',
   async (world, project) => {
     const heard = world.listen()
     const { audit } = await project.run(
@@ -28,7 +28,7 @@ forEachKind(
     expect(count(audit, 'connection-closed')).toBe(40)
     expect(count(audit, 'connection-failed')).toBe(4)
     expect(count(audit, 'connection-denied')).toBe(44)
-    // Every record of one connection carries its number, and what was allowed also ends.
+    // Every record of one connection has its number, and an allowed one also has an end.
     const numbers = (kind: string) =>
       audit.filter(line => line.kind === kind).map(({ connection }) => connection)
     expect(new Set(numbers('connection-allowed'))).toEqual(
@@ -40,7 +40,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P18 nothing that the sandbox says can forge a line, drive a terminal or grow without bound',
+  'P18 nothing that the sandbox sends forges a line, drives a terminal or grows without bound',
   async (_world, project) => {
     project.write(
       'hostile.py',
@@ -72,9 +72,9 @@ for name in names:
     const bytes = readdirSync(dir)
       .map(file => readFileSync(join(dir, file), 'utf8'))
       .join('')
-    // Neither control characters nor what turns the direction of writing.
+    // Neither control characters nor bidirectional marks.
     expect(bytes.match(/[^\P{C}\n]/gu)).toBeNull()
-    // A client that took its time was dialled for; no other record of the kind is there.
+    // A slow client was dialled for. The audit has no other record of this kind.
     expect(
       audit.filter(({ kind, rule }) => kind === 'connection-allowed' && !rule?.startsWith('allowed.test:')),
     ).toEqual([])
@@ -109,7 +109,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P18 a flood of refusals is bounded and counted, and what was reached stays told',
+  'P18 a flood of refusals is bounded and counted, and allowed connections stay recorded',
   async (_world, project) => {
     const { audit, err, out } = await project.run(
       `curl -s http://allowed.test/; /usr/bin/python3 -c "
@@ -129,7 +129,7 @@ print('accepted', n)"
     const unheard = audit
       .filter(({ limit }) => limit === 'denials-per-second' || limit === 'hung-up')
       .reduce((sum, { value }) => sum + Number(value), 0)
-    // A client that gave up waiting may have been heard all the same.
+    // A client that stopped waiting may still have been heard.
     expect(denied + unheard).toBeGreaterThanOrEqual(Number(/accepted (\d+)/.exec(out)?.[1]))
     expect(denied + unheard).toBeLessThanOrEqual(6000)
     expect(denied).toBeLessThan(4000)

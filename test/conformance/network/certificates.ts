@@ -1,4 +1,7 @@
-/** An authority of the test's own, trusted on the test's machine beside the system's, and a certificate from it. */
+/**
+ * The test's own certificate authority, trusted on the test's machine beside the system's, and a certificate
+ * from it.
+ */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

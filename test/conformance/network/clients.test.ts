@@ -1,4 +1,4 @@
-/** Real programs that know nothing of pen: what is allowed works, what is refused fails at once and says why. */
+/** Real programs that know nothing of pen: what is allowed works, what is refused fails at once with the reason. */
 import { beforeAll, expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const ALLOW = [
   ...['allowed.test:80', 'allowed.test:443', 'allowed.test:22', 'allowed.test:7', 'six.test:443'],
   ...[`${UP}:5432`, `${UP}:7`],
 ]
-/** Long enough for a slow program to start, far too short for a time-out. */
+/** Long enough for a slow program to start, far too short for a timeout. */
 const AT_ONCE_MS = 1000
 const JAVA = ['/usr/bin/javac', '/usr/bin/java']
 
@@ -44,7 +44,7 @@ const denials = (audit: readonly AuditLine[]) =>
     .map(({ name, address, port, reason, fix }) => `${name ?? address} ${port} ${reason} ${fix}`)
 
 forEachKind(
-  'P6 curl, wget, Node, Python, git and raw sockets reach what is allowed without a setting',
+  'P6 curl, wget, Node, Python, git and raw sockets reach what is allowed without any setting',
   async (world, project) => {
     const heard = world.listen()
     const { steps, audit } = await runSteps(
@@ -79,7 +79,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 curl, wget, Node, Python, git and raw sockets are told no at once, each by one record',
+  'P11 curl, wget, Node, Python, git and raw sockets are refused at once, with one record each',
   async (world, project) => {
     const heard = world.listen()
     const { steps, audit, err } = await runSteps(
@@ -140,7 +140,7 @@ forEachKind(
       `${EVIL} 7 literal-not-allowed pen allow ${EVIL}:7`,
       ...[443, 22, 80, 443, 80].map(evil),
     ])
-    // And the person is told, with what would allow it.
+    // The person sees it too, with the command that would allow it.
     expect(err).toContain('pen: refused: evil.test:443 (6 times); to allow it: pen allow evil.test:443\n')
     expect(err).toContain('pen: refused: [2600:beef::66]:443; to allow it: pen allow [2600:beef::66]:443\n')
   },

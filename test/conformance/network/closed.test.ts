@@ -1,4 +1,4 @@
-/** When pen hangs, dies, has no room for its audit or no descriptor left, the way out is closed, not open. */
+/** When pen hangs, dies, or has no room for its audit or no descriptor left, the way out is closed, not open. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { supervisorOf, until } from './supervisor.ts'
 import { forEachKind, inWorld, World } from './world.ts'
 import { EVIL, UP } from './zones.ts'
 
-/** Its processes are those that stand in its project. */
+/** Its processes are those whose working directory is its project. */
 function alive(workspace: string): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
@@ -26,7 +26,7 @@ function alive(workspace: string): number[] {
 const ASKING = `while :; do curl -s -m1 -o /dev/null -w '%{http_code}\\n' http://allowed.test/; curl -s -m1 -o /dev/null http://evil.test/; curl -s -m1 -o /dev/null http://${UP}:8080/; done`
 
 forEachKind(
-  'P17 while pen is stopped nothing leaves, and when it goes on so does the sandbox',
+  'P17 while pen is stopped nothing leaves, and when it continues so does the sandbox',
   async (world, project) => {
     const running = project.start(`echo ${project.workspace} >/dev/null; ${ASKING}`, {
       allow: ['allowed.test:80'],
@@ -48,7 +48,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P17 when pen is killed nothing leaves any more, and the sandbox is gone within two seconds',
+  'P17 when pen is killed nothing leaves, and the sandbox is gone within two seconds',
   async (world, project) => {
     const running = project.start(
       `trap '' HUP TERM INT; (setsid bash -c "exec -a ${project.workspace} sleep 60" &) ; ${ASKING}`,
@@ -71,9 +71,9 @@ forEachKind(
   { containers: true },
 )
 
-forEachKind('P17 a gateway that cannot start lets nothing start', async (world, project) => {
+forEachKind('P17 when the gateway cannot start, nothing starts', async (world, project) => {
   const heard = world.listen()
-  // No descriptors for a door at all.
+  // No descriptors left for a door.
   const ran = await project.run('curl -s -m2 http://allowed.test/; echo ran', {
     allow: ['allowed.test:80'],
     wrap: ['prlimit', '--nofile=20:20'],
@@ -84,7 +84,7 @@ forEachKind('P17 a gateway that cannot start lets nothing start', async (world, 
 })
 
 forEachKind(
-  'P17 with few descriptors connections are turned away, and pen serves again afterwards',
+  'P17 with few descriptors connections are rejected, and pen serves again afterwards',
   async (_world, project) => {
     const { steps } = await runSteps(
       project,
@@ -114,7 +114,7 @@ print(alive)"`,
 )
 
 forEachKind(
-  'P18 with no room for a record there is no connection, and the run says why',
+  'P18 without room for a record there is no connection, and the run says why',
   async (world, project) => {
     const dir = `${project.stateDir}/audit`
     const [program = '', ...rest] = [

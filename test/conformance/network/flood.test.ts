@@ -1,4 +1,4 @@
-/** What a sandbox can do to its gateway: a great deal of nonsense, slowly and fast. Others are served all the same. */
+/** What a sandbox can do to its gateway: a lot of invalid input, slow and fast. Others are still served. */
 import { expect } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -68,7 +68,7 @@ const memory = (pid: number) =>
 const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length
 
 forEachKind(
-  'P17 fifty thousand mutated inputs later the gateway serves, holds no more than before, and let nothing through',
+  'P17 after 50,000 mutated inputs the gateway serves, holds no more, and let nothing through',
   async (world, project) => {
     const seed = Math.floor(Math.random() * 2 ** 32)
     console.log(`seed ${seed}`)

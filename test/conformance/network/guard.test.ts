@@ -1,4 +1,7 @@
-/** An allowed name leads where names may lead, whatever its name server says; and where a rule names the address. */
+/**
+ * An allowed name leads only where names may lead, whatever its name server says, or where a rule names the
+ * address.
+ */
 import { expect } from 'bun:test'
 import { runSteps } from './steps.ts'
 import { forEachKind } from './world.ts'
@@ -8,7 +11,7 @@ const status = (url: string, more = '') => `curl -s -m8 -o /dev/null -w '%{http_
 const LOCAL = Object.keys(LOCAL_PLACES)
 
 forEachKind(
-  'P8 an allowed name that leads to a local place is refused before a packet goes there',
+  'P8 an allowed name that leads to a local address is refused before a packet goes there',
   async (world, project) => {
     const heard = world.listen()
     const script = `for n in ${LOCAL.join(' ')}; do printf '%s ' $n; ${status('http://$n/')}; echo; done
@@ -32,7 +35,7 @@ forEachKind(
   { containers: true },
 )
 
-forEachKind('P8 a literal of a local place is refused in every spelling', async (world, project) => {
+forEachKind('P8 a local IP literal is refused in every spelling', async (world, project) => {
   const heard = world.listen()
   const targets = [
     ...['169.254.169.254', '10.1.2.3', '192.168.1.1', '100.64.0.1', OWN, '[fd00:ec2::254]', '[fe80::1]'],
@@ -68,7 +71,7 @@ forEachKind('P8 a literal of a local place is refused in every spelling', async 
 })
 
 forEachKind(
-  'P8 a name that changes its address between two answers reaches only what was checked',
+  'P8 a name that changes its address between two answers reaches only the checked address',
   async (world, project) => {
     const heard = world.listen()
     const script = `for i in $(seq 200); do ${status('http://rebind.test/')}; echo; done | sort | uniq -c
@@ -88,21 +91,24 @@ forEachKind(
   },
 )
 
-forEachKind('P8 a broken answer is a failure within seconds, and told as one', async (world, project) => {
-  const heard = world.listen()
-  const names = Object.keys(BROKEN)
-  const script = `for n in ${names.join(' ')}; do (printf '%s %s\\n' $n $(${status('http://$n/')})) & done; wait`
-  const { out, ms, audit } = await project.run(script, { allow: names.map(name => `${name}:80`) })
-  const lines = out.trim().split('\n').sort()
-  expect(lines.filter(line => !/ 50[24]$/.test(line))).toEqual([])
-  expect(lines.length).toBe(names.length)
-  expect(ms).toBeLessThan(7500)
-  expect(heard.left.filter(flow => !/^(tcp 192.0.2.2 53|icmp 192.0.2.2)$/.test(flow))).toEqual([])
-  expect(audit.filter(({ kind }) => kind === 'connection-failed').length).toBe(names.length)
-})
+forEachKind(
+  'P8 a broken answer fails within seconds, and is reported as a failure',
+  async (world, project) => {
+    const heard = world.listen()
+    const names = Object.keys(BROKEN)
+    const script = `for n in ${names.join(' ')}; do (printf '%s %s\\n' $n $(${status('http://$n/')})) & done; wait`
+    const { out, ms, audit } = await project.run(script, { allow: names.map(name => `${name}:80`) })
+    const lines = out.trim().split('\n').sort()
+    expect(lines.filter(line => !/ 50[24]$/.test(line))).toEqual([])
+    expect(lines.length).toBe(names.length)
+    expect(ms).toBeLessThan(7500)
+    expect(heard.left.filter(flow => !/^(tcp 192.0.2.2 53|icmp 192.0.2.2)$/.test(flow))).toEqual([])
+    expect(audit.filter(({ kind }) => kind === 'connection-failed').length).toBe(names.length)
+  },
+)
 
 forEachKind(
-  'P8 a rule that names the very address opens it, and host.pen.internal is the host’s loopback',
+  'P8 a rule that names the exact address opens it, and host.pen.internal is the host’s loopback',
   async (world, project) => {
     const heard = world.listen()
     const { steps } = await runSteps(
@@ -131,7 +137,7 @@ forEachKind(
     expect(steps.privateName.said).toBe('hello from 10.1.2.3 80\n')
     expect(steps.own.said).toBe(`hello from ${OWN} 8098\n`)
     expect(steps.service.said).toBe('hello from 127.0.0.1 8099\n')
-    // The name that was allowed decides; where its owner points it is the owner's affair, as long as it is no local place.
+    // The allowed name decides. Its owner may point it anywhere except to a local address.
     expect(steps.alias.said).toBe(`hello from ${EVIL} 80\n`)
     for (const name of ['otherPort', 'hostsFile', 'neighbour', 'otherOwn'] as const)
       expect([name, steps[name].said]).toEqual([name, '403'])
@@ -146,7 +152,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P8 a redirect is the client’s to follow, and judged like any request',
+  'P8 the client follows redirects, and each is judged like any request',
   async (world, project) => {
     const heard = world.listen()
     const { steps } = await runSteps(

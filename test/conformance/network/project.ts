@@ -1,4 +1,4 @@
-/** A project with a home of its own on the test's machine, and runs of pen in it. */
+/** A project with its own home on the test's machine, and runs of pen in it. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -84,7 +84,7 @@ export class Project {
     return this.#owner[0]
   }
 
-  /** As if pen had been run here before. */
+  /** As if pen had run here before. */
   remember(seed: string): void {
     const state = join(this.home, '.pen')
     mkdirSync(state, { mode: 0o700 })
@@ -92,7 +92,7 @@ export class Project {
     copyTree(seed, join(state, 'cache'))
   }
 
-  /** Directories of pen's own state that a test has made for it. */
+  /** pen's state directories that a test has made. */
   ownState(): void {
     for (let dir = this.stateDir; dir.length > this.home.length; dir = dirname(dir)) {
       chmodSync(dir, 0o700)
@@ -104,20 +104,20 @@ export class Project {
     const full = join(this.workspace, path)
     const made = mkdirSync(dirname(full), { recursive: true })
     if (made !== undefined) this.#own(made)
-    // By descriptor: pen may take it away at once.
+    // By descriptor: pen may remove it at any time.
     const fd = openSync(full, 'w')
     writeSync(fd, text)
     fchownSync(fd, ...this.#owner)
     closeSync(fd)
   }
 
-  /** A file that somebody else put there becomes the user's, and nobody else can read it. */
+  /** Gives a file of another user to the project's user, readable by no other. */
   adopt(path: string): void {
     this.#own(join(this.workspace, path))
     chmodSync(join(this.workspace, path), 0o600)
   }
 
-  /** As an editor does: the new text takes the old one's place at once. */
+  /** As an editor does: replaces the old text atomically. */
   writeLive(name: string, text: string): void {
     mkdirSync(this.stateDir, { recursive: true })
     this.ownState()
@@ -127,7 +127,7 @@ export class Project {
     renameSync(draft, join(this.stateDir, name))
   }
 
-  /** A shell script in the sandbox, to its end. */
+  /** Runs a shell script in the sandbox to its end. */
   async run(script: string, options: RunOptions = {}): Promise<Ran> {
     const stopwatch = new Stopwatch()
     const { child, ended } = this.start(script, options)
@@ -177,17 +177,17 @@ export class Project {
     return { child, text, ended }
   }
 
-  /** What `pen logs` shows the user. */
+  /** What `pen logs` prints for the user. */
   logs(...flags: string[]): string {
     return this.pen('logs', ...flags)
   }
 
-  /** What another command of pen says, on the host. */
+  /** Starts another pen command on the host and returns its output. */
   pen(...args: string[]): string {
     return this.command(args).stdout
   }
 
-  /** Another command of pen, on the host, to its end. */
+  /** Runs another pen command on the host to its end. */
   command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const words = [...this.#world.on('host', this.user), 'env', '-C', this.workspace, `HOME=${this.home}`]
     const set = Object.entries(env).map(([name, value]) => `${name}=${value}`)

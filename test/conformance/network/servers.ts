@@ -1,6 +1,6 @@
 /**
- * The servers of the test's world: `outside`, where every address is one of ours, and `host`, where they stand for
- * services of the machine that pen runs on. Each writes down what it hears; arguments: which of the two, the directory.
+ * The servers of the test's world: `outside`, where every address is ours, and `host`, where they stand for
+ * services of pen's machine. Each logs what it receives. Arguments: which of the two, the directory.
  */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -14,7 +14,7 @@ const [role = '', dir = ''] = process.argv.slice(2)
 const write = (file: string, line: string): void => appendFileSync(join(dir, file), `${line}\n`)
 const plain = (address = ''): string => address.replace(/^::ffff:/, '')
 
-/** Files below `www`, an echo of what was asked, and a few ways to misbehave. */
+/** Files below `www`, an echo of the request, and a few ways to misbehave. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   const { socket, method, url = '/', headers } = request
   const here = `${plain(socket.localAddress)} ${socket.localPort}`
@@ -41,7 +41,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   response.end(`hello from ${here}\n`)
 }
 
-/** The server speaks first, then says everything back. */
+/** The server speaks first, then echoes everything. */
 function echo(): Server {
   return createTcp(socket => {
     const here = `${plain(socket.localAddress)} ${socket.localPort}`
@@ -79,5 +79,5 @@ async function openHost(): Promise<void> {
 
 await (role === 'outside' ? openOutside() : openHost())
 writeFileSync(join(dir, `${role}.ready`), '')
-// The shell that started this ends it; should that fail, `timeout` does.
+// The shell that started this ends it. If that fails, `timeout` does.
 setInterval(() => undefined, 60_000)

@@ -24,7 +24,7 @@ function must(argv: readonly string[], cwd: string): void {
 export function makeRepository(dir: string): string {
   const work = join(dir, 'repository')
   const bare = join(dir, 'www/git/repo.git')
-  // Of another file of tests, which has the same world.
+  // Made by another test file, which shares this world.
   if (existsSync(bare)) return bare
   const git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'init.defaultBranch=main']
   must([...git, 'init', '-q', work], dir)
@@ -55,10 +55,10 @@ export function makeRegistry(dir: string, origin: string): void {
   writeFileSync(join(dir, 'www/npm/tiny'), JSON.stringify(document))
 }
 
-/** Where a key for `root` lies, or undefined when there is no sshd here. */
+/** The path of a key for `root`, or undefined when there is no sshd here. */
 let sshd: Promise<string | undefined> | undefined
 
-/** Once for all files of tests, which have the same world. */
+/** Once for all test files, which share this world. */
 export const startSshd = (world: World): Promise<string | undefined> => (sshd ??= startOneSshd(world))
 
 async function startOneSshd(world: World): Promise<string | undefined> {
@@ -81,7 +81,7 @@ async function startOneSshd(world: World): Promise<string | undefined> {
   return join(dir, 'user-key')
 }
 
-/** False when there is no PostgreSQL here. Anybody may log in as `pentest`. */
+/** False when there is no PostgreSQL here. Every client may log in as `pentest`. */
 export async function startPostgres(world: World): Promise<boolean> {
   const [initdb] = globSync('/usr/lib/postgresql/*/bin/initdb')
   if (initdb === undefined) return false
@@ -109,7 +109,7 @@ export async function startPostgres(world: World): Promise<boolean> {
   return true
 }
 
-/** Its input ends with this process, however that ends. */
+/** Its input closes with this process, however that ends. */
 const UNTIL_WE_ARE_GONE = '"$@" & cat >/dev/null; kill $!'
 
 function background(world: World, argv: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** The name that was allowed is the name that is spoken: through the door of a real sandbox, judged by what arrived. */
+/** The allowed name is the name on the wire: through the door of a real sandbox, judged by what arrived. */
 import { expect } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -68,7 +68,7 @@ forEachKind('P9 a ClientHello that names another server, or none, never arrives'
   expect(heard.requests.filter(line => line.startsWith('bytes'))).toEqual([])
 
   const good = clientHello({ names: ['Allowed.TEST'] })
-  // Of MySQL: a length of three bytes, the lowest first, and a number.
+  // A MySQL packet: a length of three bytes, little-endian, and a number.
   const login = Buffer.concat([Buffer.from('1501000185a20f00', 'hex'), Buffer.alloc(273, 'x')])
   const allowed = await speak(project, [
     to('in one piece', good),
@@ -128,7 +128,7 @@ forEachKind(
       expect([label, text(label)]).toEqual([label, expect.stringContaining('x-pen-denied: host-mismatch')])
     }
     for (const label of ['smuggled', 'trailing dot']) expect(text(label)).toStartWith('HTTP/1.1 200')
-    // What arrived names the allowed host and nobody else, once for each good request.
+    // What arrived names only the allowed host, once for each good request.
     expect(
       heard.requests.filter(
         line => !/^request 198.51.100.10 80 GET allowed\.test\.?(:80)? \/good$/.test(line),
@@ -140,7 +140,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P9 a request of no version of HTTP never arrives, and what is none does',
+  'P9 a request with an invalid HTTP version never arrives, and text that is no request does',
   async (world, project) => {
     const to = (line: string): Line => [line, 'allowed.test', 2222, `${line}\r\nHost: evil.test\r\n\r\n`]
     const heard = world.listen()
@@ -155,7 +155,7 @@ forEachKind(
     const allowed = await speak(project, others.map(line))
     for (const { label, heard: bytes } of allowed.values())
       expect([label, bytes]).toEqual([label, expect.stringContaining(`${label}\r\n`)])
-    // With a Host behind it, each is a request to some server.
+    // With a Host header after it, each is a request to some server.
     const hosted = await speak(project, others.map(to))
     for (const { label, heard: bytes } of hosted.values())
       expect([label, bytes]).toEqual([label, expect.not.stringContaining('evil.test')])
@@ -163,7 +163,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P9 a connection goes to the name that was allowed, not to where it was pointed',
+  'P9 a connection goes to the allowed name, not to the address that was dialled',
   async (world, project) => {
     const heard = world.listen()
     const { steps } = await runSteps(
@@ -189,15 +189,15 @@ forEachKind(
     expect(steps.twin.said).toContain('Verify return code: 0 (ok)')
     expect(steps.twin.code).toBe(0)
     expect(heard.left.filter(flow => flow.includes(EVIL))).toEqual([])
-    // In the absolute form the target decides, and the server hears of that name alone.
+    // In absolute form the target decides, and the server sees that name alone.
     expect(heard.requests).toContain(`request ${UP} 80 GET allowed.test /canonical`)
-    // Inside TLS nobody looks: that is what passing it through unopened means.
+    // pen does not look inside TLS: it passes through unopened.
     expect(steps.frontedHost.said).toBe('200')
   },
 )
 
 forEachKind(
-  'P6 what a program says last before it ends is heard',
+  'P6 the last bytes a program sends before it ends arrive',
   async (world, project) => {
     const heard = world.listen()
     const rounds = project.isContainer ? 3 : 8

@@ -1,15 +1,15 @@
-/** Several commands in one sandbox, and what became of each. */
+/** Several commands in one sandbox, and the result of each. */
 import { QUEUE } from '../../stopwatch.ts'
 import type { Project, Ran, RunOptions } from './project.ts'
 
 export interface Step {
   readonly code: number
   readonly ms: number
-  /** Both outputs. */
+  /** Standard output and standard error. */
   readonly said: string
 }
 
-/** As the stopwatch: time in which there were others before us does not count. */
+/** Like the stopwatch: time that other processes took does not count. */
 const RUNNER = `waited() {
   sum=0
   for of in cpu io; do read -r _ _ _ _ total 2>/dev/null < /proc/pressure/$of && sum=$((sum + \${total#total=})); done

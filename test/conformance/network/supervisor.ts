@@ -1,9 +1,9 @@
-/** Finds the pen that keeps a sandbox, and waits for what is to come. */
+/** Finds the pen that supervises a sandbox, and waits for conditions. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { Stopwatch } from '../../stopwatch.ts'
 import type { World } from './world.ts'
 
-/** `setpriv`, `env` and the like have become it. */
+/** `setpriv`, `env` and similar programs have become it by exec. */
 export function supervisorOf(world: World, workspace: string): number {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue

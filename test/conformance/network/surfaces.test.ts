@@ -1,4 +1,4 @@
-/** What a sandbox can touch of pen, of the machine and of its neighbours: nothing that no rule names. */
+/** What a sandbox can touch of pen, the machine and its neighbours: nothing that no rule names. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { runSteps } from './steps.ts'
@@ -24,38 +24,35 @@ function listening(world: World): string[] {
     .filter(line => line.includes('"pen'))
 }
 
-forEachKind(
-  'P10 on the sandbox’s loopback the stub and the proxy listen, and nothing else',
-  async (world, project) => {
-    project.write('scan.py', SCAN)
-    const heard = world.listen()
-    const { steps } = await runSteps(
-      project,
-      {
-        scan: '/usr/bin/python3 scan.py',
-        root: 'curl -si http://127.0.0.1:1023/; curl -si http://127.0.0.1:1023/metrics; curl -si -X OPTIONS http://127.0.0.1:1023/*',
-        host: `curl -si -H 'Host: host.pen.internal' http://127.0.0.1:1023/config; curl -si -H 'Host: pen' http://127.0.0.1:1023/healthz`,
-        self: 'curl -si -x $PEN_PROXY http://127.0.0.1:1023/; curl -si -x $PEN_PROXY http://localhost:1023/; curl -si -x $PEN_PROXY http://host.pen.internal:1023/',
-        connectSelf:
-          'curl -sS -p -x $PEN_PROXY http://127.0.0.1:53/; curl -sS -p -x $PEN_PROXY http://[::1]:1023/',
-        stub: `printf 'GET / HTTP/1.1\\r\\n\\r\\n' | timeout 3 bash -c 'exec 3<>/dev/tcp/127.0.0.1/53; cat >&3; cat <&3'`,
-        socks: `curl -sS -m3 --socks5-hostname 127.0.0.1:1023 http://allowed.test/; curl -sS -m3 --socks4a 127.0.0.1:1023 http://allowed.test/`,
-        sockets: 'tail -n +2 /proc/net/unix; find /run /tmp /var /home -type s 2>/dev/null',
-      },
-      { allow: ['allowed.test:80'] },
-    )
-    expect(steps.scan.said.trim().split('\n')).toEqual(['127.0.0.1 53 1023', '::1 53'])
-    expect(steps.root.said.match(/^HTTP\/1.1 400 /gm)?.length).toBe(3)
-    expect(steps.host.said.match(/x-pen-denied: not-a-proxy-request/g)?.length).toBe(2)
-    expect(steps.self.said.match(/^HTTP\/1.1 403 /gm)?.length).toBe(3)
-    expect(steps.connectSelf.said.match(/response 403/g)?.length).toBe(2)
-    expect(steps.stub.said).toBe('')
-    expect(steps.socks.said).not.toContain('hello from')
-    // The file broker's: it serves what was granted, and decides on the host.
-    expect(steps.sockets.said).toBe('/run/pen/broker\n')
-    expect([heard.left, heard.loopback, heard.hostRequests]).toEqual([[], [], []])
-  },
-)
+forEachKind('P10 on the sandbox’s loopback only the stub and the proxy listen', async (world, project) => {
+  project.write('scan.py', SCAN)
+  const heard = world.listen()
+  const { steps } = await runSteps(
+    project,
+    {
+      scan: '/usr/bin/python3 scan.py',
+      root: 'curl -si http://127.0.0.1:1023/; curl -si http://127.0.0.1:1023/metrics; curl -si -X OPTIONS http://127.0.0.1:1023/*',
+      host: `curl -si -H 'Host: host.pen.internal' http://127.0.0.1:1023/config; curl -si -H 'Host: pen' http://127.0.0.1:1023/healthz`,
+      self: 'curl -si -x $PEN_PROXY http://127.0.0.1:1023/; curl -si -x $PEN_PROXY http://localhost:1023/; curl -si -x $PEN_PROXY http://host.pen.internal:1023/',
+      connectSelf:
+        'curl -sS -p -x $PEN_PROXY http://127.0.0.1:53/; curl -sS -p -x $PEN_PROXY http://[::1]:1023/',
+      stub: `printf 'GET / HTTP/1.1\\r\\n\\r\\n' | timeout 3 bash -c 'exec 3<>/dev/tcp/127.0.0.1/53; cat >&3; cat <&3'`,
+      socks: `curl -sS -m3 --socks5-hostname 127.0.0.1:1023 http://allowed.test/; curl -sS -m3 --socks4a 127.0.0.1:1023 http://allowed.test/`,
+      sockets: 'tail -n +2 /proc/net/unix; find /run /tmp /var /home -type s 2>/dev/null',
+    },
+    { allow: ['allowed.test:80'] },
+  )
+  expect(steps.scan.said.trim().split('\n')).toEqual(['127.0.0.1 53 1023', '::1 53'])
+  expect(steps.root.said.match(/^HTTP\/1.1 400 /gm)?.length).toBe(3)
+  expect(steps.host.said.match(/x-pen-denied: not-a-proxy-request/g)?.length).toBe(2)
+  expect(steps.self.said.match(/^HTTP\/1.1 403 /gm)?.length).toBe(3)
+  expect(steps.connectSelf.said.match(/response 403/g)?.length).toBe(2)
+  expect(steps.stub.said).toBe('')
+  expect(steps.socks.said).not.toContain('hello from')
+  // The file broker's socket: it serves granted files, and decides on the host.
+  expect(steps.sockets.said).toBe('/run/pen/broker\n')
+  expect([heard.left, heard.loopback, heard.hostRequests]).toEqual([[], [], []])
+})
 
 forEachKind(
   'P10 services of the machine are out of reach, and pen listens on none of its ports',
@@ -101,7 +98,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P10 the server of one sandbox is unknown to another, and to the machine',
+  'P10 the server of one sandbox is unreachable from another, and from the machine',
   async (world, project) => {
     using other = world.project({ name: 'root', user: 'root' })
     const serving = other.start(

@@ -28,14 +28,14 @@ function watch(world: World, project: Project, line = '"$0" watch'): ProgramScre
   })
 }
 
-/** The last whole picture, without colours. */
+/** The last complete screen, without colours. */
 function picture(screen: ProgramScreen): string[] {
   const frame = screen.seen.split('\x1b[H').at(-2) ?? ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal is told is what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it removes escape sequences
   return frame.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '').split('\r\n')
 }
 
-/** Selected and long enough on the screen that a key counts. */
+/** Selected, and long enough on the screen that a key counts. */
 async function isOffered(screen: ProgramScreen, target: string): Promise<void> {
   await screen.shows(`> ${target}`, 10_000)
   await screen.shows(`\x1b[36m> ${target}`, 10_000)
@@ -48,14 +48,14 @@ async function end({ child, ended }: Started): Promise<void> {
 
 const get = (url: string) => `curl -s -m 25 -o /dev/null -w '%{http_code}\\n' ${url}`
 
-forEachKind('P16 a key in pen watch allows what was refused, in 80 columns', async (world, project) => {
+forEachKind('P16 a key in pen watch allows a refused host, in 80 columns', async (world, project) => {
   const heard = world.listen()
   using screen = watch(world, project)
   await screen.shows('nothing waits for an answer')
   const running = project.start(`for i in $(seq 60); do ${get('http://allowed.test/')}; sleep 0.2; done`)
   await screen.shows('one host was refused')
   expect([heard.left, heard.names]).toEqual([[], []])
-  // Nothing that was refused is selected by itself: a key answers nothing.
+  // No refused host is selected by default, so a key answers nothing.
   screen.type('a')
   await Bun.sleep(300)
   screen.type('j')
@@ -71,7 +71,7 @@ forEachKind('P16 a key in pen watch allows what was refused, in 80 columns', asy
 })
 
 forEachKind(
-  'P16 a key in pen watch answers what is held: once, for the session, always, not now',
+  'P16 a key in pen watch answers a held connection: once, for the session, always, not now',
   async (world, project) => {
     ask(project)
     const heard = world.listen()
@@ -85,7 +85,7 @@ forEachKind(
     expect([heard.left, heard.names]).toEqual([[], []])
     screen.type('o')
     await until(() => running.text.out === '200\n')
-    // The second is asked about anew.
+    // pen asks about the second one again.
     await screen.shows('allowed once: allowed.test:80')
     await isOffered(screen, 'allowed.test:80')
     screen.type('s')
@@ -111,17 +111,17 @@ forEachKind(
   },
 )
 
-forEachKind('P16 never is for good, and no key answers what has just appeared', async (world, project) => {
+forEachKind('P16 never is permanent, and no key answers what has just appeared', async (world, project) => {
   ask(project)
   const heard = world.listen()
   using screen = watch(world, project)
   await screen.shows('nothing waits for an answer')
   const running = project.start(`${get('http://allowed.test/')}; ${get('http://allowed.test/')}`)
-  // Typed before anything was there, and in the moment in which it appears.
+  // Typed before anything was there, and at the moment it appears.
   screen.type('a')
   await screen.shows('> allowed.test:80', 10_000)
   screen.type('a')
-  // Pasted text is no answer.
+  // Pasted text is not an answer.
   screen.type('sssaaa')
   await screen.shows('\x1b[36m> allowed.test:80', 10_000)
   expect(running.text.out).toBe('')
@@ -134,7 +134,7 @@ forEachKind('P16 never is for good, and no key answers what has just appeared', 
   expect(await screen.ended()).toBe(0)
 })
 
-forEachKind('P15 pen watch gives the terminal back, whatever ends it', async (world, project) => {
+forEachKind('P15 pen watch restores the terminal, whatever ends it', async (world, project) => {
   const modes = 'stty -g; "$0" watch; echo "code $?"; stty -g'
   const ends: Readonly<Record<string, (screen: ProgramScreen) => void>> = {
     q: screen => screen.type('q'),
@@ -178,7 +178,7 @@ forEachKind('P15 pen watch follows the size of its terminal', async (world, proj
 })
 
 forEachKind(
-  'P15 on the sandbox’s own terminal nothing is asked: a line names the command, and every key is the sandbox’s',
+  'P15 on the sandbox’s own terminal pen asks nothing: a line names the command to use',
   async (world, project) => {
     const heard = world.listen()
     const { argv, where } = places(world, project)
@@ -198,7 +198,7 @@ forEachKind(
 )
 
 forEachKind(
-  'P11 beside a command in a sandbox that stays a line names what waits, on a terminal and in a pipeline',
+  'P11 beside a command in a running sandbox a line names what waits, on a terminal and in a pipe',
   async (world, project) => {
     const { argv, where } = places(world, project)
     const exec = ['exec', '--', '/bin/sh', '-c', get('http://allowed.test/')]
@@ -223,7 +223,7 @@ forEachKind(
       await until(() => text.err.includes(said))
       project.pen('deny', 'allowed.test:80', '--once')
       await until(() => text.out === '403\n')
-      // What the first one waited for is not told again.
+      // What the first command waited for is not printed again.
       expect(text.err).toMatch(/^pen: held: [^\n]*--session\n$/)
     } finally {
       project.pen('stop')

@@ -1,6 +1,6 @@
 /**
- * A machine of the test's own, made of namespaces: what pen runs on, and an outside that answers at every address and
- * writes down what it hears. Tests judge by these logs and by the audit, never by what a client was told.
+ * A machine of the test, made of namespaces: the host of pen, and an outside that answers at every address and
+ * logs what it receives. Tests judge by these logs and by the audit, never by what a client received.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -39,23 +39,23 @@ export const inWorld: DefineTest = skipUnless(
 export interface Kind {
   readonly name: string
   readonly user: string
-  /** Of a container; otherwise the process backend runs it. */
+  /** The engine of a container. Without it the process backend runs. */
   readonly engine?: Engine
 }
 
-/** What pen is told, and what it needs to find an engine of the test's own. */
+/** pen's flags and environment, so that it finds the test's own engine. */
 export interface Engine {
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Everything that is promised is promised to root and to everybody else. */
+/** Every promise holds for root and for every other user. */
 export const KINDS: readonly Kind[] = [
   { name: 'root', user: 'root' },
   { name: 'an ordinary user', user: TEST_USER },
 ]
 
-/** The same for containers, of every engine that is here. */
+/** The same for containers, for every engine on this machine. */
 const CONTAINERS: readonly Kind[] = triesContainers
   ? LAUNCHERS.filter(({ missing }) => missing === undefined).map(({ name, who, backend, env }) => ({
       name,
@@ -67,12 +67,12 @@ const CONTAINERS: readonly Kind[] = triesContainers
 interface Options {
   readonly timeout?: number
   /**
-   * Whether containers are tried too. The gateway is the same process on the host, and so are its decisions: what differs is
-   * the namespace that its door stands in, who is in it, and who ends it. One or two claims of each promise show that; all of them
-   * would take minutes, and show the gateway again.
+   * Whether containers are tested too. The gateway is the same host process with the same decisions. Only the
+   * door's namespace, its members, and what ends it differ. One or two claims of each promise cover that; all
+   * of them would take minutes and test the gateway again.
    */
   readonly containers?: boolean
-  /** For what takes long and is the gateway's alone: one kind shows it. */
+  /** For slow claims about the gateway alone: one kind is enough. */
   readonly once?: boolean
 }
 
@@ -111,7 +111,7 @@ export class World {
     this.#outside = outside
   }
 
-  /** One for all tests of a process; it ends with it. */
+  /** One for all tests of a process. It ends with the process. */
   static get(): Promise<World> {
     World.#started ??= World.#start()
     return World.#started
@@ -146,7 +146,7 @@ export class World {
     return project
   }
 
-  /** What pen finds out in its first run on this machine: once for each kind, instead of once for each project. */
+  /** What pen detects in its first run on this machine: once for each kind instead of once for each project. */
   #remember(kind: Kind): string {
     const seed = join(this.dir, `seed-${this.#seeds.size}`)
     using first = new Project(this, kind.user, kind.engine)
@@ -170,7 +170,7 @@ export class World {
       .filter(line => line !== '')
   }
 
-  /** What comes after this moment; asked for again later, it is complete. */
+  /** What comes after this moment. Read later, it is complete. */
   listen(): Heard {
     return new Heard(this)
   }
@@ -196,7 +196,7 @@ export class Heard {
     return this.#world.read(log).slice(this.#from[log])
   }
 
-  /** Where packets went that left the machine: `tcp 198.51.100.10 80`. The name server is not among them. */
+  /** Destinations of packets that left the machine: `tcp 198.51.100.10 80`. The name server is not included. */
   get left(): string[] {
     return this.#since('left')
       .map(line => line.split(' '))
@@ -219,7 +219,7 @@ export class Heard {
     return this.#since('host')
   }
 
-  /** Names that somebody asked the name server for. */
+  /** Names that the name server was asked for. */
   get names(): string[] {
     return this.#since('dns')
   }

@@ -1,4 +1,4 @@
-/** What the hostile name server outside answers. Each name is one way to turn an allowed name into something else. */
+/** Answers of the hostile name server outside. Each name is one way to redirect an allowed name. */
 import { GROUPS } from '../../../src/policy/network/groups.ts'
 import { PRESETS } from '../../../src/policy/presets.ts'
 import type { Zone } from '../../gateway/dns-server.ts'
@@ -6,12 +6,12 @@ import type { Zone } from '../../gateway/dns-server.ts'
 export const UP = '198.51.100.10'
 export const EVIL = '198.51.100.66'
 export const UP6 = '2600:beef:0:0:0:0:0:10'
-/** The host's own address on the wire between the two namespaces. */
+/** The host's own address on the link between the two namespaces. */
 export const OWN = '192.0.2.1'
 export const OWN6 = '2600:cafe:0:0:0:0:0:1'
 export const NAME_SERVER = '192.0.2.2'
 
-/** Names that lead to places no name may lead to, and the reason that has to be given. */
+/** Names that lead to forbidden addresses, and the reason that pen must give. */
 export const LOCAL_PLACES: Readonly<Record<string, Zone>> = {
   'loopback.test': { a: ['127.0.0.1'] },
   'loopback-far.test': { a: ['127.9.9.9'] },
@@ -45,7 +45,7 @@ export const LOCAL_PLACES: Readonly<Record<string, Zone>> = {
   'alias-metadata.test': { cname: 'metadata.test' },
 }
 
-/** Names for which nobody gives a usable answer. */
+/** Names without a usable answer. */
 export const BROKEN: Readonly<Record<string, Zone>> = {
   'other-id.test': { a: [UP], lie: 'other-id' },
   'other-question.test': { a: [UP], lie: 'other-question' },
@@ -64,14 +64,14 @@ function namedInGroups(): Readonly<Record<string, Zone>> {
   return Object.fromEntries(hosts.map(({ rule }) => [rule.replace(/:\d+$/, ''), { a: [UP] }]))
 }
 
-/** Two questions for each look-up: one for each family of addresses. */
+/** Two queries for each lookup: one per address family. */
 let turn = 0
 
 export const ZONES: Readonly<Record<string, Zone>> = {
   ...LOCAL_PLACES,
   ...BROKEN,
   'allowed.test': { a: [UP] },
-  // What the pages of the documentation name.
+  // Names that the documentation uses.
   'example.com': { a: [UP] },
   'registry.example.com': { a: [UP] },
   'api.example.com': { a: [UP] },
@@ -80,7 +80,7 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   'six.test': { aaaa: [UP6] },
   'both.test': { a: [UP], aaaa: [UP6] },
   'evil.test': { a: [EVIL] },
-  // A good address first, then the host's own, with nothing that may be remembered.
+  // A good address first, then the host's own, with a TTL of zero.
   'rebind.test': { a: () => [(turn++ >> 1) % 2 === 0 ? UP : '127.0.0.1'], ttl: 0 },
   'mixed.test': { a: ['127.0.0.1', '169.254.169.254', UP, '10.0.0.1'] },
   'many.test': { a: [...Array.from({ length: 60 }, (_, i) => `10.0.0.${i}`), UP] },
