@@ -4,8 +4,8 @@
  */
 import type { AuditSink } from '../audit/event.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
-import type { Found } from '../limits/probe.ts'
-import type { Reach } from '../limits/reach.ts'
+import type { InitHandle } from '../limits/init-handle.ts'
+import type { LimitSupport } from '../limits/probe.ts'
 import type { Capabilities } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { FileGrant } from '../policy/files/decide-grant.ts'
@@ -133,7 +133,7 @@ export interface Running {
   /** Kept when its own kernel refuses more processes, where the host's kernel cannot count them. */
   readonly full?: Promise<void>
   /** Where pen may neither look into that process nor end it, as itself. */
-  readonly reach?: Reach | undefined
+  readonly reach?: InitHandle | undefined
   /** Every process at once, by SIGKILL: nothing inside can catch or outlive it. */
   kill(): void
   /** Passes a signal on to the command, as a terminal would. */
@@ -200,7 +200,7 @@ export interface Backend {
   /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */
   probe(cacheDir?: string): Promise<Capabilities>
   /** Where the backend makes the cgroups itself: what they hold. After `probe`. */
-  bounds?(): Found
+  bounds?(): LimitSupport
   /** The sandbox is set up, or still being so; its command waits for `begin()`. */
   start(plan: Plan, options: StartOptions): Promise<Running>
 }

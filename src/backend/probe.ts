@@ -2,7 +2,7 @@
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
-import { isUsersOwn } from '../policy/source.ts'
+import { isFromUser } from '../policy/source.ts'
 import type { Backend } from './backend.ts'
 import { processBackend } from './process/process.ts'
 
@@ -71,7 +71,7 @@ export async function chooseBackend(
 
 /** A project that may add to the policy may still not take the walls away. */
 function requireOwnChoice({ backend, sources }: Policy): void {
-  if (isUsersOwn(sources.get(backend === 'any' ? 'isolation' : 'backend'))) return
+  if (isFromUser(sources.get(backend === 'any' ? 'isolation' : 'backend'))) return
   throw new PenError('BACKEND', {
     what: 'a sandbox that no kernel confines is chosen by you alone, and this choice is the project’s',
     hint: 'add --isolation soft to the command, if you mean it',

@@ -45,7 +45,7 @@ export async function backUp(
     const removed = (['http-allowlist.txt', 'network-allowlist.txt'] as const).filter(name =>
       directory.remove(name),
     )
-    directory.settle()
+    directory.confirmStays()
     return { file: `${directory.path}/config.json`, changed, removed, values }
   })
 }

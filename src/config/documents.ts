@@ -11,16 +11,16 @@ import type { Parsed } from '../policy/source.ts'
 import type { PositionedDocument } from '../policy/validate.ts'
 import { type Entry, readAllowlist } from './allowlist.ts'
 import { readJson } from './json/json.ts'
-import type { Found, Layers } from './layers.ts'
+import type { DocumentFile, Layers } from './layers.ts'
 import { publicSuffixTest } from './public-suffix.ts'
 
 export interface Documents {
   /** The live config, and the text lists beside it. */
-  readonly live: Found | undefined
-  readonly http: Found | undefined
-  readonly tcp: Found | undefined
+  readonly live: DocumentFile | undefined
+  readonly http: DocumentFile | undefined
+  readonly tcp: DocumentFile | undefined
   /** `agent-permissions.json`. */
-  readonly asked: Found | undefined
+  readonly asked: DocumentFile | undefined
   /** The command line, in the shape of a config document. */
   readonly said: object | undefined
   readonly preset?: NamedDocument | undefined
@@ -32,7 +32,7 @@ interface Read {
   readonly document: PositionedDocument
 }
 
-export async function understand(documents: Documents, world: PathWorld): Promise<Layers> {
+export async function parseDocuments(documents: Documents, world: PathWorld): Promise<Layers> {
   const live = readDocument(documents.live, 'live config', 'user')
   const http = readList(documents.http)
   const tcp = readList(documents.tcp)
@@ -65,10 +65,10 @@ const unwritten = (name: string, value: object | undefined): Read | undefined =>
 
 const nowhere = () => undefined
 
-const readDocument = (found: Found | undefined, name: string, trust: Trust): Read | undefined =>
+const readDocument = (found: DocumentFile | undefined, name: string, trust: Trust): Read | undefined =>
   found === undefined ? undefined : { name, trust, document: readJson(found.bytes, found.file) }
 
-const readList = (found: Found | undefined): readonly Entry[] =>
+const readList = (found: DocumentFile | undefined): readonly Entry[] =>
   found === undefined ? [] : readAllowlist(found.bytes, found.file)
 
 /** The texts that may hold a wildcard, from a document that nobody has validated yet. */

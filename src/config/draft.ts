@@ -1,7 +1,7 @@
 /** A copy of the live config for an editor, in a directory that nobody else can reach. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
-import { isSame, liveConfig, readLive, rewriteLiveConfig } from './edit.ts'
+import { liveConfig, readLive, rewriteLiveConfig, sameBytes } from './edit.ts'
 import { printJson } from './json/json.ts'
 import type { Project } from './project.ts'
 
@@ -36,7 +36,7 @@ export class Draft {
     const saved = readFileSync(this.file)
     if (saved.equals(Buffer.from(this.#first))) return false
     return await rewriteLiveConfig(this.#project, now => {
-      if (isSame(now, this.#before)) return saved
+      if (sameBytes(now, this.#before)) return saved
       throw new PenError('STATE', {
         what: 'the live config was changed by somebody else meanwhile: your edit was not taken',
         at: liveConfig(this.#project),

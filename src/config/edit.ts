@@ -45,7 +45,7 @@ export async function rewriteLiveConfig(
       parseLayer(readJson(bytes, file), check)
       if (before !== undefined) writeFileAtomically(`${file}.before`, before)
       // An editor knows nothing of the lock: what it saved meanwhile is not to be lost, but edited in turn.
-      if (writeFileAtomically(file, bytes, { unless: () => !isSame(readLive(file), before) })) return true
+      if (writeFileAtomically(file, bytes, { unless: () => !sameBytes(readLive(file), before) })) return true
     }
     throw new PenError('STATE', {
       what: 'the configuration changes faster than it can be edited',
@@ -68,7 +68,7 @@ export async function whileLocked<T>(project: Project, work: () => T): Promise<T
 export const readLive = (file: string): Buffer | undefined =>
   readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
 
-export const isSame = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
+export const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
 export function makeStateDirectory(dir: string): void {

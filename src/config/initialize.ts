@@ -1,5 +1,5 @@
 /** Makes a directory a project. Only what is written here goes into the live config: what was in `.pen/` before has to be shown. */
-import { isSame, rewriteLiveConfig, whileLocked } from './edit.ts'
+import { rewriteLiveConfig, sameBytes, whileLocked } from './edit.ts'
 import { type Initial, initialConfig } from './initial.ts'
 import { findLive } from './layers.ts'
 import { DOCUMENTS, PenDirectory } from './pen-directory.ts'
@@ -31,7 +31,7 @@ export async function initialize(project: Project, schema: string): Promise<Init
     wrote,
     live: live === undefined ? 'absent' : 'kept',
     groups: [],
-    differs: !isSame(live?.bytes, readProject(project)),
+    differs: !sameBytes(live?.bytes, readProject(project)),
   }
 }
 
@@ -42,7 +42,7 @@ function writeProject(project: Project, text: string, schema: string): boolean {
   using directory = PenDirectory.openOrMake(project.world.workspace)
   directory.write('config.schema.json', schema)
   directory.write('config.json', text)
-  directory.settle()
+  directory.confirmStays()
   return true
 }
 

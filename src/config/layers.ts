@@ -10,7 +10,7 @@ import type { Project } from './project.ts'
 const MAX_BYTES = 65_536
 
 /** A document as it was found: nobody has looked at what it says. */
-export interface Found {
+export interface DocumentFile {
   readonly file: string
   readonly bytes: Buffer
 }
@@ -50,8 +50,8 @@ export async function readLayers(
   if ([live, http, tcp, asked, said, preset].every(document => document === undefined))
     return { trusted: last, untrusted: untrusted ?? [] }
   // What understands documents is loaded only when somebody said something.
-  const { understand } = await import('./documents.ts')
-  const layers = await understand({ live, http, tcp, asked, said, preset }, world)
+  const { parseDocuments } = await import('./documents.ts')
+  const layers = await parseDocuments({ live, http, tcp, asked, said, preset }, world)
   return { trusted: [...layers.trusted, ...last], untrusted: untrusted ?? layers.untrusted }
 }
 
@@ -79,7 +79,7 @@ const OFFLINE: Layer = {
 }
 
 /** Granting files must be the user's own; a project's document is only ever restricting, whoever wrote it. */
-function find(file: string, trust: Trust): Found | undefined {
+function find(file: string, trust: Trust): DocumentFile | undefined {
   const bytes = readRegularFile(file, {
     maxBytes: MAX_BYTES,
     ...(trust === 'user' ? { owner: 'self-or-root' as const } : {}),

@@ -35,12 +35,12 @@ export interface Loaded {
   /** What `agent-permissions.json` said when it was read. */
   readonly untrusted: readonly Layer[]
   /** What could not be told of the user's home, in words. */
-  readonly doubts: readonly string[]
+  readonly homeWarnings: readonly string[]
 }
 
 export async function loadPolicy(project: Project, options: LoadOptions): Promise<Loaded> {
   const layers = await readLayers(project, options)
-  const { base, doubts } = baseLayers(project.world, layers)
+  const { base, homeWarnings } = baseLayers(project.world, layers)
   const merged = mergeLayers({
     ...layers,
     base,
@@ -56,7 +56,7 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
     ),
     merged,
     untrusted: layers.untrusted,
-    doubts,
+    homeWarnings,
   }
 }
 
@@ -64,11 +64,11 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
 export function baseLayers(
   world: PathWorld,
   { trusted, untrusted }: Layers,
-): Pick<MergeInput, 'base'> & Pick<Loaded, 'doubts'> {
+): Pick<MergeInput, 'base'> & Pick<Loaded, 'homeWarnings'> {
   const writable = [...trusted, ...untrusted].flatMap(({ settings }) => writableIn(settings))
-  const { linked, doubts } = findHomeLinks(world, writable, process.env)
+  const { linked, homeWarnings } = findHomeLinks(world, writable, process.env)
   const protect = protectLinked(linked, trusted, world.workspace)
-  return { base: profile => profileLayer(profile, world, protect), doubts }
+  return { base: profile => profileLayer(profile, world, protect), homeWarnings }
 }
 
 /** What the user's own layers alone would allow: to tell what a project's document took away. */

@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'nod
 import { errnoOf, PenError } from '../base/error.ts'
 
 const WAIT_MS = 10
-const PATIENCE_MS = 10_000
+const LOCK_TIMEOUT_MS = 10_000
 const LOCK_EX_NB = 2 | 4
 
 /** Ours until it is released, or this process ends. */
@@ -16,8 +16,8 @@ export interface Lock {
   release(): void
 }
 
-export interface Patience {
-  readonly patienceMs: number
+export interface LockWait {
+  readonly timeoutMs: number
   /** What to say when it is over. */
   readonly busy: string
 }
@@ -25,7 +25,7 @@ export interface Patience {
 /** Runs `work` while no other pen does the same for this file: two edits at once lose nothing. */
 export async function withLock<T>(file: string, work: () => T): Promise<T> {
   const busy = 'another pen is editing the configuration'
-  const lock = await takeLock(`${file}.lock`, { patienceMs: PATIENCE_MS, busy })
+  const lock = await takeLock(`${file}.lock`, { timeoutMs: LOCK_TIMEOUT_MS, busy })
   try {
     return work()
   } finally {
@@ -33,8 +33,8 @@ export async function withLock<T>(file: string, work: () => T): Promise<T> {
   }
 }
 
-export async function takeLock(path: string, { patienceMs, busy }: Patience): Promise<Lock> {
-  const deadline = Date.now() + patienceMs
+export async function takeLock(path: string, { timeoutMs, busy }: LockWait): Promise<Lock> {
+  const deadline = Date.now() + timeoutMs
   for (;;) {
     const lock = await tryLock(path)
     if (lock !== undefined) return lock

@@ -17,7 +17,7 @@ import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { MAX_BYTES } from './json/source-text.ts'
-import type { Found } from './layers.ts'
+import type { DocumentFile } from './layers.ts'
 
 export const DOCUMENTS = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'] as const
 export type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
@@ -81,12 +81,12 @@ export class PenDirectory {
       return opened
     }
     throw isNew
-      ? takenAway(path)
+      ? removedAgain(path)
       : new PenError('STATE', { what: `${path} was removed meanwhile`, hint: 'try again' })
   }
 
   /** Whoever wrote it: what it says takes effect only when it has been shown and agreed to. */
-  read(name: DocumentName): Found | undefined {
+  read(name: DocumentName): DocumentFile | undefined {
     const file = `${this.path}/${name}`
     const bytes = readRegularFile(this.#at(name), { maxBytes: MAX_BYTES, name: file })
     return bytes === undefined ? undefined : { file, bytes }
@@ -131,8 +131,8 @@ export class PenDirectory {
    * A sandbox that runs, and was started where there was no `.pen/`, has a supervisor that takes away what appears there: it
    * cannot tell whose it is. So a new one is looked at again before anybody is told that it was written.
    */
-  settle(): void {
-    if (this.#isNew) settles(this.path, fstatSync(this.#fd))
+  confirmStays(): void {
+    if (this.#isNew) confirmPathStays(this.path, fstatSync(this.#fd))
   }
 
   [Symbol.dispose](): void {
@@ -163,16 +163,16 @@ export function ownerOf(workspace: string): Owner | undefined {
 }
 
 /** Fails when what was made at a protected place is taken away again. */
-export function settles(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>): void {
+export function confirmPathStays(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>): void {
   for (let waited = 0; waited < SETTLE_MS; waited += 20) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
     const now = lstatSync(path, { throwIfNoEntry: false })
     if (now?.dev === dev && now.ino === ino) continue
-    throw takenAway(path)
+    throw removedAgain(path)
   }
 }
 
-const takenAway = (path: string): PenError =>
+const removedAgain = (path: string): PenError =>
   new PenError('STATE', {
     what: `${path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
     at: path,

@@ -5,7 +5,7 @@
 import { lstatSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { printJson } from './json/json.ts'
-import { ownerOf, settles } from './pen-directory.ts'
+import { confirmPathStays, ownerOf } from './pen-directory.ts'
 
 export const PERMISSIONS = 'agent-permissions.json'
 
@@ -25,6 +25,6 @@ export function writePermissions(workspace: string): boolean {
   if (isThere()) return false
   const options = { mode: 0o644, owner: ownerOf(workspace), unless: isThere }
   if (!writeFileAtomically(path, permissionsTemplate(), options)) return false
-  settles(path, there() ?? { dev: 0, ino: 0 })
+  confirmPathStays(path, there() ?? { dev: 0, ino: 0 })
   return true
 }

@@ -3,7 +3,7 @@ import { existsSync, lstatSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
-import { type HostPath, isWithin, type PathWorld, WHOLE } from '../policy/files/path.ts'
+import { type HostPath, isWithin, NEVER_GRANTED, type PathWorld } from '../policy/files/path.ts'
 import { findHome, locate } from './locate.ts'
 
 /** Stands in the state of a sandbox for as long as one is kept. */
@@ -11,7 +11,7 @@ export const SUPERVISOR_RECORD = 'supervisor.json'
 /** Stands there from `pen start` until `pen stop`, whether the sandbox runs or not. */
 export const STARTED = 'started.json'
 /** Each of them makes a directory a project of pen's. */
-const MARKS = ['config.json', SUPERVISOR_RECORD, STARTED] as const
+const PROJECT_MARKERS = ['config.json', SUPERVISOR_RECORD, STARTED] as const
 
 export interface Project {
   readonly id: string
@@ -45,7 +45,7 @@ export function findProject(directory?: string): Project {
   let workspace = cwd
   for (let at: string = cwd; at !== '/' && at !== home; at = dirname(at)) {
     const known = `${state}/sandboxes/${sandboxId(at)}`
-    if (MARKS.some(mark => existsSync(`${known}/${mark}`))) {
+    if (PROJECT_MARKERS.some(mark => existsSync(`${known}/${mark}`))) {
       workspace = at as HostPath
       break
     }
@@ -118,7 +118,8 @@ function checkWorkspace(workspace: HostPath, home: HostPath, states: readonly Ho
         ? 'this directory holds your home'
         : states.some(state => isWithin(workspace, state) || isWithin(state, workspace))
           ? "it holds pen's own state"
-          : WHOLE.includes(workspace) || ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
+          : NEVER_GRANTED.includes(workspace) ||
+              ['/proc', '/sys', '/dev'].some(live => isWithin(workspace, live))
             ? 'this is a directory of the system'
             : undefined
   if (why !== undefined)

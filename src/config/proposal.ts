@@ -8,10 +8,10 @@ import type { Policy } from '../policy/policy.ts'
 import type { Layer, ProfileName } from '../policy/settings.ts'
 import { PROFILE_NAMES } from '../policy/vocabulary.ts'
 import { readAllowlist } from './allowlist.ts'
-import { understand } from './documents.ts'
-import { foldLists, isSame, liveConfig, rewriteLiveConfig } from './edit.ts'
+import { parseDocuments } from './documents.ts'
+import { foldLists, liveConfig, rewriteLiveConfig, sameBytes } from './edit.ts'
 import { type JsonObject, printJson, readJson } from './json/json.ts'
-import { type Found, findLive } from './layers.ts'
+import { type DocumentFile, findLive } from './layers.ts'
 import { baseLayers, groupRules } from './load.ts'
 import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
@@ -28,9 +28,9 @@ export interface Proposal {
 }
 
 interface Documents {
-  readonly live: Found | undefined
-  readonly http: Found | undefined
-  readonly tcp: Found | undefined
+  readonly live: DocumentFile | undefined
+  readonly http: DocumentFile | undefined
+  readonly tcp: DocumentFile | undefined
 }
 
 /** Reads each file once; whatever is done with the proposal is done with what was read here. */
@@ -38,7 +38,7 @@ export async function readProposal(project: Project): Promise<Proposal> {
   const live = findLive(project)
   const proposed = readProject(project)
   // First as it stands, so that a mistake is told by its own file and line.
-  await understand({ ...proposed, ...NOBODY }, project.world)
+  await parseDocuments({ ...proposed, ...NO_OTHERS }, project.world)
   const after = foldedBytes(proposed)
   const isVerbatim = proposed.live?.bytes.equals(after) === true
   const next = { file: isVerbatim ? (proposed.live?.file ?? '') : liveConfig(project), bytes: after }
@@ -60,7 +60,7 @@ export async function readProposal(project: Project): Promise<Proposal> {
 /** Puts in force what was shown, and nothing else: neither what is in the project by now nor over an edit made meanwhile. */
 export const applyProposal = (project: Project, { before, after }: Proposal): Promise<boolean> =>
   rewriteLiveConfig(project, now => {
-    if (isSame(now, before)) return after
+    if (sameBytes(now, before)) return after
     throw new PenError('STATE', {
       what: 'the live config was changed while you were looking: nothing was applied',
       at: liveConfig(project),
@@ -68,7 +68,7 @@ export const applyProposal = (project: Project, { before, after }: Proposal): Pr
     })
   })
 
-const NOBODY = { asked: undefined, said: undefined }
+const NO_OTHERS = { asked: undefined, said: undefined }
 
 const nameOf = ({ key, change, item }: Difference): string => JSON.stringify([key, change, item])
 
@@ -90,7 +90,7 @@ function readProject({ world }: Project): Documents {
 
 /** As they stand where there is a document alone; else one document, so that one step puts all of it in force. */
 export function foldedBytes({ live, http, tcp }: Documents): Buffer {
-  const entries = (found: Found | undefined) =>
+  const entries = (found: DocumentFile | undefined) =>
     found === undefined ? [] : readAllowlist(found.bytes, found.file).map(({ text }) => text)
   const lists = { http: entries(http), tcp: entries(tcp) }
   if (live !== undefined && lists.http.length + lists.tcp.length === 0) return live.bytes
@@ -107,7 +107,7 @@ interface Policies {
 /** The user's own layers alone: a project's other documents only take away, whatever these say. */
 async function policiesOf(documents: Documents, project: Project): Promise<Policies> {
   const { world } = project
-  const { trusted } = await understand({ ...documents, ...NOBODY }, world)
+  const { trusted } = await parseDocuments({ ...documents, ...NO_OTHERS }, world)
   const { base } = baseLayers(world, { trusted, untrusted: [] })
   const merge = (more: readonly Layer[]) =>
     mergeLayers({

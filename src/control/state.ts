@@ -7,7 +7,7 @@ import { existsSync, lstatSync, mkdirSync, rmSync, writeSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
-import { type Lock, type Patience, takeLock, tryLock } from '../config/lock.ts'
+import { type Lock, type LockWait, takeLock, tryLock } from '../config/lock.ts'
 import { SUPERVISOR_RECORD } from '../config/project.ts'
 import { isAlive, type Owner, startTimeOf } from '../limits/cgroup-name.ts'
 
@@ -81,14 +81,14 @@ export function removeRecordAndSocket(stateDir: string): void {
 /** Makes this process the supervisor. Waits for a previous supervisor that is ending. */
 export async function becomeSupervisor(stateDir: string): Promise<Lock> {
   const busy = 'another supervisor runs this sandbox'
-  const lock = await takeLock(statePaths(stateDir).lock, { patienceMs: 5000, busy })
+  const lock = await takeLock(statePaths(stateDir).lock, { timeoutMs: 5000, busy })
   writeSync(lock.fd, `${process.pid} ${startTimeOf(process.pid) ?? '0'}\n`, 0)
   removeRecordAndSocket(stateDir)
   return lock
 }
 
-const CHANGING: Patience = {
-  patienceMs: 180_000,
+const CHANGING: LockWait = {
+  timeoutMs: 180_000,
   busy: 'another pen command is starting, stopping or removing this sandbox',
 }
 

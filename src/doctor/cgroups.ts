@@ -4,7 +4,7 @@ import { findTool } from '../base/find-tool.ts'
 import { toMillis } from '../base/quantity.ts'
 import { capture } from '../base/spawn.ts'
 import { type Bounds, openBounds } from '../limits/bounds.ts'
-import { findMeans, type LimitPlan, type Means, planOf } from '../limits/probe.ts'
+import { findLimitSupport, type LimitMechanism, type LimitPlan, planOf } from '../limits/probe.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Finding, fails, lastLine, ok, weak } from './finding.ts'
 import { messageOf } from './message.ts'
@@ -21,7 +21,7 @@ const SOME: Limits = {
   files: 64,
 }
 
-const NAMES: Readonly<Record<Means['how'], string>> = {
+const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
   'cgroup-v1': 'a cgroup (version 1)',
   'cgroup-v2': 'a cgroup (version 2)',
   'systemd-scope': 'a scope of the user’s service manager',
@@ -30,7 +30,7 @@ const NAMES: Readonly<Record<Means['how'], string>> = {
 }
 
 export async function checkLimits(): Promise<readonly Finding[]> {
-  const found = findMeans()
+  const found = findLimitSupport()
   const plan = planOf(found)
   let bounds: Bounds
   try {

@@ -1,7 +1,7 @@
 /** What a pen that was killed has left, as far as it can be seen. The next `pen run` takes cgroups away by itself. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { isAlive, ownerOf } from '../limits/cgroup-name.ts'
-import { findMeans } from '../limits/probe.ts'
+import { findLimitSupport } from '../limits/probe.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
 
@@ -20,7 +20,7 @@ export async function checkLeftovers({ state }: Machine): Promise<readonly Findi
 
 /** Where pen makes cgroups now, and where it ever made one. */
 function placesOf(state: string): Set<string> {
-  const { means } = findMeans()
+  const { means } = findLimitSupport()
   const now =
     means.how === 'cgroup-v1'
       ? [...means.parents.values()]

@@ -2,11 +2,12 @@
  * Whether a connection may be made, now or after a person was asked. While it is held nothing is dialled and no name is
  * looked up; the answer comes as a change of the policy, which no program in a sandbox can make.
  */
-import { type DenialReason, type Denied, denyByRule } from '../policy/denial.ts'
-import { waitsForAnswer } from '../policy/files/holdable.ts'
+
 import { type Allowed, decideConnection } from '../policy/network/decide-connection.ts'
+import { type DenialReason, type Denied, denyByRule } from '../policy/network/denial.ts'
+import { waitsForAnswer } from '../policy/network/holdable.ts'
 import { type AllowRule, type DenyRule, printRule } from '../policy/network/net-rule.ts'
-import { allowedBy, exactRule, findOnce } from '../policy/once.ts'
+import { allowedBy, exactRule, findOnce } from '../policy/network/once-rules.ts'
 import type { Sourced } from '../policy/source.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { type Refusal, refusalOf } from './refusal.ts'

@@ -2,10 +2,11 @@
  * A question for a person that no connection waits for yet: a program of theirs, or the model behind it, asks before it dials. It is
  * written down and answered like a connection that is held, and like one it changes nothing by itself.
  */
-import { waitsForAnswer } from '../policy/files/holdable.ts'
+
 import { decideConnection } from '../policy/network/decide-connection.ts'
+import { waitsForAnswer } from '../policy/network/holdable.ts'
 import { printRule } from '../policy/network/net-rule.ts'
-import { exactRule, findOnce } from '../policy/once.ts'
+import { exactRule, findOnce } from '../policy/network/once-rules.ts'
 import type { GatewayContext } from './gateway-context.ts'
 import { refusalOf } from './refusal.ts'
 import { auditTarget, type Endpoint } from './route.ts'

@@ -1,5 +1,5 @@
 /** Why the gateway said no: the policy's verdict, or its own when the bytes name someone else or cannot be trusted. */
-import type { Denied } from '../policy/denial.ts'
+import type { Denied } from '../policy/network/denial.ts'
 import { printRule } from '../policy/network/net-rule.ts'
 import { showSource } from '../policy/source.ts'
 

@@ -1,11 +1,12 @@
 /** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
-import type { Denied } from '../policy/denial.ts'
+
 import type { Address } from '../policy/network/address.ts'
 import { type Allowed, type Destination, decideConnection } from '../policy/network/decide-connection.ts'
+import type { Denied } from '../policy/network/denial.ts'
 import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import type { NetworkIndex } from '../policy/network/network.ts'
+import { withGrant } from '../policy/network/once-rules.ts'
 import type { Port } from '../policy/network/port.ts'
-import { withGrant } from '../policy/once.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type Sourced, showSource } from '../policy/source.ts'
 import { Cancellation, type DialFailure } from './dial/dial-result.ts'

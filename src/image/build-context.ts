@@ -26,7 +26,7 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 const MAX_FILES = 200_000
 const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
-const MAX_TOLD = 20
+const MAX_LISTED = 20
 
 export interface CopiedContext {
   readonly files: number
@@ -99,7 +99,7 @@ class ContextCopy implements CopiedContext {
   }
 
   #leaveOut(list: string[], path: string): void {
-    if (list.length < MAX_TOLD) list.push(path.slice(this.#policy.workspace.length + 1))
+    if (list.length < MAX_LISTED) list.push(path.slice(this.#policy.workspace.length + 1))
   }
 
   #mayRead(path: string): boolean {

@@ -22,11 +22,11 @@ import type { Policy } from '../policy/policy.ts'
 import { copyContext } from './build-context.ts'
 import { planBuildNetwork } from './build-network.ts'
 import { imagesNamed } from './check-dockerfile.ts'
+import { cacheImageId } from './image-cache.ts'
 import { noteUse, ownerLabel, replacedImages } from './in-use.ts'
 import { findImage, localName } from './inspect.ts'
 import { pullImage } from './pull-image.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, makeStateDirectory, type Recipe } from './recipe.ts'
-import { rememberImage } from './remembered.ts'
 import { runBuild } from './run-build.ts'
 
 export interface BuildOptions {
@@ -75,7 +75,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   const { policy, project, engine, tell } = options
   makeStateDirectory(project.stateDir)
   const lock = await takeLock(`${project.stateDir}/build.lock`, {
-    patienceMs: PATIENCE_MS,
+    timeoutMs: LOCK_TIMEOUT_MS,
     busy: 'another pen is building',
   })
   const undo = new UndoStack()
@@ -159,7 +159,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
     forgetLast(project.stateDir)
-    rememberImage(engine, recipe.name, id, cacheDir)
+    cacheImageId(engine, recipe.name, id, cacheDir)
     noteUse(project.stateDir, recipe.name)
     await replacedImages(engine, project.world.state, { remove: true })
     return { id, name: recipe.name }
@@ -168,7 +168,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   }
 }
 
-const PATIENCE_MS = 600_000
+const LOCK_TIMEOUT_MS = 600_000
 const DIRECTORY = 'build-'
 
 /** What a pen that was killed had to leave. Whoever holds the lock knows that nobody uses it. */

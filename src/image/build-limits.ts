@@ -80,12 +80,12 @@ interface Step {
   readonly isInit: boolean
 }
 
-/** podman's are below podman itself. A daemon's are those of the containers that joined the network. */
+/** podman's are below podman itself. A daemon's are those of the containers that buildContainers the network. */
 async function stepsOf({ engine, network }: BuildLimits, client: number): Promise<Step[]> {
   const roots =
     engine.name === 'podman' || network.kind !== 'container'
       ? [client]
-      : (await joined(engine, network.id)).map(({ pid }) => pid)
+      : (await buildContainers(engine, network.id)).map(({ pid }) => pid)
   return roots.flatMap(root => listTree(root).flatMap(({ pid }) => stepAt(pid) ?? []))
 }
 
@@ -127,13 +127,13 @@ export function onProcessors(cpus: number): string[] {
   return [taskset, '--cpu-list', own.slice(0, Math.ceil(cpus)).join(',')]
 }
 
-interface Joined {
+interface BuildContainer {
   readonly id: string
   readonly pid: number
 }
 
 /** Asked of the daemon: what the build itself prints is hostile. */
-async function joined(engine: Engine, network: string): Promise<Joined[]> {
+async function buildContainers(engine: Engine, network: string): Promise<BuildContainer[]> {
   const ids = (await tryEngine(engine, ['ps', '--quiet', '--no-trunc'])).stdout.split('\n').filter(Boolean)
   const format = '{{.Id}} {{.State.Pid}} {{.HostConfig.NetworkMode}}'
   const { stdout } = await tryEngine(engine, ['container', 'inspect', '--format', format, ...ids])
@@ -147,7 +147,7 @@ async function joined(engine: Engine, network: string): Promise<Joined[]> {
 async function endSteps(bounds: BuildLimits, client: number): Promise<void> {
   const { engine, network } = bounds
   if (engine.name === 'docker' && network.kind === 'container') {
-    const ids = (await joined(engine, network.id)).map(({ id }) => id)
+    const ids = (await buildContainers(engine, network.id)).map(({ id }) => id)
     if (ids.length > 0) await tryEngine(engine, ['kill', ...ids])
     return
   }

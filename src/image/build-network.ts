@@ -34,7 +34,7 @@ export interface PlannedNetwork {
 }
 
 /** A namespace for a build, and how the engine gets into it. */
-interface Held extends Pick<PlannedNetwork, 'network' | 'endPrograms'> {
+interface BuildNamespace extends Pick<PlannedNetwork, 'network' | 'endPrograms'> {
   readonly place: MadeNamespace
   release(): Promise<void>
 }
@@ -45,12 +45,13 @@ export async function planBuildNetwork(request: NetworkRequest): Promise<Planned
   const { network, acceptGaps } = policy
   if (network.offline) return await openBuildNetwork(request, undefined)
   if (base !== undefined) return await openBuildNetwork(request, await forPackages(engine, base, network))
-  if (network.mode === 'bridge' && acceptGaps.includes('open-network')) return await openToAll(request)
+  if (network.mode === 'bridge' && acceptGaps.includes('open-network'))
+    return await openEngineNetwork(request)
   return await openBuildNetwork(request, network.mode === 'gateway' ? network : undefined)
 }
 
 /** The engine's own network, which the user has accepted. */
-async function openToAll(request: NetworkRequest): Promise<PlannedNetwork> {
+async function openEngineNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
   if (request.engine.name === 'podman')
     return { network: { kind: 'open' }, endPrograms: () => false, close: async () => undefined }
   const { release, ...planned } = await holdByContainer(request, true)
@@ -89,7 +90,7 @@ async function openBuildNetwork(
   }
 }
 
-async function holdByProcess({ engine, hosts }: NetworkRequest): Promise<Held> {
+async function holdByProcess({ engine, hosts }: NetworkRequest): Promise<BuildNamespace> {
   const { pid, userNamespace, endPrograms, release } = await holdNamespace(engine)
   return {
     network: { kind: 'namespace', pid, hosts },
@@ -99,7 +100,10 @@ async function holdByProcess({ engine, hosts }: NetworkRequest): Promise<Held> {
   }
 }
 
-async function holdByContainer({ engine, sandbox, cacheDir }: NetworkRequest, open: boolean): Promise<Held> {
+async function holdByContainer(
+  { engine, sandbox, cacheDir }: NetworkRequest,
+  open: boolean,
+): Promise<BuildNamespace> {
   const { id, namespace, release } = await startBuildContainer({ engine, sandbox, cacheDir, open })
   return { network: { kind: 'container', id }, place: namespace, endPrograms: () => false, release }
 }

@@ -3,9 +3,9 @@ import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
-import { findImage, type ImageFacts, imageFacts, localName, rememberedFacts } from './inspect.ts'
+import { cachedImageId, cacheImageId } from './image-cache.ts'
+import { cachedFacts, findImage, type ImageFacts, imageFacts, localName } from './inspect.ts'
 import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
-import { recallImage, rememberImage } from './remembered.ts'
 
 export interface SandboxImage extends ImageFacts {
   /** By its contents: what another puts under the same name meanwhile is not started. */
@@ -22,15 +22,15 @@ export async function imageFor(recipe: Recipe, project: Project, engine: Engine)
       hint: 'build it: pen build',
     })
   const facts = await imageFacts(engine, id, cacheDir)
-  rememberImage(engine, recipe.name, id, cacheDir)
+  cacheImageId(engine, recipe.name, id, cacheDir)
   return { id, name: recipe.name, ...facts }
 }
 
 /** As it was found last, without asking the engine. */
-export function recalledImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
+export function cachedImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
   const cacheDir = `${project.world.state}/cache`
-  const id = recallImage(engine, recipe.name, cacheDir)
-  const facts = id === undefined ? undefined : rememberedFacts(id, cacheDir)
+  const id = cachedImageId(engine, recipe.name, cacheDir)
+  const facts = id === undefined ? undefined : cachedFacts(id, cacheDir)
   return id === undefined || facts === undefined ? undefined : { id, name: recipe.name, ...facts }
 }
 

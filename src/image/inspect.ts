@@ -51,7 +51,7 @@ export async function findImage(engine: Engine, name: string): Promise<string | 
 
 /** Asked once for each image: what an id stands for does not change. */
 export async function imageFacts(engine: Engine, id: string, cacheDir: string): Promise<ImageFacts> {
-  const known = rememberedFacts(id, cacheDir)
+  const known = cachedFacts(id, cacheDir)
   if (known !== undefined) return known
   const facts = await lookInside(engine, id)
   mkdirSync(`${cacheDir}/images`, { recursive: true, mode: 0o700 })
@@ -59,7 +59,7 @@ export async function imageFacts(engine: Engine, id: string, cacheDir: string): 
   return facts
 }
 
-export function rememberedFacts(id: string, cacheDir: string): ImageFacts | undefined {
+export function cachedFacts(id: string, cacheDir: string): ImageFacts | undefined {
   const known = readRegularFile(factsFile(id, cacheDir), { maxBytes: 4 * MAX_ARCHIVE, owner: 'self-or-root' })
   return known === undefined ? undefined : parseFacts(known.toString('utf8'))
 }

@@ -1,21 +1,21 @@
 /** Whether an engine has pen's own image already. Asked once, and remembered: an engine takes longer to answer than a start. */
 import { type EngineName, findEngine, mayAsk } from '../backend/container/engine/engine.ts'
 import type { Policy } from '../policy/policy.ts'
+import { cachedImageId, cacheImageAbsence, cacheImageId, isCachedAbsent } from './image-cache.ts'
 import { findImage, localName } from './inspect.ts'
 import { defaultRecipe } from './recipe.ts'
-import { isRememberedAbsent, recallImage, rememberAbsent, rememberImage } from './remembered.ts'
 
 export async function hasOwnImage(name: EngineName, policy: Policy, cacheDir: string): Promise<boolean> {
   try {
     const engine = findEngine(name)
     if (engine === undefined || (name === 'docker' && !mayAsk(engine))) return false
     const image = defaultRecipe(policy).name
-    if (isRememberedAbsent(engine, image, cacheDir)) return false
-    const recalled = recallImage(engine, image, cacheDir)
+    if (isCachedAbsent(engine, image, cacheDir)) return false
+    const recalled = cachedImageId(engine, image, cacheDir)
     // Also of one that is known: somebody may have removed it.
     const id = await findImage(engine, localName(engine, image))
-    if (id === undefined) rememberAbsent(engine, image, cacheDir)
-    else if (id !== recalled) rememberImage(engine, image, id, cacheDir)
+    if (id === undefined) cacheImageAbsence(engine, image, cacheDir)
+    else if (id !== recalled) cacheImageId(engine, image, id, cacheDir)
     return id !== undefined
   } catch {
     // An engine that does not work has none to start from.

@@ -35,14 +35,14 @@ export async function pullImage(
   const reason = reasonOf({ stderr: last, code, ended: 'exit' })
   throw new PenError('IMAGE', {
     what: `${engine.name} could not fetch the image ${printable(name)}: ${reason}`,
-    hint: cureOf(engine, reason),
+    hint: fixFor(engine, reason),
   })
 }
 
 const HERE = 'or name an image that is on this machine: pen config set image.args.BASE NAME'
 
 /** In the order of looking: a registry that was not reached says nothing of the image. */
-const CURES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
+const FIXES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
   [
     /x509|certificate|HTTP response to HTTPS/i,
     ({ name }) =>
@@ -64,5 +64,5 @@ const CURES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
   ],
 ]
 
-const cureOf = (engine: Engine, reason: string): string =>
-  CURES.find(([symptom]) => symptom.test(reason))?.[1](engine) ?? `check the connection, ${HERE}`
+const fixFor = (engine: Engine, reason: string): string =>
+  FIXES.find(([symptom]) => symptom.test(reason))?.[1](engine) ?? `check the connection, ${HERE}`

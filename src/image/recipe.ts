@@ -39,8 +39,8 @@ export interface Candidate {
 const MAX_BYTES = 65_536
 /** In the configuration: pen's own, also when the project brings one along. */
 const OWN = 'default'
-const PICKED_UP = '.pen/Dockerfile'
-const KEPT = 'agreed.dockerfile'
+const PROJECT_DOCKERFILE = '.pen/Dockerfile'
+const AGREED_FILE = 'agreed.dockerfile'
 /** Holds pen's own image, for a Dockerfile that begins with `ARG PEN_BASE` and `FROM ${PEN_BASE}`. */
 export const BASE_ARGUMENT = 'PEN_BASE'
 
@@ -68,7 +68,9 @@ export function findCandidate(policy: Policy, project: Project): Candidate | und
   const { workspace, home } = project.world
   const named = image === 'default' ? '' : image.dockerfile
   if (named === OWN) return undefined
-  const path = named.startsWith('~/') ? `${home}/${named.slice(2)}` : resolve(workspace, named || PICKED_UP)
+  const path = named.startsWith('~/')
+    ? `${home}/${named.slice(2)}`
+    : resolve(workspace, named || PROJECT_DOCKERFILE)
   const bytes = readRegularFile(path, { maxBytes: MAX_BYTES })
   if (bytes === undefined) {
     if (named === '') return undefined
@@ -97,7 +99,7 @@ function strictText(bytes: Uint8Array, path: string): string {
 }
 
 function agreedText({ stateDir }: Project): string | undefined {
-  const path = `${stateDir}/${KEPT}`
+  const path = `${stateDir}/${AGREED_FILE}`
   const bytes = readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
   return bytes === undefined ? undefined : strictText(bytes, path)
 }
@@ -105,7 +107,7 @@ function agreedText({ stateDir }: Project): string | undefined {
 /** From now on these bytes may be built, whatever becomes of the file. */
 export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
   makeStateDirectory(stateDir)
-  writeFileAtomically(`${stateDir}/${KEPT}`, text)
+  writeFileAtomically(`${stateDir}/${AGREED_FILE}`, text)
 }
 
 /** Where a project was never configured there is none yet. */
@@ -124,7 +126,10 @@ export function makeStateDirectory(path: string): void {
 
 /** Of a text that was agreed to, or is about to be. Throws when an engine would be led out of the build by it. */
 export function projectRecipe(agreed: string, policy: Policy, project: Project): Recipe {
-  checkDockerfile(agreed, policy.image === 'default' ? PICKED_UP : policy.image.dockerfile || PICKED_UP)
+  checkDockerfile(
+    agreed,
+    policy.image === 'default' ? PROJECT_DOCKERFILE : policy.image.dockerfile || PROJECT_DOCKERFILE,
+  )
   const args = policy.image === 'default' ? new Map<string, string>() : policy.image.args
   const context = policy.image === 'default' ? '.' : policy.image.context
   return {

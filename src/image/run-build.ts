@@ -25,7 +25,7 @@ const GRACE_MS = 2000
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
 /** How the engine ended, and the exit code of pen when somebody has stopped it. */
-export interface Ended {
+export interface BuildResult {
   readonly code: number
   readonly stopped: number | undefined
   /** The limit that ended it. */
@@ -35,7 +35,7 @@ export interface Ended {
 /** What the engine may still have to say after its end. */
 const LINGER_MS = 500
 
-export async function runBuild(run: BuildRun): Promise<Ended> {
+export async function runBuild(run: BuildRun): Promise<BuildResult> {
   const { argv, env, log, show, endPrograms } = run
   const setpriv = run.endsByItself ? undefined : findTool('setpriv')
   const { limits, held } = run.bounds

@@ -7,7 +7,7 @@ import { type Cgroup, removeCgroups } from './cgroup.ts'
 import { cgroupName } from './cgroup-name.ts'
 import { openV1 } from './cgroup-v1.ts'
 import { openV2 } from './cgroup-v2.ts'
-import { boundsProcessesByNamespace, type Found, meansHere } from './probe.ts'
+import { boundsProcessesByNamespace, type LimitSupport, limitSupport } from './probe.ts'
 import { scopeArguments } from './systemd-scope.ts'
 
 /** Those that pen may use itself; node:os knows no more, and takes longer to load than all of this. */
@@ -17,12 +17,12 @@ export interface BoundOptions {
   readonly limits: Limits
   readonly runId: string
   /** Where a backend makes the cgroups itself, and in tests: another view of the machine. */
-  readonly found?: Found
+  readonly found?: LimitSupport
 }
 
 export class Bounds {
   readonly limits: Limits
-  readonly found: Found
+  readonly found: LimitSupport
   /** Of the cgroup or scope. */
   readonly name: string
   readonly cgroup: Cgroup | undefined
@@ -33,7 +33,7 @@ export class Bounds {
   /** RLIMIT_NPROC for the init, where no cgroup counts processes; undefined when it must not be set. */
   readonly nproc: number | undefined
 
-  constructor({ limits, runId, found = meansHere() }: BoundOptions) {
+  constructor({ limits, runId, found = limitSupport() }: BoundOptions) {
     this.limits = limits
     this.found = found
     this.name = cgroupName(runId)

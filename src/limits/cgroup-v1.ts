@@ -8,7 +8,7 @@ import {
   CPU_PERIOD_US,
   cpuQuota,
   OWN_PROCESSES,
-  removed,
+  removeCgroup,
   setLimit,
 } from './cgroup.ts'
 import type { OwnCgroups } from './own-cgroup.ts'
@@ -58,7 +58,7 @@ export function openV1(
     }
   } catch (error) {
     for (const fd of joinFds) closeSync(fd)
-    for (const dir of dirs.values()) removed(dir)
+    for (const dir of dirs.values()) removeCgroup(dir)
     throw error
   }
   return opened(dirs, joinFds, new Set(parents.keys()))

@@ -8,7 +8,7 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 import type { Limits } from '../policy/policy.ts'
 import { findV2, openV2, readV2, type V2Parent } from './cgroup-v2.ts'
 import { findOwnCgroups } from './own-cgroup.ts'
-import { findMeans } from './probe.ts'
+import { findLimitSupport } from './probe.ts'
 import { scopeArguments } from './systemd-scope.ts'
 
 const LIMITS: Limits = {
@@ -55,7 +55,7 @@ describe('the parent of a sandbox', () => {
   test('is none when nothing hands them down', () => {
     cgroup('/user.slice/session.scope', '')
     expect(find('/user.slice/session.scope')).toBeUndefined()
-    expect(findMeans(view('/user.slice/session.scope'), 0).means.how).toBe('watchdog')
+    expect(findLimitSupport(view('/user.slice/session.scope'), 0).means.how).toBe('watchdog')
   })
 
   test('is the top where they can be switched on', () => {

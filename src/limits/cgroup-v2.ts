@@ -12,7 +12,7 @@ import {
   CPU_PERIOD_US,
   cpuQuota,
   OWN_PROCESSES,
-  removed,
+  removeCgroup,
   setLimit,
 } from './cgroup.ts'
 import type { OwnCgroups } from './own-cgroup.ts'
@@ -79,7 +79,7 @@ export function openV2(limits: Limits, name: string, parent: V2Parent): Cgroup {
     if (parent.holds.has('cpus')) setLimit(`${dir}/cpu.max`, `${cpuQuota(limits)} ${CPU_PERIOD_US}`)
     return { ...readV2(dir, parent.holds), joinFds: [openSync(`${dir}/cgroup.procs`, 'w')], dirs: [dir] }
   } catch (error) {
-    removed(dir)
+    removeCgroup(dir)
     throw error
   }
 }

@@ -88,7 +88,7 @@ export async function removeCgroups(dirs: readonly string[]): Promise<void> {
   let left = dirs
   const deadline = performance.now() + PATIENCE_MS
   for (let wait = 1; ; wait = Math.min(50, wait * 2)) {
-    left = left.filter(dir => !removed(dir))
+    left = left.filter(dir => !removeCgroup(dir))
     if (left.length === 0) return
     if (performance.now() > deadline)
       throw new PenError('LIMIT', {
@@ -100,7 +100,7 @@ export async function removeCgroups(dirs: readonly string[]): Promise<void> {
   }
 }
 
-export function removed(dir: string): boolean {
+export function removeCgroup(dir: string): boolean {
   try {
     rmdirSync(dir)
     return true

@@ -4,7 +4,7 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from '../base/posix-path.ts'
-import { deviceOf, type Growth, LEAST_PER_FILE, measureGrowth, measureNonUtf8 } from './growth.ts'
+import { deviceOf, type Growth, LEAST_PER_FILE, measureGrowth, measureUnlinked } from './growth.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { listTree, writtenBy } from './process-tree.ts'
 
@@ -154,7 +154,7 @@ export class DiskWatch {
 
   async #growth(budget: Watched, init: number): Promise<{ used: number; note?: string }> {
     const { bound, trees } = budget
-    const held = measureNonUtf8(listTree(init), budget.on, this.#since)
+    const held = measureUnlinked(listTree(init), budget.on, this.#since)
     // A file without a name belongs to no tree: it counts as disk alone.
     const nameless = budget.limit === 'disk' ? held.made : 0
     if (nameless >= bound) return { used: nameless, note: 'in files that were deleted and are still open' }

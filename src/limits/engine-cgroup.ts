@@ -5,10 +5,10 @@ import type { Cgroup, CgroupLimit } from './cgroup.ts'
 import { readV1 } from './cgroup-v1.ts'
 import { readV2 } from './cgroup-v2.ts'
 import { findOwnCgroups } from './own-cgroup.ts'
-import type { Found } from './probe.ts'
+import type { LimitSupport } from './probe.ts'
 
 /** What the engine holds on this machine; all else is watched. */
-export const engineMeans = (held: ReadonlySet<CgroupLimit>): Found => ({
+export const engineSupport = (held: ReadonlySet<CgroupLimit>): LimitSupport => ({
   means: { how: 'engine' },
   own: { v1: new Map(), v2: undefined },
   held,

@@ -64,7 +64,7 @@ export async function measureGrowth(options: GrowthOptions): Promise<Growth> {
 }
 
 /** Files without a name that the sandbox's processes hold open: `ls` shows nothing, the disk is full all the same. */
-export function measureNonUtf8(
+export function measureUnlinked(
   members: readonly Member[],
   devices: ReadonlySet<number>,
   since: number,

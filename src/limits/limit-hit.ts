@@ -34,7 +34,7 @@ const seconds = (ms: number): string => `${+(ms / 1000).toFixed(1)} s`
 /** Less than this of waiting for a CPU is how a share works, and no event. */
 const SLOWED_MS = 300
 
-export const isWorthTelling = (hit: LimitHit): boolean => hit.limit !== 'cpus' || hit.amount >= SLOWED_MS
+export const isWorthReporting = (hit: LimitHit): boolean => hit.limit !== 'cpus' || hit.amount >= SLOWED_MS
 
 /** What the user can do about it: the same limit, doubled. */
 export function raiseLimit({ limit, bound }: LimitHit): string {

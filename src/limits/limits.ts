@@ -1,14 +1,14 @@
 /** Everything that is watched of a sandbox's use of the machine, behind one handle: opened before its command starts, read after the end. */
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
+import { CapacityWatch } from './capacity-watch.ts'
 import type { Cgroup, CgroupCounters, CgroupLimit } from './cgroup.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import { cgroupOf } from './engine-cgroup.ts'
+import { type InitHandle, initHandle } from './init-handle.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { ALL, type Found } from './probe.ts'
+import { ALL, type LimitSupport } from './probe.ts'
 import { cpuMsOf, listTree } from './process-tree.ts'
-import { type Reach, reachOf } from './reach.ts'
-import { RoomWatch } from './room-watch.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeOf } from './systemd-scope.ts'
 import { type NextLook, Watchdog } from './watchdog.ts'
@@ -48,13 +48,13 @@ export class LimitHandle {
   readonly bounds: Bounds
   readonly #limits: Limits
   readonly #name: string
-  readonly #found: Found
+  readonly #found: LimitSupport
   #cgroup: Cgroup | undefined
   #counters: CgroupCounters | undefined
   readonly #disk: DiskWatch
-  readonly #room: RoomWatch
+  readonly #room: CapacityWatch
   #watchdog: Watchdog | undefined
-  #init: { readonly pid: number; readonly reach: Reach } | undefined
+  #init: { readonly pid: number; readonly reach: InitHandle } | undefined
   readonly #pending = new Set<Pending>()
   /** The init of a container and the exec daemon: alone, they use nothing up. */
   #own: ReadonlySet<number> | undefined
@@ -75,11 +75,11 @@ export class LimitHandle {
     if (found.means.how !== 'watchdog' && found.means.how !== 'engine')
       this.#sweep = () => sweepAndRemember(options.placesFile, placesOf(found))
     this.#disk = new DiskWatch(budgets(limits, options), hit => this.#hit(hit))
-    this.#room = new RoomWatch(limits, hit => this.#hit(hit))
+    this.#room = new CapacityWatch(limits, hit => this.#hit(hit))
   }
 
   /** Starts watching: before the command starts, so that what holds from the start does. */
-  attach(init: number, reach: Reach = reachOf(init)): void {
+  attach(init: number, reach: InitHandle = initHandle(init)): void {
     this.#init = { pid: init, reach }
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
@@ -122,7 +122,7 @@ export class LimitHandle {
   }
 
   /** As the sandbox's own kernel says, where the host's cannot count its processes. */
-  noRoomForProcesses(): void {
+  reportFullPids(): void {
     const { pids } = this.#limits
     this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: 1 })
   }
@@ -264,7 +264,7 @@ const budgets = (limits: Limits, { growing, output }: LimitOptions): DiskBudget[
   ...(output === undefined ? [] : [{ limit: 'output' as const, bound: limits.output, trees: [output] }]),
 ]
 
-function placesOf({ means }: Found): Iterable<string> {
+function placesOf({ means }: LimitSupport): Iterable<string> {
   if (means.how === 'cgroup-v1') return means.parents.values()
   return means.how === 'cgroup-v2' ? [means.parent.dir] : []
 }

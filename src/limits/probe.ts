@@ -1,13 +1,13 @@
 /** What this user can bound on this machine, and by what. Looks only; `openBounds` tries. */
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
-import type { Capabilities, Hold } from '../plan/gaps.ts'
+import type { Capabilities, Enforcement } from '../plan/gaps.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'
 import { findV2, type V2Parent } from './cgroup-v2.ts'
 import { type CgroupView, findOwnCgroups, kernelView, type OwnCgroups } from './own-cgroup.ts'
 import { findScopeTool, type ScopeTool } from './systemd-scope.ts'
 
-export type Means =
+export type LimitMechanism =
   | { readonly how: 'cgroup-v1'; readonly parents: ReadonlyMap<CgroupLimit, string> }
   | { readonly how: 'cgroup-v2'; readonly parent: V2Parent }
   | { readonly how: 'systemd-scope'; readonly tool: ScopeTool }
@@ -17,18 +17,21 @@ export type Means =
 
 export interface LimitPlan {
   readonly holds: Capabilities['limits']
-  readonly how: Means['how']
+  readonly how: LimitMechanism['how']
 }
 
-export interface Found {
-  readonly means: Means
+export interface LimitSupport {
+  readonly means: LimitMechanism
   readonly own: OwnCgroups
   readonly held: ReadonlySet<CgroupLimit>
 }
 
 export const ALL: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
 
-export function findMeans(view: CgroupView = kernelView(), uid = process.getuid?.() ?? 0): Found {
+export function findLimitSupport(
+  view: CgroupView = kernelView(),
+  uid = process.getuid?.() ?? 0,
+): LimitSupport {
   const own = findOwnCgroups(view)
   const v1 = findV1(own)
   if (v1.size > 0) return { own, means: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
@@ -45,8 +48,8 @@ export function boundsProcessesByNamespace(kernel = kernelRelease()): boolean {
   return major > 5 || (major === 5 && minor >= 14)
 }
 
-export function planOf(found: Found, kernel = kernelRelease()): LimitPlan {
-  const hold = (limit: CgroupLimit): Hold => (found.held.has(limit) ? 'kernel' : 'watchdog')
+export function planOf(found: LimitSupport, kernel = kernelRelease()): LimitPlan {
+  const hold = (limit: CgroupLimit): Enforcement => (found.held.has(limit) ? 'kernel' : 'watchdog')
   return {
     how: found.means.how,
     holds: {
@@ -61,9 +64,9 @@ export function planOf(found: Found, kernel = kernelRelease()): LimitPlan {
   }
 }
 
-let known: Found | undefined
+let known: LimitSupport | undefined
 
 /** Asked once: it is the same for the plan and for the run that follows. */
-export const meansHere = (): Found => (known ??= findMeans())
+export const limitSupport = (): LimitSupport => (known ??= findLimitSupport())
 
-export const probeLimits = (): LimitPlan => planOf(meansHere())
+export const probeLimits = (): LimitPlan => planOf(limitSupport())

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onlyWhen } from '../../test/skip.ts'
 import { cgroupName, isAlive, ownerOf, startTimeOf } from './cgroup-name.ts'
-import { findMeans } from './probe.ts'
+import { findLimitSupport } from './probe.ts'
 import { sweepAndRemember } from './stale.ts'
 
 /** Cgroups are directories that `rmdir` takes away when nobody is inside: so are these. */
@@ -72,7 +72,7 @@ describe('the sweep', () => {
     expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/other\n`)
   })
 
-  const { means } = findMeans()
+  const { means } = findLimitSupport()
   onlyWhen(means.how === 'cgroup-v1')('works on the real thing', () => {
     const place = means.how === 'cgroup-v1' ? (means.parents.get('pids') ?? '') : ''
     mkdirSync(`${place}/${DEAD}`)

@@ -5,7 +5,7 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
-import { removed } from './cgroup.ts'
+import { removeCgroup } from './cgroup.ts'
 import { isAlive, ownerOf } from './cgroup-name.ts'
 
 const MOST_PLACES = 64
@@ -34,7 +34,7 @@ export function sweepPlaces(
       // One that still has processes refuses: its sandbox is just being ended, and the next sweep finds it empty.
       if (owner === undefined || isAlive(owner)) continue
       const path = `${place}/${name}`
-      if (!remove || removed(path)) swept.push(path)
+      if (!remove || removeCgroup(path)) swept.push(path)
     }
   }
   return { gone, swept }

@@ -7,13 +7,13 @@ import { showDeny } from '../policy/files/decide-file.ts'
 import { type GuestPath, isWithin } from '../policy/files/path.ts'
 import { printRule } from '../policy/network/net-rule.ts'
 import type { Policy } from '../policy/policy.ts'
-import { NOTE_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
+import { NOTE_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
 
 /** Characters, of a list and of one item in it. */
-const ROOM = 1000
-const LONGEST = 200
+const LIST_BUDGET = 1000
+const ITEM_LIMIT = 200
 
 /** Bounded, and without a secret: names of hosts and paths, no values. */
 export function agentNote(policy: Policy): string {
@@ -66,8 +66,8 @@ function reachable(network: Policy['network']): string {
 function list(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
   const shown: string[] = []
-  for (let room = ROOM; shown.length < items.length && room > 0; room -= shown.at(-1)?.length ?? 0)
-    shown.push(`\`${printable(items[shown.length] ?? '', LONGEST).replaceAll('`', '\\x60')}\``)
+  for (let room = LIST_BUDGET; shown.length < items.length && room > 0; room -= shown.at(-1)?.length ?? 0)
+    shown.push(`\`${printable(items[shown.length] ?? '', ITEM_LIMIT).replaceAll('`', '\\x60')}\``)
   return [...shown, ...(shown.length < items.length ? [`${items.length - shown.length} more`] : [])].join(
     ', ',
   )
@@ -93,16 +93,16 @@ export function noteSteps(
     ...(isAbove ? ABOVE.map(name => `${above}/${name}`) : [`${SANDBOX_HOME}/.claude/CLAUDE.md`]),
     ...IN_HOME.map(name => `${SANDBOX_HOME}/${name}`),
   ]
-  const links = [...new Set(places)].filter(place => place !== NOTE_PLACE && fits(place))
-  if (!fits(NOTE_PLACE)) return []
-  const at = NOTE_PLACE as GuestPath
+  const links = [...new Set(places)].filter(place => place !== NOTE_PATH && fits(place))
+  if (!fits(NOTE_PATH)) return []
+  const at = NOTE_PATH as GuestPath
   if (image)
     return [at, ...links.filter(isShallow)].map(
       place => ({ op: 'file', at: place as GuestPath, text: note.text }) as const,
     )
   return [
     { op: 'bind', from: note.file, at, mode: 'ro', why: 'what agents are told' },
-    ...links.map(place => ({ op: 'link', at: place as GuestPath, to: NOTE_PLACE }) as const),
+    ...links.map(place => ({ op: 'link', at: place as GuestPath, to: NOTE_PATH }) as const),
   ]
 }
 

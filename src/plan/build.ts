@@ -2,7 +2,7 @@
 import { PenError } from '../base/error.ts'
 import type { GuestPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { GIT_CONFIG_PLACE } from '../policy/profile.ts'
+import { GIT_CONFIG_PATH } from '../policy/profile.ts'
 import { PEN_ITSELF } from '../policy/source.ts'
 import { buildEnvironment } from './environment.ts'
 import type { HostFacts } from './facts.ts'
@@ -17,11 +17,11 @@ export interface Command {
 }
 
 /** The ordinary user that root becomes inside: nothing there needs or has root. */
-const INSIDE_ROOT = { uid: 1000, gid: 1000 }
+const USER_FOR_ROOT = { uid: 1000, gid: 1000 }
 
 export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, command: Command): Plan {
-  checkPenIsHeld(policy, facts, caps)
-  const { user, runAs } = whoItIs(policy, facts, caps)
+  refuseWritablePen(policy, facts, caps)
+  const { user, runAs } = chooseUser(policy, facts, caps)
   const tree = buildTree(policy, caps.images ? withoutSystem(facts) : facts, user, caps.images)
   const network = planNetwork(policy, caps)
   return {
@@ -43,14 +43,14 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     growing: tree.growing,
     watch: facts.repository.watch.map(({ path }) => path),
     gaps: findGaps(policy, caps, facts),
-    weaker: [...findWeaker(caps), ...(caps.kernelFiles ? [] : ofRoot(facts))],
+    weaker: [...findWeaker(caps), ...(caps.kernelFiles ? [] : rootOwnedProject(facts))],
     notes: tree.notes,
     ...(caps.kernelFiles ? {} : withoutMounts(policy, facts)),
   }
 }
 
 /** No gap can be accepted here: with it, a sandbox runs what it likes on the host. */
-function checkPenIsHeld(
+function refuseWritablePen(
   { files }: Policy,
   { foldsNames }: HostFacts,
   { kernelFiles, backend }: Capabilities,
@@ -68,7 +68,7 @@ function checkPenIsHeld(
 }
 
 /** Nobody maps root's files to the user that its command is. */
-const ofRoot = ({ unprivilegedUser }: HostFacts): Weaker[] =>
+const rootOwnedProject = ({ unprivilegedUser }: HostFacts): Weaker[] =>
   unprivilegedUser?.owner === false
     ? [
         {
@@ -79,14 +79,14 @@ const ofRoot = ({ unprivilegedUser }: HostFacts): Weaker[] =>
     : []
 
 /** Set anew for each run, to places that are its own. */
-const OF_THE_RUN = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
+const RUN_VARIABLES = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
 
 /** Nothing is mounted where no kernel confines a sandbox: it has the host's files, and places for its home and scratch. */
 function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
   // At the place of a file that would be mounted stands the host's own.
-  const files = [...policy.packages.files.map(({ at }) => at), GIT_CONFIG_PLACE]
+  const files = [...policy.packages.files.map(({ at }) => at), GIT_CONFIG_PATH]
   const env = buildEnvironment(policy, facts).filter(
-    ({ name, value }) => !OF_THE_RUN.includes(name) && !files.includes(value),
+    ({ name, value }) => !RUN_VARIABLES.includes(name) && !files.includes(value),
   )
   return {
     steps: [],
@@ -110,7 +110,7 @@ const withoutSystem = (facts: HostFacts): HostFacts => ({
   toolchains: new Map(),
 })
 
-function whoItIs(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<Plan, 'user' | 'runAs'> {
+function chooseUser(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<Plan, 'user' | 'runAs'> {
   const user = userInside(policy, facts)
   const instead = facts.unprivilegedUser
   if (instead === undefined) return { user, runAs: 'self' }
@@ -126,7 +126,7 @@ function userInside(policy: Policy, facts: HostFacts): { uid: number; gid: numbe
   }
   if (facts.identity.uid !== 0) return facts.identity
   const instead = facts.unprivilegedUser
-  return instead?.owner === true ? { uid: instead.uid, gid: instead.gid } : INSIDE_ROOT
+  return instead?.owner === true ? { uid: instead.uid, gid: instead.gid } : USER_FOR_ROOT
 }
 
 function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {

@@ -1,11 +1,11 @@
 /** The environment inside: an allowlist. Nothing of the host's crosses unless the policy names it. */
 import type { Policy } from '../policy/policy.ts'
-import { CACHE_VOLUME, GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
+import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
 
 /** Terminal and locale: what makes output readable, and nothing that tells who or where the user is. */
-export const PASSED_ON = [
+export const PASSED_VARIABLES = [
   'TERM',
   'COLORTERM',
   'LANG',
@@ -25,7 +25,7 @@ const PLAIN_LIST = /^[A-Za-z0-9_.:@+,/ =-]{0,1024}$/
 
 /** Names that no secret is given by: programs take a preference from them, or a place. */
 const HARMLESS = new Set([
-  ...PASSED_ON,
+  ...PASSED_VARIABLES,
   'CI',
   'EDITOR',
   'GIT_EDITOR',
@@ -50,13 +50,13 @@ export const isHarmless = (name: string, value: string): boolean =>
   HARMLESS.has(name) && PLAIN_LIST.test(value) && !/[A-Za-z0-9_-]{32}/.test(value)
 
 /** What is refused here stays refused: npm and pnpm would try again after ten seconds, and once more after a minute. */
-const NOT_SO_PATIENT = [
+const NPM_RETRY = [
   ['npm_config_fetch_retry_mintimeout', '1000'],
   ['npm_config_fetch_retry_factor', '4'],
 ] as const
 
 /** Where an image finds the host's bundle of certificate authorities. */
-export const AUTHORITIES_PLACE = '/etc/pen/ca-certificates.crt'
+export const AUTHORITIES_PATH = '/etc/pen/ca-certificates.crt'
 
 /**
  * Node.js brings its own list and adds this one. With the host's system all others read the host's bundle anyway; in an image each
@@ -73,7 +73,7 @@ export const USER_NAME = 'agent'
 export function buildEnvironment(policy: Policy, facts: HostFacts, image = false): Variable[] {
   const out = new Map<string, Variable>()
   const set = (name: string, value: string, secret = false) => out.set(name, { name, value, secret })
-  for (const name of PASSED_ON) {
+  for (const name of PASSED_VARIABLES) {
     const value = facts.env.get(name)
     if (value !== undefined && PLAIN.test(value) && !value.includes('..')) set(name, value)
   }
@@ -89,11 +89,11 @@ export function buildEnvironment(policy: Policy, facts: HostFacts, image = false
     set('XDG_CACHE_HOME', `${SANDBOX_HOME}/.cache`)
     set('npm_config_cache', `${SANDBOX_HOME}/.cache/npm`)
   }
-  for (const [name, value] of NOT_SO_PATIENT) set(name, value)
+  for (const [name, value] of NPM_RETRY) set(name, value)
   for (const name of facts.authorities === undefined ? [] : AUTHORITY_VARIABLES[image ? 'image' : 'host'])
-    set(name, image ? AUTHORITIES_PLACE : (facts.authorities ?? ''))
+    set(name, image ? AUTHORITIES_PATH : (facts.authorities ?? ''))
   for (const { name, value } of policy.packages.env) set(name, value)
-  if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PLACE)
+  if (facts.gitIdentity !== undefined) set('GIT_CONFIG_SYSTEM', GIT_CONFIG_PATH)
   for (const [name, { value }] of policy.env) {
     const text = value.kind === 'text' ? value.text : facts.env.get(name)
     if (text !== undefined) set(name, text, !isHarmless(name, text))

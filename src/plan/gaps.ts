@@ -5,7 +5,7 @@ import type { BackendName, Isolation } from '../policy/settings.ts'
 import type { HostFacts } from './facts.ts'
 
 /** How firmly a backend holds one limit on this machine. */
-export type Hold = 'kernel' | 'watchdog' | 'none'
+export type Enforcement = 'kernel' | 'watchdog' | 'none'
 
 /** What a backend can do on this machine, found by trying. Nothing outside `backend/` asks for a backend's name. */
 export interface Capabilities {
@@ -24,7 +24,7 @@ export interface Capabilities {
   /** Who the sandbox sees itself as need not be who it is on the host. */
   readonly mapsUser: boolean
   readonly ports: boolean
-  readonly limits: { readonly [K in keyof Policy['limits']]: Hold }
+  readonly limits: { readonly [K in keyof Policy['limits']]: Enforcement }
   /** What the backend itself names. */
   readonly weaker?: readonly Weaker[]
 }

@@ -15,7 +15,7 @@ export type HostMount = Extract<Mount, { kind: 'host' }>
 /** Denials are held there too, as in every granted directory. */
 export const isAtItsOwnPath = ({ host, at }: HostMount): boolean => (host as string) === at
 
-export function checkMountHolds(policy: Policy, { rule: mount, source }: Sourced<HostMount>): void {
+export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced<HostMount>): void {
   const denial = policy.files.deny.find(({ rule }) => mayMeet(rule, mount.host, policy.workspace))
   const guard =
     mount.mode === 'rw' && policy.files.protect.find(({ rule }) => isWithin(rule.path, mount.host))

@@ -38,7 +38,7 @@ describe('the search path inside', () => {
     expect(path('/h/u/nvm:/h/u/out:/usr/bin').all).toEqual(['/opt/nvm', ...OURS])
   })
   test('has places in which listed tools are looked for, and none of them can be written inside', () => {
-    expect(path(`${ws}/bin:/opt/a/bin`).ofSystem).toEqual(['/opt/a/bin', ...OURS])
+    expect(path(`${ws}/bin:/opt/a/bin`).readOnly).toEqual(['/opt/a/bin', ...OURS])
   })
 })
 

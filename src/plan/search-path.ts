@@ -12,7 +12,7 @@ export interface SearchPath {
   /** All of it, in order. */
   readonly all: readonly string[]
   /** What of it nobody inside can write: where the tools that a policy lists are looked for. */
-  readonly ofSystem: readonly string[]
+  readonly readOnly: readonly string[]
 }
 
 /**
@@ -36,7 +36,7 @@ export function searchPath(
     return sees(place, policy, system) ? [place] : []
   }
   const all = [...new Set([...before.flatMap(shown), ...SYSTEM_PATH, ...after.flatMap(shown)])]
-  return { all, ofSystem: all.filter(path => isOfSystem(path) || isInSystem(path, system)) }
+  return { all, readOnly: all.filter(path => isOfSystem(path) || isInSystem(path, system)) }
 }
 
 const isOfSystem = (path: string): boolean => SYSTEM_PATH.includes(path)

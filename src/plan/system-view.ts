@@ -139,7 +139,7 @@ export const SYSTEM_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/
 export const PROGRAM_DIRECTORY_NAMES = ['bin', 'games', 'sbin', 'shims']
 
 /** Where pen's own `setsid` stands when the policy lists the tools: it only starts another program. */
-export const SETSID_PLACE = '/run/pen/setsid'
+export const SETSID_PATH = '/run/pen/setsid'
 
 /** Every name under which a shell goes; `tools.shell: false` takes them away. */
 export const SHELLS = [

@@ -7,7 +7,7 @@ import { type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts
 import type { Policy } from '../policy/policy.ts'
 import type { FoundTool, HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
-import { SETSID_PLACE } from './system-view.ts'
+import { SETSID_PATH } from './system-view.ts'
 
 export interface ToolView {
   /** To be carried out when the system is there, before anything is granted. */
@@ -36,11 +36,11 @@ export function viewTools(
       ...facts.tools.directories.flatMap(directory => fill(directory, shown)),
       ...single.filter(({ at }) => !facts.tools.directories.some(directory => isWithin(at, directory))),
     ],
-    late: facts.tools.setsid === undefined ? [] : [bind(facts.tools.setsid, SETSID_PLACE)],
+    late: facts.tools.setsid === undefined ? [] : [bind(facts.tools.setsid, SETSID_PATH)],
     executable: [
       ...new Set([
         ...shown.flatMap(tool => [tool.file, ...tool.companions]),
-        ...(facts.tools.setsid === undefined ? [] : [SETSID_PLACE]),
+        ...(facts.tools.setsid === undefined ? [] : [SETSID_PATH]),
       ]),
     ] as GuestPath[],
     notes: notesOn(tools, facts, shown),

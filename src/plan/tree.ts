@@ -7,12 +7,12 @@ import type { Bytes } from '../base/quantity.ts'
 import { decideFile } from '../policy/files/decide-file.ts'
 import { depth, type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
-import { GIT_CONFIG_PLACE, SANDBOX_HOME } from '../policy/profile.ts'
+import { GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import { noteSteps } from './agent-note.ts'
-import { AUTHORITIES_PLACE, USER_NAME } from './environment.ts'
+import { AUTHORITIES_PATH, USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
-import { checkMountHolds, isAtItsOwnPath } from './mount-source.ts'
+import { checkMountAlias, isAtItsOwnPath } from './mount-source.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
 import { refusedGrant } from './refused-grant.ts'
@@ -25,7 +25,7 @@ const gitSteps = ({ gitIdentity }: HostFacts): Step[] =>
     : [
         {
           op: 'file',
-          at: GIT_CONFIG_PLACE as GuestPath,
+          at: GIT_CONFIG_PATH as GuestPath,
           text: `[include]\n\tpath = /etc/gitconfig\n${gitIdentity}`,
         },
       ]
@@ -125,13 +125,13 @@ export function buildTree(
           at: source.place ?? source.layer,
           hint: 'create it, or drop the mount',
         })
-      checkMountHolds(policy, { rule, source })
+      checkMountAlias(policy, { rule, source })
       bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)
     }
   }
 
   if (image && facts.authorities !== undefined)
-    bind('grant', facts.authorities, 'ro', 'certificate authorities of the host', AUTHORITIES_PLACE)
+    bind('grant', facts.authorities, 'ro', 'certificate authorities of the host', AUTHORITIES_PATH)
 
   const held = facts.repository.protect
   for (const { path } of held) if (readable(policy, facts, path)) bind('protect', path, 'ro', 'protected')

@@ -3,7 +3,7 @@
  * Elsewhere an absent `tools.allow` means the programs that the mounts show. Here nothing is shown, so it means none.
  */
 import type { Policy } from './policy.ts'
-import { isUsersOwn, type Source, showSource } from './source.ts'
+import { isFromUser, type Source, showSource } from './source.ts'
 
 export interface Tool {
   /** By which it stands among the system's programs; undefined for a file from anywhere else. */
@@ -28,7 +28,7 @@ export function decideTool(
 ): ToolVerdict {
   if (tool.shell && !tools.shell) return refuse('shell-off', 'it is a shell, and tools.shell is false', SHELL)
   const shell = sources.get('tools.shell')
-  if (tool.shell && !isUsersOwn(shell))
+  if (tool.shell && !isFromUser(shell))
     return refuse(
       'shell-off',
       'it is a shell, and without a wall around it no profile allows one: tools.shell has to be set by you',
@@ -39,7 +39,7 @@ export function decideTool(
     if (tool.name === undefined || !tools.allow.includes(tool.name))
       return refuse('not-listed', 'it is not among the tools that the policy lists', LIST)
     // A list that only the project wrote takes away where mounts show programs. It grants nothing.
-    if (chosenBy === 'user' || isUsersOwn(listed))
+    if (chosenBy === 'user' || isFromUser(listed))
       return { ok: true, rule: `tools.allow ${tool.name}`, from: from(listed) }
   }
   if (chosenBy === 'user') return { ok: true, rule: 'the command itself', from: 'command line' }

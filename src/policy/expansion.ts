@@ -3,7 +3,7 @@ import { FIELDS } from './fields.ts'
 import { denialDepth } from './files/decide-file.ts'
 import { depth, isWithin } from './files/path.ts'
 import type { Expansion } from './merge.ts'
-import { type AllowRule, covers, meeting } from './network/net-rule.ts'
+import { type AllowRule, covers, overlapping } from './network/net-rule.ts'
 import type { List, PathGrant, SettingKey, Settings } from './settings.ts'
 import type { Setting, Source } from './source.ts'
 
@@ -22,10 +22,10 @@ export function expansions(own: Settings, merged: Settings, untrusted: readonly 
       if (key === 'tools.allow' && before === undefined) continue
       const had = ((before as List<unknown> | undefined)?.items ?? []).map(item => item.rule)
       const texts = new Set(had.map(rule => JSON.stringify(rule)))
-      const near = isNetGrant(key) ? meeting(had as AllowRule[]) : () => had
+      const near = isNetGrant(key) ? overlapping(had as AllowRule[]) : () => had
       for (const { rule, source } of (now as List<unknown>).items) {
-        const isUsersOwn = !untrusted.includes(source.layer) && texts.has(JSON.stringify(rule))
-        if (!isUsersOwn && !near(rule as AllowRule).some(known => isGranted(key, known, rule, own)))
+        const isFromUser = !untrusted.includes(source.layer) && texts.has(JSON.stringify(rule))
+        if (!isFromUser && !near(rule as AllowRule).some(known => isGranted(key, known, rule, own)))
           out.push({ key, layer: by(source), item: rule })
       }
     } else if ('value' in now) {

@@ -10,7 +10,7 @@
  * Property tests hold all of this: `merge.property.test.ts`.
  */
 import { isWithin } from './files/path.ts'
-import { type AllowRule, meet, meeting } from './network/net-rule.ts'
+import { type AllowRule, intersect, overlapping } from './network/net-rule.ts'
 import type {
   EnvValue,
   Isolation,
@@ -123,17 +123,26 @@ const tools: Field<List<string>> = {
   narrow: (granted, limit) => (granted === undefined ? limit : grants<string>(same).narrow(granted, limit)),
 }
 
-const netGrants = grants<AllowRule>(meet, meeting)
+const netGrants = grants<AllowRule>(intersect, overlapping)
 
 /** Weakest first. "auto" is never less than "process", and may be more: see `backend/probe.ts`. */
-export const STRENGTH: readonly Isolation[] = ['soft', 'process', 'auto', 'container', 'gvisor', 'vm']
+export const ISOLATION_STRENGTH: readonly Isolation[] = [
+  'soft',
+  'process',
+  'auto',
+  'container',
+  'gvisor',
+  'vm',
+]
 
 export const FIELDS: Fields = {
   profile: words(PROFILE_NAMES),
   isolation: {
     grow: laterWins,
     narrow: (granted, limit) =>
-      STRENGTH.indexOf(limit.value) > STRENGTH.indexOf(granted?.value ?? 'auto') ? limit : granted,
+      ISOLATION_STRENGTH.indexOf(limit.value) > ISOLATION_STRENGTH.indexOf(granted?.value ?? 'auto')
+        ? limit
+        : granted,
   },
   backend: usersOnly(),
   'files.read': grants(deeper),

@@ -26,9 +26,9 @@ import {
   depth,
   guest,
   isWithin,
-  locateOrSay,
   type PathWorld,
   type Trust,
+  tryLocate,
 } from './files/path.ts'
 import { type IsPublicSuffix, parseDenyRule, parseHttpRule, parseTcpRule } from './network/endpoint.ts'
 import type { AllowRule } from './network/net-rule.ts'
@@ -152,7 +152,7 @@ class LayerParser {
       const written = absolute(text, world)
       if (!written.ok || !writable.some(place => place !== written.value && isWithin(written.value, place)))
         return
-      const real = locateOrSay(written.value, world)
+      const real = tryLocate(written.value, world)
       if (!real.ok) return
       for (const place of writable)
         if (isWithin(written.value, place) && !isWithin(real.value.real, place))
@@ -244,7 +244,7 @@ class LayerParser {
           fix: 'write it relative to the workspace',
         }
       // Verdicts are on real paths: a place denied by its alias is denied by its own name too.
-      const found = locateOrSay(path.value, world)
+      const found = tryLocate(path.value, world)
       if (!found.ok) return found
       const { real } = found.value
       if (isWithin(world.workspace, real))

@@ -3,7 +3,7 @@ import type { Bytes, Millis } from '../base/quantity.ts'
 import type { HostPath } from './files/path.ts'
 import type { AllowRule, DenyRule } from './network/net-rule.ts'
 import { compileNetwork, type NetworkIndex } from './network/network.ts'
-import type { OnceRules } from './once.ts'
+import type { OnceRules } from './network/once-rules.ts'
 import type {
   BackendName,
   EnvValue,

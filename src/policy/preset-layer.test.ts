@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { HostPath } from './files/path.ts'
 import { GROUPS } from './network/groups.ts'
 import { parseLayer } from './parse.ts'
-import { openPreset } from './preset-layer.ts'
+import { presetLayer } from './preset-layer.ts'
 import { isPresetName, PRESETS, type PresetName } from './presets.ts'
 import { SANDBOX_HOME } from './profile.ts'
 
@@ -29,7 +29,7 @@ const parse = (document: object) =>
 describe('presets', () => {
   test.each(names)('%s is a document that the policy takes, with keys set and without', name => {
     for (const isSet of [everything, nothing]) {
-      const { settings } = parse(openPreset(name, isSet).document)
+      const { settings } = parse(presetLayer(name, isSet).document)
       expect(settings.mounts?.items.every(({ rule }) => rule.kind === 'volume')).toBe(true)
       expect(Object.values(settings).some(setting => 'clear' in setting && setting.clear === true)).toBe(
         false,
@@ -51,20 +51,20 @@ describe('presets', () => {
   })
 
   test('only variables that are set are passed on, and a value is never asked for', () => {
-    expect(openPreset('claude-code', nothing).passed).toEqual([])
-    const { document, keys } = openPreset('claude-code', name => name === 'ANTHROPIC_API_KEY')
+    expect(presetLayer('claude-code', nothing).passed).toEqual([])
+    const { document, keys } = presetLayer('claude-code', name => name === 'ANTHROPIC_API_KEY')
     expect(keys).toEqual(['ANTHROPIC_API_KEY'])
     expect(document).toHaveProperty('env.ANTHROPIC_API_KEY', { from: 'host' })
   })
 
   test('an agent for any model opens those that there is a key for, and no other', () => {
-    expect(openPreset('aider', nothing).groups).toEqual([])
-    expect(openPreset('aider', name => name === 'OPENAI_API_KEY').groups).toEqual(['openai'])
-    expect(openPreset('codex', nothing).groups).toEqual(['openai'])
+    expect(presetLayer('aider', nothing).groups).toEqual([])
+    expect(presetLayer('aider', name => name === 'OPENAI_API_KEY').groups).toEqual(['openai'])
+    expect(presetLayer('codex', nothing).groups).toEqual(['openai'])
   })
 
   test('an address in the environment opens nothing', () => {
-    const { addresses, hosts, groups } = openPreset('claude-code', name => name === 'ANTHROPIC_BASE_URL')
+    const { addresses, hosts, groups } = presetLayer('claude-code', name => name === 'ANTHROPIC_BASE_URL')
     expect(addresses).toEqual(['ANTHROPIC_BASE_URL'])
     expect([...hosts, ...groups]).toEqual(['anthropic'])
   })

@@ -8,7 +8,7 @@ export interface NamedDocument {
   readonly document: object
 }
 
-export interface Opening extends NamedDocument {
+export interface PresetLayer extends NamedDocument {
   readonly groups: readonly GroupName[]
   readonly hosts: readonly string[]
   /** Variables of the host that are passed on. */
@@ -19,7 +19,7 @@ export interface Opening extends NamedDocument {
   readonly addresses: readonly string[]
 }
 
-export function openPreset(name: PresetName, isSet: (variable: string) => boolean): Opening {
+export function presetLayer(name: PresetName, isSet: (variable: string) => boolean): PresetLayer {
   const preset = PRESETS[name]
   const keys = preset.providers.flatMap(provider => provider.keys).filter(isSet)
   const addresses = preset.addresses.filter(isSet)

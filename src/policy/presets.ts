@@ -4,7 +4,7 @@
  * the host are passed on by name, only those that are set.
  */
 import type { GroupHost, GroupName } from './network/groups.ts'
-import { NOTE_PLACE, SANDBOX_HOME } from './profile.ts'
+import { NOTE_PATH, SANDBOX_HOME } from './profile.ts'
 
 /** Whose models an agent talks to. */
 export interface Provider {
@@ -189,7 +189,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     addresses: ['OPENAI_API_BASE'],
     sets: {
       // It reads no AGENTS.md of its own accord.
-      AIDER_READ: NOTE_PLACE,
+      AIDER_READ: NOTE_PATH,
       AIDER_ANALYTICS_DISABLE: 'true',
       AIDER_CHECK_UPDATE: 'false',
     },

@@ -44,10 +44,10 @@ const ROOMY: ProfileLimits = {
 export const CACHE_VOLUME = 'cache'
 export const SANDBOX_HOME = '/home/agent'
 /** Where what pen tells agents stands: see `plan/agent-note.ts`. */
-export const NOTE_PLACE = `${SANDBOX_HOME}/AGENTS.md`
+export const NOTE_PATH = `${SANDBOX_HOME}/AGENTS.md`
 
 /** What git inside reads instead of the system's file, which it includes: weaker than every other setting. */
-export const GIT_CONFIG_PLACE = '/etc/pen.gitconfig'
+export const GIT_CONFIG_PATH = '/etc/pen.gitconfig'
 
 export function profileLayer(
   name: ProfileName,

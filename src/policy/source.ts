@@ -37,7 +37,7 @@ export type Parsed<T> =
 export const PEN_ITSELF = 'pen itself'
 
 /** Neither built in nor the project's own: somebody who may grant has said it. */
-export const isUsersOwn = (source: Source | undefined): boolean =>
+export const isFromUser = (source: Source | undefined): boolean =>
   source !== undefined &&
   !source.layer.startsWith('profile ') &&
   !['default', PEN_ITSELF, 'agent-permissions.json'].includes(source.layer)

@@ -1,14 +1,14 @@
 /** A preset for a coding agent, as it is opened for one sandbox, and what the person is told of it. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
-import { type Opening, openPreset } from '../policy/preset-layer.ts'
+import { type PresetLayer, presetLayer } from '../policy/preset-layer.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../policy/presets.ts'
 import { leaveInstructions } from './instructions.ts'
 import { whyNotReached } from './model-address.ts'
 import type { Prepared } from './prepare.ts'
 
-export const openFor = (name: PresetName, env: Readonly<Record<string, string | undefined>>): Opening =>
-  openPreset(name, variable => (env[variable] ?? '') !== '')
+export const openFor = (name: PresetName, env: Readonly<Record<string, string | undefined>>): PresetLayer =>
+  presetLayer(name, variable => (env[variable] ?? '') !== '')
 
 /** For a sandbox that stays; the name comes from the pen that starts it. */
 export function openAgent(name: string, env: Readonly<Record<string, string | undefined>>) {
@@ -27,7 +27,7 @@ export function openAgent(name: string, env: Readonly<Record<string, string | un
 /** What the policy made of it. Of a variable that is passed on, the value is not shown, but for the host in an address. */
 export function whatItOpens(
   name: PresetName,
-  opening: Opening,
+  opening: PresetLayer,
   { plan, loaded }: Prepared,
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {

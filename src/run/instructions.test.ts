@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import { PRESETS } from '../policy/presets.ts'
-import { NOTE_PLACE } from '../policy/profile.ts'
+import { NOTE_PATH } from '../policy/profile.ts'
 import { leaveInstructions, leaveNote } from './instructions.ts'
 import type { Prepared } from './prepare.ts'
 
@@ -59,7 +59,7 @@ describe('instructions in a volume', () => {
 
   test('lead to the note', () => {
     leaveInstructions(codex, prepared(join(root, 'codex')))
-    expect(readlinkSync(file())).toBe(NOTE_PLACE)
+    expect(readlinkSync(file())).toBe(NOTE_PATH)
     leaveInstructions(codex, prepared(join(root, 'codex')))
   })
 

@@ -5,7 +5,7 @@ import { errnoOf, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import type { HostFacts } from '../plan/facts.ts'
 import type { AgentPreset } from '../policy/presets.ts'
-import { NOTE_PLACE } from '../policy/profile.ts'
+import { NOTE_PATH } from '../policy/profile.ts'
 import type { Prepared } from './prepare.ts'
 
 /** Longer than any run: nobody shows such an old one any more. */
@@ -43,7 +43,7 @@ export function leaveInstructions({ volumes, readsAbove }: AgentPreset, { facts,
     if (instructions === undefined || !isShown) continue
     try {
       mkdirSync(from, { recursive: true, mode: 0o700 })
-      symlinkSync(NOTE_PLACE, `${from}/${instructions}`)
+      symlinkSync(NOTE_PATH, `${from}/${instructions}`)
     } catch (error) {
       if (errnoOf(error) === 'EEXIST') continue
       throw cannot('a volume could not be prepared', from, error)

@@ -6,7 +6,7 @@ import { basename } from '../base/posix-path.ts'
 import type { JudgedAccess } from '../control/messages.ts'
 import { isShellName } from '../plan/system-view.ts'
 import { decideFile } from '../policy/files/decide-file.ts'
-import { grantCure } from '../policy/files/decide-grant.ts'
+import { grantFix } from '../policy/files/decide-grant.ts'
 import type { HostPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Serving } from './supervisor.ts'
@@ -39,7 +39,7 @@ export function judgeRefusal(
   if (verdict.ok) return null
   const { reason, why } = verdict
   // The sandbox runs: what no rule grants can be granted without starting it anew.
-  const grant = reason === 'not-granted' ? grantCure(policy, project.world, path, asked) : undefined
+  const grant = reason === 'not-granted' ? grantFix(policy, project.world, path, asked) : undefined
   const fix = grant ?? verdict.fix
   refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, fix })
   return { reason, why, fix }

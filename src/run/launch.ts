@@ -14,7 +14,7 @@ import type { SandboxImage } from '../image/image-for.ts'
 import { openBounds } from '../limits/bounds.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
-import { SETSID_PLACE } from '../plan/system-view.ts'
+import { SETSID_PATH } from '../plan/system-view.ts'
 import { isWithin } from '../policy/files/path.ts'
 import { PROXY_PORT } from '../protocol/guest-paths.ts'
 import { isTerminal } from '../terminal/termios.ts'
@@ -192,12 +192,12 @@ async function imageOf(
 ): Promise<ImageSource | undefined> {
   if (backend.engine === undefined) return undefined
   const engine = backend.engine()
-  const { recalledImageFor, recipeFor } = await import('../image/image-for.ts')
+  const { cachedImageFor, recipeFor } = await import('../image/image-for.ts')
   const { recipe, notes } = recipeFor(policy, project)
   for (const note of notes) tell(printable(note, 1024))
   return {
     name: recipe.name,
-    recalled: recalledImageFor(recipe, project, engine),
+    recalled: cachedImageFor(recipe, project, engine),
     found: async () => {
       const { ensureImage } = await import('../image/ensure-image.ts')
       return await ensureImage(policy, project, engine, tell)
@@ -264,6 +264,6 @@ function removeIfEmpty(path: string): void {
 /** The command leads a session on its own terminal, so that job control, Ctrl-C and Ctrl-Z mean what they always do. */
 function onTerminal(plan: Plan): Plan {
   // Where the policy lists its tools, it stands apart from them.
-  const setsid = plan.steps.some(step => step.at === SETSID_PLACE) ? SETSID_PLACE : findTool('setsid')
+  const setsid = plan.steps.some(step => step.at === SETSID_PATH) ? SETSID_PATH : findTool('setsid')
   return setsid === undefined ? plan : { ...plan, argv: [setsid, '--ctty', '--wait', ...plan.argv] }
 }

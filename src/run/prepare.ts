@@ -75,7 +75,7 @@ export async function prepare(options: PrepareOptions): Promise<Prepared> {
   const capabilities = await backend.probe(cacheDir).catch((error: unknown) => {
     throw withWay(error, way)
   })
-  const facts = surveyHost(loaded.policy, project, options.env, loaded.doubts)
+  const facts = surveyHost(loaded.policy, project, options.env, loaded.homeWarnings)
   phase('host surveyed')
   if (options.toRun && backend.container !== true) leaveNote(facts)
   const { workspace } = project.world

@@ -14,7 +14,7 @@ import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import { shellWord } from '../base/shell-word.ts'
 import type { Egress } from '../gateway/egress.ts'
-import { describeHit, isWorthTelling, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
+import { describeHit, isWorthReporting, type LimitHit, raiseLimit } from '../limits/limit-hit.ts'
 import type { LimitHandle } from '../limits/limits.ts'
 import { setProcessLimit } from '../limits/prlimit.ts'
 import { policyData } from '../plan/data.ts'
@@ -93,7 +93,7 @@ export class Supervisor {
         try {
           this.#recordHit(hit)
           // For a command in a sandbox that stays: its end is the first moment to tell this.
-          if (isWorthTelling(hit)) refusals.note(tellHit(hit))
+          if (isWorthReporting(hit)) refusals.note(tellHit(hit))
         } catch (error) {
           stopping.failed(error)
         }
@@ -104,7 +104,7 @@ export class Supervisor {
         if (nproc !== undefined && running.sharesHost !== true) await setProcessLimit(init, { nproc })
         limits.attach(init, running.reach)
         running.full?.then(
-          () => limits.noRoomForProcesses(),
+          () => limits.reportFullPids(),
           () => undefined,
         )
       }
@@ -124,7 +124,7 @@ export class Supervisor {
       await this.#kept.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
-      const hits = (await limits.finish()).filter(isWorthTelling)
+      const hits = (await limits.finish()).filter(isWorthReporting)
       for (const hit of hits) {
         this.#recordHit(hit)
         this.#told.push(tellHit(hit))

@@ -13,7 +13,7 @@ import { printable } from '../base/printable.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Project } from '../config/project.ts'
 import { agentNote } from '../plan/agent-note.ts'
-import { PASSED_ON } from '../plan/environment.ts'
+import { PASSED_VARIABLES } from '../plan/environment.ts'
 import type { HostFacts, SystemEntry } from '../plan/facts.ts'
 import { searchPath, toolchainVariables } from '../plan/search-path.ts'
 import { HOME_TOOLCHAINS, SYSTEM_ROOTS, TOOLCHAIN_ROOTS } from '../plan/system-view.ts'
@@ -45,7 +45,7 @@ export function surveyHost(
   project: Project,
   env: Readonly<Record<string, string | undefined>>,
   /** What is to be told besides. */
-  doubts: readonly string[] = [],
+  homeWarnings: readonly string[] = [],
 ): Surveyed {
   const { world } = project
   const system = systemEntries(policy, world.home)
@@ -70,7 +70,7 @@ export function surveyHost(
       warnings: [
         ...repository.warnings,
         ...tellLinked(policy),
-        ...doubts.map(doubt => printable(doubt, 1024)),
+        ...homeWarnings.map(warning => printable(warning, 1024)),
       ],
     },
     foldsNames: foldsNames(policy.workspace),
@@ -84,7 +84,7 @@ export function surveyHost(
     volumes: `${project.stateDir}/volumes` as HostPath,
     note: noteFor(policy, project.stateDir),
     gitIdentity: policy.git.identity ? gitIdentity(policy.workspace, world.home, env) : undefined,
-    tools: surveyHostTools(policy, system, path.ofSystem),
+    tools: surveyHostTools(policy, system, path.readOnly),
   }
 }
 
@@ -206,7 +206,7 @@ function passedOn(
   env: Readonly<Record<string, string | undefined>>,
 ): ReadonlyMap<string, string> {
   const names = [
-    ...PASSED_ON,
+    ...PASSED_VARIABLES,
     ...[...policy.env].filter(([, setting]) => setting.value.kind === 'host').map(([name]) => name),
   ]
   return new Map(names.flatMap(name => (env[name] === undefined ? [] : [[name, env[name]] as const])))

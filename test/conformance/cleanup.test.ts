@@ -1,13 +1,13 @@
 import { expect } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { findMeans } from '../../src/limits/probe.ts'
+import { findLimitSupport } from '../../src/limits/probe.ts'
 import { auditRecords } from '../audit-records.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 
 const PROCESS_ONLY = 'containers report by the same undo stack'
-const { means } = findMeans()
+const { means } = findLimitSupport()
 const hasCgroups = means.how === 'cgroup-v1' || means.how === 'cgroup-v2'
 
 const stateOf = (box: Box): string => {

@@ -8,7 +8,7 @@ import { describeHit, type LimitHit, raiseLimit } from '../../src/limits/limit-h
 import { LimitHandle } from '../../src/limits/limits.ts'
 import { findOwnCgroups } from '../../src/limits/own-cgroup.ts'
 import { setProcessLimit } from '../../src/limits/prlimit.ts'
-import { type Found, findMeans, probeLimits } from '../../src/limits/probe.ts'
+import { findLimitSupport, type LimitSupport, probeLimits } from '../../src/limits/probe.ts'
 import type { Limits } from '../../src/policy/policy.ts'
 import { onlyWhen } from '../skip.ts'
 import { startRaw } from './raw-sandbox.ts'
@@ -23,7 +23,7 @@ const ROOMY: Limits = {
   output: (1024 * MIB) as Bytes,
   files: 1024,
 }
-const WATCHDOG: Found = {
+const WATCHDOG: LimitSupport = {
   own: findOwnCgroups({ own: '', mounts: '' }),
   means: { how: 'watchdog' },
   held: new Set(),
@@ -86,7 +86,7 @@ const cpuSeconds = (output: string): number =>
   [...output.matchAll(/(\d+)m([\d.]+)s/g)].reduce((sum, [, m, s]) => sum + Number(m) * 60 + Number(s), 0)
 
 const isRoot = process.getuid?.() === 0
-const byCgroup = onlyWhen(findMeans().means.how.startsWith('cgroup'))
+const byCgroup = onlyWhen(findLimitSupport().means.how.startsWith('cgroup'))
 
 describe('by cgroup', () => {
   byCgroup('the probe says that the kernel limits memory, processes and CPU', () => {
@@ -147,7 +147,7 @@ describe('by cgroup', () => {
       handles.map(handle => run(handle, sh(`${hog(128)}; sleep 0.4; echo survived`))),
     )
     expect(ends.map(({ output }) => output)).toEqual(['', 'survived\n', 'survived\n'])
-    const { means } = findMeans()
+    const { means } = findLimitSupport()
     const parents = means.how === 'cgroup-v1' ? [...means.parents.values()] : []
     const left = parents
       .flatMap(dir => readdirSync(dir))

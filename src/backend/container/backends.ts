@@ -4,9 +4,9 @@ import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import { startTimeOf } from '../../limits/cgroup-name.ts'
-import { engineMeans } from '../../limits/engine-cgroup.ts'
+import { engineSupport } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace } from '../../limits/probe.ts'
-import type { Capabilities, Hold } from '../../plan/gaps.ts'
+import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { holdMapping } from '../mounts/id-mapping.ts'
@@ -44,7 +44,7 @@ export function containerBackend(
       if (isHostRoot()) holdMapping()
     },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),
-    bounds: () => engineMeans(new Set(asked?.facts.held ?? [])),
+    bounds: () => engineSupport(new Set(asked?.facts.held ?? [])),
     start: async (plan, options) => {
       const byHelper = name === 'docker' && !isHostRoot()
       return await startContainer(
@@ -105,7 +105,7 @@ function capabilities(
   { rootless, held }: EngineFacts,
   isolation: 'container' | 'gvisor',
 ): Capabilities {
-  const hold = (limit: CgroupLimit): Hold => (held.includes(limit) ? 'kernel' : 'watchdog')
+  const hold = (limit: CgroupLimit): Enforcement => (held.includes(limit) ? 'kernel' : 'watchdog')
   return {
     backend: name,
     isolation,

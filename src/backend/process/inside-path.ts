@@ -1,6 +1,6 @@
 /** Where programs of a process sandbox find pen, when it is not one of the system's programs anyway. */
 import type { Plan } from '../../plan/plan.ts'
-import { SETSID_PLACE } from '../../plan/system-view.ts'
+import { SETSID_PATH } from '../../plan/system-view.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { INSIDE } from '../../protocol/guest-paths.ts'
 
@@ -17,6 +17,6 @@ export const withInsidePath = (plan: Plan): Plan =>
 export const isPenMissing = ({ steps }: Plan): boolean =>
   !steps.some(
     step =>
-      step.at === SETSID_PLACE ||
+      step.at === SETSID_PATH ||
       (step.op === 'bind' && step.why === 'system' && isWithin(process.execPath, step.at)),
   )

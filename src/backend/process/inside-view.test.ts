@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { SETSID_PLACE } from '../../plan/system-view.ts'
+import { SETSID_PATH } from '../../plan/system-view.ts'
 import { withInsidePath } from './inside-path.ts'
 import { showInside } from './inside-view.ts'
 
@@ -23,8 +23,8 @@ const planWith = (...places: readonly string[]): Plan =>
 test('a directory of the run is shown read-only before what stands in it, and is gone with the run', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'pen-inside-'))
   const undo = new UndoStack()
-  const { plan, dir } = showInside(planWith(SETSID_PLACE), { stateDir, run: 'r1' }, undo)
-  expect(plan.steps.map(({ at }) => at as string)).toEqual(['/run', '/run/pen', SETSID_PLACE, '/'])
+  const { plan, dir } = showInside(planWith(SETSID_PATH), { stateDir, run: 'r1' }, undo)
+  expect(plan.steps.map(({ at }) => at as string)).toEqual(['/run', '/run/pen', SETSID_PATH, '/'])
   expect(plan.steps[1]).toMatchObject({ op: 'bind', from: dir, mode: 'ro' })
   expect(lstatSync(dir).mode & 0o777).toBe(0o755)
   expect(lstatSync(join(dir, '..')).mode & 0o777).toBe(0o700)
@@ -39,7 +39,7 @@ test('pen is on the PATH, unless a policy lists its programs', () => {
   const pathOf = (plan: Plan) => withInsidePath(plan).env[0]?.value
   expect(pathOf(planWith())).toBe('/usr/bin:/run/pen')
   expect(pathOf({ ...planWith(), listedExec: true })).toBe('/usr/bin:/run/pen')
-  expect(pathOf(planWith(SETSID_PLACE))).toBe('/usr/bin')
+  expect(pathOf(planWith(SETSID_PATH))).toBe('/usr/bin')
 })
 
 test('what a killed pen left is taken away, and what a living one uses is not', async () => {

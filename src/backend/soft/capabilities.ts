@@ -1,5 +1,5 @@
-import { meansHere } from '../../limits/probe.ts'
-import type { Capabilities, Hold } from '../../plan/gaps.ts'
+import { limitSupport } from '../../limits/probe.ts'
+import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
 
 /** What pen alone can do: judge what it is asked for, and watch what it started. */
 export const capabilities = (): Capabilities => ({
@@ -20,9 +20,9 @@ export const capabilities = (): Capabilities => ({
 /** Processes are found by walking `/proc`, and cgroups may be there without namespaces. Elsewhere there is nothing to look at. */
 function limits(): Capabilities['limits'] {
   const onLinux = process.platform === 'linux'
-  const watched: Hold = onLinux ? 'watchdog' : 'none'
-  const held = onLinux ? meansHere().held : new Set<string>()
-  const hold = (limit: 'memory' | 'cpus' | 'pids'): Hold => (held.has(limit) ? 'kernel' : watched)
+  const watched: Enforcement = onLinux ? 'watchdog' : 'none'
+  const held = onLinux ? limitSupport().held : new Set<string>()
+  const hold = (limit: 'memory' | 'cpus' | 'pids'): Enforcement => (held.has(limit) ? 'kernel' : watched)
   return {
     memory: hold('memory'),
     cpus: hold('cpus'),

@@ -12,7 +12,7 @@ import { GROUPS } from '../../policy/network/groups.ts'
 import { parseHost } from '../../policy/network/host.ts'
 import { covers } from '../../policy/network/net-rule.ts'
 import { parsePort } from '../../policy/network/port.ts'
-import { type Suggestion, suggest, type Wanted } from '../../policy/suggest.ts'
+import { type DialAttempt, type Suggestion, suggest } from '../../policy/network/suggest.ts'
 import { suggestionData, suggestionText } from '../render/suggestion-text.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -90,8 +90,11 @@ const MOST_TARGETS = 200
 const CUT = `only the first ${MOST_TARGETS} that were dialled are told here, and there were more: see pen logs, or --run and --since`
 
 /** Names in the audit were chosen by programs in a sandbox: they are read again as what they should be. */
-function wantedIn(records: Iterable<AuditRecord>): { readonly wanted: Wanted[]; readonly isCut: boolean } {
-  const found = new Map<string, Wanted>()
+function wantedIn(records: Iterable<AuditRecord>): {
+  readonly wanted: DialAttempt[]
+  readonly isCut: boolean
+} {
+  const found = new Map<string, DialAttempt>()
   let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {
     if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && CURABLE.has(reason))) continue

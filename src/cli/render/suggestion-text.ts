@@ -1,6 +1,6 @@
 /** A suggestion for a person to read before anything is opened, with the command that would do it. */
 import { type AllowRule, listOf, printRule } from '../../policy/network/net-rule.ts'
-import type { Suggestion } from '../../policy/suggest.ts'
+import type { Suggestion } from '../../policy/network/suggest.ts'
 import type { GroupOffer } from '../frame/suggestion.ts'
 import type { Paint } from './colour.ts'
 

@@ -28,7 +28,7 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
     })
   }
   const found = canonicalize(text, 'user', world)
-  if (!found.ok) return refuse(found.why, isInProject(text, world) ? LINK_CURE : found.fix)
+  if (!found.ok) return refuse(found.why, isInProject(text, world) ? LINK_FIX : found.fix)
   const path = found.value
   const refused = checkGrantable(policy, world, { path, write })
   if (refused !== undefined) return refuse(refused.why, refused.fix)
@@ -43,7 +43,7 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
   return { path, kind, root: { dev, ino } }
 }
 
-const LINK_CURE = 'grant the place that it leads to, by its own path'
+const LINK_FIX = 'grant the place that it leads to, by its own path'
 
 /** As it is written: what lies there may be a link that an agent made. */
 function isInProject(text: string, world: PathWorld): boolean {

@@ -127,14 +127,14 @@ describe('what the home leads to', () => {
     file('dot/bashrc')
     linkSync(join(home, 'dot/bashrc'), join(home, '.bashrc'))
     file('.zshrc')
-    const { doubts } = find()
-    expect(doubts).toHaveLength(1)
-    expect(doubts[0]).toContain('~/.bashrc has a second name')
+    const { homeWarnings } = find()
+    expect(homeWarnings).toHaveLength(1)
+    expect(homeWarnings[0]).toContain('~/.bashrc has a second name')
   })
 
   test('more directories than are looked at are told', () => {
     link('.vimrc', 'dot/vimrc')
     for (let i = 0; i < 600; i++) mkdirSync(join(home, `.config/nvim/${i}`), { recursive: true })
-    expect(find().doubts.join()).toContain('too many directories')
+    expect(find().homeWarnings.join()).toContain('too many directories')
   })
 })

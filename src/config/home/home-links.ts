@@ -9,13 +9,13 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import type { HomePlace, HomeTree } from '../../policy/files/home-places.ts'
 import type { LinkedPlace } from '../../policy/files/linked-place.ts'
 import { isWithin, type PathWorld } from '../../policy/files/path.ts'
-import { type Environment, homeSpots, type Spot } from './home-spots.ts'
+import { type Environment, type HomeLocation, homeLocations } from './home-locations.ts'
 import { LinkTrails, lookAt, type Trail } from './link-trail.ts'
 
 export interface HomeLinks {
   readonly linked: readonly LinkedPlace[]
   /** What could not be told for sure, in words for the user. */
-  readonly doubts: readonly string[]
+  readonly homeWarnings: readonly string[]
 }
 
 /** Bytes of a directory, on ext4 at least some 4,000 names. */
@@ -33,13 +33,13 @@ export function findHomeLinks(
   env: Environment,
 ): HomeLinks {
   const search = new Search(world, writable)
-  for (const spot of homeSpots(world, env)) search.look(spot)
+  for (const spot of homeLocations(world, env)) search.look(spot)
   search.lookDeeper()
   return search
 }
 
 class Search implements HomeLinks {
-  readonly doubts: string[] = []
+  readonly homeWarnings: string[] = []
   readonly #workspace: string
   readonly #roots: readonly string[]
   readonly #trails: LinkTrails
@@ -57,7 +57,7 @@ class Search implements HomeLinks {
     return [...this.#found].map(([name, paths]) => ({ name, paths: [...paths] }))
   }
 
-  look({ path, name, place }: Spot): void {
+  look({ path, name, place }: HomeLocation): void {
     const trail = this.#trails.follow(path)
     const ways = this.#isInside(trail.end) ? [...trail.through, trail.end] : trail.through
     for (const way of ways) this.#addAll(name, way, place)
@@ -123,7 +123,7 @@ class Search implements HomeLinks {
         else if (stats?.isDirectory() !== true || entry === '.git') continue
         else if (++count < MAX_DEEPER) this.#deep.push(below)
         else if (count === MAX_DEEPER)
-          this.doubts.push(
+          this.homeWarnings.push(
             `${name} has too many directories to look at all of them: links from there to the project may be missed; name such files under files.protect`,
           )
       }
@@ -145,7 +145,7 @@ class Search implements HomeLinks {
   /** The other name may be anywhere: finding it would take a walk of the project. */
   #doubt(name: string, path: string, { stats }: Trail): void {
     if (this.#trails.follow(this.#workspace).stats?.dev === stats?.dev)
-      this.doubts.push(
+      this.homeWarnings.push(
         `${name} has a second name (a hard link): if that is in the project, the sandbox can change it; make it a file of its own: cp -p ${path} ${path}.new && mv ${path}.new ${path}`,
       )
   }

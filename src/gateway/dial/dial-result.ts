@@ -1,6 +1,7 @@
 /** How dialling ended. A failure is not a denial: the policy said yes, and the world said no. */
-import type { Denied } from '../../policy/denial.ts'
+
 import type { Address } from '../../policy/network/address.ts'
+import type { Denied } from '../../policy/network/denial.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 
 export type FailureReason =

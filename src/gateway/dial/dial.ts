@@ -5,9 +5,9 @@
  * at the public one.
  */
 import { errnoOf } from '../../base/error.ts'
-import type { Denied } from '../../policy/denial.ts'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import { checkDial, type Dial } from '../../policy/network/decide-connection.ts'
+import type { Denied } from '../../policy/network/denial.ts'
 import type { NetworkIndex } from '../../policy/network/network.ts'
 import type { Port } from '../../policy/network/port.ts'
 import type { NetworkPolicy } from '../../policy/policy.ts'

@@ -3,8 +3,9 @@
  * machine's all the same, and behind it may listen what only a firewall keeps from the world. A name that leads there
  * came from outside, so it needs a rule that names the address.
  */
-import { type Denied, deny } from '../../policy/denial.ts'
+
 import { type Address, parseAddress } from '../../policy/network/address.ts'
+import { type Denied, deny } from '../../policy/network/denial.ts'
 import { printEndpoint } from '../../policy/network/net-rule.ts'
 import type { Port } from '../../policy/network/port.ts'
 

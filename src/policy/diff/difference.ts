@@ -4,7 +4,7 @@
  * it against the verdicts themselves.
  */
 import { type Bytes, type Millis, showBytes, showMillis } from '../../base/quantity.ts'
-import { STRENGTH } from '../fields.ts'
+import { ISOLATION_STRENGTH } from '../fields.ts'
 import { isWithin } from '../files/path.ts'
 import type { Policy } from '../policy.ts'
 import type { EnvValue, Image, Mount, SettingKey } from '../settings.ts'
@@ -54,7 +54,7 @@ function compareChoices(before: Policy, after: Policy): Difference[] {
     ...changed(
       'isolation',
       [before.isolation, after.isolation],
-      rises(STRENGTH, after.isolation, before.isolation),
+      rises(ISOLATION_STRENGTH, after.isolation, before.isolation),
       after,
     ),
     ...changed('backend', [before.backend, after.backend], true, after),

@@ -1,4 +1,4 @@
-import { type AllowRule, covers, type DenyRule, listOf, meeting, printRule } from '../network/net-rule.ts'
+import { type AllowRule, covers, type DenyRule, listOf, overlapping, printRule } from '../network/net-rule.ts'
 import type { Policy } from '../policy.ts'
 import type { Sourced } from '../source.ts'
 import { NETWORK_MODES } from '../vocabulary.ts'
@@ -32,7 +32,7 @@ function compareAllowed(
   after: readonly Sourced<AllowRule>[],
 ): Difference[] {
   const [had, has] = [byText(before), byText(after)]
-  const near = meeting(before.map(({ rule }) => rule))
+  const near = overlapping(before.map(({ rule }) => rule))
   const isKnown = (rule: AllowRule) => near(rule).some(known => covers(known, rule))
   const row = (item: string, rule: AllowRule) =>
     ({ key: listOf(rule) === 'http' ? 'network.http' : 'network.tcp', item, was: undefined }) as const

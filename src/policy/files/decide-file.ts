@@ -111,7 +111,7 @@ function refuse(
       ? 'remove that entry from files.deny, if you mean it'
       : reason === 'protected'
         ? 'change it yourself, outside the sandbox'
-        : grantCure(path, access)
+        : grantFlagFix(path, access)
   return {
     ok: false,
     reason,
@@ -123,7 +123,7 @@ function refuse(
 }
 
 /** The path may be a sandbox's own choice. */
-function grantCure(path: string, access: FileAccess): string {
+function grantFlagFix(path: string, access: FileAccess): string {
   const word = shellWord(path)
   const rule = `add it to files.${access} in your config`
   return word === undefined ? rule : `pen run --${access} ${word} …, or ${rule}`

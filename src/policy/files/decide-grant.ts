@@ -60,7 +60,7 @@ export function decideGrant(
   request: { readonly path: string; readonly access: FileAccess; readonly now: number },
 ): GrantVerdict {
   const { path, access, now } = request
-  const held = heldBack(policy, path, access)
+  const held = closedToGrants(policy, path, access)
   if (held !== undefined) return held
   const all = grants.filter(grant => covers(grant, path))
   const live = all.filter(({ until }) => until === undefined || now < until)
@@ -82,7 +82,7 @@ export function decideGrant(
 }
 
 /** What no grant opens. */
-function heldBack(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
+function closedToGrants(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
   const denial = policy.files.deny.find(({ rule }) => isDenied(rule, path, policy.workspace))
   if (denial !== undefined)
     return {
@@ -148,7 +148,7 @@ export function checkGrantable(
     }
   const source = checkMountSource(path, world)
   if (!source.ok) return source
-  const held = heldBack(policy, path, write ? 'write' : 'read')
+  const held = closedToGrants(policy, path, write ? 'write' : 'read')
   if (held === undefined || held.ok) return undefined
   const fix =
     held.reason === 'denied-by-rule'
@@ -160,7 +160,7 @@ export function checkGrantable(
 }
 
 /** How a person lets a sandbox that runs have what no rule grants, if that can be had at all. */
-export function grantCure(
+export function grantFix(
   policy: GrantedPolicy,
   world: PathWorld,
   path: string,

@@ -85,7 +85,7 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
       why: 'the path climbs with ".."',
       fix: 'write it relative to the workspace, without ".."',
     }
-  const found = locateOrSay(made.value, world)
+  const found = tryLocate(made.value, world)
   if (!found.ok) return found
   const { real } = found.value
   // A path written out in full is the user's wish; from a document that the agent can write it is nobody's. But what lies
@@ -101,7 +101,7 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
 }
 
 /** A loop of links, or a name that is too long, is a reason like any other: the caller adds the place in the file. */
-export function locateOrSay(path: string, world: PathWorld): Parsed<Located> {
+export function tryLocate(path: string, world: PathWorld): Parsed<Located> {
   try {
     return { ok: true, value: world.locate(path) }
   } catch (error) {
@@ -114,7 +114,7 @@ export function locateOrSay(path: string, world: PathWorld): Parsed<Located> {
 const SYSTEM_LIVE = ['/proc', '/sys', '/dev', '/run']
 
 /** Directories that are a whole system or a whole person: granting one would grant everything. */
-export const WHOLE: readonly string[] = [
+export const NEVER_GRANTED: readonly string[] = [
   '/',
   '/bin',
   '/boot',
@@ -150,7 +150,8 @@ export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostP
   for (const live of SYSTEM_LIVE)
     if (isWithin(path, live)) return { ok: false, why: `${live} is the running system and is never mounted` }
   if (path === world.workspace) return { ok: true, value: path }
-  if (WHOLE.includes(path)) return refuse(`${path} is a whole part of the system, and cannot be granted`)
+  if (NEVER_GRANTED.includes(path))
+    return refuse(`${path} is a whole part of the system, and cannot be granted`)
   if (isWithin(world.workspace, path)) return refuse('the path is an ancestor of the workspace')
   if (isWithin(world.home, path)) return refuse('the path is an ancestor of your home directory')
   if (isWithin(world.state, path)) return refuse("the path is an ancestor of pen's own state")

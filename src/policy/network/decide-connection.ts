@@ -1,3 +1,6 @@
+import type { Source, Sourced } from '../source.ts'
+import type { Address } from './address.ts'
+import { classifyAddress } from './address-class.ts'
 import {
   type Denied,
   deny,
@@ -7,10 +10,7 @@ import {
   denyLoopback,
   denyName,
   denyPort,
-} from '../denial.ts'
-import type { Source, Sourced } from '../source.ts'
-import type { Address } from './address.ts'
-import { classifyAddress } from './address-class.ts'
+} from './denial.ts'
 import { HOST_SERVICE, type Host, isLoopbackName } from './host.ts'
 import type { AllowRule, DenyRule } from './net-rule.ts'
 import type { NetworkIndex, TargetRules } from './network.ts'

@@ -4,11 +4,11 @@ import { type Address, parseAddress } from './address.ts'
 import { type Destination, decideConnection } from './decide-connection.ts'
 import { parseAllowRule, parseDenyRule } from './endpoint.ts'
 import { HOST_SERVICE, type Host } from './host.ts'
-import { type AllowRule, covers, type DenyRule, meet, meeting, printRule } from './net-rule.ts'
+import { type AllowRule, covers, type DenyRule, intersect, overlapping, printRule } from './net-rule.ts'
 import { compileNetwork } from './network.ts'
 import type { Port } from './port.ts'
 
-/** A few names and ports, so that rules and targets meet often. */
+/** A few names and ports, so that rules and targets intersect often. */
 const HOSTS = ['a.test', 'b.a.test', 'c.b.a.test', 'ba.test', 'd.test', 'a.test.evil.example'] as Host[]
 const ADDRESSES = ['203.0.113.7', '10.0.0.1', '2001:db9::7'] as Address[]
 const PORTS = [22, 443] as Port[]
@@ -73,10 +73,10 @@ test('a printed rule parses to the same rule', () => {
   )
 })
 
-test('the meet of two grants allows exactly what both allow', () => {
+test('the intersect of two grants allows exactly what both allow', () => {
   fc.assert(
     fc.property(allowRule, allowRule, (a, b) => {
-      const both = meet(a, b)
+      const both = intersect(a, b)
       const one = new Set(allowedBy([a]))
       expect(allowedBy(both === undefined ? [] : [both])).toEqual(
         allowedBy([b]).filter(target => one.has(target)),
@@ -86,12 +86,12 @@ test('the meet of two grants allows exactly what both allow', () => {
   )
 })
 
-test('the meet of grants does not depend on their order or number', () => {
-  const and = (a: AllowRule | undefined, b: AllowRule | undefined) => a && b && meet(a, b)
+test('the intersect of grants does not depend on their order or number', () => {
+  const and = (a: AllowRule | undefined, b: AllowRule | undefined) => a && b && intersect(a, b)
   fc.assert(
     fc.property(allowRule, allowRule, allowRule, (a, b, c) => {
-      expect(meet(a, a)).toEqual(a)
-      expect(meet(a, b)).toEqual(meet(b, a))
+      expect(intersect(a, a)).toEqual(a)
+      expect(intersect(a, b)).toEqual(intersect(b, a))
       expect(and(and(a, b), c)).toEqual(and(a, and(b, c)))
     }),
     { numRuns: 1000 },
@@ -102,13 +102,13 @@ test('looking up what a grant meets finds the same as comparing it with each', (
   const meets = (rule: AllowRule, list: readonly AllowRule[]) =>
     new Set(
       list
-        .map(other => meet(rule, other))
+        .map(other => intersect(rule, other))
         .filter(both => both !== undefined)
         .map(printRule),
     )
   fc.assert(
     fc.property(allowRule, fc.array(allowRule, { maxLength: 8 }), (rule, list) => {
-      expect(meets(rule, meeting(list)(rule))).toEqual(meets(rule, list))
+      expect(meets(rule, overlapping(list)(rule))).toEqual(meets(rule, list))
     }),
     { numRuns: 2000 },
   )

@@ -79,16 +79,16 @@ export function covers(outer: DenyRule, inner: DenyRule): boolean {
  * What two grants both allow: the narrower of them, or nothing. Names form a tree and a grant has one port, so two
  * grants never overlap in part. An untrusted layer is merged with this: it can narrow a grant and never make one.
  */
-export function meet(a: AllowRule, b: AllowRule): AllowRule | undefined {
+export function intersect(a: AllowRule, b: AllowRule): AllowRule | undefined {
   if (covers(a, b)) return b
   return covers(b, a) ? a : undefined
 }
 
 /**
- * For each grant, those of a list that it may meet. Names and addresses are looked up, so that two long lists, one of them
+ * For each grant, those of a list that it may intersect. Names and addresses are looked up, so that two long lists, one of them
  * hostile, do not multiply; a wildcard is compared with all.
  */
-export function meeting(list: readonly AllowRule[]): (rule: AllowRule) => readonly AllowRule[] {
+export function overlapping(list: readonly AllowRule[]): (rule: AllowRule) => readonly AllowRule[] {
   const texts = new Set(list.map(printRule))
   return rule => {
     if (rule.kind === 'wildcard') return list

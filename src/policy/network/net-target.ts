@@ -75,16 +75,16 @@ function parseWildcard(text: string, isPublicSuffix: IsPublicSuffix): Parsed<Net
 
 /** `localhost` would be the sandbox itself to the sandbox and the host to the gateway: nobody can mean both. */
 function refuseOwnName(host: Host, port: Port | undefined): Parsed<never> | undefined {
-  if (isLoopbackName(host)) return refuse(OWN_LOOPBACK, serviceCure(port))
+  if (isLoopbackName(host)) return refuse(OWN_LOOPBACK, serviceFix(port))
   if (host === 'pen.internal' || isUnder(host, 'pen.internal' as Host))
-    return refuse(`the only name under "pen.internal" is ${HOST_SERVICE}`, serviceCure(port))
+    return refuse(`the only name under "pen.internal" is ${HOST_SERVICE}`, serviceFix(port))
   return undefined
 }
 
 /** No list may hold an address that means "this machine", or another address than it says. */
 function refuseOwnAddress(address: Address, port: Port | undefined): Parsed<never> | undefined {
   const kind = classifyAddress(address)
-  if (kind === 'loopback' || kind === 'unspecified') return refuse(OWN_LOOPBACK, serviceCure(port))
+  if (kind === 'loopback' || kind === 'unspecified') return refuse(OWN_LOOPBACK, serviceFix(port))
   const inner = embeddedIPv4(address)
   if (inner === undefined) return undefined
   const meant = printEndpoint({ kind: 'address', address: inner }, port ?? 'any')
@@ -93,7 +93,7 @@ function refuseOwnAddress(address: Address, port: Port | undefined): Parsed<neve
 
 const OWN_LOOPBACK = 'a sandbox has its own loopback, which needs no rule'
 
-const serviceCure = (port: Port | undefined): string =>
+const serviceFix = (port: Port | undefined): string =>
   `"${HOST_SERVICE}:${port ?? 'PORT'}" is the name for a service on this machine`
 
 export function refuse(why: string, fix?: string): Parsed<never> {

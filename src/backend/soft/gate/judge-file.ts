@@ -4,7 +4,7 @@ import type { AuditSink } from '../../../audit/event.ts'
 import type { FileAllowed } from '../../../audit/gate-event.ts'
 import { PenError } from '../../../base/error.ts'
 import { decideFile, type FileVerdict } from '../../../policy/files/decide-file.ts'
-import { decideGrant, type FileGrant, grantCure, rootOf } from '../../../policy/files/decide-grant.ts'
+import { decideGrant, type FileGrant, grantFix, rootOf } from '../../../policy/files/decide-grant.ts'
 import { absolute, type HostPath, type PathWorld } from '../../../policy/files/path.ts'
 import type { Policy } from '../../../policy/policy.ts'
 import { type Source, showSource } from '../../../policy/source.ts'
@@ -51,7 +51,7 @@ export class FileJudge {
     const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
     if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
     // It runs: a grant is in force at once, and a rule only after a restart.
-    return { ...said, fix: grantCure(policy(), world, path, asked) ?? said.fix }
+    return { ...said, fix: grantFix(policy(), world, path, asked) ?? said.fix }
   }
 
   /** Throws when the policy says no. A yes is in the audit when this returns, and nothing has been opened yet. */

@@ -1,12 +1,12 @@
-import type { DenialReason, Denied } from '../denial.ts'
-import { classifyAddress } from '../network/address-class.ts'
-import { isBackgroundHost } from '../network/background-hosts.ts'
-import type { Destination } from '../network/decide-connection.ts'
-import { HOST_SERVICE, isLocalName } from '../network/host.ts'
-import { covers, listOf } from '../network/net-rule.ts'
-import type { Port } from '../network/port.ts'
-import { exactRule } from '../once.ts'
 import type { NetworkPolicy } from '../policy.ts'
+import { classifyAddress } from './address-class.ts'
+import { isBackgroundHost } from './background-hosts.ts'
+import type { Destination } from './decide-connection.ts'
+import type { DenialReason, Denied } from './denial.ts'
+import { HOST_SERVICE, isLocalName } from './host.ts'
+import { covers, listOf } from './net-rule.ts'
+import { exactRule } from './once-rules.ts'
+import type { Port } from './port.ts'
 
 /** Refused because no rule names it. Every other reason is somebody's decision already. */
 const UNDECIDED: ReadonlySet<DenialReason> = new Set([

@@ -1,11 +1,12 @@
 /** Rules that are good for one connection, and rules that end by themselves. Deny still wins over all of them. */
-import type { Allowed, Destination } from './network/decide-connection.ts'
-import { HOST_SERVICE } from './network/host.ts'
-import { type AllowRule, covers, type DenyRule } from './network/net-rule.ts'
-import { compileNetwork, type NetworkIndex } from './network/network.ts'
-import type { Port } from './network/port.ts'
-import type { NetworkPolicy } from './policy.ts'
-import type { Sourced } from './source.ts'
+
+import type { NetworkPolicy } from '../policy.ts'
+import type { Sourced } from '../source.ts'
+import type { Allowed, Destination } from './decide-connection.ts'
+import { HOST_SERVICE } from './host.ts'
+import { type AllowRule, covers, type DenyRule } from './net-rule.ts'
+import { compileNetwork, type NetworkIndex } from './network.ts'
+import type { Port } from './port.ts'
 
 export interface OnceRules {
   readonly allow: readonly Sourced<AllowRule>[]

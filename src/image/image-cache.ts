@@ -9,22 +9,22 @@ import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
 import { IMAGE_ID } from './inspect.ts'
 
-export function recallImage(engine: Engine, name: string, cacheDir: string): string | undefined {
+export function cachedImageId(engine: Engine, name: string, cacheDir: string): string | undefined {
   const id = read(engine, name, cacheDir)
   return id !== undefined && IMAGE_ID.test(id) ? id : undefined
 }
 
-export function rememberImage(engine: Engine, name: string, id: string, cacheDir: string): void {
+export function cacheImageId(engine: Engine, name: string, id: string, cacheDir: string): void {
   mkdirSync(directoryOf(cacheDir), { recursive: true, mode: 0o700 })
   writeFileAtomically(placeOf(engine, name, cacheDir), id)
 }
 
 /** That the engine had none of that name: until one is built. */
-export function rememberAbsent(engine: Engine, name: string, cacheDir: string): void {
-  rememberImage(engine, name, ABSENT, cacheDir)
+export function cacheImageAbsence(engine: Engine, name: string, cacheDir: string): void {
+  cacheImageId(engine, name, ABSENT, cacheDir)
 }
 
-export function isRememberedAbsent(engine: Engine, name: string, cacheDir: string): boolean {
+export function isCachedAbsent(engine: Engine, name: string, cacheDir: string): boolean {
   return read(engine, name, cacheDir) === ABSENT
 }
 

@@ -1,7 +1,7 @@
 import { startTimeOf } from './cgroup-name.ts'
 
 /** What is done to a sandbox as a whole, by the number of its first process or, where pen may not do that, in another way. */
-export interface Reach {
+export interface InitHandle {
   /** A path to its root directory, for as long as it runs. */
   readonly root: string
   /** Every process of it, at once. */
@@ -9,7 +9,7 @@ export interface Reach {
 }
 
 /** The init takes every process of its namespace along. Its number may belong to somebody else by the time it is killed. */
-export function reachOf(init: number): Reach {
+export function initHandle(init: number): InitHandle {
   const startTime = startTimeOf(init)
   return {
     root: `/proc/${init}/root`,

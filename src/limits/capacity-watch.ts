@@ -16,7 +16,7 @@ interface Scratch {
   readonly fd: number
 }
 
-export class RoomWatch {
+export class CapacityWatch {
   readonly #limits: Limits
   readonly #tell: (hit: LimitHit) => void
   #scratch: Scratch[] | undefined

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
-import { policyOf } from '../../test/gateway/world.ts'
-import type { Destination } from './network/decide-connection.ts'
-import { printRule } from './network/net-rule.ts'
-import type { Port } from './network/port.ts'
-import { suggest, type Wanted } from './suggest.ts'
+import { policyOf } from '../../../test/gateway/world.ts'
+import type { Destination } from './decide-connection.ts'
+import { printRule } from './net-rule.ts'
+import type { Port } from './port.ts'
+import { type DialAttempt, suggest } from './suggest.ts'
 
-const wanted = (text: string, count = 1): Wanted => {
+const wanted = (text: string, count = 1): DialAttempt => {
   const [place = '', port] = text.split(/:(?=\d+$)/)
   const to = /^[\d[]/.test(place) ? { address: place } : { name: place }
   return { to: to as unknown as Destination, port: Number(port) as Port, count }

@@ -1,15 +1,16 @@
 /** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
-import { mayBeOffered } from './files/holdable.ts'
-import { isBackgroundHost } from './network/background-hosts.ts'
-import { type Destination, decideConnection } from './network/decide-connection.ts'
-import { type IsPublicSuffix, parseAllowRule } from './network/endpoint.ts'
-import { type AllowRule, covers, printRule } from './network/net-rule.ts'
-import type { Port } from './network/port.ts'
-import { exactRule } from './once.ts'
-import type { NetworkPolicy } from './policy.ts'
+
+import type { NetworkPolicy } from '../policy.ts'
+import { isBackgroundHost } from './background-hosts.ts'
+import { type Destination, decideConnection } from './decide-connection.ts'
+import { type IsPublicSuffix, parseAllowRule } from './endpoint.ts'
+import { mayBeOffered } from './holdable.ts'
+import { type AllowRule, covers, printRule } from './net-rule.ts'
+import { exactRule } from './once-rules.ts'
+import type { Port } from './port.ts'
 
 /** What a sandbox dialled, however that went. */
-export interface Wanted {
+export interface DialAttempt {
   readonly to: Destination
   readonly port: Port
   readonly count: number
@@ -27,11 +28,11 @@ export interface Suggestion {
 }
 
 /** Fewer are better named one by one. */
-const WORTH_A_WILDCARD = 3
+const WILDCARD_THRESHOLD = 3
 
 export function suggest(
   network: NetworkPolicy,
-  wanted: readonly Wanted[],
+  wanted: readonly DialAttempt[],
   isPublicSuffix: IsPublicSuffix,
 ): Suggestion {
   const add: { rule: AllowRule; count: number }[] = []
@@ -60,7 +61,7 @@ function wildcardsFor(add: Suggestion['add'], isPublicSuffix: IsPublicSuffix): S
     const wide = parseAllowRule(`*.${parent}:${rule.port}`, isPublicSuffix)
     if (!wide.ok) continue
     const count = add.filter(({ rule: other }) => covers(wide.value, other)).length
-    if (count >= WORTH_A_WILDCARD) found.set(printRule(wide.value), { rule: wide.value, covers: count })
+    if (count >= WILDCARD_THRESHOLD) found.set(printRule(wide.value), { rule: wide.value, covers: count })
   }
   return [...found.values()]
 }

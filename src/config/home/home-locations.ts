@@ -5,7 +5,7 @@ import { isWithin, type PathWorld } from '../../policy/files/path.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-export interface Spot {
+export interface HomeLocation {
   /** Absolute. */
   readonly path: string
   /** As the user writes it. */
@@ -15,9 +15,9 @@ export interface Spot {
 
 type World = Pick<PathWorld, 'workspace' | 'home'>
 
-export function homeSpots(world: World, env: Environment): Spot[] {
+export function homeLocations(world: World, env: Environment): HomeLocation[] {
   const { home } = world
-  const spots: Spot[] = [{ path: home, name: '~', place: HOME }]
+  const spots: HomeLocation[] = [{ path: home, name: '~', place: HOME }]
   for (const other of ownersHome(world)) spots.push({ path: other, name: other, place: HOME })
   const isElsewhere = (path: string | undefined, usual: string): path is string =>
     path?.startsWith('/') === true && path !== `${home}${usual}`
@@ -49,7 +49,7 @@ const MOVED: readonly (readonly [string, string, HomePlace])[] = [
 ]
 
 /** Where the user's shell looks for commands. What package tools fill in the project is the sandbox's work, and stays writable. */
-function addSearchPath(spots: Spot[], workspace: string, env: Environment): void {
+function addSearchPath(spots: HomeLocation[], workspace: string, env: Environment): void {
   const { PATH = '', VIRTUAL_ENV, CONDA_PREFIX, DIRENV_DIR } = env
   const isBelow = (dir: string, top: string | undefined): boolean =>
     top?.startsWith('/') === true && isWithin(dir, top)

@@ -1,16 +1,10 @@
-import { type Address, isIPv6 } from './network/address.ts'
-import { type AddressClass, classifyAddress, embeddedIPv4 } from './network/address-class.ts'
-import { HOST_SERVICE, type Host, isLocalName } from './network/host.ts'
-import {
-  type AllowRule,
-  type DenyRule,
-  type NetTarget,
-  printEndpoint,
-  printRule,
-} from './network/net-rule.ts'
-import type { TargetRules } from './network/network.ts'
-import type { Port } from './network/port.ts'
-import { type Source, type Sourced, showSource } from './source.ts'
+import { type Source, type Sourced, showSource } from '../source.ts'
+import { type Address, isIPv6 } from './address.ts'
+import { type AddressClass, classifyAddress, embeddedIPv4 } from './address-class.ts'
+import { HOST_SERVICE, type Host, isLocalName } from './host.ts'
+import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule } from './net-rule.ts'
+import type { TargetRules } from './network.ts'
+import type { Port } from './port.ts'
 
 /** Stable words: they are in the audit and in the `x-pen-denied` header. */
 export type DenialReason =
@@ -67,13 +61,13 @@ export function denyAddress(address: Address, kind: AddressClass, port: Port): D
   if (kind === 'public')
     return deny('literal-not-allowed', `no rule names the address ${address}`, allowCommand(target, port))
   const why = `${address} is ${inWords(kind)} address, and no rule names it`
-  return deny('address-not-allowed', why, cureFor(address, kind, port))
+  return deny('address-not-allowed', why, fixFor(address, kind, port))
 }
 
 const NONE = 'none'
 
 /** Only what the grammar of rules takes is offered: see `endpoint.ts`. */
-function cureFor(address: Address, kind: AddressClass, port: Port): string {
+function fixFor(address: Address, kind: AddressClass, port: Port): string {
   const inner = embeddedIPv4(address)
   if (inner !== undefined) {
     const { fix } = denyAddress(inner, classifyAddress(inner), port)
