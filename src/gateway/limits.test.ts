@@ -12,6 +12,12 @@ const start = async (limits: WorldOptions['limits']): Promise<void> => {
 }
 const many = <T>(count: number, make: () => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, make))
+/** Connections in the records of one limit. The gateway writes a record each second, so a slow test gets several. */
+const counted = (limit: string): number => {
+  const hits = world.audit.filter(event => event.kind === 'limit-hit')
+  expect(hits.filter(hit => hit.limit !== limit)).toEqual([])
+  return hits.reduce((sum, hit) => sum + Number(hit.value), 0)
+}
 
 describe('a sandbox cannot make the host do more than its bounds:', () => {
   test('connections beyond the bound are reset, told once, and room comes back', async () => {
@@ -27,14 +33,11 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     await eventually(() => world.gateway.stats().open === 2)
     const next = await world.byName('allowed.test', 22)
     await next.send('\x01').heard('\x01')
-    await eventually(() => world.kinds().includes('limit-hit connections closed unheard'))
-    expect(world.audit.filter(event => event.kind === 'limit-hit')).toMatchObject([
-      { limit: 'connections', value: '5' },
-    ])
+    await eventually(() => counted('connections') === 5)
   })
 
   test('clients that say nothing yet do not keep the others out for long', async () => {
-    await start({ maxUndecided: 2, headMs: 100 })
+    await start({ maxUndecided: 2, headMs: 500 })
     const silent = await many(2, () => world.byProxy())
     const late = await world.byProxy()
     expect((await late.over()).wasReset).toBe(true)
@@ -60,14 +63,13 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
   })
 
   test('denials beyond their rate are closed and counted, not written down one by one', async () => {
-    await start({ denialBurst: 5, denialsPerSecond: 1 })
+    await start({ denialBurst: 5, denialsPerSecond: 0.01 })
     const clients: Client[] = []
     for (let i = 0; i < 20; i++) clients.push((await world.byName('evil.test', 80)).send(GET))
     await Promise.all(clients.map(client => client.over()))
     expect(clients.filter(client => client.text.startsWith('HTTP/1.1 403')).length).toBe(5)
     expect(world.audit.filter(event => event.kind === 'connection-denied').length).toBe(5)
-    await eventually(() => world.audit.some(event => event.kind === 'limit-hit'))
-    expect(world.audit.find(event => event.kind === 'limit-hit')).toMatchObject({ value: '15' })
+    await eventually(() => counted('denials-per-second') === 15)
     expect(world.evil.seen).toEqual([])
   })
 
@@ -139,5 +141,5 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     })
     await eventually(() => world.audit.length === 2000)
     expect(world.up.requests.length).toBe(1000)
-  }, 20_000)
+  }, 60_000)
 })

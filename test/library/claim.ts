@@ -1,5 +1,5 @@
 /** One claim about the library as programs use it: on Node and on Bun, as root and as an ordinary user. */
-import { type Ground, onGrounds, type Place, PROCESS } from './place.ts'
+import { type Ground, onGrounds, type Place, PROCESS, until } from './place.ts'
 import { type Program, type Runtime, withProgram } from './program.ts'
 
 /** One claim on each runtime and for each kind of user, in a project whose sandbox has no network. */
@@ -21,7 +21,5 @@ export const OFFLINE = { network: { offline: true } }
 
 /** A killed process stays visible for a moment, until it is reaped. */
 export async function nothingLeft(program: Program): Promise<void> {
-  const left = async () => (await program.exec('pgrep sleep || echo none')).stdout
-  for (const late = performance.now() + 10_000; (await left()) !== 'none\n'; )
-    if (performance.now() > late) throw new Error('it still runs')
+  await until(async () => (await program.exec('pgrep sleep || echo none')).stdout === 'none\n')
 }

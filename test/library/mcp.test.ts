@@ -240,11 +240,10 @@ onGrounds(
       expect((await client.call('run', { command: 'echo joined' })).texts[1]).toBe('stdout:\njoined\n')
       const supervisor = readFileSync(join(place.stateDir, 'supervisor.lock'), 'utf8').split(' ')[0]
       process.kill(Number(supervisor), 'SIGKILL')
-      for (const late = performance.now() + 10_000; ; ) {
-        const again = await client.call('run', { command: 'echo again' })
-        if (again.texts[1] === 'stdout:\nagain\n') break
-        if (performance.now() > late) throw new Error(again.texts.join('\n'))
-      }
+      await until(async () => {
+        const { texts } = await client.call('run', { command: 'echo again' })
+        return texts[1] === 'stdout:\nagain\n'
+      })
     })
     expect(place.isRunning()).toBe(true)
   },

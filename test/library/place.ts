@@ -141,7 +141,7 @@ export type Claim = (place: Place) => Promise<void>
 
 export function onGrounds(grounds: readonly Ground[], title: string, body: Claim, base?: string): void {
   for (const ground of grounds)
-    onProcess(`${title} (${ground.name})`, () => inPlace(ground, body, base), 60_000)
+    onProcess(`${title} (${ground.name})`, () => inPlace(ground, body, base), 120_000)
 }
 
 export async function inPlace(ground: Ground, body: Claim, base?: string): Promise<void> {
@@ -153,7 +153,11 @@ export async function inPlace(ground: Ground, body: Claim, base?: string): Promi
   }
 }
 
-export async function until(what: () => boolean, tell = '', withinMs = 10_000): Promise<void> {
-  for (const watch = new Stopwatch(); !what(); await Bun.sleep(10))
+export async function until(
+  what: () => boolean | Promise<boolean>,
+  tell = '',
+  withinMs = 10_000,
+): Promise<void> {
+  for (const watch = new Stopwatch(); !(await what()); await Bun.sleep(10))
     if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell}`)
 }

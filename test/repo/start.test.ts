@@ -1,6 +1,6 @@
 /**
- * The start stays quick. `npm run bench -- start` measures it beside others on a quiet machine; this only notices when it
- * has become another thing, on a busy one too: so the times are minima of runs in turn, and what is exact is counted.
+ * Notices when the start becomes slow, also on a busy machine. `npm run bench -- start` measures it beside other
+ * sandboxes on a quiet one.
  */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -59,18 +59,22 @@ const counted = skipUnless(works && Bun.which('strace') !== null, 'bubblewrap or
 measured(
   'a sandbox starts in a small multiple of the time of bubblewrap alone, and of the runtime',
   () => {
-    const costs = Array.from({ length: 30 }, () => ({
-      raw: run(BWRAP, 'empty'),
-      idle: run([PEN, 'version'], 'empty'),
-      pen: run(RUN, 'empty'),
-    }))
-    const least = (cost: (of: (typeof costs)[number]) => number) => Math.min(...costs.map(cost))
-    // A busy machine takes the processor from the longer of two more often: this bound has room for that.
-    expect(least(({ pen }) => pen.wall) / least(({ raw }) => raw.wall)).toBeLessThan(15)
-    // Processor time does not care who else runs.
-    expect(least(({ pen }) => pen.cpu) / least(({ idle }) => idle.cpu)).toBeLessThan(7)
+    const least = { raw: Infinity, wall: Infinity, idle: Infinity, cpu: Infinity }
+    const ratios = () => ({ wall: least.wall / least.raw, cpu: least.cpu / least.idle })
+    const isSmall = () => ratios().wall < 15 && ratios().cpu < 7
+    // The minimum of many runs is the time without other processes. A busy machine needs more runs to get it.
+    const late = performance.now() + 40_000
+    for (let round = 0; round < 30 || (!isSmall() && performance.now() < late); round++) {
+      least.raw = Math.min(least.raw, run(BWRAP, 'empty').wall)
+      least.idle = Math.min(least.idle, run([PEN, 'version'], 'empty').cpu)
+      const pen = run(RUN, 'empty')
+      least.wall = Math.min(least.wall, pen.wall)
+      least.cpu = Math.min(least.cpu, pen.cpu)
+    }
+    expect(ratios().wall).toBeLessThan(15)
+    expect(ratios().cpu).toBeLessThan(7)
   },
-  60_000,
+  120_000,
 )
 
 counted('a start makes a bounded number of system calls about files', () => {
@@ -81,8 +85,7 @@ counted('a start makes a bounded number of system calls about files', () => {
 
 counted('a start in a project of 20,000 files makes no more of them than in an empty one', () => {
   for (const project of ['empty', 'full']) run(RUN, project)
-  // The supervisor and bubblewrap run in parallel, and one run in sixteen looks at old audits: the minimum of a
-  // few.
+  // The supervisor and bubblewrap run in parallel, and one run in sixteen looks at old audits: so the minimum counts.
   const least = (project: string) => Math.min(...[1, 2, 3, 4].map(() => questions(project)))
   expect(Math.abs(least('full') - least('empty'))).toBeLessThan(20)
 })

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, jest, test } from 'bun:test'
 import { listenHere } from '../../../test/gateway/listen.ts'
 import { address, policyOf, port } from '../../../test/gateway/world.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from '../limits.ts'
@@ -36,29 +36,36 @@ const dialer = (connect: Connect, limits: Partial<GatewayLimits> = {}) =>
   })
 
 afterEach(() => {
+  jest.useRealTimers()
   for (const socket of sockets.splice(0)) socket.destroy()
   most = 0
 })
 
 describe('a server with many addresses, none of which answers,', () => {
   test('is tried at all of them, and costs few descriptors at a time', async () => {
-    const result = await dialer(intoNothing).connectAny(MANY, port(443), new Cancellation())
-    expect(result).toMatchObject({ kind: 'failed', reason: 'upstream-timeout' })
+    jest.useFakeTimers()
+    const result = dialer(intoNothing).connectAny(MANY, port(443), new Cancellation())
+    jest.advanceTimersByTime(400)
+    expect(await result).toMatchObject({ kind: 'failed', reason: 'upstream-timeout' })
     expect(sockets.length).toBe(32)
     expect([most, open()]).toEqual([4, 0])
   })
 
   test('dialled by many clients costs each a descriptor, and a few for all of them', async () => {
+    jest.useFakeTimers()
     const one = dialer(intoNothing, { maxBeside: 8 })
     const interests = Array.from({ length: 50 }, () => new Cancellation())
     const results = interests.map(cancellation => one.connectAny(MANY, port(443), cancellation))
-    await Bun.sleep(100)
+    jest.advanceTimersByTime(100)
     expect(most).toBe(58)
     for (const cancellation of interests.slice(0, 25)) cancellation.cancel()
+    jest.advanceTimersByTime(400)
     await Promise.all(results)
     expect(open()).toBe(0)
     most = 0
-    await one.connectAny(MANY, port(443), new Cancellation())
+    const again = one.connectAny(MANY, port(443), new Cancellation())
+    jest.advanceTimersByTime(400)
+    await again
     expect(most).toBe(4)
   })
 
@@ -68,7 +75,7 @@ describe('a server with many addresses, none of which answers,', () => {
     const last = MANY.at(-1)
     const connect: Connect = (to, at, done) =>
       to === last ? connectTcp(address('127.0.0.1'), at, done) : intoNothing(to, at, done)
-    const result = await dialer(connect).connectAny(MANY, here, new Cancellation())
+    const result = await dialer(connect, { connectMs: 20_000 }).connectAny(MANY, here, new Cancellation())
     expect(result).toMatchObject({ kind: 'connected', address: last })
     expect(open()).toBe(0)
     if (result.kind === 'connected') result.socket.destroy()
