@@ -1,6 +1,6 @@
 /**
- * Whether a connection may be made, now or after a person was asked. While it is held nothing is dialled and no name is
- * looked up; the answer comes as a change of the policy, which no program in a sandbox can make.
+ * Decides whether a connection may be made, now or after the user answers. While the connection is held, the gateway
+ * dials nothing and looks up no name. The answer is a policy change, which no program in a sandbox can make.
  */
 
 import { type Allowed, decideConnection } from '../policy/network/decide-connection.ts'
@@ -18,31 +18,31 @@ export type Admission =
   | {
       readonly kind: 'allowed'
       readonly allowed: Allowed
-      /** The grant that this connection has used up. */
+      /** The grant that this connection consumed. */
       readonly once: Sourced<AllowRule> | undefined
-      /** Its number in the audit, where it has one. */
+      /** The number of the connection in the audit, if it was held. */
       readonly number: number | undefined
     }
   | { readonly kind: 'denied'; readonly refusal: Refusal; readonly number: number | undefined }
-  /** It could not be written down. */
+  /** The audit could not be written. */
   | { readonly kind: 'unrecorded' }
 
 type Judgement =
   | { readonly kind: 'allowed'; readonly allowed: Allowed; readonly once: Sourced<AllowRule> | undefined }
   | { readonly kind: 'denied' | 'undecided'; readonly denied: Denied }
 
-/** No more than these is somebody's last word. */
+/** Only these denials are final. */
 const FINAL: ReadonlySet<DenialReason> = new Set(['offline', 'network-off', 'denied-by-rule'])
 
-/** Undefined while the answer may still be yes. Nothing is used up. */
+/** Undefined while the answer may still be yes. Consumes no grant. */
 export function plainDenial(shared: GatewayContext, endpoint: Endpoint): Denied | undefined {
-  let isMet: boolean = false
+  let matchesGrant: boolean = false
   const judged = judge(shared, endpoint, () => {
-    isMet = true
+    matchesGrant = true
     return true
   })
-  // What is for one connection is met, and used up, where the connection is about to be made.
-  return judged.kind === 'denied' && !isMet ? judged.denied : undefined
+  // A grant for one connection is consumed later, just before the connection is made.
+  return judged.kind === 'denied' && !matchesGrant ? judged.denied : undefined
 }
 
 export async function admit(
@@ -59,7 +59,7 @@ export async function admit(
     const target = printRule(exactRule(endpoint.to, endpoint.port))
     if (held === undefined) {
       if (!shared.holds.hasRoom(target)) return denied(tooMany(judged.denied))
-      // Each hold leaves two records: a flood of them is bounded as denials are.
+      // Each hold writes two records, so holds share the rate limit of denials.
       if (!shared.mayDeny()) return denied(refusalOf(judged.denied))
       const ms = shared.network().hold
       held = { number: shared.nextNumber(), until: performance.now() + ms, ms }
@@ -70,8 +70,8 @@ export async function admit(
         return { kind: 'unrecorded' }
     }
     const end = await shared.holds.wait(client, target, held.until)
-    if (end === 'late') return denied(notAnswered(judged.denied, held.ms))
-    if (end === 'gone') return denied(hungUp(judged.denied))
+    if (end === 'timeout') return denied(notAnswered(judged.denied, held.ms))
+    if (end === 'closed') return denied(hungUp(judged.denied))
   }
 }
 
@@ -91,7 +91,7 @@ function judge(
   }
   const refusing = taken(network.once.deny)
   if (refusing !== undefined) {
-    // It is used up: nothing is left to be forgotten, and the next one is judged without it.
+    // The one-time denial is consumed, so `pen forget` has nothing to remove. The fix is an allow rule.
     const fix = `pen allow ${printRule(exactRule(to, port))}`
     return { kind: 'denied', denied: { ...denyByRule(refusing), fix } }
   }
@@ -105,17 +105,17 @@ function judge(
 const notAnswered = (denied: Denied, ms: number): Refusal => ({
   ...refusalOf(denied),
   reason: 'not-answered',
-  why: `${denied.why}, and nobody answered within ${Math.round(ms / 100) / 10} s`,
+  why: `${denied.why}, and no one answered within ${Math.round(ms / 100) / 10} s`,
 })
 
 const hungUp = (denied: Denied): Refusal => ({
   ...refusalOf(denied),
   reason: 'hung-up',
-  why: `${denied.why}, and the program hung up before anybody answered`,
+  why: `${denied.why}, and the program closed the connection before an answer came`,
 })
 
 const tooMany = (denied: Denied): Refusal => ({
   ...refusalOf(denied),
   reason: 'too-many-held',
-  why: `${denied.why}, and too many connections wait for an answer already`,
+  why: `${denied.why}, and too many connections already wait for an answer`,
 })

@@ -1,6 +1,6 @@
 /**
- * A question for a person that no connection waits for yet: a program of theirs, or the model behind it, asks before it dials. It is
- * written down and answered like a connection that is held, and like one it changes nothing by itself.
+ * Asks the user about a host before any program dials it. A program of the user, or the model behind it, sends the
+ * question. It is recorded and answered like a held connection, and changes nothing by itself.
  */
 
 import { decideConnection } from '../policy/network/decide-connection.ts'
@@ -13,23 +13,23 @@ import { auditTarget, type Endpoint } from './route.ts'
 
 export interface UserAnswer {
   readonly allowed: boolean
-  /** Whether somebody was shown the question, in `pen watch`. */
+  /** Whether `pen watch` showed the question. */
   readonly shown: boolean
   readonly reason: string | null
   readonly why: string | null
-  /** What the person would have to run. */
+  /** The command that would allow it. */
   readonly fix: string | null
 }
 
 export interface AskOptions {
   readonly ms: number
-  /** Whoever asked may be gone. */
+  /** True when the caller no longer waits. */
   readonly isGone: () => boolean
 }
 
-const LOOK_MS = 100
+const POLL_MS = 100
 
-/** Until it is allowed, or the time is over. Where the policy lets nobody be asked, a change of it still counts. */
+/** Waits until the host is allowed or the time is over. A policy change counts even when the policy asks no one. */
 export async function askUser(
   shared: GatewayContext,
   endpoint: Endpoint,
@@ -45,7 +45,7 @@ export async function askUser(
       return { ...judged, shown: shown !== undefined }
     }
     if (shown === undefined && judged.canBeAsked) shown = show(shared, endpoint, ms)
-    await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }
 
@@ -65,7 +65,7 @@ interface Shown {
   readonly leave: () => void
 }
 
-/** Undefined where too many wait already, or it cannot be written down: then nobody is shown it. */
+/** Undefined when too many questions wait already, or the audit cannot be written. */
 function show(shared: GatewayContext, endpoint: Endpoint, ms: number): Shown | undefined {
   const target = printRule(exactRule(endpoint.to, endpoint.port))
   if (!shared.holds.hasRoom(target) || !shared.mayDeny()) return undefined
@@ -75,7 +75,7 @@ function show(shared: GatewayContext, endpoint: Endpoint, ms: number): Shown | u
   return shared.record(event) ? { number, leave: shared.holds.occupy(target) } : undefined
 }
 
-/** Nothing was dialled: it is only over. */
+/** Records the end of the question. Nothing was dialled. */
 function close(shared: GatewayContext, endpoint: Endpoint, { number, leave }: Shown, ms: number): void {
   leave()
   const none = { bytesUp: 0, bytesDown: 0, ms, reason: 'asked' }

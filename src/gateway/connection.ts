@@ -1,15 +1,14 @@
 /**
- * A connection from its first byte to its last. The verdict falls on the name (or address) and port; then the first
- * bytes have to agree with it, whatever the port: TLS by its server name, HTTP by every request. Nothing that the
- * client sent goes upstream before that. A client that stays silent may be waiting for the server: its upstream is
- * dialled meanwhile, and what the server says flows at once.
+ * Serves one connection. The policy judges the name (or address) and the port. Then the first bytes must agree with
+ * that verdict on every port: the server name in TLS, every request in HTTP. Until then no client byte goes upstream.
+ * A silent client may wait for the server to speak first, so the gateway dials for it and passes server bytes at once.
  */
 import { plainDenial } from './admit.ts'
 import { classifyFirstBytes, type FirstBytes, startsLikeText } from './first-bytes.ts'
 import { NOT_PROXY } from './http/judge.ts'
 import { serveHttp } from './http/serve.ts'
 import { OpaqueGate } from './opaque-gate.ts'
-import { isKnown } from './proxy-secret.ts'
+import { authenticate } from './proxy-secret.ts'
 import { type Refusal, refusalOf } from './refusal.ts'
 import type { Endpoint } from './route.ts'
 import { httpReply, type ReplyProtocol, type Session } from './session.ts'
@@ -24,14 +23,14 @@ export async function serveConnection(
   session: Session,
   { to, via, secret }: Pick<Accepted, 'to' | 'via' | 'secret'>,
 ): Promise<void> {
-  if (secret !== undefined && !(await isKnown(session, secret))) return
+  if (secret !== undefined && !(await authenticate(session, secret))) return
   if (via === 'proxy') return serveProxy(session)
   const name = session.shared.names.nameOf(to.address)
   const endpoint: Endpoint = { to: name === undefined ? { address: to.address } : { name }, port: to.port }
   const denied = plainDenial(session.shared, endpoint)
   if (denied !== undefined) return session.refuse(refusalOf(denied), endpoint)
   if (session.client.held.length === 0) await session.client.more(session.shared.limits.graceMs)
-  await serveSpoken(session, endpoint)
+  await serveByFirstBytes(session, endpoint)
 }
 
 async function serveProxy(session: Session): Promise<void> {
@@ -41,12 +40,12 @@ async function serveProxy(session: Session): Promise<void> {
   const isTls = first.kind === 'tls' || ('likely' in first && first.likely === 'tls')
   if (isTls || (client.held.length > 0 && !startsLikeText(client.held)))
     return session.refuse(NOT_PROXY, undefined, isTls ? 'tls' : 'opaque')
-  const wish = await serveHttp(session, { kind: 'proxy' })
-  if (wish !== undefined) await serveSpoken(session, wish)
+  const connectTo = await serveHttp(session, { kind: 'proxy' })
+  if (connectTo !== undefined) await serveByFirstBytes(session, connectTo)
 }
 
-/** The endpoint is allowed, and dialled already if the session has a route. */
-async function serveSpoken(session: Session, endpoint: Endpoint): Promise<void> {
+/** The endpoint is allowed. If the session has a route, it is dialled already. */
+async function serveByFirstBytes(session: Session, endpoint: Endpoint): Promise<void> {
   const { client } = session
   if (client.held.length === 0 && !(await waitWithServer(session, endpoint))) return
   const first = await decideFirstBytes(session)
@@ -64,7 +63,7 @@ async function serveSpoken(session: Session, endpoint: Endpoint): Promise<void> 
     case 'refused':
       return refuseBytes(session, endpoint, first.as, first.why)
     case 'more':
-      // No more came. What could have become a request is not let through as something else.
+      // No more bytes came. Bytes that could become a request never pass as another protocol.
       if (client.closed) return session.end('client')
       if (client.ended && first.likely === 'opaque') return serveOpaque(session, endpoint)
       return refuseBytes(session, endpoint, first.likely, 'its first bytes are not complete')
@@ -80,7 +79,7 @@ async function decideFirstBytes({ client, shared }: Session): Promise<FirstBytes
   }
 }
 
-/** Dials for a silent client. False when there is nothing left to do. */
+/** Dials for a silent client. False when the connection is over. */
 async function waitWithServer(session: Session, endpoint: Endpoint): Promise<boolean> {
   const { client } = session
   const route = session.route ?? (await session.openRoute(endpoint))
@@ -131,7 +130,7 @@ async function serveTls(session: Session, endpoint: Endpoint): Promise<void> {
 }
 
 async function serveOpaque(session: Session, endpoint: Endpoint): Promise<void> {
-  // A server that spoke first is no HTTP server.
+  // A server that speaks first is not an HTTP server.
   if (session.hasServerSpoken) return tunnel(session, endpoint, 'opaque')
   const gate = new OpaqueGate(session.client)
   const why = gate.check()
@@ -186,7 +185,7 @@ const refuseBytes = (
 ): Promise<void> =>
   refuse(session, endpoint, protocol === 'http' ? httpReply(session.client.held) : protocol, badBytes(why))
 
-/** Refuses in the middle of a tunnel. The server's end must not take the client's with it: the client is still told. */
+/** Refuses in the middle of a tunnel. The close of the upstream must not close the client before it gets the reply. */
 function cut(
   session: Session,
   endpoint: Endpoint,
@@ -199,7 +198,7 @@ function cut(
   return refuse(session, endpoint, protocol, refusal, raw)
 }
 
-/** A dialled upstream is dropped before the client hears of it; the number ties the two records together. */
+/** Drops a dialled upstream before it replies to the client. Both records carry the same connection number. */
 async function refuse(
   session: Session,
   endpoint: Endpoint,

@@ -1,4 +1,4 @@
-/** The sandbox's way out: a door in its namespace, a DNS stub and the gateway behind it. Without all three nothing starts. */
+/** The way out of a sandbox: a door in its namespace, and a DNS stub and the gateway behind it. */
 import type { AuditSink } from '../audit/event.ts'
 import { isIPv6 } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
@@ -14,57 +14,57 @@ import type { Endpoint } from './route.ts'
 
 export interface Egress {
   readonly door: Door
-  /** The policy from now on, as one change. Connections that it does not allow end; how many, is told. */
+  /** Applies a new policy atomically. Ends the connections that it does not allow and returns their number. */
   change(network: NetworkPolicy): number
-  /** Begins to answer. Until then whatever the sandbox dials waits. */
+  /** Starts to accept. Until then connections of the sandbox wait in the kernel. */
   serve(): Promise<void>
-  /** Whether connections are taken and judged now. */
+  /** Whether connections are accepted now. */
   isServing(): boolean
   stats(): GatewayStats
-  /** Asks the person for a connection that nobody makes yet. */
+  /** Asks the user about a host that no connection waits for. */
   ask(endpoint: Endpoint, options: AskOptions): Promise<UserAnswer>
-  /** Every refused datagram that was not told before goes into the audit. */
+  /** Writes every refused datagram that is not recorded yet to the audit. */
   recordRefused(): Promise<void>
-  /** The programs have ended by themselves: what they sent last gets its time to leave. */
+  /** Every program has ended. Waits a moment until the last bytes are sent. */
   finish(): Promise<void>
   close(): Promise<void>
 }
 
-/** A datagram is refused by the kernel, which does not tell by itself. */
+/** The kernel refuses datagrams without an event, so the gateway polls for them. */
 const REFUSED_MS = 1000
-const LAST_WORDS_MS = 2000
+const FLUSH_MS = 2000
 
 export function connectGateway(
   door: Door,
   network: NetworkPolicy,
   audit: AuditSink,
-  /** Uses up a grant for one connection. Without it there are none. */
+  /** Consumes a grant for one connection. Without this function there are no such grants. */
   useUp: (grant: string) => boolean = () => false,
 ): Egress {
   let current = network
-  const names = new NameTable({ isAwaited: name => hasRule(current.index, name) })
+  const names = new NameTable({ isReserved: name => hasRule(current.index, name) })
   const dns = new DnsStub({ names, audit })
   const gateway = new Gateway({ network: () => current, names, audit, useUp })
-  const told = new Set<string>()
-  let asking: ReturnType<typeof setInterval> | undefined
-  let isFullTold: boolean = false
+  const recorded = new Set<string>()
+  let polling: ReturnType<typeof setInterval> | undefined
+  let isOverflowRecorded: boolean = false
   let isServing: boolean = false
 
   const recordRefused = async (): Promise<void> => {
     const refused = await door.refusedDatagrams()
     for (const { address, port } of refused) {
       const flow = `${address} ${port}`
-      if (told.has(flow)) continue
+      if (recorded.has(flow)) continue
       const name = names.nameOf(address)
-      const whom = name === undefined ? { address } : { name }
-      audit.record({ kind: 'flow-refused', protocol: 'udp', ...whom, port, reason: 'udp' })
-      told.add(flow)
+      const target = name === undefined ? { address } : { name }
+      audit.record({ kind: 'flow-refused', protocol: 'udp', ...target, port, reason: 'udp' })
+      recorded.add(flow)
     }
-    const six = refused.filter(({ address }) => isIPv6(address)).length
-    if (isFullTold || Math.max(six, refused.length - six) < MOST_REFUSED) return
-    const reason = 'destinations of datagrams are refused from now on without a record'
+    const ipv6 = refused.filter(({ address }) => isIPv6(address)).length
+    if (isOverflowRecorded || Math.max(ipv6, refused.length - ipv6) < MOST_REFUSED) return
+    const reason = 'from now on, refused datagrams to new destinations are not recorded'
     audit.record({ kind: 'limit-hit', limit: 'refused-datagrams', value: String(refused.length), reason })
-    isFullTold = true
+    isOverflowRecorded = true
   }
 
   return {
@@ -74,9 +74,9 @@ export function connectGateway(
       return gateway.policyChanged()
     },
     serve: async () => {
-      // What cannot be told now is tried again, and at the end for the last time.
-      asking = setInterval(() => void recordRefused().catch(() => undefined), REFUSED_MS)
-      asking.unref()
+      // A failed attempt is retried at the next tick, and a last time when the run ends.
+      polling = setInterval(() => void recordRefused().catch(() => undefined), REFUSED_MS)
+      polling.unref()
       await door.serve({
         dialled: (socket, to) => gateway.accept({ socket, to, via: 'transparent' }),
         proxied: socket =>
@@ -96,9 +96,9 @@ export function connectGateway(
     stats: () => gateway.stats(),
     ask: (endpoint, options) => gateway.ask(endpoint, options),
     recordRefused,
-    finish: () => gateway.finish(LAST_WORDS_MS),
+    finish: () => gateway.finish(FLUSH_MS),
     close: async () => {
-      clearInterval(asking)
+      clearInterval(polling)
       isServing = false
       dns.close()
       await gateway.close()
@@ -107,7 +107,7 @@ export function connectGateway(
   }
 }
 
-/** Whether any rule may ever allow the name: such a name still gets an address when the sandbox has used up the rest. */
+/** Whether a rule may allow the name. Such a name gets an address even when the sandbox has used up the pool. */
 function hasRule(index: NetworkIndex, name: Host): boolean {
   if (index.names.has(name)) return true
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1))

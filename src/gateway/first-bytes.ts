@@ -1,15 +1,15 @@
 /**
- * What a client speaks, told from its first bytes. They are hostile: whoever can make them look like nothing in
- * particular gets a tunnel in which no name is checked. So whatever a lenient server could still take for TLS or HTTP
- * counts as TLS or HTTP, and its strict reader refuses it; and as long as that is open, nothing is forwarded.
+ * Detects the protocol of a client from its first bytes. They are hostile: bytes that look like no known protocol get a
+ * tunnel in which no name is checked. So everything that a lenient server could read as TLS or HTTP counts as TLS or
+ * HTTP, and the strict reader then refuses it. Undecided bytes are never forwarded.
  */
 export type FirstBytes =
-  /** Not decidable yet. `likely` is good enough to choose the words of a refusal, never to forward. */
+  /** Undecided. `likely` chooses the protocol of a refusal, and never allows forwarding. */
   | { readonly kind: 'more'; readonly likely: 'http' | 'tls' | 'opaque' }
   | { readonly kind: 'tls' }
   | { readonly kind: 'http' }
   | { readonly kind: 'opaque' }
-  /** Refused whoever is meant: the bytes name a client or a session that is not this one. */
+  /** Refused for every destination: the bytes claim another client, or name no server. */
   | { readonly kind: 'refused'; readonly as: 'http' | 'tls' | 'opaque'; readonly why: string }
 
 const TLS: FirstBytes = { kind: 'tls' }
@@ -19,7 +19,7 @@ const MORE: FirstBytes = { kind: 'more', likely: 'opaque' }
 const MORE_TLS: FirstBytes = { kind: 'more', likely: 'tls' }
 const MORE_HTTP: FirstBytes = { kind: 'more', likely: 'http' }
 
-/** Longest run of bytes that may stay undecided. */
+/** Most bytes that may stay undecided. */
 export const MAX_UNDECIDED = 16_384
 
 export function classifyFirstBytes(bytes: Uint8Array): FirstBytes {
@@ -36,29 +36,29 @@ const HANDSHAKE = 22
 const CLIENT_HELLO = 1
 const WARNING = 1
 
-/** RFC 8446 and RFC 6520: a change of cipher, an alert, a handshake, data, a heartbeat. */
+/** RFC 8446 and RFC 6520: change_cipher_spec, alert, handshake, application_data, heartbeat. */
 const isRecordType = (byte: number | undefined): boolean => byte !== undefined && byte >= 20 && byte <= 24
 
 /**
- * A ClientHello need not come first: OpenSSL passes over an empty change of cipher in front of it, BoringSSL and Java over a
- * warning. Nor under a version: Java reads whatever stands there. Binary protocols that begin with a length may look alike.
+ * A ClientHello need not come first: OpenSSL skips an empty change_cipher_spec before it, BoringSSL and Java skip a
+ * warning alert. Java also accepts any version. Binary protocols that begin with a length may look the same.
  */
 function classifyRecord(bytes: Uint8Array): FirstBytes {
-  const [type, major, , high = 0, low = 0, inside] = bytes
+  const [type, major, , high = 0, low = 0, firstInside] = bytes
   if (major === undefined) return type === HANDSHAKE ? MORE_TLS : MORE
   if (major === 3) return TLS
-  if (inside === undefined) return MORE
+  if (firstInside === undefined) return MORE
   const length = (high << 8) | low
   const isRecord =
     length === 0
-      ? isRecordType(inside)
+      ? isRecordType(firstInside)
       : type === HANDSHAKE
-        ? inside === CLIENT_HELLO
-        : length === 2 && inside === WARNING
+        ? firstInside === CLIENT_HELLO
+        : length === 2 && firstInside === WARNING
   return isRecord ? { kind: 'refused', as: 'tls', why: 'a TLS record of an unknown version' } : OPAQUE
 }
 
-/** Some servers still read the ClientHello of SSL 2, which has no room for a name. */
+/** Some servers still accept an SSL 2 ClientHello, which cannot carry a server name. */
 function classifyOldHello(bytes: Uint8Array): FirstBytes {
   const [, , type, major, minor] = bytes
   if (type === undefined) return MORE
@@ -72,8 +72,8 @@ function classifyOldHello(bytes: Uint8Array): FirstBytes {
 }
 
 /**
- * Servers skip white space in front of a request, know methods that nobody registered, and some answer a line without
- * a version. A request line ends, so anything that could become one waits for its end.
+ * Servers skip white space before a request, accept unregistered methods, and some answer a line without a version.
+ * So the gateway waits for the end of every line that could be a request line.
  */
 function classifyText(bytes: Uint8Array): FirstBytes {
   let at = 0
@@ -87,7 +87,7 @@ function classifyText(bytes: Uint8Array): FirstBytes {
     if (bytes.length > MAX_UNDECIDED) return OPAQUE_TOO_LONG
     return KNOWN_METHOD.test(ascii(bytes, start, at)) ? MORE_HTTP : MORE
   }
-  // A word, then something that ends no method: `FIX`, AMQP, `@RSYNCD:` and their like.
+  // A word that is followed by a byte which cannot end a method, as in FIX, AMQP and `@RSYNCD:`.
   if (!isBlank(next)) return OPAQUE
   const end = endOfLine(bytes, at)
   const line = ascii(bytes, start, end)
@@ -97,11 +97,11 @@ function classifyText(bytes: Uint8Array): FirstBytes {
     return isKnown ? MORE_HTTP : MORE
   }
   if (VERSION.test(line) || UNVERSIONED.some(request => request.test(line))) return HTTP
-  // Binary protocols have a NUL somewhere; a request has none, and its reader says so.
+  // Binary protocols contain a NUL. A request does not, and its reader refuses one.
   return isKnown && bytes[end] === 0 ? HTTP : OPAQUE
 }
 
-/** Where the first line ends: at a LF, or at a NUL, which no request line holds. */
+/** The first line ends at an LF, or at a NUL, which no request line contains. */
 function endOfLine(bytes: Uint8Array, from: number): number {
   for (let at = from; at < bytes.length; at++) if (bytes[at] === 0x0a || bytes[at] === 0) return at
   return bytes.length
@@ -113,8 +113,8 @@ const KNOWN_METHOD = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|P
 const KNOWN_REQUEST = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE|CONNECT|PRI)[ \t]/
 const VERSION = /HTTP[ \t]*\/[ \t]*[0-9]/i
 /**
- * A line without a version, as in HTTP/0.9, or with one of RTSP or anything else: Node and Java go on to read a Host behind it.
- * Memcached has small letters alone; and `KEYS *` is what people type to Redis.
+ * A request line without a version, as in HTTP/0.9, or with another one, such as RTSP. Node and Java still read the Host
+ * field after it. Memcached commands are lower case, and `KEYS *` is a Redis command.
  */
 const UNVERSIONED: readonly RegExp[] = [
   /^GET[ \t]/,
@@ -126,10 +126,10 @@ const UNVERSIONED: readonly RegExp[] = [
 const PROXY_V1 = Buffer.from('PROXY ')
 const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 
-/** A load balancer's word for the client behind it. A server that believes it would judge the rest by another client. */
+/** A load balancer's PROXY header names the client behind it. A server that trusts it would see another client. */
 const FOREIGN: FirstBytes = { kind: 'refused', as: 'opaque', why: 'a PROXY header names another client' }
 
-/** What `isspace` in C says, since some server will skip it. */
+/** The white space of `isspace` in C, because some servers skip all of it. */
 const isBlank = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 
 const ascii = (bytes: Uint8Array, from: number, to: number): string =>

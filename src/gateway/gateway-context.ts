@@ -1,4 +1,4 @@
-/** What all connections of one sandbox share. */
+/** State that all connections of one sandbox share. */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
 import type { Address } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
@@ -10,7 +10,7 @@ import type { GatewayLimits } from './limits.ts'
 import { BufferBudget } from './stream/buffer-budget.ts'
 import { TokenBucket } from './stream/token-bucket.ts'
 
-/** Which name an address was handed out for: the part of the name pool that the gateway needs. */
+/** Maps a synthetic address back to its name. The gateway needs no more of the name table. */
 export interface NameSource {
   nameOf(address: Address): Host | undefined
 }
@@ -23,7 +23,7 @@ export interface GatewayStats {
   allowed: number
   denied: number
   failed: number
-  /** Closed unheard because a bound was reached. */
+  /** Closed without being served, because a limit was reached. */
   limited: number
   bytesUp: number
   bytesDown: number
@@ -45,14 +45,14 @@ export class GatewayContext {
   readonly names: NameSource
   readonly limits: GatewayLimits
   readonly dialer: Dialer
-  readonly held: BufferBudget
+  readonly buffers: BufferBudget
   readonly holds: Holds
-  /** Grants for one connection that were taken, here or by another sandbox. */
+  /** Consumed grants for one connection, by this or another sandbox. */
   readonly spent = new Set<string>()
   readonly #audit: AuditSink
   readonly #useUp: (grant: string) => boolean
   readonly #denials: TokenBucket
-  readonly #unheard = new Map<string, number>()
+  readonly #rejected = new Map<string, number>()
   #lastNumber = 0
 
   constructor(
@@ -67,14 +67,14 @@ export class GatewayContext {
     this.names = names
     this.limits = limits
     this.dialer = dialer
-    this.held = new BufferBudget(limits.maxHeld)
+    this.buffers = new BufferBudget(limits.maxBuffered)
     this.holds = new Holds(limits)
     this.#audit = audit
     this.#useUp = useUp
     this.#denials = new TokenBucket(limits.denialBurst, limits.denialsPerSecond)
   }
 
-  /** True for exactly one connection of all sandboxes. */
+  /** Consumes a grant. True for exactly one connection of all sandboxes. */
   claim({ source }: Sourced<unknown>): boolean {
     const grant = source.temporary?.once
     if (grant === undefined || this.spent.has(grant)) return false
@@ -86,7 +86,7 @@ export class GatewayContext {
     return ++this.#lastNumber
   }
 
-  /** False when it could not be written down: then it must not be done. */
+  /** False when the record could not be written. Then the caller must not act. */
   record(event: AuditEventInput): boolean {
     try {
       this.#audit.record(event)
@@ -96,24 +96,29 @@ export class GatewayContext {
     }
   }
 
-  /** False when denials come faster than they may fill the audit: the connection is closed and only counted. */
+  /** False when denials exceed their rate. Then the connection is closed and only counted. */
   mayDeny(): boolean {
     if (this.#denials.take()) return true
-    this.countUnheard('denials-per-second')
+    this.countRejected('denials-per-second')
     return false
   }
 
-  countUnheard(limit: string): void {
+  countRejected(limit: string): void {
     this.stats.limited++
-    this.#unheard.set(limit, (this.#unheard.get(limit) ?? 0) + 1)
+    this.#rejected.set(limit, (this.#rejected.get(limit) ?? 0) + 1)
   }
 
-  /** One record for all connections that a bound has turned away since the last one. */
-  recordUnheard(): void {
-    for (const [limit, count] of this.#unheard)
+  /** Writes one record per limit for the connections rejected since the last call. */
+  recordRejected(): void {
+    for (const [limit, count] of this.#rejected)
       if (
-        this.record({ kind: 'limit-hit', limit, value: String(count), reason: 'connections closed unheard' })
+        this.record({
+          kind: 'limit-hit',
+          limit,
+          value: String(count),
+          reason: 'connections rejected without a record',
+        })
       )
-        this.#unheard.delete(limit)
+        this.#rejected.delete(limit)
   }
 }

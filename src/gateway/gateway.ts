@@ -1,4 +1,4 @@
-/** The one way out of a sandbox. Every connection it accepts is judged, written down, and only then dialled. */
+/** The only way out of a sandbox. The gateway judges and records every connection before it dials. */
 import type { AuditSink } from '../audit/event.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
 import { type AskOptions, askUser, type UserAnswer } from './ask-user.ts'
@@ -18,20 +18,20 @@ export type { GatewayLimits } from './limits.ts'
 export type { Accepted } from './stream/accepted.ts'
 
 export interface GatewayOptions {
-  /** The policy in force. It is asked for again at every decision, so that an edit holds at once and as a whole. */
+  /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */
   readonly network: () => NetworkPolicy
   readonly names: NameSource
   readonly audit: AuditSink
   readonly limits?: Partial<GatewayLimits>
   readonly resolver?: Resolver
-  /** Uses up a grant for one connection; true for one caller alone. */
+  /** Consumes a grant for one connection. True for exactly one caller. */
   readonly useUp?: (grant: string) => boolean
-  /** How a checked address is dialled; tests lead it to a server of their own. */
+  /** Dials a checked address. Tests pass a function that dials a server of their own. */
   readonly connect?: Connect
 }
 
 const SWEEP_MS = 1000
-const LOOK_MS = 2
+const POLL_MS = 2
 
 const nextTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
@@ -43,8 +43,8 @@ export class Gateway {
   #isClosed: boolean = false
   #onEmpty: (() => void) | undefined
 
-  constructor({ network, names, audit, limits: wanted, resolver, connect, useUp }: GatewayOptions) {
-    const limits = { ...DEFAULT_LIMITS, ...wanted }
+  constructor({ network, names, audit, limits: overrides, resolver, connect, useUp }: GatewayOptions) {
+    const limits = { ...DEFAULT_LIMITS, ...overrides }
     this.#resolver = resolver ?? new HostResolver({ timeoutMs: limits.lookupMs })
     const dialer = new Dialer({
       network,
@@ -60,9 +60,9 @@ export class Gateway {
   accept(accepted: Accepted): void {
     const { stats, limits } = this.#shared
     stats.accepted++
-    const bound = this.#isClosed ? 'closed' : this.#boundReached(stats, limits)
-    if (bound !== undefined) {
-      this.#shared.countUnheard(bound)
+    const limit = this.#isClosed ? 'closed' : this.#limitReached(stats, limits)
+    if (limit !== undefined) {
+      this.#shared.countRejected(limit)
       accepted.socket.reset()
       return
     }
@@ -71,18 +71,18 @@ export class Gateway {
     serveConnection(session, accepted).catch(() => session.end('error'))
   }
 
-  /** The door closed a connection before anybody heard it: it is counted here, and told with the others. */
+  /** The door closed a connection that was never served. It is counted and recorded with the others. */
   rejected(why: string): void {
-    this.#shared.countUnheard(why)
+    this.#shared.countRejected(why)
   }
 
-  /** For a program that asks before anything is dialled. */
+  /** Answers a program that asks before it dials. */
   ask(endpoint: Endpoint, options: AskOptions): Promise<UserAnswer> {
     const isGone = (): boolean => this.#isClosed || options.isGone()
     return askUser(this.#shared, endpoint, { ...options, isGone })
   }
 
-  /** Ends what the policy in force no longer allows, and tells how many that were. What is held hears its answer. */
+  /** Ends connections that the new policy does not allow, and returns their number. Held connections are judged again. */
   policyChanged(): number {
     this.#resolver.forget?.()
     const policy = this.#shared.network()
@@ -102,17 +102,17 @@ export class Gateway {
   }
 
   /**
-   * The sandbox has ended, and with it every program in it. What they sent last still goes where it was allowed to go,
-   * as it would without pen; the servers' answers nobody waits for. Not longer than this.
+   * The sandbox and every program in it have ended. Waits up to `ms` until the bytes that they sent last are sent
+   * upstream, as they would be without pen. Replies of servers are not waited for.
    */
   async finish(ms: number): Promise<void> {
-    // Connections that the kernel took and nobody has looked at yet.
+    // The kernel may have accepted connections that the event loop has not handled yet.
     await nextTurn()
     await nextTurn()
     const end = performance.now() + ms
-    while (performance.now() < end && [...this.#sessions].some(session => !session.isSaid))
-      await new Promise(resolve => setTimeout(resolve, LOOK_MS))
-    for (const session of this.#sessions) if (session.isSaid) session.end('client')
+    while (performance.now() < end && [...this.#sessions].some(session => !session.isFlushed))
+      await new Promise(resolve => setTimeout(resolve, POLL_MS))
+    for (const session of this.#sessions) if (session.isFlushed) session.end('client')
   }
 
   async close(): Promise<void> {
@@ -121,9 +121,9 @@ export class Gateway {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onEmpty = resolve
     for (const session of this.#sessions) session.end('policy')
-    this.#shared.recordUnheard()
+    this.#shared.recordRejected()
     if (this.#sessions.size > 0) await promise
-    // What was held has its last record.
+    // Held connections write their last record in the next turn.
     await nextTurn()
   }
 
@@ -132,7 +132,7 @@ export class Gateway {
     if (this.#sessions.size === 0) this.#onEmpty?.()
   }
 
-  #boundReached(stats: GatewayStats, limits: GatewayLimits): string | undefined {
+  #limitReached(stats: GatewayStats, limits: GatewayLimits): string | undefined {
     if (stats.open >= limits.maxConnections) return 'connections'
     return stats.undecided >= limits.maxUndecided ? 'undecided-connections' : undefined
   }
@@ -142,10 +142,10 @@ export class Gateway {
     const { idle } = network()
     const now = performance.now()
     for (const session of this.#sessions) {
-      const bound = session.isHalfClosed ? Math.min(idle, limits.halfClosedMs) : idle
-      if (now - session.lastActive > bound) session.end('idle')
+      const longest = session.isHalfClosed ? Math.min(idle, limits.halfClosedMs) : idle
+      if (now - session.lastActive > longest) session.end('idle')
     }
-    this.#shared.held.count()
-    this.#shared.recordUnheard()
+    this.#shared.buffers.count()
+    this.#shared.recordRejected()
   }
 }

@@ -126,7 +126,7 @@ describe('P11 a held connection is told no in its own protocol, and why', () => 
     await start({}, { hold: toMillis(80) })
     const client = await world.byName('evil.test', 80)
     await hears(client.send(GET), 'x-pen-denied: not-answered')
-    expect(client.text).toContain('nobody answered within 0.1 s')
+    expect(client.text).toContain('no one answered within 0.1 s')
     expect(client.text).toContain('pen allow evil.test:80')
     expect(world.audit).toMatchObject([
       { kind: 'connection-held', connection: 1 },

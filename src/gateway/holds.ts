@@ -1,14 +1,14 @@
 /**
- * Connections that wait for a person. Nothing of them has left the host. How many there may be is bounded: a sandbox
- * could open them only to wear somebody down.
+ * Connections that wait for the user's answer. None of their bytes has left the host. Their number is limited, because
+ * a sandbox could open many only to wear the user down.
  */
 import type { GatewayLimits } from './limits.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
 
-/** `changed`: the policy may have an answer now. `gone`: the program hung up. */
-export type HoldEnd = 'changed' | 'late' | 'gone'
+/** `changed`: the policy changed and may decide now. `closed`: the program closed the connection. */
+export type HoldEnd = 'changed' | 'timeout' | 'closed'
 
-interface Waiting {
+interface HeldConnection {
   readonly client: ByteStream
   readonly target: string
   isWoken: boolean
@@ -16,8 +16,8 @@ interface Waiting {
 
 export class Holds {
   readonly #limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>
-  readonly #waiting = new Set<Waiting>()
-  readonly #asked = new Set<{ readonly target: string }>()
+  readonly #waiting = new Set<HeldConnection>()
+  readonly #questions = new Set<{ readonly target: string }>()
 
   constructor(limits: Pick<GatewayLimits, 'maxHolding' | 'maxHoldingAlike'>) {
     this.#limits = limits
@@ -28,28 +28,28 @@ export class Holds {
   }
 
   hasRoom(target: string): boolean {
-    const all = [...this.#waiting, ...this.#asked]
+    const all = [...this.#waiting, ...this.#questions]
     const alike = all.filter(other => other.target === target)
     return all.length < this.#limits.maxHolding && alike.length < this.#limits.maxHoldingAlike
   }
 
-  /** A question that no connection waits for takes the room of one, until the function that is returned is called. */
+  /** A question without a connection takes the same room as one, until the returned function is called. */
   occupy(target: string): () => void {
-    const asked = { target }
-    this.#asked.add(asked)
-    return () => void this.#asked.delete(asked)
+    const question = { target }
+    this.#questions.add(question)
+    return () => void this.#questions.delete(question)
   }
 
-  /** `until` is on the clock of `performance.now()`. A goodbye of the client counts as hanging up. */
+  /** `until` is a time of `performance.now()`. A half-closed client counts as closed. */
   async wait(client: ByteStream, target: string, until: number): Promise<HoldEnd> {
-    const waiting: Waiting = { client, target, isWoken: false }
+    const waiting: HeldConnection = { client, target, isWoken: false }
     this.#waiting.add(waiting)
     try {
       for (;;) {
-        if (client.ended || client.closed) return 'gone'
+        if (client.ended || client.closed) return 'closed'
         if (waiting.isWoken) return 'changed'
         const left = until - performance.now()
-        if (left <= 0) return 'late'
+        if (left <= 0) return 'timeout'
         await client.more(left)
       }
     } finally {
@@ -57,7 +57,7 @@ export class Holds {
     }
   }
 
-  /** In the order in which they came. */
+  /** Wakes them in the order of their arrival. */
   wake(): void {
     for (const waiting of this.#waiting) {
       waiting.isWoken = true

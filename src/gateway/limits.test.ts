@@ -104,7 +104,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
   }, 10_000)
 
   test('many peers that do not read cost no more than the bound: the newest go, and are told', async () => {
-    await start({ maxHeld: 524_288 })
+    await start({ maxBuffered: 524_288 })
     world.up.behave = socket => void socket.write(Buffer.alloc(8_388_608))
     const reader = await world.byName('allowed.test', 22)
     const idle = await many(12, () => world.byName('allowed.test', 22))

@@ -1,37 +1,37 @@
-/** Everything a sandbox can make the host do has a bound. Times are in milliseconds, sizes in bytes. */
+/** Limits on all work that a sandbox can cause on the host. Times are in milliseconds, sizes in bytes. */
 export interface GatewayLimits {
-  /** Connections of the sandbox that are open at once; each may hold two descriptors. */
+  /** Open connections of the sandbox. Each may use two descriptors. */
   readonly maxConnections: number
-  /** Connections that have not yet said what they want. */
+  /** Connections whose verdict is still open. */
   readonly maxUndecided: number
-  /** Upstream connections being made at once; more wait their turn. */
+  /** Upstream dials at the same time. More wait in a queue. */
   readonly maxDialling: number
-  /** Attempts to reach another address of the same server beside a slow one, all dials together: each costs a descriptor. */
+  /** Parallel attempts at further addresses of slow servers, over all dials. Each costs a descriptor. */
   readonly maxBeside: number
-  /** Bytes in memory for peers that do not read, all connections together. Beyond it the newest are ended. */
-  readonly maxHeld: number
-  /** Connections that wait for a person, and those of them that want the same. */
+  /** Bytes buffered for peers that do not read, over all connections. Beyond it the newest connections end. */
+  readonly maxBuffered: number
+  /** Held connections in all, and to one target. */
   readonly maxHolding: number
   readonly maxHoldingAlike: number
-  /** Denials that are recorded one by one: so many at once, and so many a second. More are closed and counted. */
+  /** Denials that get a record each: a burst and a rate. The rest are closed and counted. */
   readonly denialBurst: number
   readonly denialsPerSecond: number
 
-  /** How long a silent client is given before its upstream is dialled: a server may be the one that speaks first. */
+  /** How long a client may be silent before the gateway dials, because the server may speak first. */
   readonly graceMs: number
-  /** How long a refused client may be silent before it is reset without a word in its own protocol. */
+  /** How long a refused client may be silent before it is reset without a reply in its protocol. */
   readonly silenceMs: number
-  /** How long a refused client's first bytes may stay undecidable. */
+  /** How long the first bytes of a refused client may stay undecided. */
   readonly denyWithinMs: number
-  /** A ClientHello or a request head has to be complete this long after its first byte. */
+  /** Time from the first byte of a ClientHello or request head to its last. */
   readonly headMs: number
   readonly lookupMs: number
-  /** One address of the upstream; the next one is tried beside it after `staggerMs`. */
+  /** Timeout of a dial. After `staggerMs` the next address is tried in parallel. */
   readonly connectMs: number
   readonly staggerMs: number
-  /** How long a refused client may keep sending before it is cut off. It must get to read the answer. */
+  /** How long a refused client may keep sending before it is reset. It must be able to read the reply. */
   readonly lingerMs: number
-  /** A tunnel of which one side has said goodbye may go on this long without a byte. */
+  /** Idle timeout of a half-closed tunnel. */
   readonly halfClosedMs: number
 
   readonly maxHello: number
@@ -49,7 +49,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   maxUndecided: 4096,
   maxDialling: 512,
   maxBeside: 128,
-  maxHeld: 134_217_728,
+  maxBuffered: 134_217_728,
   maxHolding: 128,
   maxHoldingAlike: 32,
   denialBurst: 1000,

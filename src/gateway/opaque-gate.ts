@@ -1,7 +1,7 @@
 /**
- * Watches a connection that speaks neither TLS nor HTTP by its first bytes, until the server has answered. What the
- * client sends is searched for a request, and an answer in HTTP shows that the server took the bytes for one. A server
- * that answers in another protocol is no HTTP server, and both directions run free from then on.
+ * Watches a connection whose first bytes are neither TLS nor HTTP, until the server answers. The gate searches the
+ * client's bytes for an HTTP request. An HTTP answer shows that the server read one. When the server answers in another
+ * protocol, the gate opens in both directions.
  */
 import { RequestScan } from './http/request-scan.ts'
 import type { ByteStream } from './stream/byte-stream.ts'
@@ -11,19 +11,21 @@ const ANSWER = Buffer.from('HTTP/')
 export class OpaqueGate {
   readonly #client: ByteStream
   readonly #scan = new RequestScan()
-  /** Bytes that the client holds and the scan has seen. */
+  /** How many of the held bytes were scanned. */
   #seen = 0
 
   constructor(client: ByteStream) {
     this.#client = client
   }
 
-  /** Searches what is held, before a server is dialled for it. */
+  /** Scans the held bytes before a server is dialled. */
   check(): string | undefined {
     const { held } = this.#client
     const found = this.#scan.found(held.subarray(this.#seen))
     this.#seen = held.length
-    return found === undefined ? undefined : `some server would read a request in them, by ${found}`
+    return found === undefined
+      ? undefined
+      : `a lenient server could read them as an HTTP request, because of ${found}`
   }
 
   watch(upstream: ByteStream, refuse: (why: string) => void): void {

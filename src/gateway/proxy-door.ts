@@ -1,6 +1,6 @@
 /**
- * The gateway's part where there is no namespace: an HTTP proxy on a port of the host's loopback, behind a secret that only the sandbox is
- * told. Programs that ignore their proxy variables go their own way: that is the accepted gap. When this process dies, the proxy is gone.
+ * A door without a network namespace: an HTTP proxy on the host's loopback, behind a secret that only the sandbox knows.
+ * Programs that ignore the proxy variables bypass it; the user accepted that gap. The proxy dies with this process.
  */
 import { randomBytes } from 'node:crypto'
 import { listenLoopback } from './dial/tcp-connect.ts'
@@ -8,9 +8,9 @@ import type { Door, DoorHandlers } from './netns/door.ts'
 import { PROXY_USER } from './proxy-secret.ts'
 import type { TcpSocket } from './stream/tcp-socket.ts'
 
-/** Each may cost two descriptors; strangers count too. */
+/** Each connection may cost two descriptors. Connections without the secret count too. */
 const MOST_CONNECTIONS = 2048
-/** Before the gateway serves there is no command yet that could have dialled. */
+/** No command runs before the gateway serves, so few connections can wait. */
 const MOST_WAITING = 16
 
 export async function openProxyDoor(): Promise<Door> {
@@ -49,7 +49,7 @@ export async function openProxyDoor(): Promise<Door> {
   }
 }
 
-/** Under every name by which programs look for one. Nothing is exempt: the host's own services need a rule too. */
+/** All proxy variables that programs read. There is no NO_PROXY: services of the host need a rule too. */
 export function proxyVariables({ address, port, secret }: Door['proxy']) {
   const value = `http://${PROXY_USER}:${secret}@${address}:${port}`
   return [

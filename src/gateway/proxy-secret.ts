@@ -1,7 +1,7 @@
 /**
- * A proxy on the host's own loopback can be reached by every user of the machine. Whoever does not send the secret of the run is told 407,
- * and nothing else: not what is allowed, not what is wrong with the request. Such connections are counted, not recorded one by one,
- * so that a stranger cannot fill the audit.
+ * Every user of the machine can reach a proxy on the host's loopback. A client without the secret of the run gets a bare
+ * 407, which says nothing about the policy or the request. Such connections are only counted, so that another user
+ * cannot fill the audit.
  */
 import { findHeadEnd, valuesOf } from './http/field.ts'
 import { readRequestHead } from './http/head.ts'
@@ -9,8 +9,8 @@ import type { Session } from './session.ts'
 
 export const PROXY_USER = 'pen'
 
-/** Strangers hold a descriptor meanwhile. */
-const PATIENCE_MS = 2000
+/** Short, because a client without the secret costs a descriptor until then. */
+const AUTH_MS = 2000
 
 const ANSWER = [
   'HTTP/1.1 407 Proxy Authentication Required',
@@ -20,11 +20,11 @@ const ANSWER = [
   '\r\n',
 ].join('\r\n')
 
-/** Asked once: a connection belongs to whoever made it. Nothing is taken from what was sent. */
-export async function isKnown(session: Session, secret: string): Promise<boolean> {
+/** Checks a connection once, before its first request. Consumes no bytes. */
+export async function authenticate(session: Session, secret: string): Promise<boolean> {
   if (await sendsSecret(session, secret)) return true
   const { client, shared } = session
-  shared.countUnheard('proxy-secret')
+  shared.countRejected('proxy-secret')
   session.decided()
   client.finish(ANSWER, shared.limits.lingerMs)
   return false
@@ -32,27 +32,27 @@ export async function isKnown(session: Session, secret: string): Promise<boolean
 
 async function sendsSecret({ client, shared }: Session, secret: string): Promise<boolean> {
   const { limits } = shared
-  const late = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + AUTH_MS
   for (let scanned = 0; ; ) {
     const end = findHeadEnd(client.held, scanned, limits.maxRequestHead)
     if (end.kind === 'bad') return false
     if (end.kind === 'end') {
       const head = readRequestHead(client.held.subarray(0, end.end), limits)
       if (head.kind !== 'request') return false
-      const said = valuesOf(head.fields, 'proxy-authorization')
-      return said.length === 1 && isSame(said[0] ?? '', credentials(secret))
+      const values = valuesOf(head.fields, 'proxy-authorization')
+      return values.length === 1 && isSame(values[0] ?? '', credentials(secret))
     }
     scanned = end.scanned
-    if (!(await client.more(late - performance.now()))) return false
+    if (!(await client.more(deadline - performance.now()))) return false
   }
 }
 
 const credentials = (secret: string): string =>
   `Basic ${Buffer.from(`${PROXY_USER}:${secret}`).toString('base64')}`
 
-/** The module takes longer to load than a sandbox to start, and most have no such secret. */
-function isSame(said: string, expected: string): boolean {
+/** node:crypto is loaded here, because it is slow to load and most sandboxes have no such secret. */
+function isSame(given: string, expected: string): boolean {
   const { timingSafeEqual } = process.getBuiltinModule('node:crypto')
-  const [a, b] = [Buffer.from(said), Buffer.from(expected)]
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -1,9 +1,9 @@
-/** Why the gateway said no: the policy's verdict, or its own when the bytes name someone else or cannot be trusted. */
+/** Why the gateway refuses: by a verdict of the policy, or because the bytes name another host or are ambiguous. */
 import type { Denied } from '../policy/network/denial.ts'
 import { printRule } from '../policy/network/net-rule.ts'
 import { showSource } from '../policy/source.ts'
 
-/** Words of the gateway's own, beside `DenialReason`. They are in the audit and in `x-pen-denied`. */
+/** Reasons of the policy and of the gateway. The audit and `x-pen-denied` show them. */
 export type RefusalReason =
   | Denied['reason']
   | 'sni-missing'
@@ -19,12 +19,12 @@ export type RefusalReason =
 
 export interface Refusal {
   readonly reason: RefusalReason
-  /** Canonical names only: this is shown to the program, and to people. */
+  /** Holds canonical names only, because programs and people read it. */
   readonly why: string
   readonly fix: string
   readonly rule?: string | undefined
   readonly from?: string | undefined
-  /** What an HTTP client is told. */
+  /** The HTTP status of the reply. */
   readonly status?: number
 }
 
@@ -38,7 +38,7 @@ export const refusalOf = (denied: Denied): Refusal => ({
 
 export const badRequest = (why: string, status = 400): Refusal => ({
   reason: 'bad-request',
-  why: `the request is one that two servers could read differently: ${why}`,
-  fix: 'send a request as RFC 9112 writes it',
+  why: `two servers could read this request differently: ${why}`,
+  fix: 'send a request that follows RFC 9112',
   status,
 })

@@ -1,5 +1,4 @@
-/** One allowed way out, from its record to its end: recorded, dialled, used, recorded again. */
-
+/** One allowed upstream connection: recorded, dialled, used, and recorded again when it ends. */
 import type { Address } from '../policy/network/address.ts'
 import { type Allowed, type Destination, decideConnection } from '../policy/network/decide-connection.ts'
 import type { Denied } from '../policy/network/denial.ts'
@@ -26,7 +25,7 @@ export type RouteFailure = { readonly kind: 'denied'; readonly refusal: Refusal 
 
 export interface Admitted {
   readonly allowed: Allowed
-  /** The grant that this way has used up: it holds for this way alone. */
+  /** The grant that this route consumed. It is valid for this route only. */
   readonly once: Sourced<AllowRule> | undefined
   readonly number: number | undefined
 }
@@ -42,10 +41,10 @@ export class Route {
   #upstream: ByteStream | undefined
   #address: Address | undefined
   #isOver: boolean = false
-  /** The rules in force with the grant of this way, for as long as they are in force. */
+  /** The current rules plus the grant of this route, cached until the policy changes. */
   #widened: { readonly network: NetworkPolicy; readonly index: NetworkIndex } | undefined
 
-  /** Undefined when the audit could not be written: no record, no connection. */
+  /** Undefined when the audit could not be written. Without a record there is no connection. */
   static open(shared: GatewayContext, endpoint: Endpoint, admitted: Admitted): Route | undefined {
     const route = new Route(shared, endpoint, admitted)
     const { allowed } = admitted
@@ -88,7 +87,7 @@ export class Route {
     return endpoint.port === this.endpoint.port && sameDestination(endpoint.to, this.endpoint.to)
   }
 
-  /** The stream to what was dialled, or why there is none; a failure is recorded here, a denial by whoever tells the client. */
+  /** Returns the upstream, or the reason for its absence. Records a failure; the caller records a denial. */
   async dial(): Promise<ByteStream | RouteFailure> {
     const judgedBy = this.#shared.network()
     const result = await this.#shared.dialer.dial(this.#allowed.dial, this.#cancellation, network =>
@@ -96,15 +95,15 @@ export class Route {
     )
     if (this.#isOver) {
       if (result.kind === 'connected') result.socket.destroy()
-      return { kind: 'failed', reason: 'given-up', why: 'the connection was ended' }
+      return { kind: 'failed', reason: 'given-up', why: 'the gateway closed the connection' }
     }
     if (result.kind === 'connected') {
       this.#address = result.address
-      this.#upstream = new ByteStream(result.socket, this.#shared.held)
-      const inForce = this.#shared.network()
-      const denied = inForce === judgedBy ? undefined : this.#denialBy(inForce)
+      this.#upstream = new ByteStream(result.socket, this.#shared.buffers)
+      const current = this.#shared.network()
+      const denied = current === judgedBy ? undefined : this.#denialBy(current)
       if (denied === undefined) return this.#upstream
-      // The policy became narrower while the server was being reached.
+      // The policy became narrower during the dial.
       this.#isOver = true
       this.#upstream.reset()
       return { kind: 'denied', refusal: refusalOf(denied) }
@@ -117,7 +116,7 @@ export class Route {
     return result
   }
 
-  /** Allowed, but it did not work out. */
+  /** Records that an allowed connection failed. */
   fail(reason: string, why: string): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -158,7 +157,7 @@ export class Route {
     return this.#denialBy(policy) === undefined
   }
 
-  /** Names are judged anew, and so is the address that was dialled for one. */
+  /** Judges the name again, and the address that was dialled for it. */
   #denialBy(network: NetworkPolicy): Denied | undefined {
     const index = this.#indexOf(network)
     const verdict = decideConnection(index, this.endpoint.to, this.endpoint.port)

@@ -1,4 +1,4 @@
-/** One connection of the sandbox: its end inside, its way out, and how it is told no. */
+/** One connection of the sandbox: its client, its route upstream, and the reply when it is refused. */
 import { admit } from './admit.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
 import type { GatewayContext } from './gateway-context.ts'
@@ -17,10 +17,10 @@ import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
 import type { Accepted } from './stream/accepted.ts'
 import { ByteStream } from './stream/byte-stream.ts'
 
-/** In which protocol the client is answered. */
+/** The protocol of a reply to the client. */
 export type ReplyProtocol = 'http' | 'http-head' | 'tls' | 'opaque'
 
-/** The same, as each protocol has it. */
+/** One reply in each protocol. */
 interface Answer {
   readonly page: string
   readonly alert: Buffer
@@ -30,10 +30,10 @@ interface Answer {
 export class Session {
   readonly client: ByteStream
   readonly shared: GatewayContext
-  /** What a refusal is about that names nobody: the gateway's own address. */
+  /** The target in the record of a refusal that names no host. */
   readonly dialled: Endpoint
   route: Route | undefined
-  /** Bytes of a server have reached the client, so an answer of pen's own would land in the middle of something. */
+  /** Server bytes have reached the client, so a reply of the gateway would corrupt the stream. */
   hasServerSpoken: boolean = false
   #isUndecided: boolean = true
   #isOver: boolean = false
@@ -41,7 +41,7 @@ export class Session {
   constructor(shared: GatewayContext, { socket, to }: Pick<Accepted, 'socket' | 'to'>, onOver: () => void) {
     this.shared = shared
     this.dialled = { to: { address: to.address }, port: to.port }
-    this.client = new ByteStream(socket, shared.held)
+    this.client = new ByteStream(socket, shared.buffers)
     this.client.onOverrun = () => this.overrun()
     shared.stats.open++
     shared.stats.undecided++
@@ -49,13 +49,13 @@ export class Session {
       shared.stats.open--
       this.decided()
       this.#isOver = true
-      // A dial that nobody waits for is given up, and a tunnel's other end learns how this one ended.
+      // Cancels a dial that has no client any more. A tunnel closes its other end itself.
       if (this.route !== undefined && !this.isTunnel) this.route.end('client')
       onOver()
     }
   }
 
-  /** Two ends that are joined close each other. */
+  /** In a tunnel each end closes the other. */
   isTunnel: boolean = false
 
   get isOver(): boolean {
@@ -70,11 +70,11 @@ export class Session {
     return this.client.ended || this.route?.upstream?.ended === true
   }
 
-  /** The program is gone, and what it said last is on its way or refused. */
-  get isSaid(): boolean {
+  /** The program has closed its end, and its last bytes are sent or refused. */
+  get isFlushed(): boolean {
     const { client } = this
     if (client.closed) return true
-    if (!client.ended || client.holds > client.socket.unsent) return false
+    if (!client.ended || client.buffered > client.socket.unsent) return false
     const upstream = this.route?.upstream
     if (upstream === undefined) return this.route === undefined && !this.#isUndecided
     return upstream.closed || upstream.socket.unsent === 0
@@ -86,7 +86,7 @@ export class Session {
     this.shared.stats.undecided--
   }
 
-  /** Verdict, of a person if need be, then audit; the caller dials. Undefined when the client has been told no. */
+  /** Asks the policy (and the user, if it holds) and writes the record. Undefined when it refused. The caller dials. */
   async openRoute(endpoint: Endpoint, protocol?: ReplyProtocol): Promise<Route | undefined> {
     const admission = await admit(this.shared, this.client, endpoint)
     if (admission.kind === 'denied') {
@@ -100,7 +100,7 @@ export class Session {
     return this.route
   }
 
-  /** Undefined when the client has been told what went wrong; without a protocol, in that of the bytes that came meanwhile. */
+  /** Undefined when the dial failed and the client has its reply. Without `protocol`, the first bytes decide. */
   async dial(route: Route, protocol?: ReplyProtocol): Promise<ByteStream | undefined> {
     const result = await route.dial()
     if (result instanceof ByteStream) {
@@ -111,16 +111,16 @@ export class Session {
       await this.refuse(result.refusal, route.endpoint, protocol, { number: route.number })
       return undefined
     }
-    const said = protocol ?? (await this.#detectProtocol())
-    this.#reply(said, {
-      page: failurePage(result, said !== 'http-head'),
+    const spoken = protocol ?? (await this.#detectProtocol())
+    this.#reply(spoken, {
+      page: failurePage(result, spoken !== 'http-head'),
       alert: INTERNAL_ERROR,
       line: failureLine(result),
     })
     return undefined
   }
 
-  /** One record, then a word in the client's own protocol. Without a protocol, its first bytes are waited for. */
+  /** Writes one record, then replies in the client's protocol. Without `protocol`, waits for the first bytes. */
   async refuse(
     refusal: Refusal,
     about: Endpoint | undefined,
@@ -129,7 +129,7 @@ export class Session {
   ): Promise<void> {
     const { shared } = this
     shared.stats.denied++
-    // Whatever began with a record ends with one, however many there are.
+    // A connection that has a record also gets a last one, beyond any rate limit.
     if (number === undefined && !shared.mayDeny()) return this.client.reset()
     const { reason, why, rule, from, fix } = refusal
     shared.record({
@@ -143,9 +143,9 @@ export class Session {
       from,
       fix,
     })
-    const said = protocol ?? (await this.#detectProtocol())
-    this.#reply(said, {
-      page: denialPage(refusal, said !== 'http-head'),
+    const spoken = protocol ?? (await this.#detectProtocol())
+    this.#reply(spoken, {
+      page: denialPage(refusal, spoken !== 'http-head'),
       alert: ACCESS_DENIED,
       line: denialLine(refusal),
     })
@@ -176,9 +176,9 @@ export class Session {
     }
   }
 
-  /** Both ends go: a peer that does not read keeps the other one waiting for nothing. */
+  /** Ends both sides: a peer that does not read blocks the other side. */
   overrun(): void {
-    this.shared.countUnheard('held-bytes')
+    this.shared.countRejected('held-bytes')
     this.end('limit')
   }
 
@@ -188,6 +188,6 @@ export class Session {
   }
 }
 
-/** The answer to a HEAD has no body. */
+/** A reply to HEAD has no body. */
 export const httpReply = (held: Buffer): ReplyProtocol =>
   held.toString('latin1', 0, 5) === 'HEAD ' ? 'http-head' : 'http'

@@ -98,7 +98,7 @@ test('P17 whatever both ends do, nothing reaches the wrong server or stays open,
       silenceMs: 50,
       lingerMs: 60,
       halfClosedMs: 300,
-      maxHeld: 4_000_000,
+      maxBuffered: 4_000_000,
       denialBurst: 200,
     },
   })

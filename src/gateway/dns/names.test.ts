@@ -45,7 +45,7 @@ describe('NameTable', () => {
   })
 
   test('names that a rule allows still find a place when others used the pool up', () => {
-    const book = new NameTable({ maxNames: 10, reserve: 3, isAwaited: name => name.startsWith('hgood') })
+    const book = new NameTable({ maxNames: 10, reserve: 3, isReserved: name => name.startsWith('hgood') })
     for (let i = 0; i < 100; i++) book.addressFor(host(i))
     expect(book.size).toBe(7)
     for (const name of ['good1', 'good2', 'good3']) expect(book.addressFor(host(name))).toBeDefined()

@@ -14,7 +14,7 @@ export interface NameTableOptions {
   readonly maxCharacters?: number
   /** Names that the policy may allow still get one of these when the rest was used up by others. */
   readonly reserve?: number
-  readonly isAwaited?: (name: Host) => boolean
+  readonly isReserved?: (name: Host) => boolean
 }
 
 /**
@@ -29,7 +29,7 @@ export class NameTable {
   readonly #indexes = new Map<Host, number>()
   readonly #maxCharacters: number
   readonly #reserve: number
-  readonly #isAwaited: ((name: Host) => boolean) | undefined
+  readonly #isReserved: ((name: Host) => boolean) | undefined
   #characters = 0
 
   constructor(options: NameTableOptions = {}) {
@@ -38,7 +38,7 @@ export class NameTable {
     this.#size = Math.min(2 ** (32 - POOL.prefix) - 2, maxNames)
     this.#maxCharacters = maxCharacters
     this.#reserve = Math.min(options.reserve ?? 4096, this.#size >> 1)
-    this.#isAwaited = options.isAwaited
+    this.#isReserved = options.isReserved
   }
 
   /** How many names have an address. */
@@ -67,7 +67,7 @@ export class NameTable {
   #add(name: Host): number | undefined {
     const index = this.#names.length
     const isOpen = index < this.#size - this.#reserve && this.#characters + name.length <= this.#maxCharacters
-    if (!isOpen && (index >= this.#size || !this.#isAwaited?.(name))) return undefined
+    if (!isOpen && (index >= this.#size || !this.#isReserved?.(name))) return undefined
     this.#names.push(name)
     this.#indexes.set(name, index)
     this.#characters += name.length

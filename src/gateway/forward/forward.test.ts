@@ -41,7 +41,7 @@ async function serve(): Promise<number> {
 async function opened(): Promise<{ readonly forward: Forward; readonly places: () => number }> {
   const owners = new SocketOwners()
   let places = 0
-  const means: ForwardContext = {
+  const context: ForwardContext = {
     sockets: {
       take: async () => ({ v4: unconnected(AF.inet), v6: undefined }),
     } as unknown as NamespaceSockets,
@@ -51,7 +51,7 @@ async function opened(): Promise<{ readonly forward: Forward; readonly places: (
     enter: () => ++places > 0,
     leave: () => void places--,
   }
-  const forward = new Forward({ guest: (await serve()) as Port, host: 0 }, means)
+  const forward = new Forward({ guest: (await serve()) as Port, host: 0 }, context)
   undo.push(
     () => owners.close(),
     () => forward.close(),

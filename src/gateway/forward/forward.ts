@@ -55,7 +55,7 @@ export class Forward {
   readonly host: number
   /** Where it listens on the host. */
   readonly addresses: readonly string[]
-  readonly #means: ForwardContext
+  readonly #context: ForwardContext
   readonly #listening: readonly Listening[]
   readonly #tunnels = new Set<Tunnel>()
   readonly #sweeper: ReturnType<typeof setInterval>
@@ -65,16 +65,16 @@ export class Forward {
   refused = 0
 
   /** Nothing is accepted before the caller returns to the event loop. */
-  constructor({ guest, host }: PortPair, means: ForwardContext) {
+  constructor({ guest, host }: PortPair, context: ForwardContext) {
     this.guest = guest
-    this.#means = means
+    this.#context = context
     const listening = listenOn(host, socket => this.#accept(socket))
     this.#listening = listening.map(({ listener }) => listener)
     this.host = this.#listening[0]?.port ?? host
     this.addresses = listening.map(({ address }) => address)
     this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.#sweeper.unref()
-    if (means.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
+    if (context.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
     this.close()
     throw new PenError('BACKEND', {
       what: 'the kernel does not tell whose programs connect, so other users of this machine could not be kept out',
@@ -93,7 +93,7 @@ export class Forward {
   }
 
   #accept(client: TcpSocket): void {
-    const { users, owners } = this.#means
+    const { users, owners } = this.#context
     const { local, remote } = client
     const ends = local === undefined || remote === undefined ? undefined : ([remote, local] as const)
     const user = ends === undefined ? undefined : owners.userOf(...ends)
@@ -102,14 +102,14 @@ export class Forward {
       ends === undefined ||
       user === undefined ||
       !users.has(user) ||
-      !this.#means.enter()
+      !this.#context.enter()
     ) {
       this.refused++
       client.reset()
       return
     }
     this.connections++
-    client.onClosed = () => this.#means.leave()
+    client.onClosed = () => this.#context.leave()
     void this.#pass(client, ends).catch(() => client.reset())
   }
 
@@ -120,7 +120,7 @@ export class Forward {
       client.reset()
       return
     }
-    const { held } = this.#means
+    const { held } = this.#context
     const tunnel = { client: new ByteStream(client, held), upstream: new ByteStream(socket, held), ends }
     this.#tunnels.add(tunnel)
     await joinStreams(tunnel.client, tunnel.upstream)
@@ -129,7 +129,7 @@ export class Forward {
 
   /** A server on one family alone is found, whichever it is. */
   async #dial(): Promise<TcpSocket> {
-    const { v4, v6 } = await this.#means.sockets.take()
+    const { v4, v6 } = await this.#context.sockets.take()
     try {
       const socket = await dialInside(LOOPBACK_V4, this.guest, v4)
       if (v6 !== undefined) close(v6)
@@ -160,9 +160,9 @@ export class Forward {
    * on, or nobody takes it.
    */
   #isAbandoned({ client, upstream, ends }: Tunnel): boolean {
-    const isOver = client.ended && upstream.holds === 0
+    const isOver = client.ended && upstream.buffered === 0
     const stands = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
-    return (isOver || stands) && this.#means.owners.userOf(...ends) === undefined
+    return (isOver || stands) && this.#context.owners.userOf(...ends) === undefined
   }
 }
 

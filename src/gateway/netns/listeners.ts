@@ -2,11 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
+import { NETLINK, openNetlink, request } from '../../base/kernel/netlink.ts'
 import { AF, SOCK, SOL } from '../../base/kernel/socket.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { bringUpLoopback, makeEveryAddressLocal } from './loopback.ts'
-import { NETLINK, openNetlink, request } from './netlink.ts'
 import { batch } from './nf-tables.ts'
 import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './rules.ts'
 

@@ -1,8 +1,8 @@
 /** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
 import { close } from '../../base/kernel/descriptor.ts'
+import { MessageWriter, NETLINK, NLM_F, openNetlink, request } from '../../base/kernel/netlink.ts'
 import { AF, SOCK } from '../../base/kernel/socket.ts'
 import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts'
-import { MessageWriter, NETLINK, NLM_F, openNetlink, request } from './netlink.ts'
 
 const SIOCSIFFLAGS = 0x8914
 const IFF_UP = 0x1

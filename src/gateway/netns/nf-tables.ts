@@ -2,7 +2,7 @@
  * The kernel's packet filter (nf_tables) in the words of its own messages: tables, chains, sets, and rules made of expressions. A
  * rule's expressions are gone through in order; the first that does not hold ends the rule.
  */
-import { MessageWriter, NLM_F } from './netlink.ts'
+import { MessageWriter, NLM_F } from '../../base/kernel/netlink.ts'
 
 const SUBSYSTEM = 10
 const NEW = { table: 0, chain: 3, rule: 6, set: 9 } as const

@@ -3,13 +3,13 @@ import { BufferBudget, type BufferOwner } from './buffer-budget.ts'
 
 class Peer implements BufferOwner {
   wasTold: boolean = false
-  holds: number
-  constructor(holds: number) {
-    this.holds = holds
+  buffered: number
+  constructor(buffered: number) {
+    this.buffered = buffered
   }
   overrun(): void {
     this.wasTold = true
-    this.holds = 0
+    this.buffered = 0
   }
 }
 
@@ -35,7 +35,7 @@ describe('Bytes in memory', () => {
     const [early, late] = [new Peer(90), new Peer(90)]
     held.note(early)
     held.count()
-    early.holds = 0
+    early.buffered = 0
     held.note(late)
     expect(held.count()).toBe(90)
     expect(late.wasTold).toBe(false)

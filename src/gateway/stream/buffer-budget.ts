@@ -1,12 +1,12 @@
 /**
- * What the gateway holds in memory for peers that do not read, all connections of a sandbox together. Each one alone is
+ * What the gateway buffered in memory for peers that do not read, all connections of a sandbox together. Each one alone is
  * held back by the kernel's own windows; thousands of them, opened on purpose, would still fill the host's memory.
  */
 
 /** Somebody who may hold bytes: at this moment so many. */
 export interface BufferOwner {
-  readonly holds: number
-  /** It holds more than there is room for: it has to let go of everything. */
+  readonly buffered: number
+  /** It buffered more than there is room for: it has to let go of everything. */
   overrun(): void
 }
 
@@ -25,7 +25,7 @@ export class BufferBudget {
     this.#most = most
   }
 
-  /** It has begun to hold something, or holds more. */
+  /** It has begun to hold something, or buffered more. */
   note(holder: BufferOwner): void {
     this.#holders.add(holder)
     if (++this.#notes >= COUNT_AFTER_NOTES) this.count()
@@ -39,11 +39,11 @@ export class BufferBudget {
     this.#notes = 0
     let sum = 0
     for (const holder of this.#holders) {
-      const { holds } = holder
-      if (holds > 0 && sum + holds <= this.#most) sum += holds
+      const { buffered } = holder
+      if (buffered > 0 && sum + buffered <= this.#most) sum += buffered
       else {
         this.#holders.delete(holder)
-        if (holds > 0) holder.overrun()
+        if (buffered > 0) holder.overrun()
       }
     }
     return sum

@@ -55,7 +55,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
   }
 
   /** In memory, not in the kernel: what came and waits, and what could not be sent yet. */
-  get holds(): number {
+  get buffered(): number {
     if (this.closed) return 0
     return this.#held.length + this.socket.unread + this.socket.unsent
   }
