@@ -108,7 +108,7 @@ forEachKind(
     const { out, err } = await project.run(`${clone('one')}; echo code $?; ls -d one 2>/dev/null`)
     expect(out).toBe('code 128\n')
     expect(err).toMatch(
-      /Received disconnect from .*: pen refused this connection: .*nobody answered within 2 s.*: pen allow allowed\.test:22 \(not-answered\)/,
+      /Received disconnect from .*: pen refused this connection: .*no one answered within 2 s.*: pen allow allowed\.test:22 \(not-answered\)/,
     )
     expect(err).toContain('pen: refused: allowed.test:22; to allow it: pen allow allowed.test:22\n')
     expect(kinds(project)).toEqual(['connection-held', 'connection-denied not-answered'])
@@ -131,7 +131,7 @@ forEachKind(
     const { out, err } = await running.ended
     expect(out).toContain('x-pen-denied: denied-by-rule')
     expect(out).toContain('reason: not-answered')
-    expect(out).toContain('nobody answered within 2 s')
+    expect(out).toContain('no one answered within 2 s')
     expect(out.match(/curl: \(35\).*alert/g)?.length).toBe(2)
     expect([heard.left, heard.names, heard.requests]).toEqual([[], [], []])
     expect(
