@@ -142,65 +142,84 @@ export interface Running {
   readonly mounts?: LiveMounts
 }
 
-export interface StartOptions {
-  /** The three descriptors that cross the boundary, by number on the host's side. */
-  readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
-  /** For what a backend keeps between runs; the sandbox never sees it whole. */
-  readonly cacheDir: string
-  /** Open cgroup files that the first process joins before anything else. */
+/** Where the sandbox's first process starts: its cgroup and its network namespace. */
+export interface Placement {
+  /** Open cgroup files that the process joins before anything else. */
   readonly joinFds: readonly number[]
-  /** A program in front of the engine, such as one that makes a scope. */
+  /** Words in front of the command line, such as a program that makes a systemd scope. */
   readonly wrap: readonly string[]
-  /** Runs a spawn where the sandbox's network namespace is; by itself where `wrap` does that or there is none. */
-  readonly within: <T>(spawn: () => T) => T
-  /** What that program needs in its environment; the sandbox does not see it. */
+  /** The environment of the `wrap` program. The sandbox does not see it. */
   readonly env: Readonly<Record<string, string>>
+  /** Runs a spawn inside the sandbox's network namespace, unless `wrap` enters it or there is none. */
+  readonly within: <T>(spawn: () => T) => T
   /** True when `wrap` or `within` enters a network namespace that has a door. */
-  readonly insideDoor: boolean
-  /** Whose containers, mounts and images they are. */
-  readonly sandbox: { readonly id: string; readonly run: string; readonly stateDir: string }
-  /** What is to be run, in the user's own words: pen may have put others in front. */
-  readonly command: readonly string[]
-  /** For a backend that judges by itself. */
+  readonly hasDoor: boolean
+}
+
+/** What a backend needs to judge actions itself. */
+export interface Rules {
   readonly policy: Policy
-  /** For the same: where paths are, and what the user grants while it runs, each time as it is then. */
-  readonly judging: {
-    readonly world: PathWorld
-    readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
-  }
-  /** Called for a network namespace that the backend makes itself, as soon as it exists: the door is opened in it. */
-  readonly furnish: (namespace: MadeNamespace) => Promise<PreparedNamespace>
-  /** Called once, when an engine is at work and pen would only wait for it. */
-  readonly meanwhile?: () => void
-  /** What an engine was asked for before there was a plan. */
-  readonly headStart?: HeadStart | undefined
-  /** Begins with the exec daemon instead of the plan's command, which is then started by `exec`. */
-  readonly daemon: boolean
-  /** What a container is made of: by its contents, and the accounts that it has. */
-  readonly image?: {
-    readonly id: string
-    readonly passwd: string
-    readonly group: string
-    readonly volumes: readonly string[]
-    /** Its own PATH. */
-    readonly path: string
-  }
+  /** The command as the user wrote it, without words that pen puts in front. */
+  readonly command: readonly string[]
+  readonly world: PathWorld
+  /** Gives the file grants of the user as they are at each call. */
+  readonly grants: (audit: AuditSink) => Promise<() => readonly FileGrant[]>
+}
+
+/** The image of a container, by its contents, and its accounts. */
+export interface Image {
+  readonly id: string
+  readonly passwd: string
+  readonly group: string
+  readonly volumes: readonly string[]
+  /** The PATH that the image sets. */
+  readonly path: string
+}
+
+/** What only containers need. */
+export interface ContainerOptions {
+  readonly image: Image | undefined
+  /** The container that was requested before the plan. */
+  readonly headStart: HeadStart | undefined
+  /** Opens the door in a network namespace that the backend made, as soon as it exists. */
+  readonly openDoor: (namespace: MadeNamespace) => Promise<PreparedNamespace>
+  /** Called once, while the engine works and pen would only wait. */
+  readonly meanwhile: (() => void) | undefined
+}
+
+export interface StartOptions {
+  /** The owner of containers, mounts and images. */
+  readonly sandbox: { readonly id: string; readonly run: string; readonly stateDir: string }
+  /** What a backend keeps between runs. The sandbox never sees the whole directory. */
+  readonly cacheDir: string
+  /** The three descriptors that cross the boundary, by their numbers on the host. */
+  readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
+  /** Start the exec daemon instead of the plan's command. `exec` then starts commands. */
+  readonly execDaemon: boolean
+  readonly placement: Placement
+  readonly rules: Rules
+  readonly container: ContainerOptions
 }
 
 export interface Backend {
   readonly name: BackendName
-  /** Makes the network namespace itself, and starts commands by the exec daemon. */
-  readonly container?: true
-  /** Who has the images that its sandboxes are made of. */
+  /**
+   * Who makes the network namespace: pen before the start, or the backend during it. `loopback`: there is none, and the gateway listens
+   * on the host's loopback behind a secret that only the sandbox knows.
+   */
+  readonly network: 'made-by-pen' | 'made-by-backend' | 'loopback'
+  /** Every command is started by the exec daemon, also the command of `pen run`. */
+  readonly daemonOnly?: true
+  /** Printed when the start takes longer than a moment. */
+  readonly slowStart?: string
+  /** The engine that has the images. Absent where sandboxes use the host's own programs. */
   engine?(): Engine
-  /** Has no network namespace: the gateway listens on the host's loopback, behind a secret that only the sandbox is told. */
-  readonly loopback?: true
-  /** Begins what takes a while and needs no plan. Harmless when nothing follows: it ends with pen at the latest. */
+  /** Begins slow work that needs no plan. It is harmless when no start follows, and ends with pen. */
   warm?(cacheDir: string): void
-  /** Found by trying, not by looking for a file. What stays true until the machine changes may be kept in `cacheDir`. */
+  /** Finds out what this machine can do, by trying. `cacheDir` keeps what stays true until the machine changes. */
   probe(cacheDir?: string): Promise<Capabilities>
-  /** Where the backend makes the cgroups itself: what they hold. After `probe`. */
+  /** The cgroup limits that the engine holds, where the engine makes the cgroups. Call it after `probe`. */
   bounds?(): LimitSupport
-  /** The sandbox is set up, or still being so; its command waits for `begin()`. */
+  /** Sets the sandbox up. Its command waits for `begin()`. */
   start(plan: Plan, options: StartOptions): Promise<Running>
 }

@@ -13,7 +13,6 @@ export async function checkPolicy({ project, env }: Machine): Promise<readonly F
       env,
       allowUserExpansion: false,
       offline: false,
-      toRun: false,
       flags: () => ({}),
     })
     const gaps = openGaps(plan.gaps, loaded.policy.acceptGaps)

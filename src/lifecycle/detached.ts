@@ -22,7 +22,6 @@ import {
   type SupervisorInput,
 } from '../control/supervisor-order.ts'
 import { startTimeOf } from '../limits/cgroup-name.ts'
-import { withWay } from '../run/choose-backend.ts'
 import type { ControlServer, Served } from '../run/control-server.ts'
 import { liveState } from '../run/live-files.ts'
 
@@ -66,25 +65,19 @@ async function superviseProject(placed: SupervisorInput, starter: Starter): Prom
     // From here on the engine is at it.
     const project = findProject()
     if (project.id !== order.id || project.stateDir !== stateDir) throw changed(project.world.workspace)
-    const { prepare } = await import('../run/prepare.ts')
-    const { launch } = await import('../run/launch.ts')
+    const { runSandbox } = await import('../run/run-sandbox.ts')
     const agent = order.agent === undefined ? undefined : await agentOf(order.agent)
-    const prepared = await prepare({
+    await runSandbox({
       command: [],
       env: process.env,
       allowUserExpansion: order.allowUserExpansion,
       offline: order.offline,
-      toRun: true,
-      toKeep: true,
-      backend: placed.backend,
+      stays: { before: placed.backend },
       ...(agent !== undefined && { preset: agent.opening }),
       flags: () => order.flags,
-    })
-    agent?.begin(prepared, line => starter.say(line))
-    await launch(prepared, {
-      env: process.env,
       headStart,
       tell: line => starter.say(line),
+      onPlan: prepared => agent?.begin(prepared, line => starter.say(line)),
       serve: async (serving, image) => {
         const server = await serve({ project, serving, order, image }, placed.owner, starter)
         const watching = setInterval(() => isForgotten(lock) && server.stop(), LOOK_MS)
@@ -95,8 +88,6 @@ async function superviseProject(placed: SupervisorInput, starter: Starter): Prom
           return code
         }
       },
-    }).catch((error: unknown) => {
-      throw withWay(error, prepared.way)
     })
     // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
     return EXIT.ok

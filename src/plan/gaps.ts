@@ -25,7 +25,9 @@ export interface Capabilities {
   readonly mapsUser: boolean
   readonly ports: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Enforcement }
-  /** What the backend itself names. */
+  /** The exec daemon of a sandbox that stays has a user of its own. */
+  readonly daemonUser: boolean
+  /** Weaknesses that the backend itself names. */
   readonly weaker?: readonly Weaker[]
 }
 

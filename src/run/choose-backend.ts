@@ -1,6 +1,6 @@
 /**
- * What a sandbox that stays is made of, where the policy leaves that open. It is a container where one is asked for, or where pen's own
- * image is built already; otherwise a process sandbox, which works at once on every machine.
+ * The backend of a sandbox that stays, where the policy leaves it open: a container if the user asked for one or pen's image is already
+ * built. Otherwise a process sandbox, which works at once on every machine.
  */
 import type { Backend } from '../backend/backend.ts'
 import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
@@ -12,41 +12,48 @@ import { findCandidate } from '../image/recipe.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
 
-export interface KeptBackend {
+export interface BackendChoice {
   readonly backend: Backend
-  /** For the user: that a container could be had, and how. */
+  /** A line for the user: a container is possible, and how to get it. */
   readonly note?: string
-  /** What to do where the backend fails. */
-  readonly way?: string
+  /** Another backend to suggest when this one fails. */
+  readonly alternative?: string
 }
 
-/** Without root first: what it runs has no power over the host. */
+/** The engine without root comes first: its containers have no power over the host. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker']
 const NOTE = 'a process sandbox, with the programs of this machine; pen build makes the image for a container'
 
-/** Of the machine, which another backend may not need. */
+/** Failures that another backend may not have. */
 const FAILURES: readonly ErrorCode[] = ['MISSING_TOOL', 'BACKEND', 'IMAGE']
 
-/** `before`: the backend that the sandbox had when it was started; null for a new one. */
-export async function chooseKeptBackend(
+/** `before` is the backend of the last start; null for a new sandbox. */
+export async function chooseStayingBackend(
   policy: Policy,
   project: Project,
   before: string | null,
-): Promise<KeptBackend> {
+): Promise<BackendChoice> {
   const cacheDir = `${project.world.state}/cache`
-  // What had a container gets the same engine again, or none. A process sandbox may become a container.
+  // A container gets the same engine again, or the start fails. A process sandbox may become a container.
   if (before !== null && isEngine(before)) {
     const backend = await chooseBackend(policy, { cacheDir, open: [before], before })
-    return { backend, way: `the sandbox was started with ${before}: pen stop, then pen start, uses another` }
+    return {
+      backend,
+      alternative: `the sandbox was started with ${before}: pen stop, then pen start, uses another`,
+    }
   }
   if (policy.backend !== 'any' || policy.isolation !== 'auto')
     return { backend: await chooseBackend(policy, { cacheDir }) }
   const open = await candidates(policy, project, cacheDir)
   const backend = await chooseBackend(policy, { cacheDir, open })
-  if (backend.container === true) return { backend }
+  if (backend.engine !== undefined) return { backend }
   const engine = ENGINES.find(name => isInstalled(name))
   if (engine === undefined) return { backend }
-  return { backend, note: NOTE, way: `or use a container of ${engine}: pen start --isolation container` }
+  return {
+    backend,
+    note: NOTE,
+    alternative: `or use a container of ${engine}: pen start --isolation container`,
+  }
 }
 
 async function candidates(
@@ -54,7 +61,7 @@ async function candidates(
   project: Project,
   cacheDir: string,
 ): Promise<readonly BackendName[]> {
-  // A runtime is named for its isolation: without an engine there is none.
+  // The user named a runtime, and only engines have runtimes.
   if (policy.runtime !== 'default') return ENGINES
   if (policy.image !== 'default' || findCandidate(policy, project) !== undefined)
     return [...ENGINES, 'process']
@@ -68,18 +75,19 @@ function isInstalled(name: EngineName): boolean {
   try {
     return findEngine(name) !== undefined
   } catch {
-    // A Docker daemon elsewhere, which pen does not use.
+    // The Docker daemon is on another machine, so pen does not use it.
     return false
   }
 }
 
-/** The backend's own reason, with one way out more. */
-export function withWay(error: unknown, way: string | undefined): unknown {
-  if (way === undefined || !(error instanceof PenError) || !FAILURES.includes(error.code)) return error
+/** Adds the alternative to the hint of the backend's own error. */
+export function withAlternative(error: unknown, alternative: string | undefined): unknown {
+  if (alternative === undefined || !(error instanceof PenError) || !FAILURES.includes(error.code))
+    return error
   const { code, message: what, at, hint } = error
   return new PenError(code, {
     what,
-    hint: hint === undefined ? way : `${hint}; ${way}`,
+    hint: hint === undefined ? alternative : `${hint}; ${alternative}`,
     ...(at !== undefined && { at }),
     cause: error,
   })

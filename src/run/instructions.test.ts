@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Plan } from '../plan/plan.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
 import { PRESETS } from '../policy/presets.ts'
 import { NOTE_PATH } from '../policy/profile.ts'
@@ -25,21 +26,30 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 describe('the note', () => {
-  const noteAt = (name: string) => ({ note: { text: 'told', file: join(root, 'notes', name) as HostPath } })
+  const leave = (name: string, isShown = true): void => {
+    const file = join(root, 'notes', name) as HostPath
+    const step = { op: 'bind', from: file, at: NOTE_PLACE, mode: 'ro', why: 'system' }
+    leaveNote({ note: { text: 'text', file } }, { steps: isShown ? [step] : [] } as unknown as Plan)
+  }
 
   test('is written once, for the sandbox to read', () => {
-    leaveNote(noteAt('a.md'))
+    leave('a.md')
     const { mode, ino } = statSync(join(root, 'notes/a.md'))
     expect(mode & 0o777).toBe(0o644)
-    leaveNote(noteAt('a.md'))
+    leave('a.md')
     expect(statSync(join(root, 'notes/a.md')).ino).toBe(ino)
   })
 
+  test('is not written for a plan that does not show it', () => {
+    leave('a.md', false)
+    expect(existsSync(join(root, 'notes/a.md'))).toBe(false)
+  })
+
   test('of another policy stays while a run may show it, and goes when none can', () => {
-    leaveNote(noteAt('old.md'))
-    leaveNote(noteAt('lately.md'))
+    leave('old.md')
+    leave('lately.md')
     utimesSync(join(root, 'notes/old.md'), 0, 0)
-    leaveNote(noteAt('new.md'))
+    leave('new.md')
     expect(['old', 'lately', 'new'].map(name => existsSync(join(root, `notes/${name}.md`)))).toEqual([
       false,
       true,

@@ -4,6 +4,7 @@ import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import type { HostFacts } from '../plan/facts.ts'
+import type { Plan } from '../plan/plan.ts'
 import type { AgentPreset } from '../policy/presets.ts'
 import { NOTE_PATH } from '../policy/profile.ts'
 import type { Prepared } from './prepare.ts'
@@ -11,9 +12,10 @@ import type { Prepared } from './prepare.ts'
 /** Longer than any run: nobody shows such an old one any more. */
 const LIFE = 30 * 24 * 3_600_000
 
-/** Most runs find it there: its name is its content's. */
-export function leaveNote({ note }: Pick<HostFacts, 'note'>): void {
-  if (note === undefined || existsSync(note.file)) return
+/** Writes the note that the plan shows, unless it exists: the file is named by its contents. */
+export function leaveNote({ note }: Pick<HostFacts, 'note'>, { steps }: Plan): void {
+  const isShown = steps.some(step => step.op === 'bind' && step.from === note?.file)
+  if (note === undefined || !isShown || existsSync(note.file)) return
   const directory = dirname(note.file)
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })

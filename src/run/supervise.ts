@@ -10,10 +10,8 @@ import { RefusalTally } from '../audit/refusals.ts'
 import type { Running } from '../backend/backend.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
-import { onCleanupFailure, type UndoStack } from '../base/undo.ts'
+import { onCleanupFailure } from '../base/undo.ts'
 import type { Egress } from '../gateway/egress.ts'
-import type { Door } from '../gateway/netns/door.ts'
-import type { Bounds } from '../limits/bounds.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from '../survey/find-command.ts'
 import { withReasons } from '../survey/tool-words.ts'
@@ -23,39 +21,25 @@ import { Forwarding } from './forwarding.ts'
 import type { HeldNotice } from './held-notice.ts'
 import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
 import type { Prepared } from './prepare.ts'
-import { type Result, Supervisor, type Workload } from './supervisor.ts'
+import type { StartedSandbox } from './start-sandbox.ts'
+import { type Result, Supervisor } from './supervisor.ts'
 
-export interface Waiting {
-  readonly prepared: Prepared
-  readonly running: Running
-  readonly bounds: Bounds
-  /** Undefined for a sandbox without network. */
-  readonly door: Door | undefined
-  /** The id of this run. */
-  readonly run: string
-  readonly undo: UndoStack
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly tell: (line: string) => void
-  /** What is done with a sandbox whose commands its exec daemon starts. */
-  readonly workload: Workload | undefined
-}
-
-export async function keep(waiting: Waiting): Promise<Result> {
-  const { prepared, bounds, undo } = waiting
+export async function supervise(started: StartedSandbox): Promise<Result> {
+  const { prepared, bounds, undo } = started
   const { plan, loaded } = prepared
-  const running = withReasons(waiting.running, loaded.policy.tools)
+  const running = withReasons(started.running, loaded.policy.tools)
   const { project } = loaded
   try {
     // Not pen's failure but the command line's: it ends as a shell would end it.
-    const found = waiting.workload === undefined ? findCommand(plan, waiting.env['PATH'] ?? '') : undefined
+    const found = started.workload === undefined ? findCommand(plan, started.env['PATH'] ?? '') : undefined
     if (found?.ok === false) {
       await end(running)
-      const told = [`${printable(found.what)}\n  fix: ${printable(found.hint)}`]
-      return { exitCode: found.exitCode, told }
+      const lines = [`${printable(found.what)}\n  fix: ${printable(found.hint)}`]
+      return { exitCode: found.exitCode, lines }
     }
-    sayWhatHolds(prepared, running, waiting.tell)
+    sayWhatHolds(prepared, running, started.tell)
     const soft = isSoft(plan)
-    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: waiting.run, soft })
+    const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: started.run, soft })
     const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
     undo.pushToRunLast('the audit', () => {
       stopReporting()
@@ -67,10 +51,10 @@ export async function keep(waiting: Waiting): Promise<Result> {
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)
-    const { egress, notice } = await openEgress(waiting, refusals)
+    const { egress, notice } = await openEgress(started, refusals)
     if (egress !== undefined) phase('gateway open')
     const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
-    const { exitCode, told } = await new Supervisor({
+    const { exitCode, lines } = await new Supervisor({
       prepared,
       running,
       limits,
@@ -78,9 +62,9 @@ export async function keep(waiting: Waiting): Promise<Result> {
       refusals,
       egress,
       forwarding,
-      workload: waiting.workload,
+      workload: started.workload,
     }).untilEnd()
-    return { exitCode, told: [...told, ...(notice?.summary() ?? [])] }
+    return { exitCode, lines: [...lines, ...(notice?.summary() ?? [])] }
   } catch (error) {
     await end(running)
     throw error
@@ -93,7 +77,11 @@ async function end(running: Running): Promise<void> {
   await running.ended.catch(() => undefined)
 }
 
-function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell: Waiting['tell']): void {
+function sayWhatHolds(
+  { loaded, plan }: Prepared,
+  { notes = [] }: Running,
+  tell: StartedSandbox['tell'],
+): void {
   const { project, policy, merged } = loaded
   const firstRun = !existsSync(auditDirectory(project.stateDir))
   if (!isSoft(plan) && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
@@ -102,7 +90,7 @@ function sayWhatHolds({ loaded, plan }: Prepared, { notes = [] }: Running, tell:
 }
 
 async function openEgress(
-  { door, prepared, tell, env }: Waiting,
+  { door, prepared, tell, env }: StartedSandbox,
   audit: AuditSink,
 ): Promise<{ readonly egress: Egress | undefined; readonly notice?: HeldNotice }> {
   if (door === undefined) return { egress: undefined }

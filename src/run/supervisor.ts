@@ -41,7 +41,7 @@ const WORTH_COMPILING_MS = 100
 const FILES_AFTER_MS = 60
 
 /** A sandbox whose daemon starts commands, as whoever employs it sees it. */
-export interface Serving extends Omit<Kept, 'workload'> {
+export interface Serving extends Omit<Supervised, 'workload'> {
   /** Ends it: its programs are asked first, then ended. */
   stop(): void
 }
@@ -49,7 +49,7 @@ export interface Serving extends Omit<Kept, 'workload'> {
 /** Resolves with the exit code of the run; the sandbox ends then, if it has not. Undefined: as the sandbox itself ended. */
 export type Workload = (serving: Serving) => Promise<ExitCode | undefined>
 
-export interface Kept {
+export interface Supervised {
   readonly prepared: Prepared
   readonly running: Running
   readonly limits: LimitHandle
@@ -65,24 +65,24 @@ export interface Kept {
 export interface Result {
   readonly exitCode: ExitCode
   /** What a person should know, one line each. */
-  readonly told: readonly string[]
+  readonly lines: readonly string[]
 }
 
 export class Supervisor {
-  readonly #kept: Kept
+  readonly #sandbox: Supervised
   readonly #began = Date.now()
-  readonly #told: string[] = []
+  readonly #lines: string[] = []
   readonly #recorded = new Set<string>()
 
-  constructor(kept: Kept) {
-    this.#kept = kept
+  constructor(sandbox: Supervised) {
+    this.#sandbox = sandbox
   }
 
   /** Watches until the last process is gone. */
   async untilEnd(): Promise<Result> {
-    const { running, limits, audit, prepared, refusals } = this.#kept
+    const { running, limits, audit, prepared, refusals } = this.#sandbox
     const { plan } = prepared
-    const isCommand = this.#kept.workload === undefined
+    const isCommand = this.#sandbox.workload === undefined
     const stopping = new Stopping(running)
     const forget = passSignals(running, stopping)
     const wall = setTimeout(() => this.#endByWall(stopping), plan.limits.wall)
@@ -114,30 +114,30 @@ export class Supervisor {
       running.begin(audit)
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
-      const employed = this.#workload(stopping)
+      const working = this.#workload(stopping)
       // What outlives this may be hours of traffic: worth compiling, unlike everything before.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
       phase(isCommand ? 'command ended' : 'sandbox ended')
-      const employedFor = await employed
+      const asked = await working
       await files.finish()
-      await this.#kept.forwarding.close()
+      await this.#sandbox.forwarding.close()
       await network.finish(stopping)
       if (stopping.failure !== undefined) throw stopping.failure
       const hits = (await limits.finish()).filter(isWorthReporting)
       for (const hit of hits) {
         this.#recordHit(hit)
-        this.#told.push(tellHit(hit))
+        this.#lines.push(tellHit(hit))
       }
-      this.#told.push(...refusals.lines())
-      const exitCode = this.#exitCode(employedFor ?? ending, stopping, hits)
-      this.#told.push(...this.#lastLook())
+      this.#lines.push(...refusals.lines())
+      const exitCode = this.#exitCode(asked ?? ending, stopping, hits)
+      this.#lines.push(...this.#lastLook())
       audit.record({ kind: 'run-end', exitCode, ms: Date.now() - this.#began })
-      return { exitCode, told: this.#told }
+      return { exitCode, lines: this.#lines }
     } finally {
       clearTimeout(wall)
       clearTimeout(compiling)
-      await this.#kept.forwarding.close()
+      await this.#sandbox.forwarding.close()
       stopping.done()
       forget()
     }
@@ -145,7 +145,7 @@ export class Supervisor {
 
   /** Those of the policy, before the command begins: a port that is in use stops the start. */
   async #forwardPorts(): Promise<void> {
-    const { prepared, forwarding } = this.#kept
+    const { prepared, forwarding } = this.#sandbox
     const { loaded, plan } = prepared
     const isGap = plan.gaps.some(({ name }) => name === 'no-ports')
     if (loaded.policy.ports.length > 0 && !isGap)
@@ -154,7 +154,7 @@ export class Supervisor {
 
   /** What the command dials before the gateway serves waits in the kernel. A gateway that cannot serve ends the sandbox. */
   #openNetwork(fail: (error: unknown) => void): { finish(stopping: Stopping): Promise<void> } {
-    const { egress, prepared, audit } = this.#kept
+    const { egress, prepared, audit } = this.#sandbox
     if (egress === undefined) return { finish: async () => undefined }
     const serving = egress.serve().catch(fail)
     const live = new LivePolicy({
@@ -164,7 +164,7 @@ export class Supervisor {
       run: audit.run,
       audit,
       change: network => egress.change(network),
-      tell: line => this.#told.push(line),
+      tell: line => this.#lines.push(line),
       fail,
     })
     return {
@@ -180,10 +180,10 @@ export class Supervisor {
 
   /** Where it cannot listen no file is served: the sandbox goes on without. A run that is over before needs none. */
   #serveFiles(): { finish(): Promise<void> } {
-    const { running, prepared, refusals } = this.#kept
+    const { running, prepared, refusals } = this.#sandbox
     const { inside } = running
     if (inside === undefined) return { finish: async () => undefined }
-    const tell = (line: string) => void this.#told.push(line)
+    const tell = (line: string) => void this.#lines.push(line)
     const fail = (error: unknown) => tell(`files: ${printable(String(error))}`)
     let opened: Promise<{ close(): Promise<void> } | undefined> | undefined
     const timer = setTimeout(() => {
@@ -199,24 +199,24 @@ export class Supervisor {
     }
   }
 
-  /** What it was employed for is done: nothing else holds it. */
+  /** What it was working for is done: nothing else holds it. */
   async #workload(stopping: Stopping): Promise<Ending | undefined> {
-    const { workload, ...kept } = this.#kept
+    const { workload, ...sandbox } = this.#sandbox
     if (workload === undefined) return undefined
     try {
       const work: Promise<ExitCode | undefined> = workload({
-        ...kept,
-        running: this.#watchful(kept.running),
+        ...sandbox,
+        running: this.#watchful(sandbox.running),
         stop: () => stopping.ask('signal'),
       })
       const code = await work
-      this.#kept.limits.look()
+      this.#sandbox.limits.look()
       return code === undefined ? undefined : { kind: 'exit', code }
     } catch (error) {
       stopping.failed(error)
       return undefined
     } finally {
-      kept.running.kill()
+      sandbox.running.kill()
     }
   }
 
@@ -227,20 +227,20 @@ export class Supervisor {
     return {
       ...running,
       exec: (order, output) => {
-        this.#kept.limits.wake()
+        this.#sandbox.limits.wake()
         return exec(order, output)
       },
     }
   }
 
   #watchPlaces(failed: (error: unknown) => void): PlaceWatch {
-    const { prepared, running, audit } = this.#kept
+    const { prepared, running, audit } = this.#sandbox
     return watchPlaces({
       loaded: prepared.loaded,
       facts: prepared.facts,
       running,
       runId: audit.run,
-      tell: line => this.#told.push(line),
+      tell: line => this.#lines.push(line),
       record: event => {
         try {
           audit.record(event)
@@ -253,7 +253,7 @@ export class Supervisor {
 
   /** While the sandbox is being set up: a run that cannot be recorded is ended before its command begins. */
   #recordStart(): void {
-    const { audit, prepared } = this.#kept
+    const { audit, prepared } = this.#sandbox
     audit.record({
       kind: 'run-start',
       policy: policyData(prepared.loaded.policy),
@@ -269,19 +269,19 @@ export class Supervisor {
   #recordHit(hit: LimitHit): void {
     const event = `${hit.limit} ${hit.what}`
     if (this.#recorded.has(event)) return
-    this.#kept.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
+    this.#sandbox.audit.record({ kind: 'limit-hit', ...recordOf(hit) })
     this.#recorded.add(event)
   }
 
   /** Recorded first: whoever waits for a command looks for the reason as soon as the command has ended. */
   #endByWall(stopping: Stopping): void {
     if (stopping.reason !== undefined) return
-    const { wall } = this.#kept.prepared.plan.limits
+    const { wall } = this.#sandbox.prepared.plan.limits
     const hit: LimitHit = { limit: 'wall', what: 'killed', used: wall, bound: wall, amount: 1 }
     try {
       this.#recordHit(hit)
-      this.#told.push(tellHit(hit))
-      this.#kept.refusals.note(tellHit(hit))
+      this.#lines.push(tellHit(hit))
+      this.#sandbox.refusals.note(tellHit(hit))
       stopping.ask('wall')
     } catch (error) {
       stopping.failed(error)
@@ -296,7 +296,7 @@ export class Supervisor {
 
   /** Also where the sandbox locked the top of the project: the lines would be about nothing else. */
   #lastLook(): string[] {
-    const { workspace } = this.#kept.prepared.plan
+    const { workspace } = this.#sandbox.prepared.plan
     const top = openDirectory(workspace)
     if (top === undefined) return []
     try {
@@ -316,7 +316,7 @@ export class Supervisor {
   }
 
   #lostWorktrees(): string[] {
-    const { trees } = this.#kept.prepared.facts.repository
+    const { trees } = this.#sandbox.prepared.facts.repository
     return describeLostWorktrees(
       trees.map(({ path }) => path),
       this.#began,
@@ -324,13 +324,13 @@ export class Supervisor {
   }
 
   #runLater(): string[] {
-    return describeRunLater(changedSince(this.#kept.prepared.plan.workspace, RUN_LATER, this.#began))
+    return describeRunLater(changedSince(this.#sandbox.prepared.plan.workspace, RUN_LATER, this.#began))
   }
 
   #repositoriesFound(): string[] {
-    const { workspace } = this.#kept.prepared.plan
+    const { workspace } = this.#sandbox.prepared.plan
     const { found, complete, unlisted, indexRead } = findRepositories(workspace, {
-      ...searchBudget(Date.now() - this.#began, this.#kept.workload === undefined ? 'command' : 'kept'),
+      ...searchBudget(Date.now() - this.#began, this.#sandbox.workload === undefined ? 'command' : 'kept'),
       since: this.#began,
     })
     const lines = found.flatMap(repository => describeRepository(repository) ?? [])

@@ -2,16 +2,16 @@
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { LaunchOptions } from './launch.ts'
+import type { RunOptions } from './run-sandbox.ts'
 import type { Serving, Workload } from './supervisor.ts'
 
-export function workload(plan: Plan, { serve, tell }: LaunchOptions, image: string | null): Workload {
+export function workload(plan: Plan, { serve, tell }: RunOptions, image: string | null): Workload {
   return serve === undefined
     ? serving => runCommand(plan, serving, tell)
     : serving => serveUntilEnd(serve, serving, image)
 }
 
-async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions['tell']): Promise<ExitCode> {
+async function runCommand(plan: Plan, { running }: Serving, tell: RunOptions['tell']): Promise<ExitCode> {
   const { attach, exitCodeOf, whyNotStarted } = await import('../terminal/attach.ts')
   if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
   // Its bounds are set by then: what is started before would not be counted.
@@ -26,7 +26,7 @@ async function runCommand(plan: Plan, { running }: Serving, tell: LaunchOptions[
 }
 
 async function serveUntilEnd(
-  serve: NonNullable<LaunchOptions['serve']>,
+  serve: NonNullable<RunOptions['serve']>,
   serving: Serving,
   image: string | null,
 ): Promise<ExitCode | undefined> {

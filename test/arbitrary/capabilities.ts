@@ -5,6 +5,7 @@ export const ABLE: Capabilities = {
   backend: 'process',
   isolation: 'process',
   kernelFiles: true,
+  daemonUser: false,
   networkNamespace: true,
   gateway: true,
   bridge: true,

@@ -37,7 +37,9 @@ export function containerBackend(
   }
   return {
     name,
-    container: true,
+    network: 'made-by-backend',
+    daemonOnly: true,
+    slowStart: 'starting the container …',
     engine: () => requireEngine(name),
     warm: cacheDir => {
       void guestProgram(cacheDir)
@@ -122,6 +124,7 @@ function capabilities(
     images: true,
     // Without a user namespace an id is the same inside and on the host.
     mapsUser: rootless,
+    daemonUser: true,
     ports: true,
     limits: {
       memory: hold('memory'),

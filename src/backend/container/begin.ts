@@ -43,7 +43,7 @@ export interface Asking {
   /** Of an order to `create`: when it is started. */
   readonly release?: Release | undefined
   /** What else has to stand by then. */
-  readonly before?: (ready: Ready) => void
+  readonly before?: ((ready: Ready) => void) | undefined
 }
 
 export async function begin({ runtimes, release, before, ...asked }: Asking): Promise<Begun> {

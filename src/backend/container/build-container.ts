@@ -5,17 +5,15 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import type { MadeNamespace, StartOptions } from '../backend.ts'
-import { begin, type Ready } from './begin.ts'
+import { begin } from './begin.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineFacts } from './engine/engine-facts.ts'
 import { hardLimits } from './engine/hard-limits.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { guestProgram } from './guest-program.ts'
+import { ComingAccess } from './root-helper/access.ts'
 import { withRootHelperImage } from './root-helper/image.ts'
-import type { RootHelperLink } from './root-helper/link.ts'
-import { startRootHelper } from './root-helper/start.ts'
 import type { Shape } from './shape.ts'
-import { awaitNamespaces, type ShownNamespaces } from './shown-namespaces.ts'
 
 export interface BuildContainer {
   readonly id: string
@@ -41,27 +39,21 @@ export async function startBuildContainer({
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
   const byHelper = !isHostRoot()
   return await withRootHelperImage(engine, cacheDir, async image => {
-    const other: { helper?: Promise<RootHelperLink>; shown?: () => Promise<ShownNamespaces> } = {}
-    const besides = (ready: Ready): void => {
-      other.shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
-      other.helper = startRootHelper({ engine, program, runtimes, cacheDir, ...ready })
-      other.helper.catch(() => undefined)
-    }
+    const access = new ComingAccess({ engine, program, runtimes, cacheDir })
+    const before = byHelper ? access.begin.bind(access) : undefined
     const shape = shapeOf(engine, image, { byHelper, open })
-    const begun = await begin({ shape, program, sandbox, runtimes, ...(byHelper && { before: besides }) })
+    const begun = await begin({ shape, program, sandbox, runtimes, before })
     const { coming, undo, inside, daemon } = begun
     try {
       const container = await coming
-      const helper = other.helper && (await container.whileAlive(other.helper))
-      if (helper !== undefined) container.killer = process => helper.kill(process)
-      const shown = other.shown && (await container.whileAlive(other.shown()))
+      const reached = await access.to(container)
       await container.whileAlive(daemon.connected)
       return {
         id: readFileSync(inside.idFile, 'utf8').trim(),
         namespace:
-          helper === undefined || shown === undefined
+          reached === undefined
             ? { kind: 'of-process', pid: container.init, userNamespace: false }
-            : { kind: 'by-helper', network: shown.network, helper },
+            : { kind: 'by-helper', network: reached.network, helper: reached.helper },
         release: async () => {
           await undo.unwind()
         },

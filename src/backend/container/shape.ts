@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { StartOptions } from '../backend.ts'
+import type { Image } from '../backend.ts'
 import { withUser } from './accounts.ts'
 import { type ContainerOrder, DAEMON_CAPABILITIES } from './arguments.ts'
 import type { Engine } from './engine/engine.ts'
@@ -38,7 +38,7 @@ export async function shapeOf(
   { engine, facts, gvisor, byHelper }: Machine,
   plan: Plan,
   mounts: PlanMounts,
-  image: NonNullable<StartOptions['image']>,
+  image: Image,
 ): Promise<Shape> {
   return {
     engine,
@@ -68,7 +68,7 @@ export async function shapeOf(
 function filesOver(
   plan: Plan,
   { files }: PlanMounts,
-  image: NonNullable<StartOptions['image']>,
+  image: Image,
 ): { readonly at: string; readonly text: string }[] {
   return files.flatMap(({ at, text }) => {
     // The engine's own network has name servers of its own.

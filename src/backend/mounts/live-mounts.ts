@@ -39,7 +39,7 @@ export interface EnteredByRootHelper {
 }
 
 /** What of a sandbox's mounts depends on who made them. */
-export interface Surroundings {
+export interface MountOwner {
   /** An empty file that nobody may open, in the sandbox: there as soon as its tree is complete. */
   readonly nothing: string
   /** Whether we are the only id of the user namespace that owns the mounts, or have to become its uid 0. */
@@ -48,23 +48,23 @@ export interface Surroundings {
   readonly by?: EnteredByRootHelper
 }
 
-const OF_BUBBLEWRAP: Surroundings = { nothing: NOTHING, ids: 'one' }
+const OF_BUBBLEWRAP: MountOwner = { nothing: NOTHING, ids: 'one' }
 
 export class NamespaceMounts implements LiveMounts {
   readonly #initPid: () => number | undefined
-  readonly #surroundings: Surroundings
+  readonly #owner: MountOwner
   #entrance: Entrance | undefined
   readonly #ending = new AbortController()
   #life: 'open' | 'closed' = 'open'
 
-  constructor(initPid: () => number | undefined, surroundings = OF_BUBBLEWRAP) {
+  constructor(initPid: () => number | undefined, owner = OF_BUBBLEWRAP) {
     this.#initPid = initPid
-    this.#surroundings = surroundings
+    this.#owner = owner
   }
 
   ready(): boolean {
     if (this.#life === 'closed') return false
-    const { by, nothing } = this.#surroundings
+    const { by, nothing } = this.#owner
     this.#entrance ??= by === undefined ? openEntrance(this.#initPid(), nothing) : entranceBy(by)
     return this.#entrance !== undefined
   }
@@ -121,7 +121,7 @@ export class NamespaceMounts implements LiveMounts {
     if (nsenter === undefined) return { failed: 'nsenter is not installed' }
     if (!this.ready() || this.#entrance === undefined) return { failed: 'the sandbox cannot be entered' }
     const { mounts, owner, root } = this.#entrance
-    const { nothing, ids, by } = this.#surroundings
+    const { nothing, ids, by } = this.#owner
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
     const user = isHostRoot() || by !== undefined ? [] : ['--user=/proc/self/fd/4', ...become]
     const words = [nsenter, ...user, '--mount=/proc/self/fd/3', '--root=/', '--wd=/', '--']
@@ -146,7 +146,7 @@ export class NamespaceMounts implements LiveMounts {
     if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
       return await this.carryOut(orders, trees)
     const { mounts, root } = this.#entrance
-    const sandbox = { root, nothing: this.#surroundings.nothing, trees }
+    const sandbox = { root, nothing: this.#owner.nothing, trees }
     return withinMounts(mounts, () => orders.map(order => carryOutOrder(order, sandbox)))
   }
 

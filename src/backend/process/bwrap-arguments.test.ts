@@ -18,7 +18,7 @@ const WIRING: Wiring = {
   seccompFd: 4,
   statusFd: 6,
   blockFd: 8,
-  insideDoor: false,
+  hasDoor: false,
   isFirst: false,
   descriptor: () => undefined,
 }
@@ -68,7 +68,7 @@ describe('every sandbox', () => {
     expect(args().slice(0, 2)).toEqual(['--seccomp', '4'])
   })
   test('keeps the network namespace that it was started in when that has a door, and only then', () => {
-    expect(line([], { insideDoor: true })).not.toContain('--unshare-net')
+    expect(line([], { hasDoor: true })).not.toContain('--unshare-net')
   })
   test('has bubblewrap as its first process, or the exec daemon, which nothing inside can stop', () => {
     expect(line()).not.toContain('--as-pid-1')

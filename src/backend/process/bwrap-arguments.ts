@@ -15,7 +15,7 @@ export interface Wiring {
   /** Bubblewrap waits here before the command starts. */
   readonly blockFd: number
   /** True when the launcher already put us into a network namespace that has a door. */
-  readonly insideDoor: boolean
+  readonly hasDoor: boolean
   /** What is started is the first process inside: nothing there can stop or kill it. Bubblewrap's own is not in the way then. */
   readonly isFirst: boolean
   /** A host path as an open descriptor, where its owner could swap it for a link between our look and the mount. */
@@ -63,7 +63,7 @@ function namespaces(plan: Plan, wiring: Wiring): string[] {
     '--unshare-user',
     '--unshare-ipc',
     '--unshare-pid',
-    ...(wiring.insideDoor ? [] : ['--unshare-net']),
+    ...(wiring.hasDoor ? [] : ['--unshare-net']),
     '--unshare-uts',
     '--unshare-cgroup',
     // No --disable-userns: the system call filter refuses every way to a user namespace, and this costs no start time.

@@ -16,19 +16,22 @@ import type { Staging } from './staging.ts'
 export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
 
-export interface Surroundings {
+export interface ArgumentOptions {
   /** Root's; left when everything is in place. */
   readonly staging: Staging | undefined
   readonly cacheDir: string
   readonly env: Plan['env']
   readonly blockFd: number
-  readonly insideDoor: boolean
+  readonly hasDoor: boolean
   readonly isFirst: boolean
   readonly descriptor: (path: string) => number | undefined
 }
 
-/** Returns the arguments of bubblewrap. */
-export function furnish(plan: Plan, { staging, cacheDir, env, ...wiring }: Surroundings): string[] {
+/** Makes what bubblewrap mounts, and returns the arguments of bubblewrap. */
+export function prepareArguments(
+  plan: Plan,
+  { staging, cacheDir, env, ...wiring }: ArgumentOptions,
+): string[] {
   const mounts = plan.steps.filter(step => step.op !== 'link' && step.op !== 'seal' && !isEtcStep(step))
   requireMountPoints(
     mounts.map(({ at }) => at),

@@ -18,6 +18,7 @@ export function capabilities(): Capabilities {
     },
     images: false,
     mapsUser: true,
+    daemonUser: false,
     ports: true,
     limits: probeLimits().holds,
   }

@@ -21,6 +21,7 @@ import { type Crossing, crossStdio } from './stdio.ts'
 
 export const processBackend: Backend = {
   name: 'process',
+  network: 'made-by-pen',
   // Only the host's root maps itself away. By the time it is needed, it is there, and out of the guard's way.
   warm: () => (isHostRoot() ? holdMapping() : undefined),
   probe: async () => capabilities(),
@@ -30,15 +31,16 @@ export const processBackend: Backend = {
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 
 async function start(given: Plan, options: StartOptions): Promise<Running> {
+  const { placement } = options
   const bwrap = requireTool('bwrap', 'bubblewrap')
   const shell = requireTool('sh', 'a POSIX shell')
   const inner = given.listedExec ? await import('./listed.ts') : undefined
-  const keeping = options.daemon ? await import('./exec-daemon.ts') : undefined
+  const keeping = options.execDaemon ? await import('./exec-daemon.ts') : undefined
   const undo = new UndoStack()
   let abandon = (): void => undefined
   try {
     const plan = withInsidePath(given)
-    const joins = options.joinFds.length
+    const joins = placement.joinFds.length
     const staging = plan.runAs === 'self' ? undefined : new Staging(plan.runAs, undo)
     const [argsFd, argsWriter] = argumentPipe(undo)
     const seccompFd = temporary(undo)
@@ -56,7 +58,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const guardOptions: GuardOptions = {
       shell,
       argv: [
-        ...options.wrap,
+        ...placement.wrap,
         bwrap,
         '--args',
         String(FD.args),
@@ -66,13 +68,13 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
       stdio: crossing.stdio,
       argsFd,
       seccompFd,
-      joinFds: options.joinFds,
+      joinFds: placement.joinFds,
       extraFds: [...pinned.values(), ...(first?.fds ?? [])],
-      env: options.env,
+      env: placement.env,
       limits: { files: plan.limits.files },
       identity,
     }
-    const guard = options.within(() => startGuard(guardOptions))
+    const guard = placement.within(() => startGuard(guardOptions))
     undo.push('the guard', () => guard.close())
     const bringBack = keepApart(guard.pid)
     closeSync(argsFd)
@@ -82,16 +84,16 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     guard.go()
     abandon = () => kill(-guard.pid, 'SIGKILL')
 
-    const { furnish, seccompFilter, showInside } = await import('./bwrap-setup.ts')
+    const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
     put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
     const numbers = new Map([...pinned.keys()].map((path, i) => [path, innerBase - pinned.size + i]))
     const inside = showInside(plan, options.sandbox, undo)
-    const args = furnish(inside.plan, {
+    const args = prepareArguments(inside.plan, {
       staging,
       cacheDir: options.cacheDir,
       env: first?.env ?? plan.env,
       blockFd: blockFd(joins),
-      insideDoor: options.insideDoor,
+      hasDoor: placement.hasDoor,
       isFirst: kept !== undefined,
       descriptor: path => numbers.get(path),
     })

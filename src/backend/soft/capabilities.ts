@@ -13,6 +13,7 @@ export const capabilities = (): Capabilities => ({
   listedExec: false,
   images: false,
   mapsUser: false,
+  daemonUser: false,
   ports: false,
   limits: limits(),
 })

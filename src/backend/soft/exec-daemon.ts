@@ -20,26 +20,26 @@ const OTHERS = 2048
 
 export async function startExecDaemon(
   plan: Plan,
-  options: StartOptions,
+  { placement, rules }: StartOptions,
   places: PrivatePlaces,
   env: Readonly<Record<string, string>>,
 ): Promise<Running> {
   const daemon = await startSoftDaemon({
     identity: plan.runAs === 'self' ? undefined : plan.runAs,
-    wrap: options.wrap,
-    env: options.env,
-    joinFds: options.joinFds,
+    wrap: placement.wrap,
+    env: placement.env,
+    joinFds: placement.joinFds,
     variables: env,
-    limits: limitsOf(options.policy, plan.runAs, plan.limits.wall, OTHERS),
+    limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHERS),
   })
   const gate = Promise.withResolvers<Gate>()
   // Whoever waits for `ready` hears of a failure.
   gate.promise.catch(() => undefined)
   let opened: Gate | undefined
   const open = async (audit: AuditSink): Promise<Gate> => {
-    const { world, grants } = options.judging
+    const { world, grants } = rules
     const granted = await grants(audit)
-    opened = new Gate({ policy: () => options.policy, audit, world, grants: granted, env, runAs: plan.runAs })
+    opened = new Gate({ policy: () => rules.policy, audit, world, grants: granted, env, runAs: plan.runAs })
     return opened
   }
   return {
@@ -50,7 +50,7 @@ export async function startExecDaemon(
     exec: (order, output) =>
       opened === undefined
         ? notStarted('EAGAIN')
-        : perform(opened, daemon, named(order, options.policy), output),
+        : perform(opened, daemon, named(order, rules.policy), output),
     ended: daemon.ended.then(() => {
       places.remove()
       return { kind: 'killed' as const }

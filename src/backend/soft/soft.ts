@@ -15,7 +15,7 @@ import { makePrivatePlaces, type PrivatePlaces } from './private-places.ts'
 
 export const softBackend: Backend = {
   name: 'soft',
-  loopback: true,
+  network: 'loopback',
   probe: async () => capabilities(),
   start,
 }
@@ -34,7 +34,7 @@ async function start(plan: Plan, options: StartOptions): Promise<Running> {
     TMPDIR: places.scratch,
   }
   try {
-    if (options.daemon)
+    if (options.execDaemon)
       return await (await import('./exec-daemon.ts')).startExecDaemon(plan, options, places, env)
     return await supervise(plan, options, identity, places, env)
   } catch (error) {
@@ -50,6 +50,7 @@ async function supervise(
   places: PrivatePlaces,
   env: Record<string, string>,
 ): Promise<Running> {
+  const { placement, rules } = options
   const crossing =
     process.platform === 'linux'
       ? (await import('../process/stdio.ts')).crossStdio(options.stdio, identity)
@@ -58,9 +59,9 @@ async function supervise(
   const supervised = startSupervised({
     stdio: crossing?.stdio ?? options.stdio,
     identity,
-    wrap: options.wrap,
-    env: options.env,
-    joinFds: options.joinFds,
+    wrap: placement.wrap,
+    env: placement.env,
+    joinFds: placement.joinFds,
   })
   crossing?.handedOver()
   const began = performance.now()
@@ -72,24 +73,24 @@ async function supervise(
     places.remove()
     const exitCode = killed ? 128 + 9 : exitCodeOf(ending)
     const ms = Math.round(performance.now() - began)
-    const command = shortCommand(options.command)
+    const command = shortCommand(rules.command)
     record?.({ kind: 'tool-ended', command, exitCode, ms, timedOut: false, truncated: false, survivors })
     return killed ? { kind: 'killed' } : { kind: 'exit', code: exitCode }
   })
   return {
     sharesHost: true,
     begin: audit => {
-      const policy = () => options.policy
-      const { file } = allowProgram({ policy, audit, env }, options.command, plan.cwd, 'user')
+      const policy = () => rules.policy
+      const { file } = allowProgram({ policy, audit, env }, rules.command, plan.cwd, 'user')
       record = event => audit.record(event)
-      const isPlain = plan.argv[0] === options.command[0]
+      const isPlain = plan.argv[0] === rules.command[0]
       supervised.begin({
         // With words of pen's own in front, they find the same program by the same search.
         file: isPlain ? file : (plan.argv[0] ?? file),
         argv: plan.argv,
         cwd: plan.cwd,
         env,
-        limits: limitsOf(options.policy, plan.runAs, plan.limits.wall),
+        limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall),
       })
     },
     ended,

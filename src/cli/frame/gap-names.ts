@@ -6,6 +6,7 @@ const NOTHING_HELD: Capabilities = {
   backend: 'soft',
   isolation: 'soft',
   kernelFiles: false,
+  daemonUser: false,
   networkNamespace: false,
   gateway: true,
   bridge: false,

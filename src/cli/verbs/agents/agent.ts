@@ -1,18 +1,18 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
+import type { Project } from '../../../config/project.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
 import { openFor, whatItOpens } from '../../../run/agent-preset.ts'
 import { leaveInstructions } from '../../../run/instructions.ts'
-import { launch } from '../../../run/launch.ts'
 import { addressWords } from '../../../run/model-address.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
+import { runSandbox } from '../../../run/run-sandbox.ts'
 import { findCommand } from '../../../survey/find-command.ts'
 import { notThere, runInStarted } from '../../frame/agent-inside.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
-import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showPlan } from '../run/plan.ts'
 
@@ -53,31 +53,38 @@ export const verb = defineVerb({
       if (code !== undefined) return code
     }
     const opening = openFor(preset, env)
-    const prepared = await prepare({
+    const request = {
       command: [...PRESETS[preset].command, ...addressWords(PRESETS[preset], env), ...command],
       env,
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
-      toRun: !flags['dry-run-policy'],
       preset: opening,
-      flags: project => flagDocument(flags, project),
-    })
-    if (!flags.json)
-      for (const line of whatItOpens(preset, opening, prepared, env))
-        terminal.note(printable(`pen: ${line}`, 1024))
-    await requireInstalled(
-      preset,
-      prepared,
-      env['PATH'] ?? '',
-      flags['dry-run-policy'] ? terminal : undefined,
-    )
+      flags: (project: Project) => flagDocument(flags, project),
+    }
+    const explain = (prepared: Prepared): PenError | undefined => {
+      if (!flags.json)
+        for (const line of whatItOpens(preset, opening, prepared, env))
+          terminal.note(printable(`pen: ${line}`, 1024))
+      return notInstalled(preset, prepared, env['PATH'] ?? '')
+    }
     if (flags['dry-run-policy']) {
+      const prepared = await prepare(request)
+      const missing = explain(prepared)
+      if (missing !== undefined) terminal.note(`pen: ${missing.message}\n  fix: ${missing.hint}`)
       return showPlan(prepared, flags.json, terminal)
     }
-    leaveInstructions(PRESETS[preset], prepared)
-    const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
-    if (code === EXIT.notFound && prepared.backend.container === true)
-      terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
+    let fromImage = false
+    const code = await runSandbox({
+      ...request,
+      tell: line => terminal.note(`pen: ${line}`),
+      onPlan: prepared => {
+        const missing = explain(prepared)
+        if (missing !== undefined) throw missing
+        fromImage = prepared.backend.engine !== undefined
+        leaveInstructions(PRESETS[preset], prepared)
+      },
+    })
+    if (code === EXIT.notFound && fromImage) terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
     return code
   },
 })
@@ -96,27 +103,16 @@ function presetNamed(name: string): PresetName {
   })
 }
 
-/** Asked here too, because the fix is the agent's own. What an image holds is only known inside it. */
-async function requireInstalled(
-  name: PresetName,
-  { plan, backend, door }: Prepared,
-  hostPath: string,
-  onlyNote: Terminal | undefined,
-): Promise<void> {
-  if (backend.container === true) return
+/** The run would fail too, but here the fix can name the agent's install command. The programs of an image are known only inside it. */
+function notInstalled(name: PresetName, { plan, backend }: Prepared, hostPath: string): PenError | undefined {
+  if (backend.engine !== undefined) return undefined
   const found = findCommand(plan, hostPath)
-  if (found.ok) return
+  if (found.ok) return undefined
   const { title, install } = PRESETS[name]
-  const error = new PenError('MISSING_TOOL', {
+  return new PenError('MISSING_TOOL', {
     what: `${title} is not there for the sandbox: ${found.what}`,
     hint: found.hint.startsWith('the host has it') ? found.hint : `install it for all users: ${install}`,
   })
-  if (onlyNote !== undefined) return onlyNote.note(`pen: ${error.message}\n  fix: ${error.hint}`)
-  await door?.then(
-    opened => opened.close(),
-    () => undefined,
-  )
-  throw error
 }
 
 const asData = ([name, preset]: readonly [string, AgentPreset]) => ({

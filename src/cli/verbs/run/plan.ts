@@ -30,7 +30,6 @@ export const verb = defineVerb({
       env,
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
-      toRun: false,
       flags: project => flagDocument(flags, project),
     })
     return showPlan(prepared, flags.json, terminal)

@@ -1,5 +1,6 @@
-import { launch } from '../../../run/launch.ts'
+import type { Project } from '../../../config/project.ts'
 import { prepare } from '../../../run/prepare.ts'
+import { runSandbox } from '../../../run/run-sandbox.ts'
 import { debugFlag, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
@@ -32,19 +33,18 @@ export const verb = defineVerb({
     { line: 'pen run --limit memory=1GiB --limit pids=64 -- make -j4', does: 'set tighter limits' },
   ],
   async run({ flags, command, env, terminal }) {
-    const prepared = await prepare({
+    const request = {
       command,
       env,
       allowUserExpansion: flags['allow-user-expansion'],
       offline: flags.offline,
-      toRun: !flags['dry-run-policy'],
-      flags: project => flagDocument(flags, project),
-    })
+      flags: (project: Project) => flagDocument(flags, project),
+    }
     if (flags['dry-run-policy']) {
       const { showPlan } = await import('./plan.ts')
-      return showPlan(prepared, flags.json, terminal)
+      return showPlan(await prepare(request), flags.json, terminal)
     }
-    const code = await launch(prepared, { env, tell: line => terminal.note(`pen: ${line}`) })
+    const code = await runSandbox({ ...request, tell: line => terminal.note(`pen: ${line}`) })
     if (flags.learn) await (await import('../../frame/suggestion.ts')).noteLearned(terminal)
     return code
   },

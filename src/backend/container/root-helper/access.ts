@@ -1,0 +1,38 @@
+/**
+ * How an ordinary user's pen reaches a container of root's Docker daemon: by the root helper, and by descriptors of the container's
+ * namespaces, which the exec daemon shows before it takes orders.
+ */
+import type { Ready } from '../begin.ts'
+import type { Container } from '../container.ts'
+import { awaitNamespaces, type ShownNamespaces } from '../shown-namespaces.ts'
+import type { RootHelperLink } from './link.ts'
+import { type RootHelperOptions, startRootHelper } from './start.ts'
+
+export interface HelperAccess extends ShownNamespaces {
+  readonly helper: RootHelperLink
+}
+
+export class ComingAccess {
+  readonly #options: Pick<RootHelperOptions, 'engine' | 'program' | 'runtimes' | 'cacheDir'>
+  #helper: Promise<RootHelperLink> | undefined
+  #shown: (() => Promise<ShownNamespaces>) | undefined
+
+  constructor(options: Pick<RootHelperOptions, 'engine' | 'program' | 'runtimes' | 'cacheDir'>) {
+    this.#options = options
+  }
+
+  /** Starts the root helper, just before the engine is asked for the container. */
+  begin(ready: Ready): void {
+    this.#shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
+    this.#helper = startRootHelper({ ...this.#options, ...ready })
+    this.#helper.catch(() => undefined)
+  }
+
+  /** Undefined where `begin` was not called: then pen may enter the container itself. */
+  async to(container: Container): Promise<HelperAccess | undefined> {
+    if (this.#helper === undefined || this.#shown === undefined) return undefined
+    const helper = await container.whileAlive(this.#helper)
+    container.killer = process => helper.kill(process)
+    return { helper, ...(await container.whileAlive(this.#shown())) }
+  }
+}

@@ -1,0 +1,118 @@
+/** Completes a container before anything of its image runs: mounts, the door, and the tools that the policy lists. */
+import { lstatSync } from 'node:fs'
+import { PenError } from '../../base/error.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { INSIDE } from '../../protocol/guest-paths.ts'
+import type { Image, StartOptions } from '../backend.ts'
+import { NamespaceMounts } from '../mounts/live-mounts.ts'
+import { type Begun, targetsOf } from './begin.ts'
+import type { Container } from './container.ts'
+import { goferOf } from './engine/gvisor.ts'
+import type { GuestProgram } from './guest-program.ts'
+import { type HeldTools, holdTools } from './hold-tools.ts'
+import { putInPlace } from './in-place.ts'
+import { NOTHING_PLACE } from './inside-directory.ts'
+import { type OwnedTrees, ownedTrees } from './owned-trees.ts'
+import type { PlanMounts } from './plan-mounts.ts'
+import type { HelperAccess } from './root-helper/access.ts'
+import type { Machine } from './shape.ts'
+
+export interface SetUpOptions {
+  readonly machine: Machine
+  readonly plan: Plan
+  readonly mounts: PlanMounts
+  readonly image: Image
+  readonly program: GuestProgram
+  readonly options: StartOptions
+  readonly begun: Begun
+}
+
+export interface Completed {
+  readonly held: HeldTools
+  readonly live: NamespaceMounts
+}
+
+const POLL_MS = 2
+const TIMEOUT_MS = 30_000
+
+export class SetUp {
+  readonly #options: SetUpOptions
+  readonly #trees: OwnedTrees | undefined
+
+  constructor(options: SetUpOptions) {
+    this.#options = options
+    this.#trees = treesFor(options)
+  }
+
+  /** `started` is called when everything is in place. */
+  async complete(
+    container: Container,
+    reached: HelperAccess | undefined,
+    started: () => void,
+  ): Promise<Completed> {
+    const { machine, plan, mounts, image, program, options, begun } = this.#options
+    const { gvisor } = machine
+    const entrance = () => (gvisor ? goferOf(container.init) : container.init)
+    const live = new NamespaceMounts(entrance, {
+      nothing: NOTHING_PLACE,
+      ids: 'many',
+      ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
+    })
+    begun.undo.push('the mounts', () => live.close())
+    await untilEntered(live)
+    const init = entrance() ?? container.init
+    await Promise.all([
+      putInPlace({
+        init,
+        mounts: live,
+        // Scratch is gVisor's own memory: only the exec daemon can give it to the user.
+        plan: gvisor ? { ...mounts, given: [] } : mounts,
+        own: { from: begun.inside.shown, at: INSIDE },
+        user: plan.user,
+        trees: this.#trees,
+      }),
+      this.#openDoor(container, reached),
+    ])
+    const held = await holdTools({
+      plan,
+      tools: options.rules.policy.tools,
+      init: entrance() ?? container.init,
+      mounts: live,
+      path: image.path,
+      binds: mounts.binds,
+      targets: targetsOf(begun.order),
+      daemon: begun.daemon.connected,
+      loader: program.loader,
+    })
+    started()
+    return { held, live }
+  }
+
+  async #openDoor({ init }: Container, reached: HelperAccess | undefined): Promise<void> {
+    const { machine, options, begun } = this.#options
+    const namespace = await options.container.openDoor(
+      reached === undefined
+        ? { kind: 'of-process', pid: init, userNamespace: machine.facts.rootless }
+        : { kind: 'by-helper', ...reached },
+    )
+    if (reached !== undefined) begun.undo.push('the network counters', async () => await namespace.settle())
+  }
+}
+
+/** For root: copies of the mounted trees in which the sandbox's user is the owner. */
+function treesFor({ machine, plan, mounts, begun }: SetUpOptions): OwnedTrees | undefined {
+  if (plan.runAs === 'self') return undefined
+  const { uid, gid } = lstatSync(plan.workspace)
+  const others = machine.gvisor ? 'swapped' : 'nobody'
+  return ownedTrees(mounts.binds, { uid, gid }, plan.user, begun.undo, others)
+}
+
+/** An ordinary user may enter only when the runtime, which guards itself, has become the container's first program. */
+async function untilEntered(mounts: NamespaceMounts): Promise<void> {
+  for (const began = performance.now(); !mounts.ready(); await Bun.sleep(POLL_MS))
+    if (performance.now() - began > TIMEOUT_MS)
+      throw new PenError('BACKEND', {
+        what: 'pen may not enter the container, to guard its files and its network',
+        hint: '`pen doctor` tries the engine',
+      })
+}

@@ -1,0 +1,72 @@
+/**
+ * The pipeline of one sandbox: load the policy, survey the host, build the plan, start, supervise, clean up. `pen run` calls it for one
+ * command, and a detached supervisor for a sandbox that stays.
+ */
+import type { HeadStart } from '../backend/container/head-start.ts'
+import { type ExitCode, PenError } from '../base/error.ts'
+import { phase } from '../base/phases.ts'
+import { rememberChildren } from '../base/remember-children.ts'
+import { UndoStack } from '../base/undo.ts'
+import { openGaps } from '../plan/gaps.ts'
+import type { Plan } from '../plan/plan.ts'
+import { withAlternative } from './choose-backend.ts'
+import { type Chosen, type Prepared, type PrepareOptions, prepare } from './prepare.ts'
+import { SandboxDoor } from './sandbox-door.ts'
+import { startSandbox } from './start-sandbox.ts'
+import type { Serving } from './supervisor.ts'
+
+export interface RunOptions extends PrepareOptions {
+  /** Prints one line for the user. */
+  readonly tell: (line: string) => void
+  /** Called with the plan before anything starts. The run stops when it throws. */
+  readonly onPlan?: (prepared: Prepared) => void
+  /**
+   * For a sandbox that stays: begins to take orders for it. The function that it returns is called after the sandbox's end. It gives the
+   * exit code, if the end was asked for.
+   */
+  readonly serve?: (serving: Serving, image: string | null) => Promise<() => ExitCode | undefined>
+  /** The container of the last start, requested before the plan. Its owner removes it when it is not used. */
+  readonly headStart?: HeadStart | undefined
+}
+
+export async function runSandbox(options: RunOptions): Promise<ExitCode> {
+  rememberChildren()
+  const undo = new UndoStack()
+  try {
+    const door = new SandboxDoor(undo)
+    const prepared = await prepare(options, chosen => beginEarly(chosen, door))
+    options.onPlan?.(prepared)
+    refuseOpenGaps(prepared.plan, prepared.loaded.policy.acceptGaps)
+    const failed = (error: unknown): never => {
+      throw withAlternative(error, prepared.alternative)
+    }
+    const started = await startSandbox(prepared, door, options, undo).catch(failed)
+    phase('backend started')
+    // Loaded while bubblewrap works: nothing in it is needed earlier.
+    const { supervise } = await import('./supervise.ts')
+    const { exitCode, lines } = await supervise(started).catch(failed)
+    if (lines.length > 0) started.pty?.startNewLine()
+    // The user gets the terminal back before anything is printed on it.
+    await undo.unwind()
+    phase('cleaned up')
+    for (const line of lines) options.tell(line)
+    return exitCode
+  } finally {
+    await undo.unwind()
+  }
+}
+
+/** The one place where work begins before the plan is ready, because it takes longer than the rest. The run's undo stack ends it. */
+function beginEarly({ backend, policy, cacheDir }: Chosen, door: SandboxDoor): void {
+  door.openEarly(backend, policy)
+  backend.warm?.(cacheDir)
+}
+
+function refuseOpenGaps(plan: Plan, accepted: readonly string[]): void {
+  const open = openGaps(plan.gaps, accepted)
+  if (open.length === 0) return
+  throw new PenError('GAP', {
+    what: `this machine cannot keep all of the policy: ${open.map(gap => `${gap.name} (${gap.why})`).join('; ')}`,
+    hint: `accept by name with ${open.map(gap => `--accept-gap ${gap.name}`).join(' ')}, or change the policy`,
+  })
+}
