@@ -1,8 +1,7 @@
 /** What is known against the engine and the runtime that a container stands on. */
 import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
 import { engineFacts } from '../backend/container/engine/engine-facts.ts'
-import { GVISOR_RUNTIME } from '../backend/container/engine/gvisor.ts'
-import { usualRuntime } from '../backend/container/engine/runtimes.ts'
+import { runtimeFor } from '../backend/container/engine/runtimes.ts'
 import { findTool } from '../base/find-tool.ts'
 import { riskOf } from './known-escapes.ts'
 import { askVersion, findVersion } from './version.ts'
@@ -17,7 +16,7 @@ export async function engineRisks(
     const engine = findEngine(name)
     if (engine === undefined) return []
     const facts = await engineFacts(engine, cacheDir)
-    const runtime = isolation === 'gvisor' ? GVISOR_RUNTIME : usualRuntime(facts, cacheDir)
+    const runtime = runtimeFor(isolation, facts, cacheDir)
     const program = findTool(runtime)
     return riskOf([
       { name, version: findVersion(facts.version) ?? '' },

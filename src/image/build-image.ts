@@ -139,8 +139,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       cpus: facts.held.includes('cpus') ? Math.min(policy.limits.cpus, CORES) : undefined,
       ulimits: ulimits(policy),
     })
-    const runtime =
-      policy.runtime === 'default' || engine.name !== 'podman' ? [] : ['--runtime', policy.runtime]
+    const runtime = policy.runtime === 'default' || engine.daemon ? [] : ['--runtime', policy.runtime]
     const { code, stopped, hit } = await runBuild({
       argv: [engine.program, ...engine.flags, ...runtime, ...argv],
       env: { ...engine.env, ...BUILD_ENVIRONMENT },

@@ -83,7 +83,7 @@ interface Step {
 /** podman's are below podman itself. A daemon's are those of the containers that buildContainers the network. */
 async function stepsOf({ engine, network }: BuildLimits, client: number): Promise<Step[]> {
   const roots =
-    engine.name === 'podman' || network.kind !== 'container'
+    !engine.daemon || network.kind !== 'container'
       ? [client]
       : (await buildContainers(engine, network.id)).map(({ pid }) => pid)
   return roots.flatMap(root => listTree(root).flatMap(({ pid }) => stepAt(pid) ?? []))
@@ -146,7 +146,7 @@ async function buildContainers(engine: Engine, network: string): Promise<BuildCo
 /** At once: a step that forks must not outrun whoever ends it. */
 async function endSteps(bounds: BuildLimits, client: number): Promise<void> {
   const { engine, network } = bounds
-  if (engine.name === 'docker' && network.kind === 'container') {
+  if (engine.daemon && network.kind === 'container') {
     const ids = (await buildContainers(engine, network.id)).map(({ id }) => id)
     if (ids.length > 0) await tryEngine(engine, ['kill', ...ids])
     return

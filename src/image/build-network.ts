@@ -52,7 +52,7 @@ export async function planBuildNetwork(request: NetworkRequest): Promise<Planned
 
 /** The engine's own network, which the user has accepted. */
 async function openEngineNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
-  if (request.engine.name === 'podman')
+  if (!request.engine.daemon)
     return { network: { kind: 'open' }, endPrograms: () => false, close: async () => undefined }
   const { release, ...planned } = await holdByContainer(request, true)
   return { ...planned, close: release }
@@ -69,7 +69,7 @@ async function openBuildNetwork(
   request: NetworkRequest,
   policy: NetworkPolicy | undefined,
 ): Promise<PlannedNetwork> {
-  const held = await (request.engine.name === 'podman'
+  const held = await (!request.engine.daemon
     ? holdByProcess(request)
     : holdByContainer(request, false))
   try {

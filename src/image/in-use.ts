@@ -74,7 +74,7 @@ export async function replacedImages(
 /** But for the newest of pen's own; and of a daemon, which others may use too, none of those. */
 async function ownImages(engine: Engine, label: string, newest: boolean): Promise<string[]> {
   const ofProjects = (await listImages(engine, label)).filter(name => !name.startsWith(OWN))
-  if (engine.name === 'docker') return ofProjects
+  if (engine.daemon) return ofProjects
   const own = (await listImages(engine, 'pen=1')).filter(name => name.startsWith(OWN))
   return [...ofProjects, ...own.slice(newest ? 0 : 1)]
 }

@@ -22,7 +22,13 @@ describe('an image is looked for', () => {
 [ "$(wc -l < ${asked})" -gt ${times} ] && echo ${ID} && exit
 echo '${failure}' >&2; exit 125`
     const flags = ['-c', script]
-    const engine: Engine = { name, program: '/bin/sh', flags, env: { PATH: '/usr/bin:/bin' } }
+    const engine: Engine = {
+      name,
+      daemon: name === 'docker',
+      program: '/bin/sh',
+      flags,
+      env: { PATH: '/usr/bin:/bin' },
+    }
     return { engine, tries: () => (existsSync(asked) ? readFileSync(asked, 'utf8').length : 0) }
   }
 
@@ -48,7 +54,7 @@ echo '${failure}' >&2; exit 125`
   })
 
   test('and what is no id is not taken for one', async () => {
-    const engine: Engine = { name: 'podman', program: '/bin/echo', flags: [], env: {} }
+    const engine: Engine = { name: 'podman', daemon: false, program: '/bin/echo', flags: [], env: {} }
     await expect(findImage(engine, 'x')).rejects.toThrow('podman failed')
   })
 })

@@ -18,8 +18,6 @@ export interface Surroundings {
   readonly workspace: string
   readonly exec: { readonly timeout: number; readonly maxOutput: number }
   readonly tail: AuditTail
-  /** pen itself, as a command of the sandbox. */
-  readonly pen: string
   /** No kernel says no here, but pen's own gate: it has recorded that, and its words are the supervisor's. */
   readonly gated: boolean
 }

@@ -10,6 +10,7 @@ import {
   type SearchOrder,
   writeFileOrder,
 } from '../protocol/file-order.ts'
+import { PEN_INSIDE } from '../protocol/guest-paths.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type Surroundings } from './command.ts'
@@ -165,7 +166,7 @@ export class SandboxFiles {
     const out: Uint8Array[] = []
     let size = 0
     let said = ''
-    const argv = [this.#inside.pen, FILE_MODE, writeFileOrder(order)]
+    const argv = [PEN_INSIDE, FILE_MODE, writeFileOrder(order)]
     const wanted = { command: argv, timeoutMs: TIMEOUT_MS }
     const command = await Command.begin(this.#inside, wanted, (stream, bytes) => {
       if (stream === 'stderr') said = said.length > 4096 ? said : said + new TextDecoder().decode(bytes)

@@ -3,7 +3,6 @@ import { existsSync, realpathSync, statSync } from 'node:fs'
 import { resolve } from '../base/posix-path.ts'
 import { asPenError } from '../control/messages.ts'
 import type { StartAnswer } from '../lifecycle/start-for-program.ts'
-import { PEN_INSIDE, PEN_ITSELF } from '../protocol/guest-paths.ts'
 import type { SandboxStatus } from '../run/status.ts'
 import { AuditTail } from './audit-tail.ts'
 import { CapturedOutput } from './captured-output.ts'
@@ -108,14 +107,11 @@ export class Sandbox implements AsyncDisposable {
     this.#pen = pen
     this.#life = life
     const tail = new AuditTail(stateDir, status.run)
-    // A process sandbox may have no name for pen, and its agent is pen; elsewhere the agent may be a loader's, and pen has a name.
-    const own = status.isolation === 'process' ? PEN_ITSELF : PEN_INSIDE
     this.#inside = {
       stateDir,
       workspace: status.workspace,
       exec: status.exec,
       tail,
-      pen: own,
       gated: status.soft,
     }
     this.files = new SandboxFiles(this.#inside)

@@ -27,6 +27,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
   return {
     backend: caps.backend,
     isolation: caps.isolation,
+    soft: !caps.kernelFiles,
     workspace: policy.workspace,
     steps: tree.steps,
     argv: command.argv.length === 0 ? [facts.shell] : command.argv,

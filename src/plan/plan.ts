@@ -51,6 +51,8 @@ export type NetworkPlan =
 export interface Plan {
   readonly backend: BackendName
   readonly isolation: Isolation
+  /** No kernel confines the sandbox: pen's gate judges every action. */
+  readonly soft: boolean
   readonly workspace: HostPath
   readonly steps: readonly Step[]
   readonly argv: readonly string[]

@@ -22,15 +22,12 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
     ...(gaps.length === 0 ? [] : [`accepted gaps: ${gaps.join(', ')}`]),
   ]
   return [
-    ...(isSoft(plan) ? [BANNER] : []),
+    ...(plan.soft ? [BANNER] : []),
     parts.join('; '),
     ...merged.expanded.map(showExpansion),
     ...plan.notes.map(note => `note: ${note}`),
   ]
 }
-
-/** Nothing but pen itself stands between the command and the host. */
-export const isSoft = (plan: Pick<Plan, 'isolation'>): boolean => plan.isolation === 'soft'
 
 /** Said before every such run, to whoever reads stderr, and by `pen status`. */
 export const BANNER =

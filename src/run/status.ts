@@ -2,7 +2,6 @@
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { ForwardedPort } from './forwards.ts'
-import { isSoft } from './launch-line.ts'
 import type { Serving } from './supervisor.ts'
 
 export interface SandboxStatus {
@@ -70,7 +69,7 @@ export function statusOf(
     since,
     backend: plan.backend,
     isolation: plan.isolation,
-    soft: isSoft(plan),
+    soft: plan.soft,
     image,
     network: plan.network.kind === 'none' ? `none (${plan.network.why})` : plan.network.kind,
     gateway: egress === undefined ? null : egress.isServing() ? 'answers' : 'closed',

@@ -19,7 +19,7 @@ import { screen } from '../terminal/screen.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { Forwarding } from './forwarding.ts'
 import type { HeldNotice } from './held-notice.ts'
-import { isSoft, launchLines, mustBeSaid } from './launch-line.ts'
+import { launchLines, mustBeSaid } from './launch-line.ts'
 import type { Prepared } from './prepare.ts'
 import type { StartedSandbox } from './start-sandbox.ts'
 import { type Result, Supervisor } from './supervisor.ts'
@@ -38,7 +38,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
       return { exitCode: found.exitCode, lines }
     }
     sayWhatHolds(prepared, running, started.tell)
-    const soft = isSoft(plan)
+    const { soft } = plan
     const audit = openAudit(auditDirectory(project.stateDir), { sandbox: project.id, run: started.run, soft })
     const stopReporting = onCleanupFailure(failure => audit.record({ kind: 'cleanup-failed', ...failure }))
     undo.pushToRunLast('the audit', () => {
@@ -84,7 +84,7 @@ function sayWhatHolds(
 ): void {
   const { project, policy, merged } = loaded
   const firstRun = !existsSync(auditDirectory(project.stateDir))
-  if (!isSoft(plan) && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
+  if (!plan.soft && !mustBeSaid(merged, policy.acceptGaps, firstRun, isTerminal(2))) return
   const lines = launchLines({ ...plan, notes: [...plan.notes, ...notes] }, merged, policy.acceptGaps)
   for (const line of lines) tell(printable(line, 1024))
 }

@@ -15,11 +15,11 @@ kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothi
     workspace: here.box.project,
     executions: 0,
   })
-  expect(status.weaker.map(({ name }: { name: string }) => name)).toContain('agent-user')
+  expect(status.weaker.map(({ name }: { name: string }) => name)).toContain('daemon-user')
   expect(status.pid).toBe(here.supervisor())
   const weaker = async (...words: string[]) =>
     (await here.pen('status', ...words)).stdout.split('\n').filter(line => line.startsWith('  weaker'))
-  expect(await weaker()).toEqual([expect.stringContaining('agent-user (pen status --all)')])
+  expect(await weaker()).toEqual([expect.stringContaining('daemon-user (pen status --all)')])
   expect(await weaker('--all')).toHaveLength(status.weaker.length)
 
   const again = await here.pen(...START)

@@ -248,10 +248,10 @@ describe('layers', () => {
     ).toEqual([])
   })
 
-  test('nothing outside backend/ compares a backend’s name: it asks for capabilities', () => {
-    const names = 'process|podman|docker|vm|apple|soft|kubernetes'
+  test('nothing outside backend/ compares the name of a backend, engine or isolation: it asks for a capability', () => {
+    const names = 'process|podman|docker|container|gvisor|vm|apple|soft|kubernetes'
     const compare = new RegExp(
-      `\\bbackend(\\.name|Name)?\\s*[!=]==?\\s*['"](${names})['"]|case '(podman|docker|apple|kubernetes)'`,
+      `\\b(isolation|(backend|engine)(\\.name|Name)?)\\s*[!=]==?\\s*['"](${names})['"]|\\.container\\s*[!=]==|case '(podman|docker|apple|kubernetes)'`,
     )
     expect(
       breaches(source => {

@@ -11,8 +11,9 @@ import { socketPair } from '../../base/kernel/socket.ts'
 import { readProgramHead } from '../../base/program-head.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { DAEMON_MODE, PEN_ITSELF } from '../../protocol/guest-paths.ts'
-import type { Execution, Running, StartOptions } from '../backend.ts'
+import { FILE_MODE } from '../../protocol/file-order.ts'
+import { DAEMON_MODE, PEN_INSIDE, PEN_ITSELF } from '../../protocol/guest-paths.ts'
+import type { ExecOrder, Execution, Running, StartOptions } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
 import { adoptDaemonSocket } from '../daemon-socket.ts'
 
@@ -72,7 +73,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     commands: {
       ready: link.ready,
       exec: (order, output) => {
-        const execution = link.exec(order, output)
+        const execution = link.exec(withOwnPath(order), output)
         running.add(execution)
         void execution.ended.finally(() => running.delete(execution)).catch(() => undefined)
         return execution
@@ -83,6 +84,12 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     },
   }
 }
+
+/** A process sandbox may show no file of pen. The exec daemon is pen, and starts itself for the file tool. */
+const withOwnPath = (order: ExecOrder): ExecOrder =>
+  order.argv[0] === PEN_INSIDE && order.argv[1] === FILE_MODE
+    ? { ...order, argv: [PEN_ITSELF, ...order.argv.slice(1)] }
+    : order
 
 /** Into the supervisor's own log. It comes from inside: hostile, so it is bounded, and shown to nobody as it is. */
 export async function relayWords(fd: number): Promise<void> {

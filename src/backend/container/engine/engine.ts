@@ -13,6 +13,8 @@ export type EngineName = 'podman' | 'docker'
 
 export interface Engine {
   readonly name: EngineName
+  /** A daemon does the work, and the program only asks it. Otherwise the program works itself. */
+  readonly daemon: boolean
   readonly program: string
   /** Before the verb. */
   readonly flags: readonly string[]
@@ -50,6 +52,7 @@ export function findEngine(name: EngineName, env: Environment = process.env): En
   const handed = HANDED_ON[name].flatMap(key => (env[key] === undefined ? [] : [[key, env[key]] as const]))
   return {
     name,
+    daemon: name === 'docker',
     program,
     flags: name === 'docker' ? ['--host', daemonOf(env)] : [],
     env: { PATH: TRUSTED_PATH, HOME: env['HOME'] ?? '/', LC_ALL: 'C', ...Object.fromEntries(handed) },

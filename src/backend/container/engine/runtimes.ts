@@ -9,6 +9,7 @@ import { readRegularFile } from '../../../base/regular-file.ts'
 import type { Captured } from '../../../base/spawn.ts'
 import { reasonOf } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
+import { GVISOR_RUNTIME } from './gvisor.ts'
 
 const OTHERS = ['crun', 'runc'] as const
 
@@ -63,3 +64,6 @@ function recall(file: string): string | undefined {
     return undefined
   }
 }
+
+export const runtimeFor = (isolation: string, facts: EngineFacts, cacheDir: string): string =>
+  isolation === 'gvisor' ? GVISOR_RUNTIME : usualRuntime(facts, cacheDir)
