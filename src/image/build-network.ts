@@ -69,9 +69,7 @@ async function openBuildNetwork(
   request: NetworkRequest,
   policy: NetworkPolicy | undefined,
 ): Promise<PlannedNetwork> {
-  const held = await (!request.engine.daemon
-    ? holdByProcess(request)
-    : holdByContainer(request, false))
+  const held = await (!request.engine.daemon ? holdByProcess(request) : holdByContainer(request, false))
   try {
     const egress = policy === undefined ? undefined : await openEgress(held.place, policy, request.audit)
     return {

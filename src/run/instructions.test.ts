@@ -28,7 +28,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 describe('the note', () => {
   const leave = (name: string, isShown = true): void => {
     const file = join(root, 'notes', name) as HostPath
-    const step = { op: 'bind', from: file, at: NOTE_PLACE, mode: 'ro', why: 'system' }
+    const step = { op: 'bind', from: file, at: NOTE_PATH, mode: 'ro', why: 'system' }
     leaveNote({ note: { text: 'text', file } }, { steps: isShown ? [step] : [] } as unknown as Plan)
   }
 
