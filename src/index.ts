@@ -17,11 +17,11 @@ export type {
 } from './library/exec-options.ts'
 export type {
   Entry,
-  Found,
   Listing,
   ReadOptions,
   SandboxFiles,
   SearchOptions,
+  SearchResult,
   WriteOptions,
 } from './library/files.ts'
 export type { ForwardedPort, ForwardOptions } from './library/forwarded-port.ts'

@@ -1,20 +1,20 @@
 /**
- * The audit of one run as it grows. The supervisor writes a record before its decision takes effect: whoever looks after a command has
- * ended finds all that was refused to it. Files are read instead of a stream, because two streams would race.
+ * Follows the audit of one run. The supervisor writes a record before its decision takes effect, so after the end of a command all its
+ * denials are in the file. The library reads the files instead of a second stream, because two streams would race.
  */
 import { lstatSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { type AuditRecord, LineReader, listSegments, parseRecord, readLines } from '../audit/read.ts'
 import { FILE_MODE } from '../protocol/file-order.ts'
 
-const LOOK_MS = 50
-/** What is kept for commands that still run. A run that fills more has other troubles than a list of them. */
-const MOST_KEPT = 2000
+const POLL_MS = 50
+/** How many records stay in memory for commands that still run. */
+const MAX_RECORDS = 2000
 
 export type Listener = (record: AuditRecord) => void
 
-/** A record, and the commands that ran when it was written. */
-export interface Kept {
+/** A record, and the numbers of the commands that ran when it was written. */
+export interface TailRecord {
   readonly record: AuditRecord
   readonly running: readonly number[]
 }
@@ -24,19 +24,19 @@ export class AuditTail {
   readonly #run: string
   readonly #readers = new Map<string, LineReader>()
   readonly #listeners = new Set<Listener>()
-  #kept: Kept[] = []
+  #records: TailRecord[] = []
   #running: readonly number[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(stateDir: string, run: string) {
     this.#dir = auditDirectory(stateDir)
     this.#run = run
-    this.look()
-    this.#kept = []
+    this.poll()
+    this.#records = []
   }
 
-  /** Takes up what was written since the last look. */
-  look(): void {
+  /** Reads the records that were written since the last poll. */
+  poll(): void {
     for (const { file, run } of listSegments(this.#dir)) {
       if (run !== this.#run) continue
       const reader = this.#readers.get(file) ?? new LineReader()
@@ -46,41 +46,41 @@ export class AuditTail {
       if (size <= reader.at) continue
       for (const line of readLines(path, reader)) {
         const record = parseRecord(line)
-        if (record !== undefined) this.#take(record)
+        if (record !== undefined) this.#add(record)
       }
     }
   }
 
-  /** The number of the last record so far: a mark for `since`. */
+  /** The number of the last record, for `since`. */
   mark(): number {
-    this.look()
-    return this.#kept.at(-1)?.record.seq ?? 0
+    this.poll()
+    return this.#records.at(-1)?.record.seq ?? 0
   }
 
-  since(mark: number): readonly Kept[] {
-    this.look()
-    return this.#kept.filter(({ record }) => record.seq > mark)
+  since(mark: number): readonly TailRecord[] {
+    this.poll()
+    return this.#records.filter(({ record }) => record.seq > mark)
   }
 
-  /** Hears each new record, until the function that is returned is called. It keeps no program alive. */
+  /** Calls the listener for each new record. Returns a function that stops it. The timer keeps no program alive. */
   listen(listener: Listener): () => void {
     this.#listeners.add(listener)
-    this.#timer ??= setInterval(() => this.lookQuietly(), LOOK_MS).unref()
+    this.#timer ??= setInterval(() => this.pollQuietly(), POLL_MS).unref()
     return () => {
       this.#listeners.delete(listener)
       if (this.#listeners.size === 0) this.close()
     }
   }
 
-  /** The first record that is wanted, from the mark on; undefined when its time is over. */
+  /** Waits for the first matching record after the mark. Undefined after the timeout. */
   async until(
     mark: number,
-    wanted: (record: AuditRecord) => boolean,
-    patienceMs: number,
+    matches: (record: AuditRecord) => boolean,
+    timeoutMs: number,
   ): Promise<AuditRecord | undefined> {
-    for (const late = performance.now() + patienceMs; ; await pause()) {
-      const found = this.since(mark).find(({ record }) => wanted(record))?.record
-      if (found !== undefined || performance.now() > late) return found
+    for (const deadline = performance.now() + timeoutMs; ; await pause()) {
+      const found = this.since(mark).find(({ record }) => matches(record))?.record
+      if (found !== undefined || performance.now() > deadline) return found
     }
   }
 
@@ -89,24 +89,24 @@ export class AuditTail {
     this.#timer = undefined
   }
 
-  /** State that is removed meanwhile, by `pen rm`, is the end of it. */
-  lookQuietly(): void {
+  /** `pen rm` may remove the files meanwhile: the tail then closes. */
+  pollQuietly(): void {
     try {
-      this.look()
+      this.poll()
     } catch {
       this.close()
     }
   }
 
-  #take(record: AuditRecord): void {
-    this.#count(record)
-    this.#kept.push({ record, running: this.#running })
-    if (this.#kept.length > MOST_KEPT) this.#kept = this.#kept.slice(MOST_KEPT / 2)
+  #add(record: AuditRecord): void {
+    this.#trackRunning(record)
+    this.#records.push({ record, running: this.#running })
+    if (this.#records.length > MAX_RECORDS) this.#records = this.#records.slice(MAX_RECORDS / 2)
     for (const listener of this.#listeners) listener(record)
   }
 
-  /** pen's own file tool connects to nothing and starts nothing: it makes no refusal doubtful. */
-  #count({ kind, execution, command }: AuditRecord): void {
+  /** Tracks the running commands. pen's file tool is left out: it opens no connection and starts no program. */
+  #trackRunning({ kind, execution, command }: AuditRecord): void {
     if (typeof execution !== 'number') return
     if (kind === 'exec-end') this.#running = this.#running.filter(number => number !== execution)
     else if (kind === 'exec-start' && !(Array.isArray(command) && command[1] === FILE_MODE))
@@ -114,4 +114,4 @@ export class AuditTail {
   }
 }
 
-const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, LOOK_MS))
+const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, POLL_MS))

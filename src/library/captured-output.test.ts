@@ -2,13 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { CapturedOutput } from './captured-output.ts'
 
-const kept = (most: number, ...pieces: string[]): CapturedOutput => {
+const capture = (most: number, ...pieces: string[]): CapturedOutput => {
   const output = new CapturedOutput(most)
   for (const piece of pieces) output.push(Buffer.from(piece))
   return output
 }
 
-/** What is in use, whatever others in this process have thrown away. */
+/** Memory in use after garbage collection. */
 function retained(): number {
   Bun.gc(true)
   const { heapUsed, external } = process.memoryUsage()
@@ -16,32 +16,31 @@ function retained(): number {
 }
 
 describe('output', () => {
-  test('within its bound is kept whole, however it was cut', () => {
+  test('within its bound is complete, wherever the chunks end', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ maxLength: 20 }), { maxLength: 10 }), pieces => {
         const whole = pieces.join('')
-        const output = kept(Buffer.byteLength(whole), ...pieces)
-        // A character may be cut between two pieces only in bytes, which come together again.
+        const output = capture(Buffer.byteLength(whole), ...pieces)
         expect(output.text()).toBe(Buffer.from(whole).toString())
         expect(output.truncated).toBe(false)
       }),
     )
   })
 
-  test('beyond its bound keeps its beginning and its end, and says how much is gone', () => {
-    const output = kept(10, 'abcdefgh', 'ijklmnop', 'qrstuvwxyz')
+  test('above its bound keeps the beginning and the end, and says how much is missing', () => {
+    const output = capture(10, 'abcdefgh', 'ijklmnop', 'qrstuvwxyz')
     expect(output.truncated).toBe(true)
     expect(output.text()).toBe('abcde\n… 16 bytes left out …\nvwxyz')
   })
 
-  test('without end stays within memory', () => {
+  test('of any length stays within bounded memory', () => {
     const output = new CapturedOutput(1000)
     const piece = Buffer.alloc(65_536, 'x')
     for (let i = 0; i < 1000; i++) output.push(piece)
     expect(output.text()).toContain('65535000 bytes left out')
   })
 
-  test('P13 byte by byte takes no more memory than at once', () => {
+  test('P13 byte by byte takes no more memory than in one chunk', () => {
     const before = retained()
     const output = new CapturedOutput(4 * 2 ** 20)
     const piece = Buffer.from('x')

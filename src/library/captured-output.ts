@@ -1,26 +1,28 @@
-/** Output within a bound: its beginning and its end are kept, because errors stand at the end and headings at the beginning. */
+import type { CommandEnd, ExecResult } from './exec-options.ts'
+
+/** Bounded output. It keeps the beginning, which has headings, and the end, which has errors. */
 export class CapturedOutput {
-  readonly #most: number
+  readonly #maxBytes: number
   readonly #head = new Bytes()
   readonly #tail = new Bytes()
   #total = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
   }
 
   get truncated(): boolean {
-    return this.#total > this.#most
+    return this.#total > this.#maxBytes
   }
 
-  /** The bytes may be reused afterwards. */
+  /** Copies the bytes. */
   push(bytes: Uint8Array): void {
     this.#total += bytes.length
-    const room = Math.max(0, Math.ceil(this.#most / 2) - this.#head.length)
+    const room = Math.max(0, Math.ceil(this.#maxBytes / 2) - this.#head.length)
     this.#head.push(bytes.subarray(0, room))
     this.#tail.push(bytes.subarray(room))
-    // Only now and then: each byte is copied a few times at most.
-    if (this.#tail.length > 2 * this.#most + 65_536) this.#trim()
+    // Trim rarely, so that each byte is copied a few times at most.
+    if (this.#tail.length > 2 * this.#maxBytes + 65_536) this.#trim()
   }
 
   text(): string {
@@ -32,11 +34,35 @@ export class CapturedOutput {
   }
 
   #trim(): void {
-    this.#tail.keepLast(Math.floor(this.#most / 2))
+    this.#tail.keepLast(Math.floor(this.#maxBytes / 2))
   }
 }
 
-/** In one piece of memory: a program that writes byte by byte would cost a hundred times as much in pieces of its own. */
+/** @internal */
+export interface CapturedStreams {
+  readonly stdout: CapturedOutput
+  readonly stderr: CapturedOutput
+}
+
+/** @internal */
+export const captureStreams = (maxBytes: number): CapturedStreams => ({
+  stdout: new CapturedOutput(maxBytes),
+  stderr: new CapturedOutput(maxBytes),
+})
+
+/** `failure` says why the command did not start. It then replaces stderr. @internal */
+export const resultOf = (
+  end: CommandEnd,
+  { stdout, stderr }: CapturedStreams,
+  failure: string | undefined,
+): ExecResult => ({
+  ...end,
+  stdout: stdout.text(),
+  stderr: failure === undefined ? stderr.text() : `pen: ${failure}\n`,
+  truncated: stdout.truncated || stderr.truncated,
+})
+
+/** A growing buffer. A list of chunks would cost a hundred times the memory for a program that writes byte by byte. */
 class Bytes {
   #memory = Buffer.alloc(0)
   #length = 0
@@ -60,9 +86,9 @@ class Bytes {
     return this.#memory.subarray(0, this.#length)
   }
 
-  keepLast(most: number): void {
-    if (this.#length <= most) return
-    this.#memory.copyWithin(0, this.#length - most, this.#length)
-    this.#length = most
+  keepLast(count: number): void {
+    if (this.#length <= count) return
+    this.#memory.copyWithin(0, this.#length - count, this.#length)
+    this.#length = count
   }
 }

@@ -13,10 +13,10 @@ function refusal(options: unknown): SandboxError {
     if (error instanceof SandboxError) return error
     throw error
   }
-  throw new Error('it was taken')
+  throw new Error('the options were accepted')
 }
 
-test('a misspelt option is refused, with the one that was meant', () => {
+test('a misspelt option is refused, with a suggestion', () => {
   expect(refusal({ timout: 1 })).toMatchObject({
     code: 'USAGE',
     what: 'box.exec() has no option "timout"',
@@ -26,10 +26,10 @@ test('a misspelt option is refused, with the one that was meant', () => {
   expect(refusal({ constructor: 1 }).what).toContain('"constructor"')
 })
 
-test('a value of another type is refused, with the type that it takes', () => {
+test('a value of the wrong type is refused, with the expected type', () => {
   expect(refusal({ timeout: '5' })).toMatchObject({
-    what: 'the option timeout of box.exec() is the text "5"',
-    hint: 'it takes a number',
+    what: 'the option timeout of box.exec() is the string "5"',
+    hint: 'expected a number',
   })
   for (const wrong of [
     { env: [] },
@@ -43,10 +43,10 @@ test('a value of another type is refused, with the type that it takes', () => {
   for (const wrong of [null, 'text', [], 5]) expect(refusal(wrong).what).toContain('not an object')
 })
 
-test('options that were not given are not missed', () => {
+test('an option that is undefined counts as absent', () => {
   const options = { timeout: undefined, stdin: new Uint8Array(), signal: AbortSignal.abort() }
   expect(check(options)).toBe(options)
 })
 
-// @ts-expect-error every key of the options has to be in the shape
+// @ts-expect-error the shape needs every key of the options
 const _incomplete: Shape<{ a?: string; b?: string }> = { a: 'text' }

@@ -1,41 +1,41 @@
-/** One command in a sandbox that runs already: begun over a connection of its own, and told by what the supervisor says of it. */
+/** One command in a running sandbox. It has its own connection to the supervisor. Its result comes from there and from the audit. */
 import type { AuditRecord } from '../audit/read.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { executeOver } from '../control/execution.ts'
 import { signalName } from '../terminal/signals.ts'
-import type { AuditTail, Kept } from './audit-tail.ts'
+import type { AuditTail, TailRecord } from './audit-tail.ts'
 import { usage } from './check-options.ts'
 import { type Denial, denialOf, limitOf } from './denial.ts'
 import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
 import { endedError } from './sandbox-error.ts'
 import { askFor, askSupervisor } from './supervisor-connection.ts'
 
-/** A sandbox, as its commands see it. */
-export interface Surroundings {
+/** What commands, files and permissions need to know of their sandbox. */
+export interface SandboxContext {
   readonly stateDir: string
   readonly workspace: string
   readonly exec: { readonly timeout: number; readonly maxOutput: number }
   readonly tail: AuditTail
-  /** No kernel says no here, but pen's own gate: it has recorded that, and its words are the supervisor's. */
+  /** A soft sandbox: pen's gate refuses and records accesses, not the kernel. */
   readonly gated: boolean
 }
 
-export interface Wanted extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
+export interface CommandRequest extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
   readonly command: CommandLine
-  /** Null: it may take its time. */
+  /** Null means no timeout. */
   readonly timeoutMs: number | null
-  /** What to do when the policy allows less: without it, the command has less. */
-  readonly tooLong?: string
+  /** The hint of the error when the policy allows less. Without it, the command gets what the policy allows. */
+  readonly tooLongHint?: string
 }
 
-const MOST_DENIALS = 100
-/** A sandbox that ends writes its last record when everything is gone. */
-const LAST_WORDS_MS = 5000
+const MAX_DENIALS = 100
+/** A sandbox writes its last record after its last process has ended. */
+const LAST_RECORD_MS = 5000
 
 export class Command {
-  readonly #inside: Surroundings
+  readonly #context: SandboxContext
   readonly #execution: Execution
   readonly #program: string
   readonly #number: number
@@ -43,43 +43,45 @@ export class Command {
   readonly #mark: number
   readonly #began = performance.now()
   readonly #signal: AbortSignal | undefined
-  /** As a `ChildProcess` would tell it. One whose sandbox ended was killed with it. */
-  how: { readonly code: number | null; readonly signal: NodeJS.Signals | null } = {
+  /** The exit code or signal, as of a `ChildProcess`. The default is for a command that ended with its sandbox. */
+  exitStatus: { readonly code: number | null; readonly signal: NodeJS.Signals | null } = {
     code: null,
     signal: 'SIGKILL',
   }
-  /** Why it could not be started, in the sandbox's own words: hostile, so escaped. */
+  /** Why the command did not start. The text comes from the sandbox, so it is escaped. */
   failure: string | undefined
 
-  private constructor(inside: Surroundings, begun: Begun, signal: AbortSignal | undefined) {
-    this.#inside = inside
-    this.#execution = begun.execution
-    this.#program = begun.program
-    this.#number = begun.number
-    this.#timeoutMs = begun.timeoutMs
-    this.#mark = begun.mark
+  private constructor(context: SandboxContext, started: StartedExecution, signal: AbortSignal | undefined) {
+    this.#context = context
+    this.#execution = started.execution
+    this.#program = started.program
+    this.#number = started.number
+    this.#timeoutMs = started.timeoutMs
+    this.#mark = started.mark
     this.#signal = signal
     this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  static async begin(inside: Surroundings, wanted: Wanted, output: ExecOutput): Promise<Command> {
-    const { signal } = wanted
+  static async begin(context: SandboxContext, request: CommandRequest, output: ExecOutput): Promise<Command> {
+    const { signal } = request
     signal?.throwIfAborted()
-    const order = orderOf(wanted.command, wanted, inside.workspace)
-    const mark = inside.tail.mark()
-    const request = { want: 'exec', timeoutMs: wanted.timeoutMs } as const
-    const { socket, value } = await askSupervisor(inside.stateDir, request)
+    const order = orderOf(request.command, request, context.workspace)
+    const mark = context.tail.mark()
+    const { socket, value } = await askSupervisor(context.stateDir, {
+      want: 'exec',
+      timeoutMs: request.timeoutMs,
+    })
     const { timeoutMs, execution: number } = value as { timeoutMs: number | null; execution: number }
-    if (wanted.tooLong !== undefined && timeoutMs !== null && timeoutMs < (wanted.timeoutMs ?? 0)) {
+    if (request.tooLongHint !== undefined && timeoutMs !== null && timeoutMs < (request.timeoutMs ?? 0)) {
       socket.destroy()
-      const what = `a timeout of ${wanted.timeoutMs} ms is above exec.ceiling of the policy, ${timeoutMs} ms`
-      throw usage(what, wanted.tooLong)
+      const what = `a timeout of ${request.timeoutMs} ms is above exec.ceiling of the policy (${timeoutMs} ms)`
+      throw usage(what, request.tooLongHint)
     }
     const execution = executeOver({ socket, rest: NOTHING }, order, output)
-    const begun = { execution, program: order.argv[0] ?? '', number, timeoutMs, mark }
-    const started = new Command(inside, begun, signal)
+    const started = { execution, program: order.argv[0] ?? '', number, timeoutMs, mark }
+    const command = new Command(context, started, signal)
     if (signal?.aborted === true) execution.kill()
-    return started
+    return command
   }
 
   write(bytes: Uint8Array): Promise<void> {
@@ -98,7 +100,7 @@ export class Command {
     this.#execution.kill()
   }
 
-  /** After the last byte of output. */
+  /** Resolves after the last byte of output. */
   async ended(): Promise<CommandEnd> {
     try {
       return await this.#outcome(await this.#execution.ended)
@@ -111,22 +113,22 @@ export class Command {
 
   async #outcome(ending: ExecEnding): Promise<CommandEnd> {
     if (this.#signal?.aborted === true) throw this.#signal.reason
-    // The command did not end by itself: whoever stopped the sandbox ended it.
-    if (this.#record()?.['reason'] === 'stop') throw endedError('it was stopped')
+    // The command did not end by itself: the sandbox was stopped.
+    if (this.#endRecord()?.['reason'] === 'stop') throw endedError('it was stopped')
     switch (ending.kind) {
       case 'exit':
         return this.#end(ending.code, this.#isTimeout(ending.code))
       case 'signal':
         return this.#end(128 + ending.signal, false, signalName(ending.signal) ?? 'SIGKILL')
       case 'not-started':
-        this.failure = printable(ending.reason ?? `could not be started (${ending.errno})`)
-        if (!this.#inside.gated)
-          await askFor(this.#inside.stateDir, { want: 'judge', access: 'exec', path: this.#program })
+        this.failure = printable(ending.reason ?? `the command did not start (${ending.errno})`)
+        if (!this.#context.gated)
+          await askFor(this.#context.stateDir, { want: 'judge', access: 'exec', path: this.#program })
         return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
       case 'lost': {
-        // The sandbox itself is over: by a limit, which is an answer, or because somebody ended it, which is none.
-        const { tail } = this.#inside
-        await tail.until(this.#mark, ({ kind }) => kind === 'run-end', LAST_WORDS_MS)
+        // The sandbox has ended. A limit is a result; any other end is an error.
+        const { tail } = this.#context
+        await tail.until(this.#mark, ({ kind }) => kind === 'run-end', LAST_RECORD_MS)
         const end = this.#end(128 + 9, false, 'SIGKILL')
         if (end.limit !== null) return end
         throw endedError('before the command did')
@@ -135,19 +137,19 @@ export class Command {
   }
 
   #end(exitCode: number, timedOut: boolean, signal: NodeJS.Signals | null = null): CommandEnd {
-    this.how = { code: signal === null ? exitCode : null, signal }
-    const records = this.#inside.tail.since(this.#mark)
+    this.exitStatus = { code: signal === null ? exitCode : null, signal }
+    const records = this.#context.tail.since(this.#mark)
     const hits = records.flatMap(({ record }) => limitOf(record) ?? [])
     return {
       exitCode,
       timedOut,
       limit: hits.find(({ reason }) => reason !== 'throttled') ?? null,
-      denials: records.flatMap(found => this.#denial(found) ?? []).slice(-MOST_DENIALS),
+      denials: records.flatMap(found => this.#denial(found) ?? []).slice(-MAX_DENIALS),
     }
   }
 
-  /** Undefined for what another command was refused. */
-  #denial({ record, running }: Kept): Denial | undefined {
+  /** Undefined when the denial belongs to another command. */
+  #denial({ record, running }: TailRecord): Denial | undefined {
     const { execution } = record
     if (typeof execution === 'number') {
       return execution === this.#number ? denialOf(record, 'command') : undefined
@@ -156,23 +158,23 @@ export class Command {
     return denialOf(record, others.length === 0 ? 'command' : 'unknown')
   }
 
-  /** A command may end with this very code by itself: the audit tells which. */
+  /** A command can also exit with this code itself, so the audit decides. */
   #isTimeout(code: number): boolean {
     if (code !== EXIT.timeout) return false
-    const record = this.#record()
+    const record = this.#endRecord()
     if (record === undefined) return performance.now() - this.#began >= (this.#timeoutMs ?? Infinity)
     return record['reason'] === 'timeout'
   }
 
-  /** What the supervisor says of its end: written before the command's own side hears of it. */
-  #record(): AuditRecord | undefined {
-    return this.#inside.tail
+  /** The supervisor's record of the end. It is written before the client is notified. */
+  #endRecord(): AuditRecord | undefined {
+    return this.#context.tail
       .since(this.#mark)
       .find(({ record: { kind, execution } }) => kind === 'exec-end' && execution === this.#number)?.record
   }
 }
 
-interface Begun {
+interface StartedExecution {
   readonly execution: Execution
   readonly program: string
   readonly number: number

@@ -1,39 +1,39 @@
-/** What was refused, from the audit: whom or what it was about, why, and what the user would have to do to allow it. */
+/** Denials, limits and held connections from the audit, as values for a program. */
 import type { AuditRecord } from '../audit/read.ts'
 import { printable } from '../base/printable.ts'
 
 export interface Denial {
   readonly kind: 'network' | 'file' | 'tool'
-  /** `host:port`, a path, or the name of a program. Of the sandbox's choosing: escaped, and cut where it is long. */
+  /** `host:port`, a path, or the name of a program. The sandbox chooses it, so it is escaped and cut. */
   readonly target: string
-  /** A stable word. */
+  /** A stable identifier. */
   readonly reason: string
-  /** The same in a sentence. */
+  /** The reason as a sentence. */
   readonly why: string
-  /** The command by which the user would allow it, on the host; null where nothing would. */
+  /** The command that allows it, for the user on the host. Null when no command does. */
   readonly permission: string | null
   readonly time: string
-  /** Whose it was: this command's, or one of several that ran at the time. */
+  /** `command`: this command. `unknown`: this command or another one that ran at the same time. */
   readonly by: 'command' | 'unknown'
 }
 
-/** A connection that waits for a person's answer. */
+/** A connection that waits for the user's answer. */
 export interface Ask {
   readonly target: string
   readonly until: string
-  /** What the user runs to let it go on. */
+  /** The command that allows it, for the user on the host. */
   readonly permission: string
 }
 
 export interface LimitHit {
   readonly limit: string
-  /** What was used, and the bound. */
+  /** The usage and the limit. */
   readonly value: string
-  /** What it came to: `killed`, `refused`, `throttled`. */
+  /** What happened: `killed`, `refused` or `throttled`. */
   readonly reason: string
-  /** The same in a sentence. */
+  /** The reason as a sentence. */
   readonly why: string
-  /** How the user raises it, on the host. */
+  /** How the user raises the limit, on the host. */
   readonly hint: string | null
 }
 
@@ -53,9 +53,9 @@ export function denialOf(record: AuditRecord, by: Denial['by'] = 'unknown'): Den
     case 'flow-refused':
       return { kind: 'network', target: endpoint(record), ...rest }
     case 'dns-refused':
-      return { kind: 'network', target: field('raw') ?? 'a look-up', ...rest }
+      return { kind: 'network', target: field('raw') ?? 'a lookup', ...rest }
     case 'tool-denied': {
-      // Nobody refused it: it is not there.
+      // The program does not exist, so nothing refused it.
       if (rest.reason === 'not-found') return undefined
       const { command } = record
       const program = Array.isArray(command) ? String(command[0]) : ''

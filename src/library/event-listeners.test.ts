@@ -8,7 +8,7 @@ interface Events {
 
 const make = (): EventListeners<Events> => new EventListeners<Events>(['denial', 'error'])
 
-test('a listener that fails costs no other its events, and its error is heard', async () => {
+test('a listener that throws does not affect the others, and its error is reported', async () => {
   const events = make()
   const seen: unknown[] = []
   events.add('error', error => void seen.push(error))
@@ -24,7 +24,7 @@ test('a listener that fails costs no other its events, and its error is heard', 
   expect(seen.filter(one => one instanceof Error)).toHaveLength(4)
 })
 
-test('an event that does not exist, and a listener that is none, are refused', () => {
+test('an unknown event and a listener that is not a function are refused', () => {
   const events = make()
   expect(() => events.add('denail' as 'denial', () => undefined)).toThrow('there is no event "denail"')
   expect(() => events.add('denial', 'x' as unknown as () => void)).toThrow('the listener of box.on()')

@@ -1,4 +1,4 @@
-/** Who hears of what happens in a sandbox. A listener that fails costs nobody else an event, and its error is not lost. */
+/** The event listeners of a sandbox. A listener that throws does not affect the others, and its error is reported. */
 import { checkValue, unknownKey } from './check-options.ts'
 
 type Listener = (...values: never[]) => unknown
@@ -31,14 +31,14 @@ export class EventListeners<Events extends { error: [error: unknown] } & { [K in
   emit<E extends keyof Events & string>(event: E, ...values: Events[E]): void {
     for (const listener of [...(this.#listeners.get(event) ?? [])])
       try {
-        const heard = (listener as (...given: Events[E]) => unknown)(...values)
-        if (heard instanceof Promise) heard.catch(error => this.#fail(event, error))
+        const returned = (listener as (...given: Events[E]) => unknown)(...values)
+        if (returned instanceof Promise) returned.catch(error => this.#fail(event, error))
       } catch (error) {
         this.#fail(event, error)
       }
   }
 
-  /** As Node has it for its own emitters: to whoever hears errors, else to the program as an uncaught exception. */
+  /** Like Node's emitters: goes to the `error` listeners, or is thrown as an uncaught exception. */
   #fail(event: keyof Events & string, error: unknown): void {
     if (event !== 'error' && (this.#listeners.get('error')?.size ?? 0) > 0)
       this.emit('error' as keyof Events & string, ...([error] as unknown as Events[keyof Events & string]))

@@ -1,31 +1,31 @@
-/** What a program may say of a command, and what it is told of it. */
+/** The options and the result of a command. */
 import { resolve } from 'node:path/posix'
 import type { ExecOrder } from '../protocol/exec-order.ts'
 import { checkValue, type Shape, usage } from './check-options.ts'
 import type { Denial, LimitHit } from './denial.ts'
 
-/** Words, which no shell reads; or a line for `/bin/sh` of the sandbox. */
+/** An argument vector, or a string for `/bin/sh` in the sandbox. */
 export type CommandLine = string | readonly string[]
 
 export interface SpawnOptions {
   /**
-   * In milliseconds. One above `exec.ceiling` of the policy is an error. Without it, `exec()` takes `exec.timeout` of the policy (120 s), and
-   * `spawn()` has none: its command runs until it ends, is killed, or the sandbox ends.
+   * In milliseconds. A value above `exec.ceiling` of the policy is an error. The default of `exec()` is `exec.timeout` of the policy
+   * (120 s). `spawn()` has no default: its command runs until it ends, is killed, or the sandbox ends.
    */
   readonly timeout?: number | undefined
-  /** On top of the sandbox's own variables. Nothing of this program's environment goes inside by itself. */
+  /** Added to the sandbox's variables. This program's own environment is not passed on. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
-  /** In the sandbox; relative to the project. */
+  /** A directory in the sandbox, relative to the project. */
   readonly cwd?: string | undefined
-  /** Ends the command, and all that it started. */
+  /** Kills the command and every process that it started. */
   readonly signal?: AbortSignal | undefined
-  /** Bytes of stdout and of stderr that the result has, each: its beginning and its end. `exec.maxOutput` where nothing is said. */
+  /** How many bytes of each stream the result contains, from its beginning and its end. Default: `exec.maxOutput`. */
   readonly maxOutput?: number | undefined
 }
 
 export interface ExecOptions extends SpawnOptions {
   readonly stdin?: string | Uint8Array | undefined
-  /** Sees all output as it comes. A promise holds that stream back until it is kept. When it fails the command is ended, and the call fails. */
+  /** Called with each piece of output. A returned promise pauses that stream. If it throws, the command is killed and the call fails. */
   readonly onOutput?: ((stream: 'stdout' | 'stderr', bytes: Uint8Array) => void | Promise<void>) | undefined
 }
 
@@ -43,25 +43,25 @@ export const EXEC_SHAPE: Shape<ExecOptions> = { ...SPAWN_SHAPE, stdin: 'bytes', 
 
 /** How a command ended. */
 export interface CommandEnd {
-  /** Its own; 124 when its time was over, 126 and 127 when it could not be started, 128+n after signal n. */
+  /** The command's exit code. 124 after a timeout, 126 or 127 when it did not start, 128+n after signal n. */
   readonly exitCode: number
   readonly timedOut: boolean
-  /** A bound of the sandbox that was reached meanwhile; null when none was. */
+  /** A limit of the sandbox that was reached meanwhile, or null. */
   readonly limit: LimitHit | null
-  /** What it was refused; and what was refused meanwhile to a command that cannot be told, marked as such. At most 100. */
+  /** The denials of this command, at most 100. Those that may belong to another command have `by: 'unknown'`. */
   readonly denials: readonly Denial[]
 }
 
 export interface ExecResult extends CommandEnd {
   readonly stdout: string
   readonly stderr: string
-  /** Whether output was left out. */
+  /** Whether the middle of stdout or stderr is missing. */
   readonly truncated: boolean
 }
 
-/** Within what the kernel lets a program be started with, and well within a message to the supervisor. */
-const LONGEST = 2 ** 20
-const LONGEST_PATH = 4095
+/** Below the kernel's limit for arguments, and far below that of a message to the supervisor. */
+const MAX_COMMAND_BYTES = 2 ** 20
+const MAX_PATH_BYTES = 4095
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 
 /** @internal */
@@ -73,44 +73,45 @@ export function orderOf(
   checkValue('a call', 'the command', command, 'command')
   const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : [...command]
   if (argv.length === 0 || argv[0] === '')
-    throw usage('there is no command', 'exec(["ls", "-l"]) or exec("ls -l")')
+    throw usage('the command is empty', 'exec(["ls", "-l"]) or exec("ls -l")')
   if (argv.some(word => word.includes('\0')))
-    throw usage('the command has a NUL byte in it', 'give such bytes by stdin, or in a file')
+    throw usage('the command contains a NUL byte', 'pass such bytes on stdin or in a file')
   const env = Object.entries(variables).flatMap(([name, value]) => {
     if (value === undefined) return []
     if (!VARIABLE.test(name) || typeof value !== 'string' || value.includes('\0'))
       throw usage(
-        `"${name}" of env is not a variable`,
-        'names are letters, digits and _; values are texts without NUL bytes',
+        `"${name}" of env is not a valid variable`,
+        'names are letters, digits and _; values are strings without NUL bytes',
       )
     return [{ name, value }]
   })
   const length = Buffer.byteLength(JSON.stringify([argv, env]))
-  if (length > LONGEST) throw usage(`a command of ${length} bytes`, 'give it by stdin, or in a file')
+  if (length > MAX_COMMAND_BYTES)
+    throw usage(`a command of ${length} bytes is too long`, 'pass the data on stdin or in a file')
   return { argv, cwd: pathInside(cwd, workspace), env, terminal: undefined }
 }
 
-/** Absolute. It is only a name here: what stands there, the sandbox decides. @internal */
+/** An absolute path in the sandbox. The sandbox decides what it refers to. @internal */
 export function pathInside(path: string, workspace: string): string {
   checkValue('a call', 'the path', path, 'text')
-  const made = resolve(workspace, path)
-  if (path.includes('\0') || Buffer.byteLength(made) > LONGEST_PATH)
-    throw usage('the path is too long, or has a NUL byte in it', 'name a file or directory')
-  return made
+  const absolute = resolve(workspace, path)
+  if (path.includes('\0') || Buffer.byteLength(absolute) > MAX_PATH_BYTES)
+    throw usage('the path is too long or contains a NUL byte', 'give the path of a file or directory')
+  return absolute
 }
 
-/** Milliseconds that a timer can count. @internal */
-export function timeoutOf(asked: number | undefined, standard: number): number {
-  if (asked === undefined) return standard
-  if (!(asked > 0)) throw usage(`a timeout of ${asked}`, 'give milliseconds, more than 0')
-  return Math.min(Math.ceil(asked), 2 ** 31 - 1)
+/** In milliseconds, within the range of a timer. @internal */
+export function timeoutOf(value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (!(value > 0)) throw usage(`the timeout is ${value}`, 'expected milliseconds above 0')
+  return Math.min(Math.ceil(value), 2 ** 31 - 1)
 }
 
-/** Of output. @internal */
-export function bytesOf(asked: number | undefined, standard: number): number {
-  if (asked === undefined) return standard
-  if (!(asked >= 0)) throw usage(`${asked} is no number of bytes`, 'give 0 or more')
-  return Math.floor(asked)
+/** @internal */
+export function maxOutputOf(value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (!(value >= 0)) throw usage(`maxOutput is ${value}`, 'expected a number of bytes, 0 or more')
+  return Math.floor(value)
 }
 
 /** @internal */

@@ -1,6 +1,6 @@
 /**
- * Files as the sandbox has them: pen's own tool inside opens them, with the rights of every other program there. Nothing is opened
- * on the host, so no path, link or race can lead out. What comes back is hostile, and read within bounds.
+ * Files as the sandbox sees them. pen's file tool opens them inside, with the rights of every other program there. Nothing is opened
+ * on the host, so no path, link or race can lead out. The tool's output is hostile and read within bounds.
  */
 import { EXIT } from '../base/error.ts'
 import {
@@ -13,15 +13,15 @@ import {
 import { PEN_INSIDE } from '../protocol/guest-paths.ts'
 import type { Judged } from '../run/judge-refusal.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
-import { Command, type Surroundings } from './command.ts'
+import { Command, type SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
 import { askFor } from './supervisor-connection.ts'
 
 export interface ReadOptions {
-  /** The first byte; 0 where nothing is said. */
+  /** The first byte. Default: 0. */
   readonly from?: number | undefined
-  /** No more bytes than these; 10 MiB where nothing is said. A longer file is an error then, here it is cut. */
+  /** How many bytes to read at most. Without it, a file above 10 MiB is an error. */
   readonly length?: number | undefined
 }
 
@@ -30,36 +30,37 @@ export interface WriteOptions {
 }
 
 export interface DeleteOptions {
-  /** A directory with all in it. */
+  /** Also deletes a directory with its contents. */
   readonly recursive?: boolean | undefined
 }
 
 export interface Entry {
   readonly name: string
   readonly kind: 'file' | 'directory' | 'link' | 'other'
-  /** Null for what is no file. */
+  /** In bytes; null for everything but files. */
   readonly size: number | null
 }
 
 export interface Listing {
   readonly entries: readonly Entry[]
-  /** How many more there are. */
+  /** How many entries are not listed. */
   readonly more: number
 }
 
 export interface SearchOptions {
-  /** A file or a directory; the project where nothing is said. */
+  /** A file or a directory. Default: the project. */
   readonly path?: string | undefined
   readonly ignoreCase?: boolean | undefined
-  /** Only in files like this: `*.ts`, `src/x*.ts`, or part of a path. */
+  /** Searches only files that match: `*.ts`, `src/x*.ts`, or part of a path. */
   readonly name?: string | undefined
-  /** 200 where nothing is said. */
-  readonly most?: number | undefined
+  /** Default: 200. */
+  readonly maxMatches?: number | undefined
 }
 
-export interface Found {
-  /** `line` is from 1, and 0 for a file that was found by its name. */
+export interface SearchResult {
+  /** `line` starts at 1. It is 0 for a file that was found by name. */
   readonly matches: readonly Match[]
+  /** Whether there are more matches. */
   readonly more: boolean
 }
 
@@ -69,34 +70,34 @@ const SEARCH_SHAPE: Shape<SearchOptions> = {
   path: 'text',
   ignoreCase: 'boolean',
   name: 'text',
-  most: 'number',
+  maxMatches: 'number',
 }
 
 type FileOrder = PlainFileOrder | SearchOrder
 
-const MOST_BYTES = 10 * 2 ** 20
-const MOST_ENTRIES = 2000
+const MAX_BYTES = 10 * 2 ** 20
+const MAX_ENTRIES = 2000
 const TIMEOUT_MS = 60_000
 
 export class SandboxFiles {
-  readonly #inside: Surroundings
+  readonly #context: SandboxContext
 
   /** @internal */
-  constructor(inside: Surroundings) {
-    this.#inside = inside
+  constructor(context: SandboxContext) {
+    this.#context = context
   }
 
   async read(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
     checkOptions('files.read()', options, READ_SHAPE)
-    const length = countOf('length', options.length ?? MOST_BYTES)
+    const length = countOf('length', options.length ?? MAX_BYTES)
     const order = { op: 'read', path: this.#path(path), from: countOf('from', options.from ?? 0) } as const
-    // One more than wanted tells whether there is more.
+    // One extra byte shows whether the file is longer.
     const ask = options.length === undefined ? length + 1 : length
     const bytes = await this.#run({ ...order, length: ask }, ask)
     if (bytes.length <= length) return bytes
     throw new SandboxError('LIMIT', {
       what: `${path} is longer than ${length} bytes`,
-      hint: 'read it in parts, with from and length',
+      hint: 'read it in parts with from and length',
     })
   }
 
@@ -104,7 +105,7 @@ export class SandboxFiles {
     return new TextDecoder().decode(await this.read(path, options))
   }
 
-  /** Makes the directories above it. */
+  /** Also creates missing parent directories. */
   async write(path: string, content: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
     checkValue('files.write()', 'the content', content, 'bytes')
     checkOptions('files.write()', options, { executable: 'boolean' })
@@ -125,13 +126,13 @@ export class SandboxFiles {
   }
 
   async list(path = '.'): Promise<Listing> {
-    const lines = await this.#lines({ op: 'list', path: this.#path(path), most: MOST_ENTRIES })
+    const lines = await this.#lines({ op: 'list', path: this.#path(path), most: MAX_ENTRIES })
     const entries = lines.flatMap(line => (typeof line['name'] === 'string' ? [entryOf(line)] : []))
     return { entries, more: Number(lines.at(-1)?.['more'] ?? 0) }
   }
 
-  /** A regular expression, tried on each line; an empty one finds files by their name alone. */
-  async search(pattern: string, options: SearchOptions = {}): Promise<Found> {
+  /** Matches a regular expression against each line. An empty pattern finds files by name alone. */
+  async search(pattern: string, options: SearchOptions = {}): Promise<SearchResult> {
     checkValue('files.search()', 'the pattern', pattern, 'text')
     checkOptions('files.search()', options, SEARCH_SHAPE)
     const lines = await this.#lines({
@@ -140,7 +141,7 @@ export class SandboxFiles {
       pattern,
       ignoreCase: options.ignoreCase === true,
       name: options.name ?? '',
-      most: countOf('most', options.most ?? 200),
+      most: countOf('maxMatches', options.maxMatches ?? 200),
     })
     const matches = lines.flatMap(({ path, line, text }) =>
       typeof path === 'string' && typeof line === 'number' && typeof text === 'string'
@@ -151,27 +152,28 @@ export class SandboxFiles {
   }
 
   #path(path: string): string {
-    return pathInside(path, this.#inside.workspace)
+    return pathInside(path, this.#context.workspace)
   }
 
   async #lines(order: FileOrder): Promise<Record<string, unknown>[]> {
-    const text = new TextDecoder().decode(await this.#run(order, MOST_BYTES))
+    const text = new TextDecoder().decode(await this.#run(order, MAX_BYTES))
     return text.split('\n').flatMap(line => {
       const value = jsonOf(line)
       return value === undefined ? [] : [value]
     })
   }
 
-  async #run(order: FileOrder, most: number, input?: Uint8Array): Promise<Uint8Array> {
+  async #run(order: FileOrder, maxBytes: number, input?: Uint8Array): Promise<Uint8Array> {
     const out: Uint8Array[] = []
     let size = 0
-    let said = ''
+    let errorText = ''
     const argv = [PEN_INSIDE, FILE_MODE, writeFileOrder(order)]
-    const wanted = { command: argv, timeoutMs: TIMEOUT_MS }
-    const command = await Command.begin(this.#inside, wanted, (stream, bytes) => {
-      if (stream === 'stderr') said = said.length > 4096 ? said : said + new TextDecoder().decode(bytes)
-      else if (size < most) {
-        out.push(bytes.slice(0, most - size))
+    const request = { command: argv, timeoutMs: TIMEOUT_MS }
+    const command = await Command.begin(this.#context, request, (stream, bytes) => {
+      if (stream === 'stderr') {
+        if (errorText.length <= 4096) errorText += new TextDecoder().decode(bytes)
+      } else if (size < maxBytes) {
+        out.push(bytes.slice(0, maxBytes - size))
         size += bytes.length
       }
     })
@@ -179,76 +181,81 @@ export class SandboxFiles {
     command.endInput()
     const { exitCode, timedOut } = await command.ended()
     if (exitCode === EXIT.ok) return Buffer.concat(out)
-    if (timedOut) throw new SandboxError('LIMIT', { what: `it took longer than ${TIMEOUT_MS / 1000} s` })
-    throw await this.#failure(order, toldIn(said))
+    if (timedOut)
+      throw new SandboxError('LIMIT', { what: `the file operation took longer than ${TIMEOUT_MS / 1000} s` })
+    throw await this.#failure(order, parseToolError(errorText))
   }
 
-  /** A protected place that is not there yet could be made, and would be taken away a moment later: whoever asks hears it now. */
+  /** A protected path that does not exist yet could be created, and would be quarantined a moment later. Refuse it first. */
   async #checkFirst(op: 'write' | 'delete', path: string): Promise<void> {
-    const { gated, workspace, stateDir } = this.#inside
+    const { gated, workspace, stateDir } = this.#context
     if (gated || !path.startsWith(`${workspace}/`)) return
     const judged = (await askFor(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
     if (judged !== null) throw denied(op, path, judged)
   }
 
-  async #failure({ op, path }: FileOrder, told: Told): Promise<SandboxError> {
+  async #failure({ op, path }: FileOrder, failure: ToolError): Promise<SandboxError> {
     const access = op === 'search' ? 'list' : op
-    const judged = await this.#judged(access, path, told)
+    const judged = await this.#judged(access, path, failure)
     if (judged !== null) return denied(access, path, judged)
-    const { errno } = told
-    return new SandboxError(CODES[errno] ?? 'FILE_REFUSED', {
-      what: `${path} ${WORDS[errno] ?? `cannot be used (${errno})`}`,
+    const { errno } = failure
+    return new SandboxError(ERROR_CODES[errno] ?? 'FILE_REFUSED', {
+      what: `${path} ${ERROR_TEXTS[errno] ?? `cannot be used (${errno})`}`,
       at: path,
     })
   }
 
-  /** The kernel said no, or there is nothing: the supervisor knows whether it was the policy, and records it. A gate has done both. */
-  async #judged(op: Exclude<FileOrder['op'], 'search'>, path: string, told: Told): Promise<Judged | null> {
-    if (this.#inside.gated) return told.refused
-    if (!REFUSALS.includes(told.errno)) return null
+  /** Asks the supervisor whether the policy caused the error, and lets it record the denial. A gate has done both already. */
+  async #judged(
+    op: Exclude<FileOrder['op'], 'search'>,
+    path: string,
+    failure: ToolError,
+  ): Promise<Judged | null> {
+    if (this.#context.gated) return failure.refused
+    if (!REFUSALS.includes(failure.errno)) return null
     const access = op === 'delete' ? 'write' : op
-    return (await askFor(this.#inside.stateDir, { want: 'judge', access, path })) as Judged | null
+    return (await askFor(this.#context.stateDir, { want: 'judge', access, path })) as Judged | null
   }
 }
 
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value
-  throw usage(`${name} is ${value}`, 'it takes a whole number, 0 or more')
+  throw usage(`${name} is ${value}`, 'expected a whole number, 0 or more')
 }
 
 const denied = (access: string, path: string, { why, reason, fix }: Judged): SandboxError =>
   new SandboxError('DENIED', {
     what: `the sandbox may not ${access} ${path}: ${why} (${reason})`,
     at: path,
-    hint: 'do without it, or ask the user',
+    hint: 'continue without it, or ask the user',
     permission: fix,
   })
 
-/** What the file tool says went wrong. In a sandbox that programs share with it, they may have said it. */
-interface Told {
+/** The error of the file tool. Programs in the sandbox may have forged it. */
+interface ToolError {
   readonly errno: string
   readonly refused: Judged | null
 }
 
-const CODES: Readonly<Record<string, SandboxErrorCode>> = { ENOENT: 'NOT_FOUND', EFBIG: 'LIMIT' }
+const ERROR_CODES: Readonly<Record<string, SandboxErrorCode>> = { ENOENT: 'NOT_FOUND', EFBIG: 'LIMIT' }
 
 const REFUSALS = ['ENOENT', 'EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ELOOP', 'EXDEV']
 
-const WORDS: Readonly<Record<string, string>> = {
-  ENOENT: 'is not there',
+const ERROR_TEXTS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
   EISDIR: 'is a directory',
-  ENOTDIR: 'is no directory',
-  EINVAL: 'is no file, or the pattern is no regular expression',
-  ENXIO: 'is no file',
-  ENOSPC: 'does not fit: the disk, or its limit, is full',
-  EACCES: 'may not be opened',
-  EROFS: 'may only be read',
-  ENOTEMPTY: 'is not empty: delete it with all in it, or what is in it first',
-  EFBIG: 'is too long, or too much is below it: take it in parts',
+  ENOTDIR: 'is not a directory',
+  EINVAL: 'is not a file, or the pattern is not a regular expression',
+  ENXIO: 'is not a file',
+  ENOSPC: 'does not fit: the disk is full or the disk limit is reached',
+  EACCES: 'cannot be opened: permission denied',
+  EROFS: 'is read-only',
+  ENOTEMPTY: 'is not empty: delete it with recursive',
+  EFBIG: 'is too large: read it in parts, or name a smaller directory',
 }
 
-function toldIn(said: string): Told {
-  for (const line of said.split('\n')) {
+function parseToolError(text: string): ToolError {
+  for (const line of text.split('\n')) {
     const { errno, refused = null } = jsonOf(line) ?? {}
     if (typeof errno === 'string' && /^E[A-Z0-9]{1,15}$/.test(errno))
       return { errno, refused: refused as Judged | null }

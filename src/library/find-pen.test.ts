@@ -26,18 +26,18 @@ const find = (here: string | undefined, more: object = {}) =>
   findPen({ named: undefined, variable: undefined, project, here, ...more })
 
 describe('the pen binary', () => {
-  test('is the one of the package that the library is in', () => {
+  test('is the one in the package of the library', () => {
     expect(find(join(root, 'app/node_modules/pen/dist/index.js'))).toBe(app)
     const own = install('project')
     expect(find(join(project, 'node_modules/pen/dist/index.js'))).toBe(own)
     rmSync(join(project, 'node_modules'), { recursive: true })
   })
 
-  test('is found for a bundle among the packages of its own directory', () => {
+  test('is found for a bundle in the packages of its directory', () => {
     expect(find(file('app/out/bundle.js'))).toBe(app)
   })
 
-  test('is the one that the program, or else its environment, names', () => {
+  test('is the one that the option or the environment names', () => {
     expect(find(undefined, { named: app })).toBe(app)
     expect(find(undefined, { variable: app })).toBe(app)
     for (const wrong of ['pen', './pen', join(root, 'absent')]) {
@@ -46,19 +46,19 @@ describe('the pen binary', () => {
     }
   })
 
-  test('is never taken from the project, but by its name', () => {
+  test('is never taken from the project unless the option names it', () => {
     const planted = install('project')
     const bundle = file('project/out/bundle.js')
-    expect(() => find(bundle)).toThrow('lies in the project')
-    expect(() => find(undefined, { variable: planted })).toThrow('lies in the project')
+    expect(() => find(bundle)).toThrow('is in the project')
+    expect(() => find(undefined, { variable: planted })).toThrow('is in the project')
     symlinkSync(planted, join(root, 'link'))
-    expect(() => find(undefined, { variable: join(root, 'link') })).toThrow('lies in the project')
+    expect(() => find(undefined, { variable: join(root, 'link') })).toThrow('is in the project')
     expect(find(bundle, { named: planted })).toBe(planted)
   })
 
-  test('that a bundle left behind is missed, with what to do', () => {
+  test('that a bundle does not contain is an error with a fix', () => {
     const lonely = file('lonely/bundle.js')
     cpSync(app, join(root, 'lonely/pen'))
-    for (const here of [lonely, undefined]) expect(() => find(here)).toThrow('a bundle does not carry it')
+    for (const here of [lonely, undefined]) expect(() => find(here)).toThrow('a bundle does not contain it')
   })
 })

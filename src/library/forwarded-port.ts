@@ -1,16 +1,16 @@
-/** A port of the sandbox that programs of this machine reach, for as long as this program wants it. */
+/** A port of the sandbox that programs on this machine can reach until it is closed. */
 import type { PortPair } from '../gateway/forward/forward.ts'
 import type { OpenForwards } from '../run/forwards.ts'
 import { checkOptions, usage } from './check-options.ts'
 import { askSupervisor, type SupervisorConnection } from './supervisor-connection.ts'
 
 export interface ForwardOptions {
-  /** The port of this machine. One that is free where nothing is said; one that is in use is an error. */
+  /** The port on this machine. Default: a free one. A port that is in use is an error. */
   readonly hostPort?: number | undefined
 }
 
 export class ForwardedPort implements AsyncDisposable {
-  /** Where to connect to on this machine. Whatever answers there is in the sandbox, and not to be trusted. */
+  /** The address on this machine. The server behind it is in the sandbox and not trusted. */
   readonly address = '127.0.0.1'
   readonly port: number
   readonly #connection: SupervisorConnection
@@ -32,7 +32,7 @@ export class ForwardedPort implements AsyncDisposable {
     return new ForwardedPort(ports[0]?.host ?? 0, socket)
   }
 
-  /** When this returns, nobody listens any more, and its connections have ended. */
+  /** When this returns, the port is closed and its connections have ended. */
   async close(): Promise<void> {
     this.#connection.end()
     await this.#closed
@@ -45,5 +45,5 @@ export class ForwardedPort implements AsyncDisposable {
 
 function checked(port: number): PortPair['guest'] {
   if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port as PortPair['guest']
-  throw usage(`${String(port)} is no port`, 'it takes a number from 1 to 65535')
+  throw usage(`${String(port)} is not a port`, 'expected a number from 1 to 65535')
 }

@@ -1,4 +1,4 @@
-/** Who sees a command's output as it comes. One that fails has lost what it was to see: the command is ended, and the call fails with that. */
+/** Calls `onOutput` of a command. When it throws, the command is killed and the call fails with that error. */
 import type { ExecOptions } from './exec-options.ts'
 
 type Stream = 'stdout' | 'stderr'
@@ -17,14 +17,14 @@ export class OutputListener {
     })
   }
 
-  /** A promise holds the stream back. */
-  hear(stream: Stream, bytes: Uint8Array): undefined | Promise<void> {
+  /** A returned promise pauses the stream. */
+  push(stream: Stream, bytes: Uint8Array): undefined | Promise<void> {
     if (this.#onOutput === undefined || this.#failure !== undefined) return undefined
     try {
-      const heard = this.#onOutput(stream, bytes)
-      return heard instanceof Promise ? heard.catch(error => this.#giveUp(error)) : undefined
+      const returned = this.#onOutput(stream, bytes)
+      return returned instanceof Promise ? returned.catch(error => this.#stop(error)) : undefined
     } catch (error) {
-      this.#giveUp(error)
+      this.#stop(error)
       return undefined
     }
   }
@@ -33,7 +33,7 @@ export class OutputListener {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  #giveUp(error: unknown): void {
+  #stop(error: unknown): void {
     this.#failure ??= { error }
     this.#fail()
   }

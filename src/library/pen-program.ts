@@ -1,13 +1,13 @@
-/** The pen binary, which does everything that needs locks, engines or a policy: the library only asks it. */
+/** Runs the pen binary. Locks, engines and policies belong to the binary; the library only calls it. */
 import { collect } from '../base/collect.ts'
 import { asPenError, readError } from '../control/messages.ts'
 import { findPen, ownFile } from './find-pen.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
 import { startByNode } from './start-by-node.ts'
 
-/** The slowest engine, with an image that is not mapped yet. */
-const PATIENCE_MS = 240_000
-const MOST_SAID = 4 * 2 ** 20
+/** Enough for the slowest engine with a cold image. */
+const TIMEOUT_MS = 240_000
+const MAX_OUTPUT = 4 * 2 ** 20
 
 export class PenProgram {
   readonly #path: string
@@ -18,7 +18,7 @@ export class PenProgram {
     this.#cwd = project
   }
 
-  /** The answer of a verb that was asked for JSON. */
+  /** Runs a verb with `--json` and returns its answer. */
   async verb(argv: readonly string[]): Promise<unknown> {
     const { stdout, stderr, code } = await this.#run([...argv, '--json'])
     const failed = code === 0 ? undefined : errorIn(stderr)
@@ -26,7 +26,7 @@ export class PenProgram {
     return parse(code === 0 ? stdout : '', stderr)
   }
 
-  /** The one line that a hidden mode answers with. */
+  /** Runs a hidden mode and returns its one line of JSON. */
   async ask(mode: string, order: object): Promise<unknown> {
     const { stdout, stderr } = await this.#run([mode], jsonOf(order))
     return parse(stdout, stderr)
@@ -38,11 +38,11 @@ export class PenProgram {
     )
     try {
       const options = {
-        // It acts for the user, as it would in their shell.
+        // The same environment as in the user's shell.
         env,
         cwd: this.#cwd,
-        timeoutMs: PATIENCE_MS,
-        maxOutput: MOST_SAID,
+        timeoutMs: TIMEOUT_MS,
+        maxOutput: MAX_OUTPUT,
         ...(input !== undefined && { input }),
       }
       return await collect([this.#path, ...argv], options, startByNode)
@@ -52,14 +52,14 @@ export class PenProgram {
   }
 }
 
-/** A number of any size, or an object in itself, is no part of a policy. */
+/** A BigInt and a cyclic object have no JSON form. */
 function jsonOf(order: object): string {
   try {
     return JSON.stringify(order)
   } catch (cause) {
     throw new SandboxError('USAGE', {
       what: 'the policy cannot be written as JSON',
-      hint: 'give plain values',
+      hint: 'use plain objects, arrays, strings, numbers and booleans',
       cause,
     })
   }
@@ -69,12 +69,12 @@ function parse(stdout: string, stderr: string): unknown {
   try {
     return JSON.parse(stdout)
   } catch (cause) {
-    const [first = 'it said nothing'] = stderr.split('\n').filter(Boolean)
-    throw new SandboxError('STATE', { what: `pen did not answer: ${first.slice(0, 300)}`, cause })
+    const [first = 'no output'] = stderr.split('\n').filter(Boolean)
+    throw new SandboxError('STATE', { what: `the pen binary failed: ${first.slice(0, 300)}`, cause })
   }
 }
 
-/** What `--json` prints on stderr of a failure. */
+/** The error that `--json` prints on stderr. */
 function errorIn(stderr: string): Error | undefined {
   for (const line of stderr.split('\n').reverse())
     try {
@@ -83,7 +83,7 @@ function errorIn(stderr: string): Error | undefined {
       const { code, what, at = null, hint = null } = error
       return asSandboxError(asPenError(readError({ code, what, at, hint })))
     } catch {
-      // Another line.
+      // Not an error in JSON. Try the previous line.
     }
   return undefined
 }

@@ -1,4 +1,4 @@
-/** What the user of this program lets a running sandbox do: the same files as `pen allow` and `pen grant` write, by the same commands. */
+/** Changes what a running sandbox may do, by the same commands as the user: `pen allow`, `pen deny`, `pen grant`, `pen revoke`. */
 import { resolve } from '../base/posix-path.ts'
 import { MAX_ASK_MS, MAX_TARGET_LENGTH } from '../control/messages.ts'
 import type { UserAnswer } from '../gateway/ask-user.ts'
@@ -6,50 +6,50 @@ import type { Judged } from '../run/judge-refusal.ts'
 import type { SandboxStatus } from '../run/status.ts'
 import type { AuditTail } from './audit-tail.ts'
 import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
-import type { Surroundings } from './command.ts'
+import type { SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
 import { askFor } from './supervisor-connection.ts'
 
-/** One of them; without any, `session`. */
+/** How long the rule applies. Default: `session`. */
 export interface AllowOptions {
   /** Until this sandbox ends. */
   readonly session?: boolean | undefined
-  /** For the next connection there. */
+  /** For the next connection to that host. */
   readonly once?: boolean | undefined
   /** For this long: `'10m'`, or milliseconds. */
   readonly for?: string | number | undefined
-  /** From now on, for every sandbox of the project. */
+  /** Permanently, for every sandbox of the project. */
   readonly always?: boolean | undefined
 }
 
 export interface GrantOptions {
-  /** Also for writing. */
+  /** Also allows writing. */
   readonly rw?: boolean | undefined
-  /** For this long: `'10m'`, or milliseconds. An hour where nothing is said. */
+  /** For this long: `'10m'`, or milliseconds. Default: one hour. */
   readonly for?: string | number | undefined
 }
 
 export interface PermissionRequest {
-  /** `host:port` to connect to. */
+  /** `host:port` to connect to. Give this or `path`. */
   readonly host?: string | undefined
-  /** Or a file or directory of the host. */
+  /** A file or directory on the host. */
   readonly path?: string | undefined
-  /** Also to write it. */
+  /** Also asks for writing. */
   readonly rw?: boolean | undefined
 }
 
 export interface PermissionAnswer {
   readonly granted: boolean
-  /** What the user runs on the host to give it; null where it is given, or nothing would. */
+  /** The command that grants it, for the user on the host. Null when it is granted or no command can grant it. */
   readonly permission: string | null
-  /** Why it is not given. */
+  /** Why it is not granted. */
   readonly why: string | null
 }
 
 export interface RequestOptions {
-  /** How long an answer is waited for, in milliseconds; at most ten minutes, none where nothing is said. */
+  /** How long to wait for the answer, in milliseconds: at most ten minutes. Default: 0. */
   readonly wait?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -61,11 +61,11 @@ const ALLOW_SHAPE: Shape<AllowOptions> = {
   always: 'boolean',
 }
 
-/** A supervisor looks four times a second. */
+/** A supervisor reads its config four times a second. */
 const IN_FORCE_MS = 5000
-const LOOK_MS = 500
+const POLL_MS = 500
 
-interface Granted {
+interface GrantList {
   readonly grants: readonly { readonly path: string; readonly write: boolean }[]
 }
 
@@ -75,28 +75,29 @@ export class Permissions {
   readonly #tail: AuditTail
   readonly #status: SandboxStatus
   readonly #stateDir: string
-  #look: Promise<Granted> | undefined
+  #list: Promise<GrantList> | undefined
 
-  constructor(pen: PenProgram, { tail, stateDir }: Surroundings, status: SandboxStatus) {
+  constructor(pen: PenProgram, { tail, stateDir }: SandboxContext, status: SandboxStatus) {
     this.#pen = pen
     this.#tail = tail
     this.#status = status
     this.#stateDir = stateDir
   }
 
-  /** Allows or denies, and returns when it is in force. */
-  async say(verb: 'allow' | 'deny', target: string, options: AllowOptions): Promise<void> {
+  /** Returns when the rule is in force. */
+  async setRule(verb: 'allow' | 'deny', target: string, options: AllowOptions): Promise<void> {
     checkValue(`box.${verb}()`, 'the host', target, 'text')
     checkOptions(`box.${verb}()`, options, ALLOW_SHAPE)
     if (this.#status.gateway === null)
       throw new SandboxError('STATE', {
         what: `this sandbox has no network: ${this.#status.network}`,
         retry: false,
-        hint: 'start it without offline, and with network.mode "gateway"',
+        hint: 'start it without offline and with network.mode "gateway"',
       })
-    if (target.startsWith('-')) throw usage(`"${target}" is no host`, 'registry.example.com:443')
+    if (target.startsWith('-'))
+      throw usage(`"${target}" is not a host`, 'expected host:port, such as registry.example.com:443')
     const mark = this.#tail.mark()
-    await this.#pen.verb([verb, target, ...lifeFlags(options)])
+    await this.#pen.verb([verb, target, ...lifetimeFlags(options)])
     const seen = await this.#tail.until(
       mark,
       ({ kind }) => kind === 'policy-changed' || kind === 'policy-edit-refused',
@@ -104,41 +105,48 @@ export class Permissions {
     )
     if (seen?.kind === 'policy-changed') return
     throw new SandboxError('STATE', {
-      what: `${target} is not in force: ${seen === undefined ? 'the sandbox did not take it up' : String(seen['reason'])}`,
-      hint: 'pen logs tells more',
+      what: `the rule for ${target} is not in force: ${seen === undefined ? 'the sandbox did not load it' : String(seen['reason'])}`,
+      hint: 'pen logs',
     })
   }
 
   async grant(path: string, options: GrantOptions): Promise<void> {
     checkValue('box.grant()', 'the path', path, 'text')
     checkOptions('box.grant()', options, { rw: 'boolean', for: 'time' })
-    const life = duration(options.for ?? '1h')
-    await this.#pen.verb(['grant', resolve(path), ...(options.rw === true ? ['--rw'] : []), '--for', life])
-    this.#look = undefined
+    const lifetime = duration(options.for ?? '1h')
+    await this.#pen.verb([
+      'grant',
+      resolve(path),
+      ...(options.rw === true ? ['--rw'] : []),
+      '--for',
+      lifetime,
+    ])
+    this.#list = undefined
   }
 
-  /** Grants nothing: the user does, by a command of pen's, or does not. */
-  async request(wanted: PermissionRequest, options: RequestOptions): Promise<PermissionAnswer> {
-    checkOptions('box.requestPermission()', wanted, { host: 'text', path: 'text', rw: 'boolean' })
+  /** Grants nothing: only the user does, by a command on the host. */
+  async request(request: PermissionRequest, options: RequestOptions): Promise<PermissionAnswer> {
+    checkOptions('box.requestPermission()', request, { host: 'text', path: 'text', rw: 'boolean' })
     checkOptions('box.requestPermission()', options, { wait: 'number', signal: 'signal' })
     const { wait = 0, signal } = options
     const waitMs = Math.min(Math.max(0, wait), MAX_ASK_MS)
-    if ((wanted.host === undefined) === (wanted.path === undefined))
-      throw usage('a permission is for a host or for a path', '{ host: "registry.example.com:443" }')
-    return wanted.host === undefined
+    if ((request.host === undefined) === (request.path === undefined))
+      throw usage('give a host or a path', '{ host: "registry.example.com:443" }')
+    return request.host === undefined
       ? await this.#requestPath(
-          pathInside(wanted.path ?? '', this.#status.workspace),
-          wanted.rw === true,
+          pathInside(request.path ?? '', this.#status.workspace),
+          request.rw === true,
           waitMs,
           signal,
         )
-      : await this.#requestHost(wanted.host, waitMs)
+      : await this.#requestHost(request.host, waitMs)
   }
 
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
-    if (target.length > MAX_TARGET_LENGTH) throw usage('a host that is none', 'registry.example.com:443')
+    if (target.length > MAX_TARGET_LENGTH)
+      throw usage('the host is too long', 'expected host:port, such as registry.example.com:443')
     const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
-    if (answer.allowed) return GIVEN
+    if (answer.allowed) return GRANTED
     return { granted: false, permission: answer.fix, why: answer.why }
   }
 
@@ -150,12 +158,12 @@ export class Permissions {
   ): Promise<PermissionAnswer> {
     const access = write ? 'write' : 'read'
     const judged = (await askFor(this.#stateDir, { want: 'judge', access, path })) as Judged | null
-    if (judged === null) return GIVEN
-    for (const late = performance.now() + waitMs; ; ) {
-      if (await this.#isGranted(path, write)) return GIVEN
-      if (performance.now() >= late || signal?.aborted === true)
+    if (judged === null) return GRANTED
+    for (const deadline = performance.now() + waitMs; ; ) {
+      if (await this.#isGranted(path, write)) return GRANTED
+      if (performance.now() >= deadline || signal?.aborted === true)
         return { granted: false, permission: judged.fix, why: judged.why }
-      await new Promise(done => setTimeout(done, LOOK_MS))
+      await new Promise(done => setTimeout(done, POLL_MS))
     }
   }
 
@@ -166,41 +174,42 @@ export class Permissions {
     )
   }
 
-  /** One look for all who wait: a model may ask for a thousand things at once. */
-  #grants(): Promise<Granted> {
-    if (this.#look === undefined) {
-      const look = this.#pen.verb(['grants']) as Promise<Granted>
-      this.#look = look
+  /** All requests share one listing: a model may make a thousand requests at once. */
+  #grants(): Promise<GrantList> {
+    if (this.#list === undefined) {
+      const list = this.#pen.verb(['grants']) as Promise<GrantList>
+      this.#list = list
       const forget = (): void => {
-        this.#look = undefined
+        this.#list = undefined
       }
-      look.then(() => setTimeout(forget, LOOK_MS / 2).unref(), forget)
+      list.then(() => setTimeout(forget, POLL_MS / 2).unref(), forget)
     }
-    return this.#look
+    return this.#list
   }
 
   async revoke(path: string): Promise<void> {
     checkValue('box.revoke()', 'the path', path, 'text')
     await this.#pen.verb(['revoke', resolve(path)])
-    this.#look = undefined
+    this.#list = undefined
   }
 }
 
-const GIVEN: PermissionAnswer = { granted: true, permission: null, why: null }
+const GRANTED: PermissionAnswer = { granted: true, permission: null, why: null }
 
-function lifeFlags({ session, once, always, for: ms }: AllowOptions): string[] {
+function lifetimeFlags({ session, once, always, for: ms }: AllowOptions): string[] {
   if (always === true) {
-    if (session === true || once === true || ms !== undefined) throw usage('always has no end')
+    if (session === true || once === true || ms !== undefined)
+      throw usage('always cannot be combined with session, once or for')
     return []
   }
   if (once !== true && ms === undefined) return ['--session']
-  if (session === true) throw usage('session ends with the sandbox, and takes no other end')
+  if (session === true) throw usage('session cannot be combined with once or for')
   return [...(once === true ? ['--once'] : []), ...(ms === undefined ? [] : ['--for', duration(ms)])]
 }
 
-function duration(life: string | number): string {
-  const text = typeof life === 'number' ? `${Math.ceil(life)}ms` : life
+function duration(value: string | number): string {
+  const text = typeof value === 'number' ? `${Math.ceil(value)}ms` : value
   if (!/^\d+(ms|s|m|h|d)$/.test(text))
-    throw usage(`"${life}" is no time`, 'milliseconds, or a text such as "10m"')
+    throw usage(`"${value}" is not a duration`, 'expected milliseconds, or a string such as "10m"')
   return text
 }

@@ -10,8 +10,8 @@ async function all(queue: PieceQueue): Promise<string[]> {
   return seen
 }
 
-describe('output that is read as it comes', () => {
-  test('holds its writer until it is taken, and comes in order', async () => {
+describe('output that is read while the command runs', () => {
+  test('pauses the writer until it is taken, and keeps its order', async () => {
     const queue = new PieceQueue(10)
     let taken = false
     const put = queue.put('stdout', bytes('a'))?.then(() => {
@@ -25,7 +25,7 @@ describe('output that is read as it comes', () => {
     await put
   })
 
-  test('flows where nobody reads, and is there for a reader who comes later, within its bound', async () => {
+  test('flows without a reader, and a later reader gets it within its bound', async () => {
     const queue = new PieceQueue(4)
     const waiting = queue.put('stdout', bytes('ab'))
     queue.flow()
@@ -35,7 +35,7 @@ describe('output that is read as it comes', () => {
     expect(await all(queue)).toEqual(['stdout ab', 'stdout cd'])
   })
 
-  test('is let go where a reader stops', async () => {
+  test('is dropped when the reader stops', async () => {
     const queue = new PieceQueue(10)
     void queue.put('stdout', bytes('a'))
     const second = queue.put('stdout', bytes('b'))

@@ -1,34 +1,34 @@
-/** What a command has written and nobody has taken yet: for a reader of both streams, or for one of each. */
+/** Output of a command that no reader has taken yet: for a reader of both streams, or of one. */
 
 export interface OutputPiece {
   readonly stream: 'stdout' | 'stderr'
   readonly bytes: Uint8Array
 }
 
-interface Waiting {
+interface QueuedPiece {
   readonly piece: OutputPiece
   readonly taken: () => void
 }
 
-/** One piece of each stream at a time: the next comes when this one was taken. @internal */
+/** Holds one piece of each stream. The next arrives when this one is taken. @internal */
 export class PieceQueue {
-  #pieces: Waiting[] = []
-  /** Where the result was asked for and nobody reads, output flows, and this many bytes are kept for a reader who comes later. */
+  #pieces: QueuedPiece[] = []
+  /** After `flow()` without a reader, this many bytes are buffered for a later reader. */
   #room: number
   #state: 'held' | 'flowing' | 'read' | 'dropped' = 'held'
   #isOver: boolean = false
   #wake: () => void = () => undefined
 
-  constructor(mostKept: number) {
-    this.#room = mostKept
+  constructor(maxBuffered: number) {
+    this.#room = maxBuffered
   }
 
-  /** The promise holds the command back, as a full pipe would. */
+  /** The promise pauses the command, like a full pipe. */
   put(stream: OutputPiece['stream'], bytes: Uint8Array): Promise<void> | undefined {
     if (this.#state === 'dropped' || this.#isOver) return undefined
     const piece = { stream, bytes: bytes.slice() }
     if (this.#state === 'flowing') {
-      this.#keep({ piece, taken: () => undefined })
+      this.#buffer({ piece, taken: () => undefined })
       return undefined
     }
     return new Promise(taken => {
@@ -52,28 +52,28 @@ export class PieceQueue {
           })
       }
     } finally {
-      // A reader that stops wants no more; the command goes on.
+      // The reader has stopped. Drop the rest, so that the command continues.
       this.#state = 'dropped'
       for (const { taken } of this.#pieces.splice(0)) taken()
     }
   }
 
-  /** Where nobody reads, the command goes on all the same. */
+  /** Lets the command continue without a reader. */
   flow(): void {
     if (this.#state !== 'held') return
     this.#state = 'flowing'
-    for (const waiting of this.#pieces.splice(0)) {
-      waiting.taken()
-      this.#keep(waiting)
+    for (const queued of this.#pieces.splice(0)) {
+      queued.taken()
+      this.#buffer(queued)
     }
   }
 
-  /** All that is here of one stream, for a reader of its own. */
+  /** Removes and returns the pieces of one stream. */
   take(stream: OutputPiece['stream']): Uint8Array[] {
-    const its = this.#pieces.filter(({ piece }) => piece.stream === stream)
+    const own = this.#pieces.filter(({ piece }) => piece.stream === stream)
     this.#pieces = this.#pieces.filter(({ piece }) => piece.stream !== stream)
-    for (const { taken } of its) taken()
-    return its.map(({ piece }) => piece.bytes)
+    for (const { taken } of own) taken()
+    return own.map(({ piece }) => piece.bytes)
   }
 
   end(): void {
@@ -81,8 +81,8 @@ export class PieceQueue {
     this.#wake()
   }
 
-  #keep(waiting: Waiting): void {
-    this.#room -= waiting.piece.bytes.length
-    if (this.#room >= 0) this.#pieces.push(waiting)
+  #buffer(queued: QueuedPiece): void {
+    this.#room -= queued.piece.bytes.length
+    if (this.#room >= 0) this.#pieces.push(queued)
   }
 }

@@ -9,7 +9,7 @@ type Frozen<T> = T extends readonly (infer E)[]
     ? { readonly [K in keyof T]: Frozen<T[K]> }
     : T
 
-/** What the parser takes, with the names of what this version has. */
+/** What the parser accepts. Backend and isolation are compared by name below. */
 type Parsed = Omit<Frozen<ConfigDocument>, '$schema' | 'backend' | 'isolation'>
 type Chosen = Pick<PolicyDocument, 'backend' | 'isolation'>
 
@@ -17,7 +17,7 @@ type Chosen = Pick<PolicyDocument, 'backend' | 'isolation'>
 const asParsed = (document: PolicyDocument): Parsed & Chosen => document
 const asWritten = (document: Parsed & Chosen): PolicyDocument => document
 
-test('a policy that a program writes has every key of a config document, and no other', () => {
+test('PolicyDocument has exactly the keys of a config document', () => {
   const document: Required<PolicyDocument> = {
     version: 1,
     profile: 'coding',
@@ -45,11 +45,11 @@ test('a policy that a program writes has every key of a config document, and no 
   expect(new Set(Object.keys(asWritten(asParsed(document))))).toEqual(new Set(known))
 })
 
-test('it offers the backends that exist', () => {
+test('PolicyDocument offers exactly the available backends', () => {
   const offered: readonly BackendName[] = ['process', 'podman', 'docker', 'soft']
   expect(new Set(AVAILABLE_BACKENDS)).toEqual(new Set(offered))
   expect(AVAILABLE_ISOLATIONS).not.toContain('vm')
-  // @ts-expect-error this version of pen has none
+  // @ts-expect-error this version of pen has no such backend
   const none: BackendName = 'kubernetes'
   expect(AVAILABLE_BACKENDS).not.toContain(none)
 })

@@ -6,7 +6,7 @@ type Put = (stream: 'stdout' | 'stderr', bytes: Uint8Array) => Promise<void> | u
 
 const END = { exitCode: 0, timedOut: false, limit: null, denials: [] }
 
-/** A command that the test writes for, and ends. */
+/** A command whose output and end the test controls. */
 async function begin() {
   let put: Put = () => undefined
   let end: (failed?: Error) => void = () => undefined
@@ -15,7 +15,7 @@ async function begin() {
     end = failed => (failed === undefined ? resolve(END) : reject(failed))
   })
   const command = {
-    how: { code: 0, signal: null },
+    exitStatus: { code: 0, signal: null },
     ended: () => ended,
     sendSignal: (name: string) => sent.push(name),
     kill: () => sent.push('end'),
@@ -40,7 +40,7 @@ async function pieces(running: RunningCommand): Promise<string> {
   return text
 }
 
-test('the result has the output, whether it was read before, is read meanwhile, or never', async () => {
+test('the result has the output, whether it was read before, meanwhile, later or never', async () => {
   for (const order of ['before', 'meanwhile', 'never', 'after']) {
     const { running, put, end } = await begin()
     const read = order === 'before' ? pieces(running) : undefined
@@ -49,8 +49,8 @@ test('the result has the output, whether it was read before, is read meanwhile, 
     await Promise.all([put('stdout', 'a'), put('stderr', 'b')])
     await put('stdout', 'c')
     end()
-    const told = await (result ?? running.result())
-    expect({ order, ...told }).toMatchObject({ order, stdout: 'ac', stderr: 'b', truncated: false })
+    const output = await (result ?? running.result())
+    expect({ order, ...output }).toMatchObject({ order, stdout: 'ac', stderr: 'b', truncated: false })
     if (order !== 'never') expect(await (reading ?? pieces(running))).toBe('abc')
   }
 })
@@ -78,7 +78,7 @@ test('its streams and events are those of a child process', async () => {
   expect(running.kill()).toBe(false)
 })
 
-test('a stream that is not read holds the command, and one that is closed does not', async () => {
+test('an unread stream pauses the command, and a closed one does not', async () => {
   const { running, put } = await begin()
   const { stdout } = running
   const large = 'x'.repeat(2 ** 20)
@@ -93,7 +93,7 @@ test('a stream that is not read holds the command, and one that is closed does n
   expect(put('stdout', large)).toBeUndefined()
 })
 
-test('a sandbox that ends first is an error event where one listens, and never an uncaught one', async () => {
+test('a sandbox that ends first emits error to listeners, and never an uncaught exception', async () => {
   const { running, end } = await begin()
   const failed = new Error('ended')
   end(failed)
@@ -106,10 +106,10 @@ test('a sandbox that ends first is an error event where one listens, and never a
   expect(errors).toEqual([failed])
 })
 
-test('a signal that no supervisor passes on is refused, and does not cost the command', async () => {
+test('an unknown signal is refused, and the command continues', async () => {
   const { running, sent } = await begin()
   for (const name of ['SIGFOO', 'SIGSEGV', 'toString', '', undefined])
-    expect(() => running.signal(name as NodeJS.Signals)).toThrow('is no signal that a command is sent')
+    expect(() => running.signal(name as NodeJS.Signals)).toThrow('is not a signal that pen forwards')
   running.signal('SIGTERM')
   expect(sent).toEqual(['SIGTERM'])
 })

@@ -1,45 +1,45 @@
-/** A command whose output is read as it comes: by `for await`, or by streams and events like those of `node:child_process`. */
+/** A command whose output is read while it runs: with `for await`, or with the streams and events of a `ChildProcess`. */
 import { EventEmitter } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import { isForwardable } from '../terminal/signals.ts'
-import { CapturedOutput } from './captured-output.ts'
+import { type CapturedStreams, captureStreams, resultOf } from './captured-output.ts'
 import { checkValue, usage } from './check-options.ts'
 import type { Command } from './command.ts'
 import { type ExecResult, toBytes } from './exec-options.ts'
 import { type OutputPiece, PieceQueue } from './piece-queue.ts'
 
-/** As those of a `ChildProcess`. A command that was ended by a signal has no exit code. */
+/** The events of a `ChildProcess`. A command that was killed by a signal has no exit code. */
 export interface RunningCommandEvents {
   exit: [code: number | null, signal: NodeJS.Signals | null]
-  /** After `exit`, when its streams have been read to their end. */
+  /** After `exit`, when the streams have been read to their end. */
   close: [code: number | null, signal: NodeJS.Signals | null]
-  /** The sandbox ended first, or the call was aborted. `result()` fails with the same. */
+  /** The sandbox ended first, or the call was aborted. `result()` rejects with the same error. */
   error: [error: unknown]
 }
 
 type Stream = OutputPiece['stream']
 
 /**
- * A reader that does not read holds the command up, as a pipe would, until `result()` is asked for. What `stdout` or `stderr` takes,
- * `for await` does not see.
+ * Unread output pauses the command, like a full pipe, until `result()` is called. `for await` does not see a stream that is read
+ * through `stdout` or `stderr`.
  */
 export class RunningCommand extends EventEmitter<RunningCommandEvents> implements AsyncIterable<OutputPiece> {
   /**
-   * Always undefined. The process has a number in the sandbox alone, and the same number is another process on the host: a program that
-   * hands it to `process.kill()` would end that one. Use `kill()` and `signal()`.
+   * Always undefined. The pid inside the sandbox belongs to another process on the host, which `process.kill()` would kill. Use
+   * `kill()` and `signal()`.
    */
   readonly pid = undefined
   readonly stdin: Writable
   readonly #command: Command
   readonly #queue: PieceQueue
-  readonly #kept: Record<Stream, CapturedOutput>
+  readonly #captured: CapturedStreams
   readonly #streams: Partial<Record<Stream, OutputStream>> = {}
   readonly #ended: Promise<ExecResult>
   #isOver: boolean = false
 
   /** @internal */
   static async begin(
-    mostOutput: number,
+    maxOutput: number,
     start: (output: (stream: Stream, bytes: Uint8Array) => Promise<void> | undefined) => Promise<Command>,
   ): Promise<RunningCommand> {
     const early: OutputPiece[] = []
@@ -49,16 +49,16 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
       early.push({ stream, bytes: bytes.slice() })
       return undefined
     })
-    running = new RunningCommand(command, mostOutput)
+    running = new RunningCommand(command, maxOutput)
     for (const { stream, bytes } of early) void running.#put(stream, bytes)
     return running
   }
 
-  private constructor(command: Command, mostOutput: number) {
+  private constructor(command: Command, maxOutput: number) {
     super()
     this.#command = command
-    this.#queue = new PieceQueue(mostOutput)
-    this.#kept = { stdout: new CapturedOutput(mostOutput), stderr: new CapturedOutput(mostOutput) }
+    this.#queue = new PieceQueue(maxOutput)
+    this.#captured = captureStreams(maxOutput)
     this.stdin = new Writable({
       write: (chunk: Uint8Array, _, done) => void command.write(chunk).then(() => done(), done),
       final: done => {
@@ -66,10 +66,10 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
         done()
       },
     })
-    // What a command that has ended does not read is no error of the program's.
+    // Writing to a command that has ended is not an error of the program.
     this.stdin.on('error', () => undefined)
     this.#ended = this.#finish()
-    // Told by result(); until somebody asks, it is nobody's.
+    // result() reports it. Without a call of result() it must not be an unhandled rejection.
     this.#ended.catch(() => undefined)
   }
 
@@ -81,7 +81,7 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     return this.#stream('stderr').readable
   }
 
-  /** Kept when there is room for more. */
+  /** Resolves when there is room for more input. */
   write(data: string | Uint8Array): Promise<void> {
     checkValue('write()', 'the data', data, 'bytes')
     return this.#command.write(toBytes(data))
@@ -91,14 +91,14 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     this.stdin.end()
   }
 
-  /** To its process group. */
+  /** Sends a signal to the command's process group. */
   signal(name: NodeJS.Signals): void {
     if (!isForwardable(name))
-      throw usage(`"${String(name)}" is no signal that a command is sent`, 'SIGTERM, SIGINT or SIGHUP')
+      throw usage(`"${String(name)}" is not a signal that pen forwards`, 'use SIGTERM, SIGINT or SIGHUP')
     this.#command.sendSignal(name)
   }
 
-  /** With a signal, its process group gets that. Without one, it and all that it started end at once. False when it has ended. */
+  /** Sends the signal to the process group. Without one, kills every process that the command started. False after the end. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): boolean {
     if (signal !== 'SIGKILL') this.signal(signal)
     else this.#command.kill()
@@ -109,38 +109,31 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
     return this.#queue.read()
   }
 
-  /** How it ended, with its output within `maxOutput`, whether that was read before, is read meanwhile, or never. */
+  /** How the command ended, with its output within `maxOutput`, whether or not the output was read. */
   result(): Promise<ExecResult> {
     this.#queue.flow()
     return this.#ended
   }
 
   #put(stream: Stream, bytes: Uint8Array): Promise<void> | undefined {
-    this.#kept[stream].push(bytes)
+    this.#captured[stream].push(bytes)
     const own = this.#streams[stream]
     return own === undefined ? this.#queue.put(stream, bytes) : own.put(bytes)
   }
 
   #stream(name: Stream): OutputStream {
-    const made = this.#streams[name] ?? new OutputStream()
-    if (this.#streams[name] !== undefined) return made
-    this.#streams[name] = made
-    for (const bytes of this.#queue.take(name)) void made.put(bytes)
-    if (this.#isOver) made.end()
-    return made
+    const stream = this.#streams[name] ?? new OutputStream()
+    if (this.#streams[name] !== undefined) return stream
+    this.#streams[name] = stream
+    for (const bytes of this.#queue.take(name)) void stream.put(bytes)
+    if (this.#isOver) stream.end()
+    return stream
   }
 
   async #finish(): Promise<ExecResult> {
     try {
       const end = await this.#command.ended()
-      const { stdout, stderr } = this.#kept
-      const { failure } = this.#command
-      return {
-        ...end,
-        stdout: stdout.text(),
-        stderr: failure === undefined ? stderr.text() : `pen: ${failure}\n`,
-        truncated: stdout.truncated || stderr.truncated,
-      }
+      return resultOf(end, this.#captured, this.#command.failure)
     } catch (error) {
       queueMicrotask(() => {
         if (this.listenerCount('error') > 0) this.emit('error', error)
@@ -151,39 +144,39 @@ export class RunningCommand extends EventEmitter<RunningCommandEvents> implement
       this.#queue.end()
       this.stdin.destroy()
       for (const stream of Object.values(this.#streams)) stream.end()
-      queueMicrotask(() => void this.#tellEnd())
+      queueMicrotask(() => void this.#emitEnd())
     }
   }
 
-  async #tellEnd(): Promise<void> {
-    const { code, signal } = this.#command.how
+  async #emitEnd(): Promise<void> {
+    const { code, signal } = this.#command.exitStatus
     this.emit('exit', code, signal)
     await Promise.all(Object.values(this.#streams).map(({ closed }) => closed))
     this.emit('close', code, signal)
   }
 }
 
-/** One stream of output, at the pace of whoever reads it. */
+/** One output stream, read at the pace of its reader. */
 class OutputStream {
   readonly readable: Readable
   readonly closed: Promise<void>
-  #goOn: () => void = () => undefined
+  #resume: () => void = () => undefined
 
   constructor() {
-    this.readable = new Readable({ read: () => this.#goOn() })
+    this.readable = new Readable({ read: () => this.#resume() })
     this.closed = new Promise(resolve => {
       this.readable.once('close', () => {
-        this.#goOn()
+        this.#resume()
         resolve()
       })
     })
   }
 
   put(bytes: Uint8Array): Promise<void> | undefined {
-    // Whoever closed it wants no more, and the command goes on.
+    // The reader closed the stream. Drop the rest, so that the command continues.
     if (this.readable.destroyed || this.readable.push(bytes.slice())) return undefined
     return new Promise(resolve => {
-      this.#goOn = resolve
+      this.#resume = resolve
     })
   }
 

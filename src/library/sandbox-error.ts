@@ -1,8 +1,8 @@
-/** Failures that a program, or the model behind it, can act on: what happened, whether trying again can help, and who could allow it. */
+/** Errors that a program or a model can act on: what happened, whether a retry can help, and which command allows it. */
 import { type ErrorCode, PenError, showPlace } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 
-/** `ENDED`: the sandbox is over. `DENIED`: the policy refused it. The others are those of pen's own commands. */
+/** `ENDED`: the sandbox has ended. `DENIED`: the policy refused it. The others are the codes of pen's commands. */
 export type SandboxErrorCode = ErrorCode | 'ENDED' | 'DENIED' | 'NOT_FOUND'
 
 export interface SandboxErrorDetail {
@@ -10,26 +10,26 @@ export interface SandboxErrorDetail {
   readonly at?: string | undefined
   readonly hint?: string | undefined
   readonly permission?: string | undefined
-  /** Where this one differs from others of its code. */
+  /** Overrides the default of the code. */
   readonly retry?: boolean | undefined
   readonly cause?: unknown
 }
 
-/** Of those that can pass by themselves, or after the hint was followed without a change of policy. */
-const WORTH_A_RETRY: readonly SandboxErrorCode[] = ['ENDED', 'STATE', 'LIMIT', 'WIRE', 'CONNECT']
+/** Errors that can pass without a change of policy. */
+const RETRYABLE: readonly SandboxErrorCode[] = ['ENDED', 'STATE', 'LIMIT', 'WIRE', 'CONNECT']
 
 export class SandboxError extends Error {
   override readonly name = 'SandboxError'
   readonly code: SandboxErrorCode
-  /** What happened, in one sentence. The same as `message`. */
+  /** What happened, in one sentence. Equal to `message`. */
   readonly what: string
-  /** Where: a path, a key, a place in a file. */
+  /** Where: a path, a key, or a position in a file. */
   readonly at: string | undefined
-  /** What can be done now. */
+  /** What to do about it. */
   readonly hint: string | undefined
-  /** Whether the same call may succeed later, without anybody's permission. */
+  /** Whether the same call may succeed later without a new permission. */
   readonly retry: boolean
-  /** How the user gives the permission that was missing, on the host: a command, or a sentence. */
+  /** How the user grants the missing permission on the host: a command or a sentence. */
   readonly permission: string | undefined
 
   constructor(code: SandboxErrorCode, detail: SandboxErrorDetail) {
@@ -38,11 +38,11 @@ export class SandboxError extends Error {
     this.what = detail.what
     this.at = detail.at
     this.hint = detail.hint
-    this.retry = detail.retry ?? WORTH_A_RETRY.includes(code)
+    this.retry = detail.retry ?? RETRYABLE.includes(code)
     this.permission = detail.permission
   }
 
-  /** One text that says everything, for a person or a model. Names from a sandbox are escaped in it. */
+  /** The whole error as one text, for a person or a model. Names from a sandbox are escaped. */
   explain(): string {
     return [
       `${this.code}: ${printable(this.what, 1000)}`,
@@ -56,7 +56,7 @@ export class SandboxError extends Error {
   }
 }
 
-/** Whatever failed, as the one kind of error that the library throws. @internal */
+/** Converts a PenError to a SandboxError. @internal */
 export function asSandboxError(error: unknown): Error {
   if (!(error instanceof PenError)) return error instanceof Error ? error : new Error(String(error))
   const at = error.at === undefined ? undefined : showPlace(error.at)
@@ -67,5 +67,5 @@ export function asSandboxError(error: unknown): Error {
 export const endedError = (cause?: string): SandboxError =>
   new SandboxError('ENDED', {
     what: `the sandbox has ended${cause === undefined ? '' : `: ${cause}`}`,
-    hint: 'start another with Sandbox.start(); pen logs --all tells what ended it',
+    hint: 'start another with Sandbox.start(); pen logs --all shows what ended it',
   })

@@ -1,4 +1,5 @@
 /** The library's client of a supervisor, on node:net, so that it runs on Node and on Bun. The supervisor is this user's own pen. */
+import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { ANSWER_TIMEOUT_MS, addressOf, connectError, controlPath, timeoutError } from '../control/address.ts'
 import type { ControlEvents, ControlStream } from '../control/execution.ts'
@@ -10,7 +11,7 @@ import {
   type Request,
   type ShortRequest,
 } from '../control/messages.ts'
-import { asSandboxError, endedError } from './sandbox-error.ts'
+import { asSandboxError, endedError, SandboxError } from './sandbox-error.ts'
 
 export class SupervisorConnection implements ControlStream {
   readonly #socket: Socket
@@ -140,4 +141,32 @@ export async function askFor(stateDir: string, request: ShortRequest, waitMs = 0
   const { socket, value } = await askSupervisor(stateDir, request, ANSWER_TIMEOUT_MS + waitMs)
   socket.end()
   return value
+}
+
+const STOP_TIMEOUT_MS = 15_000
+const RECORD_TIMEOUT_MS = 2000
+const POLL_MS = 5
+
+/** Returns when the supervisor has ended. Removing its record is its last action. */
+export async function stopSupervisor(stateDir: string): Promise<void> {
+  const { socket } = await askSupervisor(stateDir, { want: 'stop' })
+  await closed(socket)
+  for (const deadline = performance.now() + RECORD_TIMEOUT_MS; performance.now() < deadline; ) {
+    if (!existsSync(`${stateDir}/supervisor.json`)) return
+    await new Promise(done => setTimeout(done, POLL_MS))
+  }
+}
+
+function closed(socket: SupervisorConnection): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new SandboxError('STATE', { what: 'the sandbox does not stop' })),
+      STOP_TIMEOUT_MS,
+    )
+    const done = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    socket.attach({ data: () => undefined, closed: done })
+  })
 }

@@ -1,18 +1,18 @@
-/** Tools and their results as the protocol writes them. */
+/** Converts tools and their results to messages of the protocol. */
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js'
 import { asSandboxError, SandboxError } from '../library/sandbox-error.ts'
 import type { Tool, ToolResult } from './tool.ts'
 
 const ERROR = {
   type: 'object',
-  description: 'only where the call failed',
+  description: 'only if the call failed',
   properties: {
     code: { type: 'string' },
     what: { type: 'string' },
     at: { type: 'string' },
     hint: { type: 'string' },
     retry: { type: 'boolean', description: 'whether the same call may succeed later' },
-    permission: { type: 'string', description: 'what the user runs on the host to allow it' },
+    permission: { type: 'string', description: 'the command that allows it; the user runs it on the host' },
   },
 }
 
@@ -26,7 +26,7 @@ export const describeTool = (tool: Tool): ListedTool => ({
     required: [...tool.required],
     additionalProperties: false,
   },
-  // Nothing is required: the SDK's client checks failed calls by the same schema.
+  // Nothing is required: the SDK's client checks failed calls against the same schema.
   outputSchema: {
     type: 'object',
     properties: { error: ERROR, ...tool.output },
@@ -54,17 +54,17 @@ function errorFacts({ code, what, at, hint, retry, permission }: SandboxError): 
   return { code, what, at, hint, retry, permission }
 }
 
-/** Whatever went wrong, in words for a model, which has no other way to start a sandbox than to use a tool. */
+/** Converts an error for a model. A model can start a sandbox only by using a tool. */
 export function failureOf(thrown: unknown): SandboxError {
   const error = asSandboxError(thrown)
   if (!(error instanceof SandboxError))
     return new SandboxError('INTERNAL', {
       what: `pen failed: ${error.message}`,
-      hint: 'tell the user: pen doctor, on the host, looks for what is wrong',
+      hint: 'ask the user to run pen doctor on the host',
     })
   if (error.code !== 'ENDED') return error
   return new SandboxError('ENDED', {
     what: error.what,
-    hint: 'use the tool again: that starts another sandbox; pen logs --all, on the host, tells what ended this one',
+    hint: 'use the tool again: it starts a new sandbox; pen logs --all on the host shows what ended this one',
   })
 }

@@ -1,11 +1,11 @@
 import { printable } from '../base/printable.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
-import { firstItems, MOST_SHOWN, showBytes } from './shown.ts'
+import { encodeBytes, firstItems, MAX_RESULT } from './result-size.ts'
 import { number, READS, type Tool, text, WRITES } from './tool.ts'
 
-/** For a model that asks for more than is shown by itself. */
-const MOST_READ = 64 * 1024
-const MOST_WRITTEN = 4 * 2 ** 20
+/** For a model that asks for more than the default. */
+const MAX_READ = 64 * 1024
+const MAX_WRITE = 4 * 2 ** 20
 
 const path = (of: string) =>
   ({ type: 'string', description: `${of}, relative to the project or absolute` }) as const
@@ -13,35 +13,44 @@ const path = (of: string) =>
 const readFile: Tool = {
   name: 'read_file',
   title: 'Read a file',
-  description: `Reads a file as the sandbox has it, ${MOST_SHOWN / 1024} KiB at a time. Files that the user granted elsewhere are read by their absolute path.`,
+  description: `Reads a file in the sandbox, ${MAX_RESULT / 1024} KiB at a time. To read a granted file outside the project, give its absolute path.`,
   properties: {
     path: path('the file'),
-    offset: { type: 'number', description: 'the first byte', minimum: 0, maximum: 2 ** 52 },
-    length: { type: 'number', description: 'no more bytes than these', minimum: 1, maximum: MOST_READ },
+    offset: { type: 'number', description: 'the first byte to read', minimum: 0, maximum: 2 ** 52 },
+    length: {
+      type: 'number',
+      description: 'the maximum number of bytes to read',
+      minimum: 1,
+      maximum: MAX_READ,
+    },
   },
   required: ['path'],
   output: {
-    size: { type: 'integer', description: 'how many bytes of the file this is' },
-    more: { type: 'boolean', description: 'whether the file goes on' },
-    nextOffset: { type: 'integer', description: 'where it goes on' },
-    encoding: { type: 'string', enum: ['utf-8', 'base64'], description: 'base64 for what is no text' },
+    size: { type: 'integer', description: 'how many bytes of the file are in content' },
+    more: { type: 'boolean', description: 'whether the file continues' },
+    nextOffset: { type: 'integer', description: 'the offset of the next byte' },
+    encoding: {
+      type: 'string',
+      enum: ['utf-8', 'base64'],
+      description: 'base64 if the bytes are not UTF-8 text',
+    },
     content: { type: 'string' },
   },
   effect: READS,
-  async run(box, given) {
-    const from = Math.floor(number(given, 'offset') ?? 0)
-    const most = Math.floor(number(given, 'length') ?? MOST_SHOWN)
-    // One more than is shown tells whether there is more.
-    const bytes = await box.files.read(text(given, 'path') ?? '', { from, length: most + 1 })
-    const { content, encoding, length: size } = showBytes(bytes.subarray(0, most), bytes.length <= most)
+  async run(box, args) {
+    const from = Math.floor(number(args, 'offset') ?? 0)
+    const length = Math.floor(number(args, 'length') ?? MAX_RESULT)
+    // One extra byte shows whether the file continues.
+    const bytes = await box.files.read(text(args, 'path') ?? '', { from, length: length + 1 })
+    const { content, encoding, length: size } = encodeBytes(bytes.subarray(0, length), bytes.length <= length)
     const more = size < bytes.length
-    const said = [
+    const summary = [
       `${size} bytes`,
-      ...(encoding === 'base64' ? ['not text, shown in base64'] : []),
-      ...(more ? [`it goes on at offset ${from + size}`] : []),
+      ...(encoding === 'base64' ? ['not text, encoded in base64'] : []),
+      ...(more ? [`continues at offset ${from + size}`] : []),
     ]
     const facts = { size, more, ...(more && { nextOffset: from + size }), encoding, content }
-    return { texts: [said.join('; '), content], facts }
+    return { texts: [summary.join('; '), content], facts }
   },
 }
 
@@ -49,25 +58,25 @@ const writeFile: Tool = {
   name: 'write_file',
   title: 'Write a file',
   description:
-    'Writes a whole file, and makes the directories above it. What the host would run later, such as git hooks, cannot be written.',
+    'Writes a whole file and creates missing parent directories. Files that the host may execute later, such as git hooks, cannot be written.',
   properties: {
     path: path('the file'),
-    content: { type: 'string', description: 'all that it is to hold' },
-    executable: { type: 'boolean', description: 'whether a new file may be executed' },
+    content: { type: 'string', description: 'the whole content of the file' },
+    executable: { type: 'boolean', description: 'makes a new file executable' },
   },
   required: ['path', 'content'],
   output: { path: { type: 'string' }, size: { type: 'integer', description: 'bytes written' } },
   effect: WRITES,
-  async run(box, given) {
-    const path = text(given, 'path') ?? ''
-    const content = new TextEncoder().encode(text(given, 'content') ?? '')
-    if (content.length > MOST_WRITTEN)
+  async run(box, args) {
+    const path = text(args, 'path') ?? ''
+    const content = new TextEncoder().encode(text(args, 'content') ?? '')
+    if (content.length > MAX_WRITE)
       throw new SandboxError('LIMIT', {
-        what: `write_file writes at most ${MOST_WRITTEN} bytes, and this is ${content.length}`,
-        hint: 'write it in parts, by run',
+        what: `the content has ${content.length} bytes; write_file accepts at most ${MAX_WRITE}`,
+        hint: 'write it in parts with run',
         retry: false,
       })
-    await box.files.write(path, content, { executable: given['executable'] === true })
+    await box.files.write(path, content, { executable: args['executable'] === true })
     return { texts: [`written: ${content.length} bytes`], facts: { path, size: content.length } }
   },
 }
@@ -75,17 +84,18 @@ const writeFile: Tool = {
 const deleteFile: Tool = {
   name: 'delete_file',
   title: 'Delete a file',
-  description: 'Deletes a file or an empty directory; with recursive a directory and all in it.',
+  description:
+    'Deletes a file or an empty directory. With recursive, also deletes the contents of a directory.',
   properties: {
     path: path('the file or directory'),
-    recursive: { type: 'boolean', description: 'whether a directory goes with all in it' },
+    recursive: { type: 'boolean', description: 'also delete the contents of a directory' },
   },
   required: ['path'],
   output: { path: { type: 'string' }, deleted: { type: 'boolean' } },
   effect: WRITES,
-  async run(box, given) {
-    const path = text(given, 'path') ?? ''
-    await box.files.delete(path, { recursive: given['recursive'] === true })
+  async run(box, args) {
+    const path = text(args, 'path') ?? ''
+    await box.files.delete(path, { recursive: args['recursive'] === true })
     return { texts: ['deleted'], facts: { path, deleted: true } }
   },
 }
@@ -93,8 +103,8 @@ const deleteFile: Tool = {
 const listFiles: Tool = {
   name: 'list_files',
   title: 'List a directory',
-  description: 'Lists the names in a directory, as the sandbox has it.',
-  properties: { path: path('the directory; the project where nothing is said') },
+  description: 'Lists the names in a directory of the sandbox.',
+  properties: { path: path('the directory; default: the project') },
   required: [],
   output: {
     more: { type: 'integer', description: 'how many names are not listed' },
@@ -105,22 +115,22 @@ const listFiles: Tool = {
         properties: {
           name: { type: 'string' },
           kind: { type: 'string', enum: ['file', 'directory', 'link', 'other'] },
-          size: { type: ['integer', 'null'], description: 'bytes of a file' },
+          size: { type: ['integer', 'null'], description: 'size of a file in bytes' },
         },
       },
     },
   },
   effect: READS,
-  async run(box, given) {
-    const listed = await box.files.list(text(given, 'path') ?? '.')
+  async run(box, args) {
+    const listed = await box.files.list(text(args, 'path') ?? '.')
     const { shown, rest } = firstItems(listed.entries)
     const more = listed.more + rest
     const lines = shown.map(({ name, kind, size }) => {
       const mark = kind === 'directory' ? '/' : kind === 'link' ? '@' : ''
       return `${printable(name)}${mark}${size === null ? '' : `  ${size}`}`
     })
-    const said = `${shown.length} names${more > 0 ? `, and ${more} more: search_files finds them by name` : ''}`
-    return { texts: [said, lines.join('\n')], facts: { more, entries: shown } }
+    const summary = `${shown.length} names${more > 0 ? `, and ${more} more: use search_files to find them by name` : ''}`
+    return { texts: [summary, lines.join('\n')], facts: { more, entries: shown } }
   },
 }
 
@@ -128,15 +138,15 @@ const searchFiles: Tool = {
   name: 'search_files',
   title: 'Search files',
   description:
-    'Looks for a regular expression in the files of a directory, line by line, or with only a name for files. Passes over .git and node_modules, unless they are named.',
+    'Searches the files of a directory for lines that match a regular expression. Without a pattern, finds files by name. Skips .git and node_modules unless path names them.',
   properties: {
-    pattern: { type: 'string', description: 'a regular expression; left out, files are found by their name' },
-    name: { type: 'string', description: 'only files like this: *.ts, src/**/*.ts, or part of a path' },
-    path: path('where; the project where nothing is said'),
-    ignore_case: { type: 'boolean', description: 'whether A is a' },
-    most: {
+    pattern: { type: 'string', description: 'a regular expression; without it, files are found by name' },
+    name: { type: 'string', description: 'only files that match: *.ts, src/**/*.ts, or part of a path' },
+    path: path('where to search; default: the project'),
+    ignore_case: { type: 'boolean', description: 'ignore upper and lower case' },
+    max_matches: {
       type: 'number',
-      description: 'how many matches; 100 where nothing is said',
+      description: 'the maximum number of matches; default: 100',
       minimum: 1,
       maximum: 1000,
     },
@@ -150,19 +160,19 @@ const searchFiles: Tool = {
         type: 'object',
         properties: {
           path: { type: 'string' },
-          line: { type: 'integer', description: 'from 1; 0 for a file that was found by its name' },
+          line: { type: 'integer', description: 'starts at 1; 0 for a file that was found by name' },
           text: { type: 'string' },
         },
       },
     },
   },
   effect: READS,
-  async run(box, given) {
-    const found = await box.files.search(text(given, 'pattern') ?? '', {
-      path: text(given, 'path'),
-      name: text(given, 'name'),
-      ignoreCase: given['ignore_case'] === true,
-      most: Math.floor(number(given, 'most') ?? 100),
+  async run(box, args) {
+    const found = await box.files.search(text(args, 'pattern') ?? '', {
+      path: text(args, 'path'),
+      name: text(args, 'name'),
+      ignoreCase: args['ignore_case'] === true,
+      maxMatches: Math.floor(number(args, 'max_matches') ?? 100),
     })
     const { shown, rest } = firstItems(found.matches)
     const more = found.more || rest > 0
@@ -170,8 +180,8 @@ const searchFiles: Tool = {
       const place = printable(match.path, 4096)
       return match.line === 0 ? place : `${place}:${match.line}: ${match.text}`
     })
-    const said = `${shown.length} found${more ? ', and there are more: narrow it by path or name' : ''}`
-    return { texts: [said, lines.join('\n')], facts: { more, matches: shown } }
+    const summary = `${shown.length} found${more ? ', and there are more: narrow the search by path or name' : ''}`
+    return { texts: [summary, lines.join('\n')], facts: { more, matches: shown } }
   },
 }
 

@@ -1,6 +1,6 @@
 /**
- * What becomes of one message of a client. Every request is answered: one that the SDK would drop, or answer with the words of its
- * validator, is answered here, in plain words.
+ * Decides what happens to one message of a client. Every request is answered. Requests that the SDK would drop, or answer with the
+ * output of its validator, are answered here in plain words.
  */
 import {
   CallToolRequestSchema,
@@ -15,7 +15,7 @@ import { inQuotes, printable } from '../base/printable.ts'
 
 export type Id = string | number
 
-/** The answer to what cannot be taken; `id` is null where the client gave none that can be told. */
+/** The answer to an invalid message. `id` is null when the message has no usable id. */
 export interface Refusal {
   readonly jsonrpc: '2.0'
   readonly id: Id | null
@@ -25,7 +25,7 @@ export interface Refusal {
 export type Verdict =
   | { readonly pass: JSONRPCMessage; readonly request?: Id }
   | { readonly answer: Refusal }
-  /** Notifications and answers that are malformed: the protocol answers neither. */
+  /** A malformed notification or answer: the protocol answers neither. */
   | { readonly drop: true }
 
 const REQUESTS = {
@@ -44,7 +44,7 @@ const isId = (value: unknown): value is Id => typeof value === 'string' || typeo
 
 export function judgeMessage(value: unknown): Verdict {
   if (!isObject(value))
-    return refuse(null, ErrorCode.InvalidRequest, 'a message is a JSON object: send one per line')
+    return refuse(null, ErrorCode.InvalidRequest, 'a message must be a JSON object, one per line')
   const { id, method } = value
   if (method === undefined && ('result' in value || 'error' in value)) return passOrDrop(value)
   if (id === undefined && typeof method === 'string') return passOrDrop(value)
@@ -60,13 +60,13 @@ function judgeRequest(id: Id, method: string, params: unknown): Verdict {
   if (schema === undefined) {
     const name = inQuotes(printable(method, 100))
     const known = Object.keys(REQUESTS).join(', ')
-    return refuse(id, ErrorCode.MethodNotFound, `pen mcp has no method ${name}; it has ${known}`)
+    return refuse(id, ErrorCode.MethodNotFound, `unknown method ${name}; pen mcp has ${known}`)
   }
   if (params !== undefined && !isObject(params))
     return refuse(id, ErrorCode.InvalidParams, `${method}: params must be an object`)
-  // pen declares no tasks: the protocol lets a server ignore that a client asks for one.
-  const { task: _task, ...kept } = params ?? {}
-  const message = { method, ...(params !== undefined && { params: kept }) }
+  // pen declares no tasks, so the protocol lets it ignore a request for one.
+  const { task: _task, ...rest } = params ?? {}
+  const message = { method, ...(params !== undefined && { params: rest }) }
   const parsed = schema.safeParse(message)
   if (!parsed.success) {
     const path = parsed.error.issues[0]?.path.map(String).join('.') ?? 'params'

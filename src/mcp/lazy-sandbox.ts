@@ -1,4 +1,4 @@
-/** The sandbox behind the tools: started by the first that is used, and anew when it has ended or the client works elsewhere. */
+/** The sandbox of the tools. The first tool call starts it. It is started again after it ends, and when the project changes. */
 import { printable } from '../base/printable.ts'
 import { Sandbox, type StartOptions } from '../library/sandbox.ts'
 
@@ -8,7 +8,7 @@ export class LazySandbox {
   #project: string | undefined
   #starting: Promise<Sandbox> | undefined
 
-  /** `choose` is asked before the first start, and again after `reconsider()`. */
+  /** `choose` is called before the first start, and again after `reconsider()`. */
   constructor(choose: () => Promise<StartOptions>) {
     this.#choose = choose
   }
@@ -30,7 +30,7 @@ export class LazySandbox {
     this.#chosen = undefined
   }
 
-  /** It is known to be over. */
+  /** The sandbox has ended. */
   forget(): void {
     this.#starting = undefined
   }
@@ -44,7 +44,7 @@ export class LazySandbox {
 
   #start(options: StartOptions): Promise<Sandbox> {
     const starting = Sandbox.start(options).then(box => {
-      // Clients keep what a server says on stderr: what is weaker here, and which gaps were accepted.
+      // Clients log the stderr of a server: what is weaker here, and which gaps were accepted.
       for (const note of box.notes) process.stderr.write(`pen: ${printable(note, 1024)}\n`)
       return box
     })

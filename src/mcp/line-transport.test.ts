@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { PassThrough } from 'node:stream'
 import { LineTransport } from './line-transport.ts'
 
-/** What goes in, what the server was handed, and what was answered without it. */
+/** Sends input. Returns what reached the server, and what the transport answered itself. */
 async function exchange(input: string | Uint8Array, longest = 1000) {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   const transport = new LineTransport(stdin, stdout, longest)
@@ -29,12 +29,17 @@ describe('every request with an id is answered', () => {
   test.each([
     ['an unknown method', '{"jsonrpc":"2.0","id":1,"method":"resources/list"}', 1, -32601],
     [
-      'a method named as a property of every object',
+      'a method with the name of an Object property',
       '{"jsonrpc":"2.0","id":1,"method":"constructor"}',
       1,
       -32601,
     ],
-    ['params that are no object', '{"jsonrpc":"2.0","id":"x","method":"tools/call","params":5}', 'x', -32602],
+    [
+      'params that are not an object',
+      '{"jsonrpc":"2.0","id":"x","method":"tools/call","params":5}',
+      'x',
+      -32602,
+    ],
     ['a call without a tool', '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', 1, -32602],
     [
       'arguments that are a list',
@@ -57,7 +62,7 @@ describe('every request with an id is answered', () => {
     ['a number', '5', null, -32600],
     ['an empty batch', '[]', null, -32600],
     ['broken JSON with an id', '{"jsonrpc":"2.0","id":7,"method":', 7, -32700],
-    ['no JSON at all', 'hello', null, -32700],
+    ['not JSON', 'hello', null, -32700],
     [
       'too long, with its id first',
       `{"jsonrpc":"2.0","id":7,"params":{"x":"${'y'.repeat(2000)}"},"method":"ping"}`,
@@ -73,7 +78,7 @@ describe('every request with an id is answered', () => {
   ])('%s', async (_, line, id, code) => {
     const { answers, passed } = await exchange(`${line}\n${ping('next')}\n`)
     expect(answers).toMatchObject([{ jsonrpc: '2.0', id, error: { code } }])
-    // In words, not a validator's dump.
+    // A sentence, not the output of a validator.
     expect(answers[0].error.message).not.toMatch(/[{}\n]|invalid_type/)
     expect(passed.map(message => message['id'])).toEqual(['next'])
   })
@@ -89,7 +94,7 @@ describe('every request with an id is answered', () => {
     expect(answers).toMatchObject([{ id: 2 }])
   })
 
-  test('with an id that is in use the second is refused, and the first goes on', async () => {
+  test('a second request with an unanswered id is refused, and the first continues', async () => {
     const { passed, answers, transport } = await exchange(`${ping(1)}\n${ping(1)}\n`)
     expect(passed).toHaveLength(1)
     expect(answers).toMatchObject([{ id: 1, error: { code: -32600 } }])
@@ -104,7 +109,7 @@ describe('every request with an id is answered', () => {
   })
 })
 
-test('notifications and answers are never answered; a cancelled request is waited for no longer', async () => {
+test('notifications and answers get no answer, and a cancelled request is not waited for', async () => {
   const cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
   const { passed, answers, transport } = await exchange(
     `{"jsonrpc":"2.0","method":5}\n{"jsonrpc":"2.0","method":"x","params":5}\n{"result":1}\n${ping(1)}\n${cancel}\n`,
@@ -114,7 +119,7 @@ test('notifications and answers are never answered; a cancelled request is waite
   await transport.idle()
 })
 
-test('a task that a client asks for is ignored: pen declares none', async () => {
+test('a request for a task is ignored, because pen declares no tasks', async () => {
   const { passed } = await exchange(
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","task":{"ttl":1}}}\n',
   )

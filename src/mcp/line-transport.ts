@@ -1,28 +1,28 @@
 /**
- * MCP over stdin and stdout: one JSON message a line. The SDK's own transport ends the session on a long message and drops a
- * malformed one without an answer; this one answers both, and knows which requests are still to be answered.
+ * MCP over stdin and stdout: one JSON message per line. The SDK's transport ends the session at a long message and drops a malformed
+ * one. This transport answers both, and tracks which requests are unanswered.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode, type JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { type Id, judgeMessage, type Refusal, refuse } from './judge-message.ts'
 import { TopLevelId } from './top-level-id.ts'
 
-/** Room for the longest write_file, with its escapes. */
-export const LONGEST_MESSAGE = 16 * 2 ** 20
+/** Enough for the longest write_file with JSON escapes. */
+export const MAX_MESSAGE = 16 * 2 ** 20
 
 const NEWLINE = 0x0a
 
 export class LineTransport implements Transport {
   onmessage?: NonNullable<Transport['onmessage']>
   onclose?: () => void
-  /** Called when the client closed its input, or reads no more. */
+  /** Called when the client closes our stdin, or stops reading our stdout. */
   onend: () => void = () => undefined
   readonly #input: NodeJS.ReadableStream
   readonly #output: NodeJS.WritableStream
-  readonly #longest: number
+  readonly #maxLength: number
   #line: Uint8Array[] = []
   #size = 0
-  /** Set while the rest of a line that is too long is read and let go. */
+  /** Set while the rest of a line that is too long is skipped. */
   #skipped: TopLevelId | undefined
   readonly #unanswered = new Set<Id>()
   #whenIdle: (() => void)[] = []
@@ -30,11 +30,11 @@ export class LineTransport implements Transport {
   constructor(
     input: NodeJS.ReadableStream = process.stdin,
     output: NodeJS.WritableStream = process.stdout,
-    longest = LONGEST_MESSAGE,
+    maxLength = MAX_MESSAGE,
   ) {
     this.#input = input
     this.#output = output
-    this.#longest = longest
+    this.#maxLength = maxLength
   }
 
   start(): Promise<void> {
@@ -60,7 +60,7 @@ export class LineTransport implements Transport {
     return Promise.resolve()
   }
 
-  /** When every request that was read is answered or cancelled. */
+  /** Resolves when every request is answered or cancelled. */
   idle(): Promise<void> {
     if (this.#unanswered.size === 0) return Promise.resolve()
     return new Promise(resolve => this.#whenIdle.push(resolve))
@@ -88,7 +88,7 @@ export class LineTransport implements Transport {
     }
     this.#line.push(bytes)
     this.#size += bytes.length
-    if (this.#size <= this.#longest) return
+    if (this.#size <= this.#maxLength) return
     this.#skipped = new TopLevelId()
     for (const piece of this.#line) this.#skipped.push(piece)
     this.#line = []
@@ -101,7 +101,7 @@ export class LineTransport implements Transport {
     this.#size = 0
     this.#skipped = undefined
     if (skipped !== undefined) {
-      const what = `the message is longer than ${this.#longest} bytes; write long files in parts, by run`
+      const what = `the message is longer than ${this.#maxLength} bytes; write long files in parts with run`
       this.#answer(refuse(skipped.found ?? null, ErrorCode.InvalidRequest, what).answer)
     } else if (bytes.some(byte => byte > 0x20)) this.#take(bytes)
   }
@@ -112,10 +112,10 @@ export class LineTransport implements Transport {
       value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     } catch {
       const id = new TopLevelId().push(bytes).found ?? null
-      this.#answer(refuse(id, ErrorCode.ParseError, 'the line is not JSON in UTF-8').answer)
+      this.#answer(refuse(id, ErrorCode.ParseError, 'the line is not valid JSON in UTF-8').answer)
       return
     }
-    // Revision 2025-03-26 of the protocol has batches. Each message is answered on a line of its own.
+    // Revision 2025-03-26 of the protocol has batches. Each message gets its own answer line.
     if (Array.isArray(value) && value.length > 0) for (const one of value) this.#judge(one)
     else this.#judge(value)
   }
@@ -127,8 +127,8 @@ export class LineTransport implements Transport {
     const { pass, request } = verdict
     if (request !== undefined) {
       if (this.#unanswered.has(request)) {
-        // The first goes on. Two requests by one id could not be told apart, nor cancelled.
-        const what = 'a request with this id is not answered yet: give each request an id of its own'
+        // The first request continues. Two requests with one id could not be told apart or cancelled.
+        const what = 'another request with this id is unanswered; use a new id for each request'
         this.#answer(refuse(request, ErrorCode.InvalidRequest, what).answer, false)
         return
       }

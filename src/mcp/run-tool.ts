@@ -2,11 +2,11 @@ import { asWord } from '../base/printable.ts'
 import type { Denial } from '../library/denial.ts'
 import type { ExecResult } from '../library/exec-options.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
-import { HeardOutput, legible } from './heard-output.ts'
-import { MOST_SHOWN } from './shown.ts'
-import { number, type Tool, type ToolResult, text, words } from './tool.ts'
+import { MAX_RESULT } from './result-size.ts'
+import { StreamedOutput, withoutNul } from './streamed-output.ts'
+import { number, strings, type Tool, type ToolResult, text } from './tool.ts'
 
-const MOST_DENIALS = 10
+const MAX_DENIALS = 10
 
 const DENIAL = {
   type: 'object',
@@ -15,18 +15,21 @@ const DENIAL = {
     target: { type: 'string', description: 'host:port, a path, or a program' },
     reason: { type: 'string' },
     why: { type: 'string' },
-    permission: { type: ['string', 'null'], description: 'what the user runs on the host to allow it' },
+    permission: {
+      type: ['string', 'null'],
+      description: 'the command that allows it; the user runs it on the host',
+    },
     by: {
       type: 'string',
       enum: ['command', 'unknown'],
-      description: 'unknown: another command ran at the time, and it may have been refused to that',
+      description: 'unknown: it may belong to another command that ran at the same time',
     },
   },
 }
 
 const LIMIT = {
   type: ['object', 'null'],
-  description: 'the limit of the sandbox that was reached',
+  description: 'the limit of the sandbox that was reached, or null',
   properties: {
     limit: { type: 'string' },
     value: { type: 'string' },
@@ -40,62 +43,62 @@ export const runTool: Tool = {
   name: 'run',
   title: 'Run a command',
   description:
-    'Runs a command in the sandbox of this project and waits for its end. Files of the project have the same paths as on the host. Network, files and programs are bounded by a policy: what was refused is told, with its reason and with what the user would run to allow it. Do not look for a way around a refusal; use request_permission.',
+    'Runs a command in the sandbox of this project and waits for its end. Project files have the same paths as on the host. A policy limits network, files and programs. The result lists each refusal, its reason, and the command with which the user allows it. Do not work around a refusal; use request_permission.',
   properties: {
-    command: { type: 'string', description: 'a line for the shell of the sandbox' },
-    words: {
+    command: { type: 'string', description: 'a command line for the shell of the sandbox' },
+    argv: {
       type: 'array',
       items: { type: 'string' },
-      description: 'or a program and its arguments, which no shell reads: for a policy without a shell',
+      description: 'or a program and its arguments, without a shell',
     },
     timeout_seconds: {
       type: 'number',
       description:
-        'ends the command after this long; 120 where nothing is said. More than the policy’s exec.ceiling is refused',
+        'kills the command after this time; default: 120. A value above exec.ceiling of the policy is refused',
       minimum: 0.1,
       maximum: 86_400,
     },
-    cwd: { type: 'string', description: 'the directory to run it in, relative to the project' },
-    stdin: { type: 'string', description: 'what the command reads from its standard input' },
+    cwd: { type: 'string', description: 'the working directory, relative to the project' },
+    stdin: { type: 'string', description: 'the standard input of the command' },
   },
   required: [],
-  either: ['command', 'words'],
-  // The order of a result: a client that cuts it keeps what pen says.
+  exactlyOneOf: ['command', 'argv'],
+  // In the order of the result: a client that truncates it keeps pen's part.
   output: {
     exitCode: { type: 'integer', description: '124 after a timeout, 128+n after signal n' },
     timedOut: { type: 'boolean' },
-    truncated: { type: 'boolean', description: 'whether the middle of stdout or stderr is left out' },
+    truncated: { type: 'boolean', description: 'whether the middle of stdout or stderr is missing' },
     binary: {
       type: 'array',
       items: { type: 'string' },
-      description: 'the streams with bytes that are no text, shown as U+FFFD',
+      description: 'the streams with bytes that are not text, shown as U+FFFD',
     },
     limit: LIMIT,
-    denials: { type: 'array', items: DENIAL, description: 'what the policy refused meanwhile' },
+    denials: { type: 'array', items: DENIAL, description: 'what the policy refused' },
     moreDenials: { type: 'integer', description: 'denials that are not listed' },
     stdout: { type: 'string' },
     stderr: { type: 'string' },
   },
   effect: { readOnly: false, destructive: true, idempotent: false, openWorld: true },
-  async run(box, given, { signal, report }) {
-    const seconds = number(given, 'timeout_seconds')
-    const heard = new HeardOutput(MOST_SHOWN)
+  async run(box, args, { signal, report }) {
+    const seconds = number(args, 'timeout_seconds')
+    const output = new StreamedOutput(MAX_RESULT)
     try {
-      const result = await box.exec(text(given, 'command') ?? words(given, 'words') ?? [], {
+      const result = await box.exec(text(args, 'command') ?? strings(args, 'argv') ?? [], {
         timeout: seconds === undefined ? undefined : seconds * 1000,
-        cwd: text(given, 'cwd'),
-        stdin: text(given, 'stdin'),
-        maxOutput: MOST_SHOWN,
+        cwd: text(args, 'cwd'),
+        stdin: text(args, 'stdin'),
+        maxOutput: MAX_RESULT,
         signal,
         onOutput: (stream, bytes) => {
-          heard.push(stream, bytes)
-          report(`running; ${heard.size} bytes of output so far`)
+          output.push(stream, bytes)
+          report(`running; ${output.size} bytes of output so far`)
         },
       })
-      return resultOf(result, heard.binary)
+      return resultOf(result, output.binary)
     } catch (error) {
-      if (!(error instanceof SandboxError) || heard.size === 0) throw error
-      const [stdout, stderr] = [heard.text('stdout'), heard.text('stderr')]
+      if (!(error instanceof SandboxError) || output.size === 0) throw error
+      const [stdout, stderr] = [output.text('stdout'), output.text('stderr')]
       return { error, texts: outputTexts(stdout, stderr), facts: { stdout, stderr } }
     }
   },
@@ -103,20 +106,20 @@ export const runTool: Tool = {
 
 function resultOf(result: ExecResult, binary: readonly string[]): ToolResult {
   const { exitCode, timedOut, limit, truncated } = result
-  const [stdout, stderr] = [legible(result.stdout), legible(result.stderr)]
+  const [stdout, stderr] = [withoutNul(result.stdout), withoutNul(result.stderr)]
   const distinct = distinctDenials(result.denials)
-  const denials = distinct.slice(0, MOST_DENIALS)
+  const denials = distinct.slice(0, MAX_DENIALS)
   const moreDenials = distinct.length - denials.length
-  const said = [
+  const summary = [
     timedOut ? `timed out (exit code ${exitCode}); the output so far follows` : `exit code ${exitCode}`,
-    ...(truncated ? ['output was left out in the middle: write it to a file, and read that in parts'] : []),
-    ...(binary.length === 0 ? [] : [`not text: ${binary.join(' and ')}; pass it through base64 or od`]),
+    ...(truncated ? ['the middle of the output is missing: write it to a file and read that in parts'] : []),
+    ...(binary.length === 0 ? [] : [`not text: ${binary.join(' and ')}; pipe it through base64 or od`]),
     ...(limit === null ? [] : [describeLimit(limit)]),
     ...denials.map(describeDenial),
     ...(moreDenials === 0 ? [] : [`refused: ${moreDenials} more`]),
   ]
   return {
-    texts: [said.join('\n'), ...outputTexts(stdout, stderr)],
+    texts: [summary.join('\n'), ...outputTexts(stdout, stderr)],
     facts: {
       exitCode,
       timedOut,
@@ -136,15 +139,15 @@ const outputTexts = (stdout: string, stderr: string): string[] => [
   ...(stderr === '' ? [] : [`stderr:\n${stderr}`]),
 ]
 
-/** A program that tries ten times was refused one thing. */
+/** A program that retries ten times has one distinct denial. */
 function distinctDenials(denials: readonly Denial[]): readonly Omit<Denial, 'time'>[] {
   const byText = new Map(denials.map(({ time: _time, ...denial }) => [describeDenial(denial), denial]))
   return [...byText.values()]
 }
 
 const describeLimit = ({ limit, why, reason, hint }: NonNullable<ExecResult['limit']>): string =>
-  `limit reached: ${limit} (${reason}): ${why}${hint === null ? '' : `; to raise it, the user does this on the host: ${hint}`}`
+  `limit reached: ${limit} (${reason}): ${why}${hint === null ? '' : `; to raise it, the user runs on the host: ${hint}`}`
 
-/** These are pen's words, and a model believes them: what the sandbox chose stands in quotes where it is more than a word. */
+/** A model trusts this text. A target of the sandbox's choice is quoted if it is more than one word. */
 export const describeDenial = ({ kind, target, reason, why, permission, by }: Omit<Denial, 'time'>): string =>
-  `refused${by === 'unknown' ? ' to this command, or to another that ran at the time' : ''}: ${kind} ${asWord(target, 120)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user does this on the host: ${permission}`}`
+  `refused${by === 'unknown' ? ' (to this command or to another that ran at the same time)' : ''}: ${kind} ${asWord(target, 120)}: ${why} (${reason})${permission === null ? '' : `; to allow it, the user runs on the host: ${permission}`}`

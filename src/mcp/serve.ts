@@ -1,12 +1,13 @@
 /**
- * The MCP server: tools for a model, all of them inside one sandbox. The sandbox is started by the first tool that is used, so that
- * a client is ready at once, and one that cannot be started is told to the model as what it is. It ends with the client.
+ * The MCP server: tools for a model, all inside one sandbox. The first tool call starts the sandbox, so that the client is ready at
+ * once and the model sees why a start fails. The sandbox ends with the client.
  */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
   type CallToolResult,
   ListToolsRequestSchema,
+  type ProgressToken,
   RootsListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { StartOptions } from '../library/sandbox.ts'
@@ -16,22 +17,21 @@ import { fileTools } from './file-tools.ts'
 import { LazySandbox } from './lazy-sandbox.ts'
 import { LineTransport } from './line-transport.ts'
 import { permissionTool } from './permission-tool.ts'
-import { Progress } from './progress.ts'
 import { runTool } from './run-tool.ts'
 import { type Call, checkArguments, type Tool, type ToolResult } from './tool.ts'
 
 export const TOOLS: readonly Tool[] = [runTool, ...fileTools, permissionTool]
 
 const INSTRUCTIONS =
-  'These tools work in a sandbox of one project, whose policy is decided on the host. A refusal is final until the user changes the policy: it names its reason and the command that would change it. Ask with request_permission, and do not try other ways to the same end.'
+  'These tools run in the sandbox of one project. The user sets its policy on the host. A refusal is final until the user changes the policy; it names its reason and the command that changes it. Ask with request_permission, and do not work around a refusal.'
 
-/** Within what clients wait for before they kill a server whose input they closed. */
+/** Shorter than clients wait before they kill a server whose stdin they closed. */
 const LAST_ANSWERS_MS = 1000
 const ROOTS_MS = 5000
 
 export interface McpOptions {
   readonly version: string
-  /** What to start for a client with these roots (`file:` URIs). */
+  /** The start options for a client with these roots (`file:` URIs). */
   start(roots: readonly string[]): StartOptions
 }
 
@@ -58,7 +58,7 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
   server.setNotificationHandler(RootsListChangedNotificationSchema, () => box.reconsider())
   const transport = new LineTransport()
   const over = new Promise<void>(resolve => {
-    // The protocol's own end of a session: the client closes its side.
+    // The client ends a session by closing our stdin.
     transport.onend = resolve
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve())
   })
@@ -68,10 +68,10 @@ export async function serveMcp({ version, start }: McpOptions): Promise<void> {
   await box.end()
 }
 
-/** What was asked before the input ended is answered: what takes longer, by that it was ended. */
+/** Answers the requests that came before the end of stdin. Calls that take too long are aborted and answered with an error. */
 async function lastAnswers(transport: LineTransport, ending: AbortController): Promise<void> {
   await within(LAST_ANSWERS_MS, transport.idle())
-  ending.abort(new SandboxError('ENDED', { what: 'the client closed the session before the call was over' }))
+  ending.abort(new SandboxError('ENDED', { what: 'the client closed the session before the call ended' }))
   await within(LAST_ANSWERS_MS / 2, transport.idle())
 }
 
@@ -85,7 +85,7 @@ function within(ms: number, done: Promise<void>): Promise<void> {
   })
 }
 
-/** None where the client has none to tell, or does not answer: then what the user started pen with counts alone. */
+/** Empty when the client has no roots or does not answer. The project is then that of the command line. */
 async function rootsOf(server: Server): Promise<readonly string[]> {
   if (server.getClientCapabilities()?.roots === undefined) return []
   try {
@@ -96,21 +96,21 @@ async function rootsOf(server: Server): Promise<readonly string[]> {
   }
 }
 
-/** What goes wrong is an answer: a model can act on it, a broken protocol helps nobody. */
+/** Errors become results, because a model can act on them. */
 async function use(
   box: LazySandbox,
   name: string,
-  given: Readonly<Record<string, unknown>>,
+  args: Readonly<Record<string, unknown>>,
   call: Call,
 ): Promise<ToolResult> {
   try {
     const tool = TOOLS.find(one => one.name === name)
     if (tool === undefined)
       throw new SandboxError('USAGE', {
-        what: `there is no tool "${name}"`,
-        hint: TOOLS.map(one => one.name).join(', '),
+        what: `unknown tool "${name}"`,
+        hint: `the tools are ${TOOLS.map(one => one.name).join(', ')}`,
       })
-    const checked = checkArguments(tool, given)
+    const checked = checkArguments(tool, args)
     call.report('starting the sandbox')
     const started = await box.get()
     call.report('running')
@@ -119,16 +119,46 @@ async function use(
     return result.error === undefined ? result : { ...result, error: failureOf(result.error) }
   } catch (thrown) {
     const error = failureOf(thrown)
-    // Whoever killed its supervisor left no word: the next call starts another.
+    // A killed supervisor sends no event. Forget the sandbox, so that the next call starts another.
     if (error.code === 'ENDED' && !call.signal.aborted) box.forget()
     return { texts: [], facts: {}, error }
   }
 }
 
-/** A call that cannot be ended is answered all the same. */
+/** Rejects on abort, so that a call that does not end is still answered. */
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     const fail = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('cancelled'))
     if (signal.aborted) fail()
     else signal.addEventListener('abort', fail, { once: true })
   })
+
+const PROGRESS_MS = 2000
+
+interface ProgressNotification {
+  readonly method: 'notifications/progress'
+  readonly params: { progressToken: ProgressToken; progress: number; message: string }
+}
+
+/** Sends progress to a client that asked for it. Some clients abort a call that is silent. */
+class Progress {
+  message = 'starting'
+  readonly #timer: ReturnType<typeof setInterval> | undefined
+  readonly #began = performance.now()
+
+  /** Without a token the client wants no progress. */
+  constructor(token: ProgressToken | undefined, send: (notification: ProgressNotification) => Promise<void>) {
+    if (token === undefined) return
+    this.#timer = setInterval(() => {
+      const seconds = Math.round((performance.now() - this.#began) / 100) / 10
+      const params = { progressToken: token, progress: seconds, message: `${this.message} (${seconds} s)` }
+      // The transport notices a client that has gone.
+      send({ method: 'notifications/progress', params }).catch(() => undefined)
+    }, PROGRESS_MS)
+  }
+
+  /** Call before the answer: the protocol allows no progress after it. */
+  end(): void {
+    clearInterval(this.#timer)
+  }
+}

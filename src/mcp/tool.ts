@@ -1,11 +1,11 @@
-/** A tool as an MCP client sees it, and what it does. Arguments are a model's: each is checked before anything is done with it. */
+/** The type of a tool, and the check of its arguments. Arguments come from a model, so each is checked before use. */
 import type { Sandbox } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 
 export interface Property {
   readonly type: 'string' | 'number' | 'boolean' | 'array'
   readonly description: string
-  /** Of an array: texts. */
+  /** For an array: strings. */
   readonly items?: { readonly type: 'string' }
   readonly minimum?: number
   readonly maximum?: number
@@ -15,36 +15,36 @@ type Value = string | number | boolean | readonly string[]
 
 export type Arguments = Readonly<Record<string, Value | undefined>>
 
-/** A result of a tool says everything twice: clients pass either the texts or the facts to the model, and leave out the other. */
+/** A result contains everything twice: a client passes either the texts or the facts to the model. */
 export interface ToolResult {
-  /** In pen's own words first; what came out of the sandbox stands apart, so that it cannot speak for pen. */
+  /** pen's own text first. Output of the sandbox is in separate texts, so that it cannot pose as pen. */
   readonly texts: readonly string[]
-  /** The same as an object, by the tool's `output`: most clients show the model this alone. */
+  /** The same as an object, in the schema of `output`. Most clients show the model only this. */
   readonly facts: Readonly<Record<string, unknown>>
   readonly failed?: boolean
-  /** What went wrong, where `texts` and `facts` hold only what came before it. */
+  /** The error. `texts` and `facts` then hold the output before it. */
   readonly error?: SandboxError
 }
 
-/** For clients that ask their user before a tool is used: see annotations in the protocol. */
+/** For clients that ask the user before a tool call: see annotations in the protocol. */
 export interface Effect {
-  /** It changes nothing. */
+  /** Changes nothing. */
   readonly readOnly: boolean
-  /** It may overwrite or delete. */
+  /** May overwrite or delete. */
   readonly destructive: boolean
-  /** The same call a second time changes nothing more. */
+  /** A second identical call changes nothing more. */
   readonly idempotent: boolean
-  /** It may reach others than the sandbox and the user: the policy decides whom. */
+  /** May reach the network, as far as the policy allows. */
   readonly openWorld: boolean
 }
 
 export const READS: Effect = { readOnly: true, destructive: false, idempotent: true, openWorld: false }
 export const WRITES: Effect = { readOnly: false, destructive: true, idempotent: true, openWorld: false }
 
-/** One use of a tool. */
+/** One call of a tool. */
 export interface Call {
   readonly signal: AbortSignal
-  /** What is going on, for a client that asked for progress. */
+  /** Sets the progress message, for a client that asked for progress. */
   report(message: string): void
 }
 
@@ -54,59 +54,64 @@ export interface Tool {
   readonly description: string
   readonly properties: Readonly<Record<string, Property>>
   readonly required: readonly string[]
-  /** Of which exactly one is needed. */
-  readonly either?: readonly string[]
-  /** JSON Schema of the facts, key by key. A call that fails has `error` and no other, or what came before. */
+  /** Exactly one of these is required. */
+  readonly exactlyOneOf?: readonly string[]
+  /** JSON Schema of the facts, by key. A failed call has `error`, and perhaps the output before it. */
   readonly output: Readonly<Record<string, object>>
   readonly effect: Effect
-  run(box: Sandbox, given: Arguments, call: Call): Promise<ToolResult>
+  run(box: Sandbox, args: Arguments, call: Call): Promise<ToolResult>
 }
 
-/** Strictly what the tool says it takes: a model that misspells a name hears of it. */
-export function checkArguments(tool: Tool, given: Readonly<Record<string, unknown>>): Arguments {
+/** Accepts exactly what the tool declares: a misspelt name is an error. */
+export function checkArguments(tool: Tool, args: Readonly<Record<string, unknown>>): Arguments {
   const out: Record<string, Value> = {}
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(args)) {
     if (value === null || value === undefined) continue
     const property = Object.hasOwn(tool.properties, name) ? tool.properties[name] : undefined
-    if (property === undefined) throw wrong(tool, `it takes no "${name}"`)
-    if (!isOf(property, value)) throw wrong(tool, `${name} is a ${WORDS[property.type]}`)
+    if (property === undefined) throw invalid(tool, `unknown argument "${name}"`)
+    if (!matches(property, value)) throw invalid(tool, `${name} must be a ${TYPE_NAMES[property.type]}`)
     const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = property
     if (typeof value === 'number' && !(value >= minimum && value <= maximum))
-      throw wrong(tool, `${name} is from ${minimum} to ${maximum}`)
+      throw invalid(tool, `${name} must be from ${minimum} to ${maximum}`)
     out[name] = value as Value
   }
   const missing = tool.required.find(name => out[name] === undefined)
-  if (missing !== undefined) throw wrong(tool, `it needs "${missing}"`)
-  const { either } = tool
-  if (either !== undefined && either.filter(name => out[name] !== undefined).length !== 1)
-    throw wrong(tool, `it needs one of ${either.join(' and ')}`)
+  if (missing !== undefined) throw invalid(tool, `"${missing}" is required`)
+  const { exactlyOneOf } = tool
+  if (exactlyOneOf !== undefined && exactlyOneOf.filter(name => out[name] !== undefined).length !== 1)
+    throw invalid(tool, `give exactly one of ${exactlyOneOf.join(' and ')}`)
   return out
 }
 
-const WORDS = { string: 'string', number: 'number', boolean: 'boolean', array: 'list of strings' } as const
+const TYPE_NAMES = {
+  string: 'string',
+  number: 'number',
+  boolean: 'boolean',
+  array: 'list of strings',
+} as const
 
-const isOf = ({ type }: Property, value: unknown): boolean =>
+const matches = ({ type }: Property, value: unknown): boolean =>
   type === 'array'
     ? Array.isArray(value) && value.every(item => typeof item === 'string')
     : typeof value === type
 
-const wrong = (tool: Tool, what: string): SandboxError =>
+const invalid = (tool: Tool, what: string): SandboxError =>
   new SandboxError('USAGE', {
     what: `${tool.name}: ${what}`,
-    hint: `it takes ${Object.keys(tool.properties).join(', ')}`,
+    hint: `the arguments are ${Object.keys(tool.properties).join(', ')}`,
   })
 
-export const text = (given: Arguments, name: string): string | undefined => {
-  const value = given[name]
+export const text = (args: Arguments, name: string): string | undefined => {
+  const value = args[name]
   return typeof value === 'string' ? value : undefined
 }
 
-export const number = (given: Arguments, name: string): number | undefined => {
-  const value = given[name]
+export const number = (args: Arguments, name: string): number | undefined => {
+  const value = args[name]
   return typeof value === 'number' ? value : undefined
 }
 
-export const words = (given: Arguments, name: string): readonly string[] | undefined => {
-  const value = given[name]
+export const strings = (args: Arguments, name: string): readonly string[] | undefined => {
+  const value = args[name]
   return Array.isArray(value) ? (value as readonly string[]) : undefined
 }

@@ -20,7 +20,7 @@ test.each([
   expect(idIn(text)).toEqual(id as never)
 })
 
-test('the id is the one that a parser finds, wherever it stands and however the bytes come', () => {
+test('the id is the one that a parser finds, at any position and with any chunks', () => {
   fc.assert(
     fc.property(
       fc.oneof(fc.integer(), fc.string({ maxLength: 20 })),

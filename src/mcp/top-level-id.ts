@@ -1,9 +1,9 @@
 /**
- * Finds the `id` of a JSON-RPC message without parsing the message: for one that is too long to hold in memory, or whose JSON is
- * broken. A client waits for an answer by id, and may write it first or last.
+ * Finds the `id` of a JSON-RPC message without parsing it: for a message that is too long or malformed. The client waits for an
+ * answer with that id, and may write the id first or last.
  */
 
-const LONGEST_ID = 256
+const MAX_ID = 256
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -13,7 +13,7 @@ const OPEN = [0x7b, 0x5b]
 const CLOSE = [0x7d, 0x5d]
 
 export class TopLevelId {
-  /** The last top-level `id`, as in JSON.parse(). */
+  /** The last top-level `id`, as JSON.parse() would return it. */
   found: string | number | undefined
   #depth = 0
   #inString: boolean = false
@@ -34,7 +34,7 @@ export class TopLevelId {
       if (this.#depth === 1) this.#text = '"'
     } else if (OPEN.includes(byte)) {
       this.#depth += 1
-      // A value that is an object or a list is no id.
+      // An object or an array is not an id.
       this.#text = ''
       this.#isValue = this.#depth > 1
       if (this.#depth === 2) this.#key = ''
@@ -49,18 +49,18 @@ export class TopLevelId {
     } else if (byte === COMMA) {
       this.#endValue()
       this.#isValue = false
-    } else if (this.#isValue && byte > 0x20) this.#keep(byte)
+    } else if (this.#isValue && byte > 0x20) this.#append(byte)
   }
 
   #stepInString(byte: number): void {
-    if (this.#depth === 1) this.#keep(byte)
+    if (this.#depth === 1) this.#append(byte)
     if (this.#escaped) this.#escaped = false
     else if (byte === BACKSLASH) this.#escaped = true
     else if (byte === QUOTE) this.#inString = false
   }
 
-  #keep(byte: number): void {
-    if (this.#text.length <= LONGEST_ID) this.#text += String.fromCharCode(byte)
+  #append(byte: number): void {
+    if (this.#text.length <= MAX_ID) this.#text += String.fromCharCode(byte)
   }
 
   #endValue(): void {

@@ -72,7 +72,7 @@ claim(
       denials: [{ kind: 'network', target: 'refused.example.com:80', permission: allow }],
     })
     expect(said[7]).toContain(allow)
-    expect(said[8]).toMatch(/it takes no \\?"shell/)
+    expect(said[8]).toMatch(/unknown argument \\?"shell/)
     expect(object(said[9])).toMatchObject({ deleted: true })
     expect(existsSync(path)).toBe(false)
     // Only pen's tools can run a command.
@@ -99,7 +99,7 @@ claim(
     expect(object(said[2])).toMatchObject({ binary: ['stdout'], stdout: 'a\ufffdb' })
     expect(object(said[3])).toMatchObject({ size: 1000, more: false, content: 'é'.repeat(500) })
     expect(object(said[4])).toMatchObject({ size: 1000, more: true, nextOffset: 1000 })
-    expect(said[5]).toContain('absent.txt is not there')
+    expect(said[5]).toContain('absent.txt does not exist')
   },
 )
 

@@ -144,7 +144,7 @@ claim('files are read, written, listed and searched as the sandbox sees them', a
   // Opening a pipe would block until the other end opens.
   const pipe = join(place.project, 'pipe')
   Bun.spawnSync(['mkfifo', '-m', '666', pipe])
-  const noFile = { code: 'FILE_REFUSED', what: expect.stringContaining('is no file') }
+  const noFile = { code: 'FILE_REFUSED', what: expect.stringContaining('is not a file') }
   expect(await program.failure('read', { path: 'pipe' })).toMatchObject(noFile)
   expect(await program.failure('write', { path: 'pipe', content: 'x' })).toMatchObject(noFile)
   rmSync(pipe)

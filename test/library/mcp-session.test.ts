@@ -5,7 +5,7 @@
 import { expect } from 'bun:test'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { LONGEST_MESSAGE } from '../../src/mcp/line-transport.ts'
+import { MAX_MESSAGE } from '../../src/mcp/line-transport.ts'
 import { PEN } from '../conformance/launcher.ts'
 import { withClient } from './mcp-client.ts'
 import { onGrounds, type Place, PROCESS } from './place.ts'
@@ -207,7 +207,7 @@ onGrounds(ONE, 'a message that is too long is answered, and the session goes on'
   const answers = await pipe(
     place,
     HELLO,
-    request(1, 'tools/call', { name: 'write_file', arguments: { content: 'x'.repeat(LONGEST_MESSAGE) } }),
+    request(1, 'tools/call', { name: 'write_file', arguments: { content: 'x'.repeat(MAX_MESSAGE) } }),
     request(2, 'tools/call', {
       name: 'write_file',
       arguments: { path: 'x', content: 'x'.repeat(5 * 2 ** 20) },

@@ -76,7 +76,7 @@ onGrounds(
         facts: { size: 11, more: false, encoding: 'utf-8', content: 'one\nneedle\n' },
       })
       expect(await client.call('read_file', { path: 'src/a.txt', offset: 4, length: 3 })).toMatchObject({
-        texts: ['3 bytes; it goes on at offset 7', 'nee'],
+        texts: ['3 bytes; continues at offset 7', 'nee'],
         facts: { more: true, nextOffset: 7, content: 'nee' },
       })
       expect(await client.call('write_file', { path: 'made/b.txt', content: 'new' })).toMatchObject({

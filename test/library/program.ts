@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import type { ExecResult } from '../../src/library/exec-options.ts'
-import type { Found, Listing } from '../../src/library/files.ts'
+import type { Listing, SearchResult } from '../../src/library/files.ts'
 import type { PermissionAnswer } from '../../src/library/permissions.ts'
 import { PEN } from '../conformance/launcher.ts'
 import type { Place } from './place.ts'
@@ -49,7 +49,7 @@ interface Values {
   write: null
   delete: null
   list: Listing
-  search: Found
+  search: SearchResult
   allow: null
   grant: null
   revoke: null

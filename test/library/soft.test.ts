@@ -133,7 +133,7 @@ onGrounds(SOFT, 'searches readable files, and an endless expression blocks no ot
     expect(denied(place, 'file-denied')).toMatchObject([{ path: join(place.project, '.env'), soft: true }])
     expect(await search('NEEDLE', { ignoreCase: true, name: '*.ts' })).toEqual(['src/a.ts:2'])
     expect(await search('', { name: 's?c/*.md' })).toEqual(['src/b.md:0'])
-    expect(await program.ask('search', { pattern: 'n', options: { most: 1 } })).toMatchObject({
+    expect(await program.ask('search', { pattern: 'n', options: { maxMatches: 1 } })).toMatchObject({
       more: true,
     })
     expect(await program.failure('search', { pattern: '(' })).toMatchObject({ code: 'FILE_REFUSED' })
@@ -167,7 +167,7 @@ onGrounds(
       expect((await client.call('read_file', { path: '.env' })).texts[0]).toContain(
         'files.deny .env* covers it',
       )
-      for (const given of [{ command: 'cat .env' }, { words: ['cat', '.env'] }]) {
+      for (const given of [{ command: 'cat .env' }, { argv: ['cat', '.env'] }]) {
         const { texts, facts } = await client.call('run', given)
         expect(facts).toMatchObject({ exitCode: 126, denials: [{ kind: 'tool' }] })
         expect(texts.join('')).not.toContain('SECRET')

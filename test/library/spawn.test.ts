@@ -35,7 +35,7 @@ claim(
     for (const call of ['exec', 'unread'] as const)
       expect(await program.failure(call, long)).toMatchObject({
         code: 'USAGE',
-        what: 'a timeout of 50000 ms is above exec.ceiling of the policy, 600 ms',
+        what: 'a timeout of 50000 ms is above exec.ceiling of the policy (600 ms)',
         hint: expect.any(String),
       })
     expect(await program.ask('unread', { command: 'sleep 1; echo on' })).toMatchObject({ stdout: 'on\n' })

@@ -71,7 +71,7 @@ const byMcp = (place: Place, ask: (way: Way) => Promise<void>): Promise<void> =>
     await ask({
       name: 'by MCP',
       run: async (...words) => {
-        const { facts, texts } = await client.call('run', { words })
+        const { facts, texts } = await client.call('run', { argv: words })
         const out = texts.slice(1).map(text => text.replace(/^std(out|err):\n/, ''))
         return { code: Number(facts['exitCode']), out: out.join('') }
       },

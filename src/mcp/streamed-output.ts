@@ -1,13 +1,13 @@
-/** The output of a command as it comes: what a model is told when the sandbox ends before the command, and whether it is text. */
+/** The output of a command so far: for a sandbox that ends before the command, and to detect binary output. */
 import { CapturedOutput } from '../library/captured-output.ts'
 
 type Stream = 'stdout' | 'stderr'
 
-export class HeardOutput {
-  readonly #streams: Readonly<Record<Stream, HeardStream>>
+export class StreamedOutput {
+  readonly #streams: Readonly<Record<Stream, StreamState>>
 
-  constructor(most: number) {
-    this.#streams = { stdout: new HeardStream(most), stderr: new HeardStream(most) }
+  constructor(maxBytes: number) {
+    this.#streams = { stdout: new StreamState(maxBytes), stderr: new StreamState(maxBytes) }
   }
 
   push(stream: Stream, bytes: Uint8Array): void {
@@ -18,7 +18,7 @@ export class HeardOutput {
     return this.#streams.stdout.size + this.#streams.stderr.size
   }
 
-  /** The streams that hold NUL bytes, or bytes that are not UTF-8. */
+  /** The streams with NUL bytes or with invalid UTF-8. */
   get binary(): readonly Stream[] {
     return (['stdout', 'stderr'] as const).filter(stream => this.#streams[stream].isBinary)
   }
@@ -28,19 +28,19 @@ export class HeardOutput {
   }
 }
 
-class HeardStream {
-  readonly #kept: CapturedOutput
+class StreamState {
+  readonly #captured: CapturedOutput
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
   size = 0
   isBinary: boolean = false
 
-  constructor(most: number) {
-    this.#kept = new CapturedOutput(most)
+  constructor(maxBytes: number) {
+    this.#captured = new CapturedOutput(maxBytes)
   }
 
   push(bytes: Uint8Array): void {
     this.size += bytes.length
-    this.#kept.push(bytes)
+    this.#captured.push(bytes)
     if (this.isBinary) return
     try {
       this.#decoder.decode(bytes, { stream: true })
@@ -51,9 +51,9 @@ class HeardStream {
   }
 
   text(): string {
-    return legible(this.#kept.text())
+    return withoutNul(this.#captured.text())
   }
 }
 
-/** A NUL takes six characters of JSON, and says nothing to a model. */
-export const legible = (text: string): string => text.replaceAll('\0', '\ufffd')
+/** Replaces NUL bytes: each takes six characters of JSON and means nothing to a model. */
+export const withoutNul = (text: string): string => text.replaceAll('\0', '\ufffd')
