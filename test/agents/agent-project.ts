@@ -8,7 +8,7 @@ import { PRESETS } from '../../src/policy/presets.ts'
 import { Box } from '../conformance/box.ts'
 import { LAUNCHERS, type Launcher } from '../conformance/launcher.ts'
 import { answer, Recorder, serveHttp } from '../gateway/recorder.ts'
-import { type Command, Kept } from '../lifecycle/started.ts'
+import { type Command, ProjectSandbox } from '../lifecycle/project-sandbox.ts'
 import { skipUnless } from '../skip.ts'
 import { type ListenAt, MockModel, type Protocol, type Turn } from './mock-model.ts'
 import { missingAgents, PROGRAMS } from './programs.ts'
@@ -19,7 +19,7 @@ export type AgentName = keyof typeof PROGRAMS
 export const SECRET_WORD = 'granted-meanwhile'
 
 export class AgentProject {
-  readonly kept: Kept
+  readonly sandbox: ProjectSandbox
   readonly model: MockModel
   readonly other: Recorder
   readonly #agent: AgentName
@@ -27,7 +27,7 @@ export class AgentProject {
 
   private constructor(agent: AgentName, box: Box, model: MockModel, other: Recorder) {
     this.#agent = agent
-    this.kept = new Kept(box)
+    this.sandbox = new ProjectSandbox(box)
     this.model = model
     this.other = other
     // Puts the program into a directory of PATH, as an installation for all users does.
@@ -62,7 +62,7 @@ export class AgentProject {
   /** A file of the agent's volume, as an earlier session would leave it. */
   remember(path: string, text: string): void {
     const [volume] = PRESETS[this.#agent].volumes
-    const { box, stateDir } = this.kept
+    const { box, stateDir } = this.sandbox
     box.directory(join(box.home, '.pen/sandboxes'), 0o700)
     box.directory(stateDir, 0o700)
     box.file(join(stateDir, 'volumes', volume?.volume ?? '', path), text, 0o600)
@@ -92,13 +92,13 @@ export class AgentProject {
     words: readonly string[],
     variables: Readonly<Record<string, string>>,
   ): Command {
-    return this.kept.start(this.argv(flags, words), { env: this.env(variables), timeoutMs: 50_000 })
+    return this.sandbox.start(this.argv(flags, words), { env: this.env(variables), timeoutMs: 50_000 })
   }
 
   async close(): Promise<void> {
     await this.model.close()
     this.other.close()
-    this.kept.box.remove()
+    this.sandbox.box.remove()
   }
 }
 

@@ -14,11 +14,11 @@ claimPreset({
   write: (path, content) => ({ name: 'write_file', input: { file_path: path, content } }),
   words: ['--yolo', '--skip-trust', '--prompt', 'do it'],
   prepare: project => {
-    project.kept.box.file('ca.pem', cert)
+    project.sandbox.box.file('ca.pem', cert)
     // With an address in the variable it uses the API key only when its settings say so.
     project.remember('settings.json', '{"security":{"auth":{"selectedType":"gemini-api-key"}}}')
   },
   variables: ({ address }) => ({ GEMINI_API_KEY: 'test', GOOGLE_GEMINI_BASE_URL: address }),
-  flags: project => ['--env', `NODE_EXTRA_CA_CERTS=${join(project.kept.box.project, 'ca.pem')}`],
+  flags: project => ['--env', `NODE_EXTRA_CA_CERTS=${join(project.sandbox.box.project, 'ca.pem')}`],
   says: 'SANDBOX=pen',
 })

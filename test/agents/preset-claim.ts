@@ -6,7 +6,7 @@ import { expect } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Launcher } from '../conformance/launcher.ts'
-import { until } from '../lifecycle/started.ts'
+import { until } from '../lifecycle/project-sandbox.ts'
 import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
 import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 
@@ -61,7 +61,7 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     await until(() => isOver || project.model.outcomes.length >= 3)
     const allowed = isOver
       ? undefined
-      : await project.kept.pen('allow', `host.pen.internal:${project.other.port}`)
+      : await project.sandbox.pen('allow', `host.pen.internal:${project.other.port}`)
     const { code, stdout, stderr } = await running.ended
     const seen = project.model.outcomes.map(({ text }) => text)
     expect([code, allowed?.code, project.model.unplayed, stderr]).toEqual([0, 0, 0, expect.anything()])
@@ -70,7 +70,7 @@ async function tryPreset(claim: PresetClaim, launcher: Launcher): Promise<void> 
     expect(seen[2]).toContain(`pen allow host.pen.internal:${project.other.port}`)
     expect(seen[3]).toContain(SECRET_WORD)
     expect(project.other.requests).toEqual(['GET /allowed HTTP/1.1'])
-    const made = join(project.kept.box.project, 'made.txt')
+    const made = join(project.sandbox.box.project, 'made.txt')
     expect(readFileSync(made, 'utf8')).toBe('by the agent\nagent\n')
     expect(statSync(made).uid).toBe(launcher.who.uid)
     // The model received pen's note about the sandbox.

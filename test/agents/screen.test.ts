@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { realpathSync } from 'node:fs'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
-import { until } from '../lifecycle/started.ts'
+import { until } from '../lifecycle/project-sandbox.ts'
 import { type AgentName, AgentProject, define } from './agent-project.ts'
 import { ANTHROPIC } from './mock-anthropic.ts'
 import type { Protocol, ToolCall } from './mock-model.ts'
@@ -54,14 +54,14 @@ const INTERFACES: readonly Interface[] = [
 ]
 
 for (const ui of INTERFACES)
-  define(`P15 while ${ui.agent} has the screen pen draws no line on it, and tells at the end`, async () => {
+  define(`P15 while ${ui.agent} has the screen pen draws no line on it, and reports at the end`, async () => {
     const launcher = LAUNCHERS.at(-1)
     if (launcher === undefined) throw new Error('no user to run it as')
     const project = await AgentProject.open(ui.agent, launcher, ui.protocol, () => [
       { call: [ui.shell(`curl -sS http://${TARGET}/`)] },
       { say: 'all-is-done' },
     ])
-    const { box } = project.kept
+    const { box } = project.sandbox
     const directory = realpathSync(box.project)
     for (const [path, text] of Object.entries(ui.remember(directory))) project.remember(path, text)
     const tmux = new Tmux(
@@ -71,14 +71,14 @@ for (const ui of INTERFACES)
     )
     try {
       const isHeld = () =>
-        project.kept
+        project.sandbox
           .audit()
           .some(({ kind, name }) => kind === 'connection-held' && TARGET.startsWith(`${name}:`))
       await until(isHeld, () => tmux.screen)
       // As long as pen would take to print a line.
       await Bun.sleep(500)
       expect(tmux.screen).not.toMatch(/pen:|held:|waits for you/)
-      expect((await project.kept.pen('deny', TARGET, '--once')).code).toBe(0)
+      expect((await project.sandbox.pen('deny', TARGET, '--once')).code).toBe(0)
       expect(await tmux.shows('all-is-done')).not.toMatch(/pen:|held:/)
       expect(project.model.outcomes.map(({ text }) => text).join()).toContain('pen refused')
       tmux.type(ui.quit)
@@ -99,12 +99,12 @@ define('P15 a program that reads lines leaves the screen to pen: the line appear
   const launcher = LAUNCHERS.at(-1)
   if (launcher === undefined) throw new Error('no user to run it as')
   const project = await AgentProject.open('codex', launcher, OPENAI, () => [])
-  const { box } = project.kept
+  const { box } = project.sandbox
   const run = [PEN, 'run', '--backend', 'process', '--ask', '--', 'curl', '-sS', `http://${TARGET}/`]
   const tmux = new Tmux([...launcher.who.become, ...run], box.project, box.env({ TERM: 'xterm' }))
   try {
     await tmux.shows('waits for you')
-    expect((await project.kept.pen('deny', TARGET, '--once')).code).toBe(0)
+    expect((await project.sandbox.pen('deny', TARGET, '--once')).code).toBe(0)
     expect(await tmux.shows('pen: refused')).not.toContain('had the screen')
   } finally {
     tmux.close()

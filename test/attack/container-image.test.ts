@@ -29,7 +29,7 @@ const run = (shop: Workshop, script: string) =>
   shop.pen('run', '--backend', shop.engine.backend, '--offline', '--', '/bin/sh', '-c', script)
 
 onEachEngine(
-  'P12 P5 an image whose /run leads into the project starts nothing of the project, and is refused',
+  'P12 P5 an image whose /run links into the project starts nothing of it, and is refused',
   async engine => {
     using shop = workshop(engine, '/run')
     const said = run(shop, 'echo inside')
@@ -40,7 +40,7 @@ onEachEngine(
 )
 
 onEachEngine(
-  'P12 P5 an image whose /sbin leads into the project starts nothing of the project, and works',
+  'P12 P5 an image whose /sbin links into the project starts nothing of it, and works',
   async engine => {
     using shop = workshop(engine, '/sbin')
     expect(run(shop, 'echo inside; exit 3')).toMatchObject({ code: 3, out: 'inside\n' })

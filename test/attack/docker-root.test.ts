@@ -22,7 +22,7 @@ interface RootHelper {
 }
 
 /** The container of a project, running or not, or undefined. */
-function hands(shop: Workshop): RootHelper[] {
+function rootHelpers(shop: Workshop): RootHelper[] {
   const filter = `label=pen.helper=${shop.stateDir.slice(shop.stateDir.lastIndexOf('/') + 1)}`
   const ids = shop.ask('ps', '--all', '--quiet', '--no-trunc', '--filter', filter).out
   return ids
@@ -48,7 +48,7 @@ byHelper(
     const child = project.start(looks.join('\n'))
     const over = printed(child, 'over')
     expect(await printed(child, 'looked')).toBe('looked\n')
-    const [helper] = hands(project)
+    const [helper] = rootHelpers(project)
     expect(readFileSync(`/proc/${helper?.pid}/cmdline`, 'latin1')).toContain('__root-helper')
     project.box.file('go', '')
     await over
@@ -66,7 +66,7 @@ byHelper('P17 a root helper that is killed takes the sandbox with it, and pen sa
   await printed(child, 'up')
   const [name = ''] = project.containers()
   const init = Number(project.ask('inspect', '--format', '{{.State.Pid}}', name).out)
-  process.kill(hands(project)[0]?.pid ?? 0, 'SIGKILL')
+  process.kill(rootHelpers(project)[0]?.pid ?? 0, 'SIGKILL')
   expect(await within(2000, () => isGone(init))).toBe(true)
   expect(await within(10_000, () => ended(child))).toBe(true)
   expect([child.exitCode, said]).toEqual([125, expect.stringContaining('helper beside the container ended')])
@@ -74,7 +74,7 @@ byHelper('P17 a root helper that is killed takes the sandbox with it, and pen sa
 })
 
 const isOver = (child: ChildProcess, project: ContainerProject): boolean =>
-  ended(child) && project.containers().length === 0 && hands(project).length === 0
+  ended(child) && project.containers().length === 0 && rootHelpers(project).length === 0
 
 byHelper(
   'P4 a supervisor killed at any moment leaves neither the sandbox nor the root helper',
@@ -108,7 +108,7 @@ byHelper(
     const run = [...RUN, 'echo up; while [ ! -e go ]; do sleep 0.05; done']
     const child = begin(shop, run)
     await printed(child, 'up')
-    const [helper] = hands(shop)
+    const [helper] = rootHelpers(shop)
     const asked = (format: string) =>
       JSON.parse(shop.ask('inspect', '--format', `{{json ${format}}}`, helper?.id ?? '').out)
     const variables = (asked('.Config.Env') as string[]).map(pair => pair.replace(/=.*/, ''))
@@ -147,7 +147,7 @@ byHelper(
   },
 )
 
-byHelper('P5 P12 an image whose /etc and /proc lead into the project is run without them', async engine => {
+byHelper('P5 P12 an image whose /etc and /proc link into the project runs without them', async engine => {
   using shop = imageWith(
     engine,
     '',

@@ -26,7 +26,7 @@ def tcp(address, port, count=1):
 def hold(address, port, count):
     """So many connections at once; how many of them get an answer, how many are reset."""
     held = []
-    told = {"answered": 0, "reset": 0}
+    printed = {"answered": 0, "reset": 0}
     for _ in range(count):
         s = socket.socket(family(address))
         s.settimeout(3)
@@ -35,13 +35,13 @@ def hold(address, port, count):
             held.append(s)
         except ConnectionResetError:
             # So soon that the connect itself hears of it.
-            told["reset"] += 1
+            printed["reset"] += 1
     for s in held:
         try:
-            told["answered" if s.recv(100) else "reset"] += 1
+            printed["answered" if s.recv(100) else "reset"] += 1
         except ConnectionResetError:
-            told["reset"] += 1
-    return told
+            printed["reset"] += 1
+    return printed
 
 
 def udp(address, port):

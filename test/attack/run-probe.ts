@@ -25,7 +25,7 @@ export type Launch = (program: string) => string
 export const isSafe = (probe: Probe): boolean => probe.want.split(' ').includes(probe.outcome)
 /** A twin must work. Every other probe must fail safely. */
 export const isTwin = (probe: Probe): boolean => probe.id.startsWith('A')
-export const told = (probe: Probe): string => `${probe.id} (${probe.what}): ${probe.outcome}`
+export const describeProbe = (probe: Probe): string => `${probe.id} (${probe.what}): ${probe.outcome}`
 
 /** In a directory that other users can read: several users run the same program. */
 export function compileProbe(): { readonly program: string; readonly remove: () => void } {

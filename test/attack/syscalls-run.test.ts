@@ -9,7 +9,7 @@ import type { RunOptions } from '../conformance/launcher.ts'
 import { CACHE } from '../engines/base-image.ts'
 import { DAEMONS } from '../engines/dockerd.ts'
 import { RUN } from '../engines/podman.ts'
-import { compileProbe, isSafe, isTwin, type Probe, runProbe, told } from './run-probe.ts'
+import { compileProbe, describeProbe, isSafe, isTwin, type Probe, runProbe } from './run-probe.ts'
 
 const ready = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
 const { program, remove } = ready ? compileProbe() : { program: '', remove: () => {} }
@@ -22,7 +22,7 @@ async function probesIn(box: Box, options?: RunOptions): Promise<readonly Probe[
   const { stdout } = await box.run(['./probe'], options)
   return runProbe(inside, () => stdout)
 }
-const unsafe = (probes: readonly Probe[]) => probes.filter(probe => !isSafe(probe)).map(told)
+const unsafe = (probes: readonly Probe[]) => probes.filter(probe => !isSafe(probe)).map(describeProbe)
 
 /** State that a probe would have changed for the whole machine. */
 const KERNEL = ['core_pattern', 'hostname', 'domainname', 'randomize_va_space']

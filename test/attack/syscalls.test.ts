@@ -7,7 +7,15 @@ import type { FilterOptions } from '../../src/backend/seccomp/rules.ts'
 import { type SeccompArch, syscallNumbers } from '../../src/backend/seccomp/syscalls.ts'
 import { bwrapWorks, hostTree } from '../bubblewrap.ts'
 import { onlyWhen, skipUnless } from '../skip.ts'
-import { compileProbe, isSafe, isTwin, type Launch, type Probe, runProbe, told } from './run-probe.ts'
+import {
+  compileProbe,
+  describeProbe,
+  isSafe,
+  isTwin,
+  type Launch,
+  type Probe,
+  runProbe,
+} from './run-probe.ts'
 
 const arch = process.arch === 'arm64' ? 'arm64' : 'x64'
 const USER = 'pentest'
@@ -75,7 +83,7 @@ const owed = (probes: readonly Probe[]) => probes.filter(probe => probe.layer !=
 const unsafe = (probes: readonly Probe[]) =>
   owed(probes)
     .filter(probe => !isSafe(probe))
-    .map(told)
+    .map(describeProbe)
 
 describe('the system call filter on this kernel', () => {
   onBwrap('P12 150 or more hostile calls get a safe answer, and their twins work', () => {
@@ -93,7 +101,7 @@ describe('the system call filter on this kernel', () => {
       probes
         .filter(isTwin)
         .filter(probe => !isSafe(probe))
-        .map(told),
+        .map(describeProbe),
     ).toEqual([])
   })
 
@@ -123,7 +131,7 @@ describe('a filter for another architecture', () => {
     const other = arch === 'x64' ? 'arm64' : 'x64'
     const run = (filterFor: SeccompArch) => inBwrap(['true'], { filter: { exec: 'any' }, filterFor })
     expect(run(arch).status).toBe(0)
-    // bubblewrap printed nothing. It would print an error for a program that the kernel cannot load.
+    // bubblewrap describeProbe nothing. It would print an error for a program that the kernel cannot load.
     expect({ ok: run(other).status === 0, stderr: run(other).stderr }).toEqual({ ok: false, stderr: '' })
   })
 })

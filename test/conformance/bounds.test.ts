@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Box, quote } from './box.ts'
 import { conformance } from './conformance.ts'
 import { isRoot, PEN, type Ran, type RunOptions } from './launcher.ts'
-import { events, limited, told } from './limit-events.ts'
+import { events, limited, limitNotes } from './limit-events.ts'
 
 /** Holds this many MiB in a way that the limit must see: long enough for a busy machine to see it, or briefly. */
 const hold = (mib: number, how: string, seconds = 6): string[] => [
@@ -31,13 +31,13 @@ conformance('P13 memory beyond the limit ends the sandbox, wherever it is held; 
     const cwd = box.directory(join(box.home, `way${i}`))
     const over = await box.run(hold(160, how), limited('memory=128MiB', { cwd }))
     expect([way, over.code, over.stdout]).toEqual([way, 137, ''])
-    expect([way, told(over)]).toEqual([
+    expect([way, limitNotes(over)]).toEqual([
       way,
       [expect.stringMatching(/^the sandbox was stopped: .* limits\.memory is 128 MiB/)],
     ])
     expect([way, events(box, cwd)]).toEqual([way, ['memory killed']])
     const under = await box.run(hold(64, how, 0.5), limited('memory=256MiB', { cwd }))
-    expect([way, under.code, under.stdout.trim().split('\n').at(-1), told(under)]).toEqual([
+    expect([way, under.code, under.stdout.trim().split('\n').at(-1), limitNotes(under)]).toEqual([
       way,
       0,
       'survived',
@@ -93,13 +93,13 @@ conformance('P13 processes and threads beyond the limit are refused, and the san
     const over = await runUntilSeen(box, many(200, how), limited('pids=30', { cwd }))
     expect([how, over.code]).toEqual([how, 0])
     expect(countOf(over)).toBeWithin(20, 31)
-    expect([how, told(over)]).toEqual([
+    expect([how, limitNotes(over)]).toEqual([
       how,
       [expect.stringMatching(/^limits\.pids \(30\) was reached.*--limit pids=60/)],
     ])
     expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
     const under = await box.run(many(20, how, SHORTLY), limited('pids=30', { cwd }))
-    expect([how, under.code, under.stdout, told(under)]).toEqual([how, 0, '20\n', []])
+    expect([how, under.code, under.stdout, limitNotes(under)]).toEqual([how, 0, '20\n', []])
     expect([how, events(box, cwd)]).toEqual([how, ['pids refused']])
   })
   await Promise.all(tries)
@@ -112,7 +112,7 @@ conformance('P13 a CPU share is never exceeded, and priority cannot be raised', 
   const spun = await box.sh(SPIN, limited('cpus=0.1'))
   const [, seconds = ''] = /\n0m([\d.]+)s/.exec(spun.stdout) ?? []
   expect(Number(seconds)).toBeWithin(0.02, 1.5)
-  expect([spun.code, told(spun)]).toEqual([
+  expect([spun.code, limitNotes(spun)]).toEqual([
     0,
     [expect.stringMatching(/^limits\.cpus \(0\.1\) slowed the sandbox down for/)],
   ])
@@ -121,7 +121,7 @@ conformance('P13 a CPU share is never exceeded, and priority cannot be raised', 
     'nice -n -5 true; for try in "chrt -f 1" "chrt -r 1" "ionice -c 1"; do $try true && echo "$try"; done; nice; nice -n 7 nice',
     limited('cpus=2'),
   )
-  expect([calm.stdout, told(calm)]).toEqual(['0\n7\n', []])
+  expect([calm.stdout, limitNotes(calm)]).toEqual(['0\n7\n', []])
   expect(events(box)).toEqual(['cpus throttled'])
 })
 
@@ -152,15 +152,15 @@ conformance('P13 open files beyond the limit are refused, in every process', asy
     runUntilSeen(box, ['/bin/sh', '-c', inherited], limited('files=100', { cwd: cwd[2] ?? '' })),
   ])
   expect([over.code, over.stdout]).toEqual([0, '24 at the bound\n100\n'])
-  expect(told(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
+  expect(limitNotes(over)).toEqual(['limits.files (100) was reached: a process could open no more'])
   expect(cwd.map(dir => events(box, dir))).toEqual([['files refused'], [], ['files refused']])
-  expect([under.code, under.stdout, told(under)]).toEqual([0, '90\n', []])
+  expect([under.code, under.stdout, limitNotes(under)]).toEqual([0, '90\n', []])
   expect(child.stdout).toBe('no\n24 at the bound\n100\n')
 })
 
 conformance('P13 wall time is an event too', async box => {
   const { code, ...rest } = await box.sh('sleep 60', { flags: ['--wall', '200ms'] })
-  expect([code, told({ code, ...rest })]).toEqual([
+  expect([code, limitNotes({ code, ...rest })]).toEqual([
     124,
     ['the sandbox was stopped after 0.2 s, limits.wall is 0.2 s'],
   ])

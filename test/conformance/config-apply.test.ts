@@ -213,7 +213,7 @@ onTheHost('P19 an editor that fails, or is overtaken, loses nothing', async box 
 })
 
 onTheHost(
-  'P3 a .pen/ that pen makes while a sandbox runs is taken for the sandbox’s, and told',
+  'P3 a .pen/ that pen makes while a sandbox runs counts as the sandbox’s, and is reported',
   async box => {
     const running = box.start(['/bin/sh', '-c', 'echo runs; sleep 30'], { through: 'exec "$@"' })
     await running.printed('runs')

@@ -63,7 +63,7 @@ const COMMANDS: readonly {
 
 for (const command of COMMANDS)
   onTheHost(
-    `P19 SIGKILL at any call of pen config ${command.name} leaves the old or the new, and the next does its work`,
+    `P19 SIGKILL at any call of pen config ${command.name} leaves the old or new config, and no lock`,
     async box => {
       let killed = 0
       for (const call of CALLS)
@@ -86,7 +86,7 @@ for (const command of COMMANDS)
 
 for (const command of COMMANDS)
   onTheHost(
-    `P19 a disk that fails under pen config ${command.name} leaves the old or the new, says so, and leaves nothing else`,
+    `P19 a disk error under pen config ${command.name} leaves the old or new config and an error message`,
     async box => {
       let failed = 0
       for (const [call, error] of [

@@ -5,7 +5,7 @@ import { Stopwatch } from '../stopwatch.ts'
 import { type Box, quote } from './box.ts'
 import { conformance } from './conformance.ts'
 import { PEN, type Ran, type RunOptions } from './launcher.ts'
-import { events, limited, told } from './limit-events.ts'
+import { events, limited, limitNotes } from './limit-events.ts'
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30
@@ -47,7 +47,7 @@ conformance(
     expect([code, stdout]).toEqual([137, ''])
     expect(over).toBeGreaterThanOrEqual(1)
     expect(late < 2000 || over <= 1.1).toBe(true)
-    expect(told({ code, stdout, ...rest })).toEqual([
+    expect(limitNotes({ code, stdout, ...rest })).toEqual([
       expect.stringMatching(/^the sandbox was stopped: it wrote 1[.\d]* GiB, limits\.disk is 1 GiB$/),
     ])
     expect(events(box)).toEqual(['disk killed'])
@@ -68,12 +68,14 @@ conformance('P13 the disk limit holds in ./output and in a granted place; less i
     const { code, stdout, over, late, ...rest } = await grow(box, file, 64 * MIB, { flags })
     expect([limit, code, stdout]).toEqual([limit, 137, ''])
     expect([limit, late < 2000 || over <= 1.1]).toEqual([limit, true])
-    expect(told({ code, stdout, ...rest })).toEqual([expect.stringContaining(`limits.${limit} is 64 MiB`)])
+    expect(limitNotes({ code, stdout, ...rest })).toEqual([
+      expect.stringContaining(`limits.${limit} is 64 MiB`),
+    ])
     expect(events(box).at(-1)).toBe(`${limit} killed`)
     const under = await box.sh(`head -c 40m /dev/zero > ${quote(`${file}2`)}; sleep 0.6; echo survived`, {
       flags,
     })
-    expect([limit, under.code, under.stdout, told(under)]).toEqual([limit, 0, 'survived\n', []])
+    expect([limit, under.code, under.stdout, limitNotes(under)]).toEqual([limit, 0, 'survived\n', []])
   }
   expect(events(box)).toEqual(['output killed', 'disk killed'])
 })
@@ -87,7 +89,7 @@ conformance('P13 a full scratch is reported, even when the program ended at once
     )
     expect([place, over.code]).toEqual([place, 1])
     expect(over.stderr).toContain('No space left on device')
-    expect(told(over)).toEqual([
+    expect(limitNotes(over)).toEqual([
       expect.stringMatching(new RegExp(`^limits\\.disk bounds scratch to .*\\(${place} is full\\)$`)),
     ])
     expect([place, events(box, cwd)]).toEqual([place, ['disk refused']])
@@ -97,7 +99,7 @@ conformance('P13 a full scratch is reported, even when the program ended at once
     'head -c 4m /dev/zero > /tmp/x; head -c 4m /dev/zero > ~/x; sleep 0.5; echo survived',
     limited('disk=32MiB'),
   )
-  expect([under.stdout, told(under), events(box)]).toEqual(['survived\n', [], []])
+  expect([under.stdout, limitNotes(under), events(box)]).toEqual(['survived\n', [], []])
 })
 
 /** Everything at once: children that fork, spin, allocate, open and write. Bounded by the sandbox and by time. */
@@ -138,7 +140,7 @@ conformance(
     for (let i = 0; i < 100 && !events(box).includes('pids refused'); i++) await Bun.sleep(50)
     expect(events(box)).toContain('pids refused')
     const beside = await box.sh('echo well', { cwd: other })
-    expect([beside.code, beside.stdout, told(beside)]).toEqual([0, 'well\n', []])
+    expect([beside.code, beside.stdout, limitNotes(beside)]).toEqual([0, 'well\n', []])
     expect(beside.ms).toBeLessThan(2000)
     const status = readFileSync(`/proc/${storm.child.pid}/status`, 'utf8')
     expect(Number(/VmHWM:\s*(\d+)/.exec(status)?.[1]) * 1024).toBeLessThan(150 * MIB)

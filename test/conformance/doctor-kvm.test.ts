@@ -52,7 +52,7 @@ for link in fd stdin stdout stderr; do cp -P /dev/$link /mnt/; done
 mount --rbind /dev/pts /mnt/pts; chmod 1777 /mnt/shm; mount --move /mnt /dev`
 
 onTheHost(
-  'P20 where there is no /dev/kvm the doctor says so, with what would bring it',
+  'P20 without /dev/kvm the doctor says so, and how to get it',
   async box => {
     const [seen, asked] = agrees(box, WITHOUT_KVM)
     expect([seen, asked.of('kvm')?.fix]).toEqual([

@@ -115,7 +115,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 root that cannot give itself away is told so by the doctor',
+  'P20 the doctor reports a root that cannot change its user',
   async box => {
     const words = ['setpriv', '--bounding-set=-sys_admin', '--inh-caps=-sys_admin', PEN, 'doctor', '--json']
     const [program, ...rest] = inPrivate(box, words)
@@ -131,7 +131,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 a state that cannot be written fails, whatever part of it, and one in order does not',
+  'P20 any part of the state that cannot be written fails, and a writable one does not',
   async box => {
     const state = join(box.home, '.pen')
     const cases = [
@@ -167,7 +167,7 @@ onTheHost(
 )
 
 onTheHost(
-  'P20 little room and a noexec project are weak: --strict fails, and otherwise they are told',
+  'P20 a full disk and a noexec project are weak: reported, and failures with --strict',
   async box => {
     const change = `mount -t tmpfs -o size=8m,mode=777,noexec none ${box.project}; chown ${box.launcher.who.uid} ${box.project}; cd ${box.project}`
     const asked = doctor(box, change)

@@ -34,8 +34,8 @@ conformance(
     expect((await run.inside(files('ls'))).said).toBe(`ro  ${file}\n`)
     expect((await pen(box, 'revoke', file)).code).toBe(0)
     expect((await run.inside(files('cat', file))).code).toBe(1)
-    const { told } = await run.end()
-    expect(told).toContain(`refused: read ${file}`)
+    const { printed } = await run.end()
+    expect(printed).toContain(`refused: read ${file}`)
     expect(brokerRecords(box).map(({ kind, reason, path }) => [kind, reason, path])).toEqual([
       ['broker-denied', 'not-granted', file],
       ['grants-changed', undefined, undefined],

@@ -61,12 +61,12 @@ conformance(
     const path = join(box.project, 's.sock')
     const own = `import os
 own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
-def told(name):
+def printed(name):
     while not os.path.exists(name): time.sleep(0.01)
 print('up', flush=True)
-told('first'); ask('s.sock')
+printed('first'); ask('s.sock')
 print('again', flush=True)
-told('second'); ask('s.sock')
+printed('second'); ask('s.sock')
 if os.fork() == 0: own.accept()[0].send(b'own'); os._exit(0)
 ask('own.sock')`
     const started = box.start(['python3', '-c', `${ASK}\n${own}`])

@@ -43,8 +43,8 @@ late(
     expect(await sandbox.inside('cat notes')).toEqual({ said: 'text\n', code: 0 })
     for (const line of ['echo x > .env.local', 'rm -f .env.local', 'mv .env.local y', 'ln .env.local y'])
       expect((await sandbox.inside(line)).code).not.toBe(0)
-    const { told } = await sandbox.end()
-    expect(told).toContain('.env.local appeared or was replaced while the sandbox ran, and was covered')
+    const { printed } = await sandbox.end()
+    expect(printed).toContain('.env.local appeared or was replaced while the sandbox ran, and was covered')
     expect(project.host('cat .env.local; ls -A')).toBe('SECRET\n.env.local\n.git\nnotes\n')
   },
 )
@@ -60,12 +60,12 @@ late(
       await sandbox.within1s('cat .env', isRefused)
     }
     expect(project.host('cat .env')).toBe('NEW9\n')
-    expect((await sandbox.end()).told).toContain('and was covered')
+    expect((await sandbox.end()).printed).toContain('and was covered')
   },
 )
 
 late(
-  'P3 a denied directory and a denied path deep down are covered when they appear; their neighbours are not',
+  'P3 denied directories and deep denied paths are covered when they appear; neighbours are not',
   async ({ project, start }) => {
     const sandbox = await start('--deny', 'secrets/', '--deny', 'config/*/key')
     project.host(
@@ -102,7 +102,7 @@ late(
     for (const path of ['.env', 'conf/prod', '.env.local', 'conf/new/deep'])
       await sandbox.within1s(`cat ${path}`, isRefused)
     expect((await sandbox.inside('cat conf/new/test')).said).toBe('t\n')
-    expect((await sandbox.end()).told).toContain('and was covered')
+    expect((await sandbox.end()).printed).toContain('and was covered')
   },
 )
 
@@ -117,8 +117,8 @@ late(
     }
     expect((await sandbox.inside('echo x > .git/COMMIT_EDITMSG')).code).toBe(0)
     expect((await sandbox.inside('cat .git/config')).said).toContain('b4')
-    const { told } = await sandbox.end()
-    expect(told).toContain('.git/config was replaced on the host while the sandbox ran, and is held again')
+    const { printed } = await sandbox.end()
+    expect(printed).toContain('.git/config was replaced on the host while the sandbox ran, and is held again')
     expect(project.host('git config user.name')).toBe('b4\n')
   },
 )
@@ -198,8 +198,8 @@ late('P3 a flood of denied files, meant to exhaust the watch, ends the run', asy
   )
   flood.catch(() => {})
   await new Promise(resolve => sandbox.child.once('exit', resolve))
-  const { told, code } = await sandbox.end()
-  expect(told).toContain('more denied files than can be covered')
+  const { printed, code } = await sandbox.end()
+  expect(printed).toContain('more denied files than can be covered')
   expect(code).toBe(137)
 })
 
@@ -226,9 +226,9 @@ late(
       'git init -q lib/dep && cd lib/dep && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git config core.fsmonitor ./watch && cd ../.. && git add lib/dep',
     )
     expect(made.code).toBe(0)
-    const { told } = await sandbox.end()
-    expect(told).toContain('WARNING')
-    expect(told).toContain('lib/dep was added to the index')
-    expect(told).toContain('core.fsmonitor=./watch')
+    const { printed } = await sandbox.end()
+    expect(printed).toContain('WARNING')
+    expect(printed).toContain('lib/dep was added to the index')
+    expect(printed).toContain('core.fsmonitor=./watch')
   },
 )

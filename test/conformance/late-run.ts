@@ -59,7 +59,7 @@ export class LateRun {
   readonly child: ChildProcess
   readonly #ended: Promise<number | null>
   #out = ''
-  #told = ''
+  #printed = ''
 
   constructor(child: ChildProcess) {
     this.child = child
@@ -67,7 +67,7 @@ export class LateRun {
       this.#out += data.toString()
     })
     child.stderr?.on('data', (data: Buffer) => {
-      this.#told += data.toString()
+      this.#printed += data.toString()
     })
     child.stdin?.on('error', () => {})
     this.#ended = new Promise(resolve => child.once('close', resolve))
@@ -81,7 +81,7 @@ export class LateRun {
     for (;;) {
       const found = /^([\s\S]*)<(\d+)>\n$/.exec(this.#out)
       if (found !== null) return { said: found[1] ?? '', code: Number(found[2]) }
-      if (watch.ms > timeoutMs) throw new Error(`no answer to ${line}: ${this.#out}${this.#told}`)
+      if (watch.ms > timeoutMs) throw new Error(`no answer to ${line}: ${this.#out}${this.#printed}`)
       await Bun.sleep(1)
     }
   }
@@ -99,8 +99,8 @@ export class LateRun {
   }
 
   /** Closes its input. Returns what pen printed at the end. */
-  async end(): Promise<{ readonly code: number | null; readonly told: string }> {
+  async end(): Promise<{ readonly code: number | null; readonly printed: string }> {
     this.child.stdin?.end()
-    return { code: await this.#ended, told: this.#told }
+    return { code: await this.#ended, printed: this.#printed }
   }
 }

@@ -18,7 +18,7 @@ export function events(box: Box, project = box.project): string[] {
 }
 
 /** pen's lines about limits, without its name. */
-export const told = ({ stderr }: Ran): string[] =>
+export const limitNotes = ({ stderr }: Ran): string[] =>
   [...stderr.matchAll(/^pen: limit: (.*)$/gm)].map(([, line = '']) => line)
 
 export const limited = (limit: string, more: RunOptions = {}): RunOptions => ({

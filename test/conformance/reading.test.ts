@@ -67,7 +67,7 @@ conformance('P1 links, dots and /proc lead to nothing outside, and to what is in
   expect(stdout).toBe('OWNOWNOWN')
 })
 
-conformance('P1 no other program of the host is seen, and one of the sandbox is', async box => {
+conformance('P1 no process of the host is visible, and one of the sandbox is', async box => {
   const seconds = `60.${process.pid}`
   const outside = Bun.spawn(['sleep', seconds])
   // A child is called `sleep` a moment after it was forked.
@@ -111,7 +111,7 @@ afterAll(() => {
   abstract.close()
 })
 
-conformance('P1 sockets of the host are reached by no name, and an own one is', async box => {
+conformance('P1 sockets of the host are reached by no name, and the sandbox’s own are', async box => {
   const { stdout } = await box.run([
     '/usr/bin/python3',
     '-c',
@@ -130,7 +130,7 @@ ask('/tmp/own')`,
 })
 
 conformance(
-  'P1 a place that another sandbox swaps for a link while this one starts shows nothing of what the link leads to',
+  'P1 a place that another sandbox swaps for a link during the start never shows the link’s target',
   async box => {
     box.file(join(box.home, 'secret/key'), 'SECRET')
     box.file('.vscode/key', 'own\n')

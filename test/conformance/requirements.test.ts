@@ -71,7 +71,7 @@ conformance(
   { ...onlyRootLauncher, needs: 'ownUserNamespace' },
 )
 
-conformance('P20 what cannot be asked for stops before anything runs, with a fix', async box => {
+conformance('P20 an impossible request stops before anything runs, with a fix', async box => {
   const cases: readonly (readonly [number, readonly string[]])[] = [
     [125, ['--isolation', 'vm']],
     [2, ['--read', '/']],
@@ -96,36 +96,33 @@ conformance('P20 what cannot be asked for stops before anything runs, with a fix
   expect(ran(box)).toBe(true)
 })
 
-conformance(
-  'P20 a home that cannot be used stops the run with what is wrong; a good one does not',
-  async box => {
-    const locked = box.directory(join(box.root, 'locked'))
-    const file = box.file(join(box.root, 'file'), '')
-    chmodSync(locked, 0o555)
-    for (const HOME of [
-      'relative',
-      './x',
-      '',
-      '/nonexistent/home',
-      file,
-      `${box.root}/new\nline`,
-      ...(isRoot && box.launcher.who.uid === 0 ? [] : [locked]),
-    ]) {
-      const { code, stderr } = await box.sh(MARK, { env: { HOME } })
-      expect([HOME, code, ran(box)]).toEqual([HOME, 125, false])
-      expect([HOME, /fix: /.test(stderr)]).toEqual([HOME, true])
-    }
-    const deep = box.directory(join(box.root, 'd'.repeat(120)))
-    expect((await box.sh(MARK, { env: { HOME: deep, XDG_RUNTIME_DIR: `/${'x'.repeat(150)}` } })).code).toBe(0)
-  },
-)
+conformance('P20 an unusable home stops the run with the reason; a good one does not', async box => {
+  const locked = box.directory(join(box.root, 'locked'))
+  const file = box.file(join(box.root, 'file'), '')
+  chmodSync(locked, 0o555)
+  for (const HOME of [
+    'relative',
+    './x',
+    '',
+    '/nonexistent/home',
+    file,
+    `${box.root}/new\nline`,
+    ...(isRoot && box.launcher.who.uid === 0 ? [] : [locked]),
+  ]) {
+    const { code, stderr } = await box.sh(MARK, { env: { HOME } })
+    expect([HOME, code, ran(box)]).toEqual([HOME, 125, false])
+    expect([HOME, /fix: /.test(stderr)]).toEqual([HOME, true])
+  }
+  const deep = box.directory(join(box.root, 'd'.repeat(120)))
+  expect((await box.sh(MARK, { env: { HOME: deep, XDG_RUNTIME_DIR: `/${'x'.repeat(150)}` } })).code).toBe(0)
+})
 
-conformance('P20 HOME unset is the one of the account', async box => {
+conformance('P20 without HOME pen uses the account’s home', async box => {
   const { code } = await box.sh(MARK, { env: { HOME: undefined } })
   expect([code, ran(box)]).toEqual([0, true])
 })
 
-conformance('P20 every name of a project works literally', async box => {
+conformance('P20 every project name works literally', async box => {
   for (const name of [
     'with space',
     'ünï–日本',
@@ -148,26 +145,23 @@ conformance('P20 every name of a project works literally', async box => {
   }
 })
 
-conformance(
-  'P20 the directory decides, not what PWD says: through a link, from below, or gone',
-  async box => {
-    symlinkSync(box.project, join(box.home, 'link'))
-    const linked = await box.sh('pwd -P; echo x > by-link', {
-      cwd: join(box.home, 'link'),
-      env: { PWD: '/etc' },
-    })
-    expect(linked.stdout).toBe(`${box.project}\n`)
-    expect(existsSync(join(box.project, 'by-link'))).toBe(true)
-    const gone = join(box.home, 'gone')
-    mkdirSync(gone)
-    const { code, stderr } = await box.sh(MARK, {
-      through: `cd ${quote(gone)} && rmdir ${quote(gone)} && exec "$@"`,
-    })
-    expect([code, ran(box)]).toEqual([1, false])
-    expect(stderr).toContain('directory was deleted')
-    if (existsSync(gone)) rmdirSync(gone)
-  },
-)
+conformance('P20 the real directory decides, not PWD: through a link, from below, or deleted', async box => {
+  symlinkSync(box.project, join(box.home, 'link'))
+  const linked = await box.sh('pwd -P; echo x > by-link', {
+    cwd: join(box.home, 'link'),
+    env: { PWD: '/etc' },
+  })
+  expect(linked.stdout).toBe(`${box.project}\n`)
+  expect(existsSync(join(box.project, 'by-link'))).toBe(true)
+  const gone = join(box.home, 'gone')
+  mkdirSync(gone)
+  const { code, stderr } = await box.sh(MARK, {
+    through: `cd ${quote(gone)} && rmdir ${quote(gone)} && exec "$@"`,
+  })
+  expect([code, ran(box)]).toEqual([1, false])
+  expect(stderr).toContain('directory was deleted')
+  if (existsSync(gone)) rmdirSync(gone)
+})
 
 conformance(
   'P20 a project that is read-only can be read',
@@ -182,7 +176,7 @@ conformance(
 )
 
 conformance(
-  'P20 a project on another file system can be worked in, by nobody who is root',
+  'P20 a project on another file system works, and not as root',
   async box => {
     const memory = without(
       box,

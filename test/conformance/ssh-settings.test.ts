@@ -15,7 +15,7 @@ const words = (text: string): string[] => text.trim().split('\n').sort()
 
 conformance('P2 the user’s SSH settings work inside and stay unchanged, and pen adds none', async box => {
   // The host's own settings are not mounted, so they are absent.
-  box.file(join(box.home, '.ssh/config'), 'Host *\n  User somebody\n', 0o600)
+  box.file(join(box.home, '.ssh/config'), 'Host *\n  User anyone\n', 0o600)
   const bare = await box.sh(`ls -A ~/.ssh 2>/dev/null; ${SHOW}`)
   expect(words(bare.stdout)).toEqual(['identitiesonly no', 'port 22', 'user agent'])
 

@@ -16,7 +16,7 @@ const STUBBORN: Readonly<Record<string, string>> = {
     '(setsid sh -c "(trap \\"\\" TERM HUP; echo up; exec sleep 71) & exit" &) ; sleep 72',
   'daemonizes and holds stdout': 'nohup setsid sh -c "echo up; exec sleep 73" 2>/dev/null & sleep 74',
   'stops itself': 'sh -c "echo up; kill -STOP \\$\\$" & wait; sleep 75',
-  'waits for a pipe that nobody opens': 'mkfifo p; echo up; cat < p',
+  'waits for a pipe that is never opened': 'mkfifo p; echo up; cat < p',
   'forks without an end, a few at a time': 'echo up; while :; do sleep 0.1 & sleep 0.1 & wait; done',
 }
 

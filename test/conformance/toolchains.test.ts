@@ -64,18 +64,18 @@ onTheHost(
     symlinkSync(join(box.home, 'outside/pen-tool'), join(box.project, 'linked'))
     box.file('windows', '#!/bin/sh\r\necho ran\r\n', 0o755)
     box.directory(join(box.project, 'dir'))
-    const told = async (name: string) => {
+    const printed = async (name: string) => {
       const { code, stderr } = await box.run([name])
       return `${code} ${stderr}`
     }
-    expect(await told('./linked')).toMatch(
+    expect(await printed('./linked')).toMatch(
       /^127 .*leads out of it.*fix: the host has it at .*outside\/pen-tool.*--read/s,
     )
-    expect(await told('./windows')).toMatch(
+    expect(await printed('./windows')).toMatch(
       /^126 .*interpreter \/bin\/sh\\u000d is not found.*fix: .*Windows/s,
     )
-    expect(await told('./dir')).toMatch(/^126 .*\.\/dir is a directory\n/s)
-    expect(await told('')).toMatch(/^127 .*empty word/s)
+    expect(await printed('./dir')).toMatch(/^126 .*\.\/dir is a directory\n/s)
+    expect(await printed('')).toMatch(/^127 .*empty word/s)
     program(box, 'fine')
     expect((await box.run(['./fine'])).stdout).toBe('ran ./fine\n')
   },

@@ -91,7 +91,7 @@ skipUnless(isRoot, 'mounts need root')('there is a machine to add an authority t
 
 if (isRoot)
   onEachEngine(
-    'an authority that the host trusts is trusted in a container; P6 another stays unknown',
+    'a container trusts an authority that the host trusts; P6 another stays unknown',
     async engine => {
       const flags = ['--backend', engine.backend, '--allow', `${NAME}:${place.port}`]
       // Not `spawnSync`: the server that answers runs in this process.

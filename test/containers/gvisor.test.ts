@@ -88,7 +88,7 @@ onGvisor(
 )
 
 onGvisor(
-  'P3 denied, protected and pinned places are held; P2 their neighbours can be written; P5 by their owner',
+  'P3 denied, protected and pinned places are held; P2 P5 neighbours are writable by their owner',
   async () => {
     using project = makeProject()
     const { box } = project
@@ -117,7 +117,7 @@ onGvisor(
 )
 
 onGvisor(
-  'P3 a denied file that the host makes or replaces while it runs cannot be read; an ordinary one can',
+  'P3 a denied file that the host makes or replaces during a run cannot be read; others can',
   async () => {
     using project = makeProject()
     const { project: at } = project.box
@@ -264,7 +264,7 @@ print(n, flush=True)
 )
 
 onGvisor(
-  'P12 the programs of a list are there and no other, no shell where the policy has none; P20 "listed" is a gap',
+  'P12 only listed programs exist, without a shell if the policy has none; P20 "listed" is a gap',
   async () => {
     using project = makeProject()
     const run = (tools: object, ...command: string[]) => {

@@ -26,7 +26,7 @@ onEachEngine('P13 memory beyond the limit ends the sandbox, and is reported and 
 })
 
 onEachEngine(
-  'P13 processes beyond the limit are refused, told and recorded; those within it run',
+  'P13 processes beyond the limit are refused, reported and recorded; those within it run',
   async engine => {
     using project = new ContainerProject(engine)
     const fork = (n: number) => `for i in $(seq ${n}); do sleep 1 & done; wait; echo all`

@@ -20,7 +20,7 @@ import { CACHE, isRoot, makeBase } from './base-image.ts'
 import { BASE_NAME, PRUNE, type TestEngine } from './test-engine.ts'
 
 export interface Dockerd extends TestEngine {
-  /** The same daemon for another user: root may use it, whoever it was started for. */
+  /** The same daemon for another user: root may use every daemon. */
   as(who: Who): TestEngine
   readonly pid: number
   /** Waits for its end. Kills what is left after ten seconds. */

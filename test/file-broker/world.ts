@@ -81,7 +81,7 @@ export class BrokerWorld {
 
   async client(): Promise<BrokerClient> {
     const client = await BrokerClient.connect(this.#socket)
-    if (client === undefined) throw new Error('nobody listens')
+    if (client === undefined) throw new Error('no client is connected')
     return client
   }
 

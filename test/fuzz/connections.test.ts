@@ -121,7 +121,7 @@ test('P17 whatever both ends do, nothing reaches the wrong server or stays open,
   expect([world.evil.seen, world.strays]).toEqual([[], []])
   await eventually(() => world.up.seen.every(one => one.closed), 10_000)
 
-  const told = () => {
+  const printed = () => {
     const ends = new Map<number, string[]>()
     for (const event of world.audit)
       if ('connection' in event)
@@ -129,8 +129,8 @@ test('P17 whatever both ends do, nothing reaches the wrong server or stays open,
     return new Set([...ends.values()].map(kinds => kinds.join(' ')))
   }
   // The last close may still be on its way to the gateway.
-  await eventually(() => !told().has('allowed'), 10_000)
-  const stories = told()
+  await eventually(() => !printed().has('allowed'), 10_000)
+  const stories = printed()
   const possible = ['denied', 'allowed closed', 'allowed failed', 'allowed denied', 'allowed closed denied']
   expect([...stories].filter(story => !possible.includes(story))).toEqual([])
   expect(stories.size).toBeGreaterThanOrEqual(4)

@@ -29,7 +29,7 @@ onEachEngine('P1 no link in the project brings a file of the host into an image'
 })
 
 for (const path of ['file', 'directory/key', 'etc/passwd'])
-  onEachEngine(`P1 a COPY by way of the link to ${path} finds nothing of the host`, async engine => {
+  onEachEngine(`P1 a COPY through the link to ${path} finds nothing of the host`, async engine => {
     using shop = new Workshop(engine)
     const secret = shop.box.file(join(shop.box.home, 'secret/key'), 'secret of the host\n')
     shop.box.host(`ln -s ${secret} file; ln -s ${shop.box.home}/secret directory; ln -s /etc etc`)
@@ -56,7 +56,7 @@ onEachEngine(
   },
 )
 
-onEachEngine('P3 what the policy denies is not in an image; the rest of the project is', async engine => {
+onEachEngine('P3 denied files are not in an image; the rest of the project is', async engine => {
   using shop = new Workshop(engine)
   shop.box.file('.env', 'TOKEN=secret\n')
   shop.box.file('secrets/deep/key', 'secret\n')

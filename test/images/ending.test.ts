@@ -34,7 +34,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const)
   })
 
 onEachEngine(
-  'P4 what a killed pen had made to look into an image goes with the next look; one of somebody else’s stays',
+  'P4 the next image check removes the container of a killed one; containers of others stay',
   async engine => {
     using shop = new Workshop(engine)
     shop.dockerfile(tinyImage('true', `LABEL look=${Math.random()}`))

@@ -25,30 +25,30 @@ const CASES = [
     limit: 'pids=40',
     beyond: (mark: string) => `for i in $(seq 90); do sleep ${mark} & done; wait`,
     within: 'for i in $(seq 20); do sleep 0.5 & done; wait',
-    told: /the build was stopped: it had \d+ processes, limits\.pids is 40/,
+    printed: /the build was stopped: it had \d+ processes, limits\.pids is 40/,
   },
   {
     limit: 'wall=4s',
     beyond: (mark: string) => `sleep ${mark}`,
     within: 'sleep 0.1',
-    told: /the build was stopped after 4(\.\d)? s, limits\.wall is 4 s/,
+    printed: /the build was stopped after 4(\.\d)? s, limits\.wall is 4 s/,
   },
   {
     limit: 'disk=100MiB',
     beyond: (mark: string) => `head -c 300M /dev/urandom >/big; sleep ${mark}`,
     within: 'head -c 10M /dev/urandom >/small',
-    told: /the build was stopped: it wrote [\d.]+ MiB, limits\.disk is 100 MiB/,
+    printed: /the build was stopped: it wrote [\d.]+ MiB, limits\.disk is 100 MiB/,
   },
 ] as const
 
-for (const { limit, beyond, within, told } of CASES)
-  onEachEngine(`P13 a build beyond limits.${limit.split('=')[0]} is ended and told`, async engine => {
+for (const { limit, beyond, within, printed } of CASES)
+  onEachEngine(`P13 a build beyond limits.${limit.split('=')[0]} is ended and reported`, async engine => {
     using shop = new Workshop(engine)
     const mark = `9${String(Math.random()).slice(2, 8)}`
     shop.dockerfile(`FROM ${BASE_NAME}\nRUN ${beyond(mark)}\n`)
     const over = shop.agreeAndBuild('--limit', limit)
     expect([over.code, over.out]).toEqual([125, ''])
-    expect(over.err).toMatch(told)
+    expect(over.err).toMatch(printed)
     expect(running(mark)).toEqual([])
     expect(shop.audit().filter(({ kind }) => kind === 'limit-hit')).toMatchObject([
       { limit: limit.split('=')[0] },

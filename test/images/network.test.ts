@@ -39,39 +39,41 @@ inWorld('there is a world to build in', async () => {
   expect((await World.get()).pen).toEndWith('/pen')
 })
 
-onEachEngine('P6 P7 a build reaches an allowed host; another is refused, told, and never looked up', engine =>
-  inTheWorld(
-    world => new Workshop(engine, world.on('host'), world.pen),
-    (world, shop) => {
-      shop.configure({ network: { http: ['allowed.test:80'] } })
-      shop.dockerfile(dockerfile(...FETCH))
-      const heard = world.listen()
-      const built = shop.agreeAndBuild()
-      expect([built.code, built.err]).toEqual([0, expect.stringContaining('evil.test:80')])
-      const said = (name: string) => shop.inside(built, `cat /tmp/${name}`)
-      expect(said('allowed')).toContain('hello from 198.51.100.10')
-      expect(said('denied')).toStartWith('HTTP/1.1 403 ')
-      expect(said('denied')).toContain('x-pen-denied: not-allowed')
-      // A build must not see the host's own names and addresses.
-      expect(said('files')).toMatch(
-        /^nameserver 127\.0\.0\.1\noptions ndots:1\n127\.0\.0\.1\s+localhost\n::1\s+localhost( ip6-localhost ip6-loopback\n(f[ef]\d\d::\d\s+ip6-\w+\n)+|\n)$/,
-      )
-      // What the outside saw, and which names the name server was asked for.
-      expect(heard.left).toEqual(['tcp 198.51.100.10 80'])
-      expect(heard.requests.length).toBe(1)
-      expect(heard.names.filter(name => name.includes('evil'))).toEqual([])
-      expect(heard.loopback).toEqual([])
-      const audit = shop.audit()
-      expect(audit.filter(({ kind }) => kind === 'connection-allowed').length).toBe(1)
-      expect(audit.filter(({ kind }) => kind === 'connection-denied')).toMatchObject([
-        { name: 'evil.test', port: 80, fix: 'pen allow evil.test:80' },
-        { address: '198.51.100.66', port: 80 },
-      ])
-      expect(audit.filter(({ kind }) => kind === 'run-start')).toContainEqual(
-        expect.objectContaining({ backend: `${engine.backend} build` }),
-      )
-    },
-  ),
+onEachEngine(
+  'P6 P7 a build reaches an allowed host; another is refused, reported, and never looked up',
+  engine =>
+    inTheWorld(
+      world => new Workshop(engine, world.on('host'), world.pen),
+      (world, shop) => {
+        shop.configure({ network: { http: ['allowed.test:80'] } })
+        shop.dockerfile(dockerfile(...FETCH))
+        const heard = world.listen()
+        const built = shop.agreeAndBuild()
+        expect([built.code, built.err]).toEqual([0, expect.stringContaining('evil.test:80')])
+        const said = (name: string) => shop.inside(built, `cat /tmp/${name}`)
+        expect(said('allowed')).toContain('hello from 198.51.100.10')
+        expect(said('denied')).toStartWith('HTTP/1.1 403 ')
+        expect(said('denied')).toContain('x-pen-denied: not-allowed')
+        // A build must not see the host's own names and addresses.
+        expect(said('files')).toMatch(
+          /^nameserver 127\.0\.0\.1\noptions ndots:1\n127\.0\.0\.1\s+localhost\n::1\s+localhost( ip6-localhost ip6-loopback\n(f[ef]\d\d::\d\s+ip6-\w+\n)+|\n)$/,
+        )
+        // What the outside saw, and which names the name server was asked for.
+        expect(heard.left).toEqual(['tcp 198.51.100.10 80'])
+        expect(heard.requests.length).toBe(1)
+        expect(heard.names.filter(name => name.includes('evil'))).toEqual([])
+        expect(heard.loopback).toEqual([])
+        const audit = shop.audit()
+        expect(audit.filter(({ kind }) => kind === 'connection-allowed').length).toBe(1)
+        expect(audit.filter(({ kind }) => kind === 'connection-denied')).toMatchObject([
+          { name: 'evil.test', port: 80, fix: 'pen allow evil.test:80' },
+          { address: '198.51.100.66', port: 80 },
+        ])
+        expect(audit.filter(({ kind }) => kind === 'run-start')).toContainEqual(
+          expect.objectContaining({ backend: `${engine.backend} build` }),
+        )
+      },
+    ),
 )
 
 onEachEngine('P7 a build has no network when the sandbox has none', engine =>

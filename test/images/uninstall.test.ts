@@ -47,7 +47,7 @@ function askOf(engine: TestEngine, ...argv: readonly string[]): string {
 }
 
 asRoot(
-  'P4 pen uninstall removes containers and images of pen’s, running or left; those of others stay',
+  'P4 pen uninstall removes pen’s containers and images, running or left; those of others stay',
   () => {
     const engine = podmanOf(ROOT as Who)
     using outer = new Workshop(engine)

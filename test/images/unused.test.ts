@@ -8,7 +8,7 @@ import { Workshop } from './workshop.ts'
 const onEachEngine = everyEngine()
 
 onEachEngine(
-  'P4 a rebuild leaves no image without a name, and pen gc none that was in use; others’ stay',
+  'P4 a rebuild leaves no unnamed image, and pen gc no unused one; images of others stay',
   async engine => {
     using shop = new Workshop(engine)
     const nameless = () =>

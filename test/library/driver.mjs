@@ -53,9 +53,9 @@ const orders = {
   },
   child: async ({ command, input, kill }) => {
     const child = await box.spawn(command)
-    const told = []
+    const printed = []
     const closed = new Promise(resolve => child.on('close', resolve))
-    for (const name of ['exit', 'close']) child.on(name, (...values) => told.push([name, ...values]))
+    for (const name of ['exit', 'close']) child.on(name, (...values) => printed.push([name, ...values]))
     const said = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'])
       child[name].setEncoding('utf8').on('data', text => {
@@ -64,7 +64,7 @@ const orders = {
     child.stdin.end(input)
     if (kill !== undefined) setTimeout(() => child.kill(kill), 300)
     await closed
-    return { ...said, events: told }
+    return { ...said, events: printed }
   },
   slow: async ({ command }) => {
     const { stdout } = await box.spawn(command)

@@ -38,7 +38,7 @@ async function runExample(
 for (const runtime of ['node', 'bun'])
   onGrounds(
     PROCESS.slice(-1),
-    `the loop of commands tells ends, times and refusals, on ${runtime}`,
+    `the command loop reports exit codes, timeouts and refusals, on ${runtime}`,
     async place => {
       place.configure()
       const out = await runExample(place, runtime, 'command-loop.mjs', [

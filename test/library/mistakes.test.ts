@@ -1,4 +1,4 @@
-/** Mistakes of a program, and what it must never be told wrong. */
+/** Mistakes of a program, and what the library must report right. */
 import { expect } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -8,11 +8,11 @@ import { everyEngine } from '../engines/every-engine.ts'
 import { removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
 import { exchange, forward, freePort, serveInside } from './forwarded.ts'
-import { Kept, lives, until } from './started.ts'
+import { lives, ProjectSandbox, until } from './project-sandbox.ts'
 
 const onEachEngine = everyEngine()
 
-function containersOf(engine: TestEngine, here: Kept): string[] {
+function containersOf(engine: TestEngine, here: ProjectSandbox): string[] {
   const id = here.stateDir.slice(here.stateDir.lastIndexOf('/') + 1)
   const asked = ['ps', '-a', '--filter', `label=pen.sandbox=${id}`, '--format', '{{.Names}}']
   const [program = '', ...rest] = engine.command(asked)
@@ -29,7 +29,7 @@ const INSTALL_AGENT =
 /** From pen's own image, or from one that is built for the project. */
 async function inContainer(
   engine: TestEngine,
-  body: (here: Kept) => Promise<void>,
+  body: (here: ProjectSandbox) => Promise<void>,
   dockerfile?: string,
 ): Promise<void> {
   const launcher: Launcher = {
@@ -43,7 +43,7 @@ async function inContainer(
     },
   }
   const box = new Box(launcher)
-  const here = new Kept(box)
+  const here = new ProjectSandbox(box)
   try {
     here.configure(
       JSON.stringify({ version: 1, profile: 'coding', backend: engine.backend, network: { offline: true } }),
@@ -57,7 +57,7 @@ async function inContainer(
   }
 }
 
-async function build(here: Kept, dockerfile: string): Promise<void> {
+async function build(here: ProjectSandbox, dockerfile: string): Promise<void> {
   here.box.file('.pen/Dockerfile', dockerfile)
   const shown = await here.pen('build')
   const digest = /--expect (sha256:[0-9a-f]{64})/.exec(`${shown.stdout}${shown.stderr}`)?.[1] ?? ''
@@ -99,7 +99,7 @@ onEachEngine(
       expect(answers).toEqual(words.map(word => `hello ${word}`))
       expect(await here.pen('restart')).toMatchObject({ code: 0 })
       expect(await exchange(port, 'there')).toBe('ECONNREFUSED')
-      expect(await here.sh('cat /tmp/kept 2>/dev/null || echo anew')).toMatchObject({ stdout: 'anew\n' })
+      expect(await here.sh('cat /tmp/kept 2>/dev/null || echo new')).toMatchObject({ stdout: 'new\n' })
       const pid = here.supervisor() ?? 0
       expect(await here.pen('stop')).toMatchObject({ code: 0 })
       expect(lives(pid)).toBe(false)

@@ -4,12 +4,12 @@ import { lstatSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { isRoot } from '../conformance/launcher.ts'
-import { kept, START } from './started.ts'
+import { lifecycleTest, START } from './project-sandbox.ts'
 
 const STRANGER = 64_399
 
 if (isRoot)
-  kept(
+  lifecycleTest(
     'P21 a second user can neither use nor see the control socket, even when its path is open',
     async here => {
       await here.pen(...START)
@@ -43,7 +43,7 @@ s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'\\0\\0\\0\\
     },
   )
 
-kept('P10 nothing inside the sandbox leads to its control socket', async here => {
+lifecycleTest('P10 nothing inside the sandbox leads to its control socket', async here => {
   await here.pen(...START)
   const socket = join(here.stateDir, 'control')
   const tries = await here.sh(
@@ -52,7 +52,7 @@ kept('P10 nothing inside the sandbox leads to its control socket', async here =>
   expect(tries.stdout).toBe('0\n')
 })
 
-kept('P10 garbage on the control socket does not harm the sandbox', async here => {
+lifecycleTest('P10 garbage on the control socket does not harm the sandbox', async here => {
   await here.pen(...START)
   const path = join(here.stateDir, 'control')
   const bytes = (n: number) => crypto.getRandomValues(new Uint8Array(n))

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PEN } from '../conformance/launcher.ts'
-import { type Kept, kept, lives, START, until } from './started.ts'
+import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
 
 /** Host processes of the sandbox, by a word of their command line. */
 function inside(word: string): number[] {
@@ -11,9 +11,10 @@ function inside(word: string): number[] {
 }
 
 /** A word that no other process of the machine has. */
-const unique = (here: Kept): string => `7${here.box.root.replaceAll(/[^0-9]/g, '').slice(-4)}${process.pid}`
+const unique = (here: ProjectSandbox): string =>
+  `7${here.box.root.replaceAll(/[^0-9]/g, '').slice(-4)}${process.pid}`
 
-kept('P14 exit codes are right: of commands, signals, and what cannot be started', async here => {
+lifecycleTest('P14 exit codes are right: of commands, signals, and what cannot be started', async here => {
   await here.pen(...START)
   expect(await here.sh('exit 0')).toMatchObject({ code: 0 })
   expect(await here.sh('exit 254')).toMatchObject({ code: 254 })
@@ -25,7 +26,7 @@ kept('P14 exit codes are right: of commands, signals, and what cannot be started
   expect(await here.pen('exec', '--', '/etc/hosts')).toMatchObject({ code: 126 })
 })
 
-kept('P14 a timeout is exit 124, and ends everything that the command started', async here => {
+lifecycleTest('P14 a timeout is exit 124, and ends everything that the command started', async here => {
   await here.pen(...START)
   const word = unique(here)
   const script = `trap "" TERM; (trap "" TERM; setsid sleep ${word} &) ; echo up; sleep ${word}`
@@ -36,7 +37,7 @@ kept('P14 a timeout is exit 124, and ends everything that the command started', 
   expect(await here.sh('echo on')).toMatchObject({ code: 0, stdout: 'on\n' })
 })
 
-kept(
+lifecycleTest(
   'P14 a timeout also ends what left the command’s session, when the command itself ends at once',
   async here => {
     await here.pen(...START)
@@ -51,8 +52,8 @@ kept(
   },
 )
 
-kept(
-  'P14 a command that stops all that it may signal is ended by its timeout; the sandbox goes on',
+lifecycleTest(
+  'P14 a command that SIGSTOPs everything is ended by its timeout; the sandbox goes on',
   async here => {
     await here.pen(...START)
     const stopping = 'kill -STOP 1; kill -KILL 1; kill -STOP -1; sleep 60'
@@ -62,7 +63,7 @@ kept(
   },
 )
 
-kept('P14 a client that is killed ends its command, and no other', async here => {
+lifecycleTest('P14 a client that is killed ends its command, and no other', async here => {
   await here.pen(...START)
   const word = unique(here)
   const victim = here.start(['exec', '--', '/bin/sh', '-c', `trap "" HUP; echo up; sleep ${word}`])
@@ -73,7 +74,7 @@ kept('P14 a client that is killed ends its command, and no other', async here =>
   expect(await other.ended).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
 })
 
-kept(
+lifecycleTest(
   'P15 fifty megabytes arrive complete, also with a slow reader, and no other command waits',
   async here => {
     await here.pen(...START)
@@ -97,39 +98,42 @@ kept(
   },
 )
 
-kept('P15 only what was given crosses: variables by name, input and three descriptors', async here => {
-  await here.pen(...START)
-  const env = { SECRET: 'host', WANTED: 'mine' }
-  const shown = await here.start(
-    ['exec', '--env', 'WANTED', '--env', 'SET=a b', '--', '/bin/sh', '-c', 'env; ls /proc/self/fd | wc -w'],
-    { env },
-  ).ended
-  expect(shown.stdout).toContain('WANTED=mine\n')
-  expect(shown.stdout).toContain('SET=a b\n')
-  expect(shown.stdout).not.toContain('SECRET')
-  // ls itself opens the directory.
-  expect(shown.stdout).toEndWith('\n4\n')
-  expect(await here.start(['exec', '--', 'cat'], { stdin: 'through\n' }).ended).toMatchObject({
-    stdout: 'through\n',
-  })
-  expect(await here.pen('exec', '--env', 'NOT_SET_ANYWHERE', '--', 'true')).toMatchObject({ code: 2 })
-})
+lifecycleTest(
+  'P15 only what was given crosses: variables by name, input and three descriptors',
+  async here => {
+    await here.pen(...START)
+    const env = { SECRET: 'host', WANTED: 'mine' }
+    const shown = await here.start(
+      ['exec', '--env', 'WANTED', '--env', 'SET=a b', '--', '/bin/sh', '-c', 'env; ls /proc/self/fd | wc -w'],
+      { env },
+    ).ended
+    expect(shown.stdout).toContain('WANTED=mine\n')
+    expect(shown.stdout).toContain('SET=a b\n')
+    expect(shown.stdout).not.toContain('SECRET')
+    // ls itself opens the directory.
+    expect(shown.stdout).toEndWith('\n4\n')
+    expect(await here.start(['exec', '--', 'cat'], { stdin: 'through\n' }).ended).toMatchObject({
+      stdout: 'through\n',
+    })
+    expect(await here.pen('exec', '--env', 'NOT_SET_ANYWHERE', '--', 'true')).toMatchObject({ code: 2 })
+  },
+)
 
 /** The output of a host shell that runs pen as `$0`. */
-function inShell(here: Kept, script: string): string {
+function inShell(here: ProjectSandbox, script: string): string {
   const [program = '', ...rest] = [...here.box.launcher.who.become, '/bin/bash', '-c', script, PEN]
   const options = { cwd: here.box.project, env: here.box.env(), stdio: ['ignore', 'pipe', 'pipe'] as const }
   const ran = Bun.spawnSync([program, ...rest], { ...options, timeout: 10_000 } as object)
   return `${ran.stdout}${ran.stderr}`
 }
 
-kept('P14 a pipeline whose reader is gone ends the command, as it ends others', async here => {
+lifecycleTest('P14 a pipeline whose reader is gone ends the command, as it ends others', async here => {
   await here.pen(...START)
   expect(inShell(here, '"$0" exec -- yes | head -1; echo $PIPESTATUS')).toBe('y\n141\n')
   await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
 })
 
-kept('P14 output that the disk rejects is a failure, and ends the command', async here => {
+lifecycleTest('P14 output that the disk rejects is a failure, and ends the command', async here => {
   await here.pen(...START)
   const wrote = '"$0" exec -- head -c 100000 /dev/zero'
   expect(inShell(here, `${wrote} > whole; echo $?; wc -c < whole`)).toBe('0\n100000\n')
@@ -142,7 +146,7 @@ kept('P14 output that the disk rejects is a failure, and ends the command', asyn
   expect(ends().at(-1)).toMatchObject({ reason: 'SIGPIPE' })
 })
 
-kept('P14 signals to pen exec reach the command', async here => {
+lifecycleTest('P14 signals to pen exec reach the command', async here => {
   await here.pen(...START)
   const script = 'trap "echo term; exit 9" TERM; trap "echo usr1" USR1; echo up; while :; do sleep 0.05; done'
   const command = here.start(['exec', '--', '/bin/sh', '-c', script])
@@ -153,7 +157,7 @@ kept('P14 signals to pen exec reach the command', async here => {
   expect(await command.ended).toMatchObject({ code: 9, stdout: 'up\nusr1\nterm\n' })
 })
 
-kept('P14 a stopped command continues when pen exec gets SIGCONT', async here => {
+lifecycleTest('P14 a stopped command continues when pen exec gets SIGCONT', async here => {
   await here.pen(...START)
   const word = unique(here)
   const script = `echo up; kill -STOP $$; echo on; exit 6 # ${word}`
@@ -164,7 +168,7 @@ kept('P14 a stopped command continues when pen exec gets SIGCONT', async here =>
   expect(await command.ended).toMatchObject({ code: 6, stdout: 'up\non\n' })
 })
 
-kept('P14 stop asks commands first, and kills what does not end within two seconds', async here => {
+lifecycleTest('P14 stop asks commands first, and kills what does not end within two seconds', async here => {
   await here.pen(...START)
   const polite = here.start([
     'exec',
@@ -188,32 +192,38 @@ kept('P14 stop asks commands first, and kills what does not end within two secon
   expect((await deaf.ended).code).toBe(137)
 })
 
-kept('P12 a command has no capability, no new privilege and the filter of the sandbox', async here => {
-  await here.pen(...START)
-  const { stdout } = await here.sh('grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; id -u')
-  expect(stdout).toMatch(/CapEff:\t0+\n/)
-  expect(stdout).toMatch(/CapPrm:\t0+\n/)
-  expect(stdout).toContain('NoNewPrivs:\t1\n')
-  expect(stdout).toContain('Seccomp:\t2\n')
-  expect(stdout).not.toEndWith('\n0\n')
-  expect(await here.sh('cat ~/.pen/* /proc/1/environ 2>/dev/null | wc -c')).toMatchObject({ code: 0 })
-})
+lifecycleTest(
+  'P12 a command has no capability, no new privilege and the filter of the sandbox',
+  async here => {
+    await here.pen(...START)
+    const { stdout } = await here.sh('grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; id -u')
+    expect(stdout).toMatch(/CapEff:\t0+\n/)
+    expect(stdout).toMatch(/CapPrm:\t0+\n/)
+    expect(stdout).toContain('NoNewPrivs:\t1\n')
+    expect(stdout).toContain('Seccomp:\t2\n')
+    expect(stdout).not.toEndWith('\n0\n')
+    expect(await here.sh('cat ~/.pen/* /proc/1/environ 2>/dev/null | wc -c')).toMatchObject({ code: 0 })
+  },
+)
 
-kept('P5 files that a command makes belong to the user', async here => {
+lifecycleTest('P5 files that a command makes belong to the user', async here => {
   await here.pen(...START)
   await here.sh('echo made > made.txt')
   expect(readFileSync(join(here.box.project, 'made.txt'), 'utf8')).toBe('made\n')
   expect(here.box.host('stat -c %u made.txt').trim()).toBe(String(here.box.launcher.who.uid))
 })
 
-kept('P13 a command that meets a limit of a running sandbox says which, and how to raise it', async here => {
-  await here.pen(...START, '--limit', 'pids=20')
-  const forks = (count: number) =>
-    here.sh(`(for i in $(seq ${count}); do sleep 1 & done); sleep 1; test ${count} -lt 10`)
-  const over = await forks(60)
-  expect(over.code).not.toBe(0)
-  expect(over.stderr).toContain('limits.pids (20) was reached')
-  expect(over.stderr).toContain('--limit pids=40')
-  const under = await forks(5)
-  expect([under.code, under.stderr]).toEqual([0, ''])
-})
+lifecycleTest(
+  'P13 a command that meets a limit of a running sandbox says which, and how to raise it',
+  async here => {
+    await here.pen(...START, '--limit', 'pids=20')
+    const forks = (count: number) =>
+      here.sh(`(for i in $(seq ${count}); do sleep 1 & done); sleep 1; test ${count} -lt 10`)
+    const over = await forks(60)
+    expect(over.code).not.toBe(0)
+    expect(over.stderr).toContain('limits.pids (20) was reached')
+    expect(over.stderr).toContain('--limit pids=40')
+    const under = await forks(5)
+    expect([under.code, under.stderr]).toEqual([0, ''])
+  },
+)

@@ -13,7 +13,7 @@ import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 import { onlyWhen } from '../skip.ts'
-import { Kept } from './started.ts'
+import { ProjectSandbox } from './project-sandbox.ts'
 
 const onEachEngine = everyEngine()
 // Programs are hidden by a mount, which needs root.
@@ -39,9 +39,9 @@ const launcherOf = (engine: TestEngine, env = engine.env): Launcher => ({
   },
 })
 
-async function inProject(launcher: Launcher, body: (here: Kept) => Promise<void>): Promise<void> {
+async function inProject(launcher: Launcher, body: (here: ProjectSandbox) => Promise<void>): Promise<void> {
   const box = new Box(launcher)
-  const here = new Kept(box)
+  const here = new ProjectSandbox(box)
   try {
     await body(here)
   } finally {
@@ -50,11 +50,11 @@ async function inProject(launcher: Launcher, body: (here: Kept) => Promise<void>
   }
 }
 
-const backendOf = async (here: Kept): Promise<string> =>
+const backendOf = async (here: ProjectSandbox): Promise<string> =>
   JSON.parse((await here.pen('status', '--json')).stdout).backend
 
 /** All first commands work, each in a process sandbox. The very first one says so. */
-async function worksInProcesses(here: Kept, note: boolean): Promise<void> {
+async function worksInProcesses(here: ProjectSandbox, note: boolean): Promise<void> {
   for (const [index, [words, stdin]] of FIRST.entries()) {
     const first = await here.start(words, { stdin }).ended
     expect([words, first.code, first.stderr]).toEqual([words, 0, first.stderr])

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, connect as dial } from 'node:net'
 import { isRoot } from '../conformance/launcher.ts'
 import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
-import { type Kept, kept, START, until } from './started.ts'
+import { lifecycleTest, type ProjectSandbox, START, until } from './project-sandbox.ts'
 
 const refused = (port: number) => async () => expect(await exchange(port, 'x')).toBe('ECONNREFUSED')
 
@@ -21,7 +21,8 @@ async function comesTo(port: number, answer: string): Promise<void> {
 
 const isRefused = (port: number): Promise<void> => comesTo(port, 'ECONNREFUSED')
 
-const recorded = (here: Kept, kind: string) => here.audit().filter(record => record['kind'] === kind)
+const recorded = (here: ProjectSandbox, kind: string) =>
+  here.audit().filter(record => record['kind'] === kind)
 
 const STRANGER = 54_321
 const HANG_UPS = 50
@@ -53,7 +54,7 @@ const asUser = (uid: number, port: number, program = CLIENT): string =>
     { encoding: 'utf8', timeout: 20_000 },
   ).stdout
 
-kept(
+lifecycleTest(
   'P10 P21 a server of the sandbox is reached through a forward alone: on loopback, by its user',
   async here => {
     await here.pen(...START)
@@ -102,7 +103,7 @@ kept(
   },
 )
 
-kept(
+lifecycleTest(
   'P14 a forward ends with the process that asked for it, also by SIGKILL, and with the sandbox',
   async here => {
     await here.pen(...START)
@@ -129,7 +130,7 @@ kept(
   },
 )
 
-kept('P13 many connections and much data in both directions arrive complete', async here => {
+lifecycleTest('P13 many connections and much data in both directions arrive complete', async here => {
   await here.pen(...START)
   const port = await freePort()
   // On IPv6 alone, like a program that listens on "localhost".
@@ -169,7 +170,7 @@ for _ in range(600):
 print("over")
 `
 
-kept('P13 a server that keeps every connection open does not block new ones', async here => {
+lifecycleTest('P13 a server that keeps every connection open does not block new ones', async here => {
   await here.pen(...START)
   const supervisor = here.start(['exec', '--', 'python3', '-c', KEEPS], { timeoutMs: 60_000 })
   await supervisor.printed('listens')
@@ -185,7 +186,7 @@ kept('P13 a server that keeps every connection open does not block new ones', as
   waits.destroy()
 })
 
-kept('P20 a port that cannot be forwarded is reported with its place and a fix', async here => {
+lifecycleTest('P20 a port that cannot be forwarded is reported with its place and a fix', async here => {
   const port = await freePort()
   const idle = await here.pen('forward', String(port))
   expect(idle).toMatchObject({ code: 125, stderr: expect.stringContaining('pen start') })
@@ -211,7 +212,7 @@ kept('P20 a port that cannot be forwarded is reported with its place and a fix',
   expect(await exchange(host, 'x')).toBe('hello x')
 })
 
-kept('P20 ports of the config are open from the start, or the start fails', async here => {
+lifecycleTest('P20 ports of the config are open from the start, or the start fails', async here => {
   const port = await freePort()
   const config = { version: 1, profile: 'coding', backend: 'process', network: { offline: true } }
   here.configure(JSON.stringify({ ...config, ports: [{ guest: port, host: port }] }))

@@ -1,6 +1,6 @@
 /** A server in a sandbox, and clients on the host. */
 import { createServer, connect as dial, type Socket } from 'node:net'
-import type { Command, Kept } from './started.ts'
+import type { Command, ProjectSandbox } from './project-sandbox.ts'
 
 /** Greets, echoes everything, and closes when its client does. */
 const SERVER = `
@@ -24,7 +24,11 @@ with Server((sys.argv[1], int(sys.argv[2])), Echo) as server:
 `
 
 /** Waits until the sandbox ends. */
-export async function serveInside(here: Kept, port: number, address = '127.0.0.1'): Promise<Command> {
+export async function serveInside(
+  here: ProjectSandbox,
+  port: number,
+  address = '127.0.0.1',
+): Promise<Command> {
   const server = here.start(['exec', '--', 'python3', '-c', SERVER, address, String(port)], {
     timeoutMs: 60_000,
   })
@@ -43,7 +47,7 @@ export interface Forwarding {
   readonly ports: readonly ForwardedPort[]
 }
 
-export async function forward(here: Kept, ...ports: string[]): Promise<Forwarding> {
+export async function forward(here: ProjectSandbox, ...ports: string[]): Promise<Forwarding> {
   const command = here.start(['forward', '--json', ...ports], { timeoutMs: 60_000 })
   await command.printed('}]}')
   return { command, ports: JSON.parse(command.stdout()).ports }

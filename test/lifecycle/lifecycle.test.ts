@@ -1,68 +1,71 @@
 import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { kept, keptUnconfigured, lives, START, until } from './started.ts'
+import { lifecycleTest, lives, START, unconfiguredTest, until } from './project-sandbox.ts'
 
-kept('P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothing runs', async here => {
-  expect(await here.pen('status')).toMatchObject({ code: 1 })
-  expect(await here.pen('stats')).toMatchObject({ code: 1, stdout: expect.stringContaining('not running') })
-  expect(JSON.parse((await here.pen('stats', '--json')).stdout)).toEqual({ version: 1, sandboxes: [] })
-  expect(await here.pen(...START)).toMatchObject({ code: 0 })
-  const status = JSON.parse((await here.pen('status', '--json')).stdout)
-  expect(status).toMatchObject({
-    running: true,
-    backend: 'process',
-    workspace: here.box.project,
-    executions: 0,
-  })
-  expect(status.weaker.map(({ name }: { name: string }) => name)).toContain('daemon-user')
-  expect(status.pid).toBe(here.supervisor())
-  const weaker = async (...words: string[]) =>
-    (await here.pen('status', ...words)).stdout.split('\n').filter(line => line.startsWith('  weaker'))
-  expect(await weaker()).toEqual([expect.stringContaining('daemon-user (pen status --all)')])
-  expect(await weaker('--all')).toHaveLength(status.weaker.length)
+lifecycleTest(
+  'P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothing runs',
+  async here => {
+    expect(await here.pen('status')).toMatchObject({ code: 1 })
+    expect(await here.pen('stats')).toMatchObject({ code: 1, stdout: expect.stringContaining('not running') })
+    expect(JSON.parse((await here.pen('stats', '--json')).stdout)).toEqual({ version: 1, sandboxes: [] })
+    expect(await here.pen(...START)).toMatchObject({ code: 0 })
+    const status = JSON.parse((await here.pen('status', '--json')).stdout)
+    expect(status).toMatchObject({
+      running: true,
+      backend: 'process',
+      workspace: here.box.project,
+      executions: 0,
+    })
+    expect(status.weaker.map(({ name }: { name: string }) => name)).toContain('daemon-user')
+    expect(status.pid).toBe(here.supervisor())
+    const weaker = async (...words: string[]) =>
+      (await here.pen('status', ...words)).stdout.split('\n').filter(line => line.startsWith('  weaker'))
+    expect(await weaker()).toEqual([expect.stringContaining('daemon-user (pen status --all)')])
+    expect(await weaker('--all')).toHaveLength(status.weaker.length)
 
-  const again = await here.pen(...START)
-  expect(again).toMatchObject({ code: 0 })
-  expect(again.stdout).toContain('already running')
-  expect(again.stderr).not.toContain('not by these flags')
-  const other = await here.pen(...START, '--limit', 'pids=99')
-  expect(other.stdout).toContain('already running')
-  expect(other.stderr).toContain('not by these flags: pen restart takes them')
-  expect(here.supervisor()).toBe(status.pid)
+    const again = await here.pen(...START)
+    expect(again).toMatchObject({ code: 0 })
+    expect(again.stdout).toContain('already running')
+    expect(again.stderr).not.toContain('not by these flags')
+    const other = await here.pen(...START, '--limit', 'pids=99')
+    expect(other.stdout).toContain('already running')
+    expect(other.stderr).toContain('not by these flags: pen restart takes them')
+    expect(here.supervisor()).toBe(status.pid)
 
-  expect(await here.sh('echo kept > /tmp/kept; echo out; echo err >&2; exit 5')).toMatchObject({
-    code: 5,
-    stdout: 'out\n',
-    stderr: 'err\n',
-  })
-  // The same sandbox the second time, and a shell that reads its commands.
-  expect(await here.sh('cat /tmp/kept')).toMatchObject({ code: 0, stdout: 'kept\n' })
-  expect(await here.start(['shell'], { stdin: 'cat /tmp/kept; exit 3\n' }).ended).toMatchObject({
-    code: 3,
-    stdout: 'kept\n',
-  })
+    expect(await here.sh('echo kept > /tmp/kept; echo out; echo err >&2; exit 5')).toMatchObject({
+      code: 5,
+      stdout: 'out\n',
+      stderr: 'err\n',
+    })
+    // The same sandbox the second time, and a shell that reads its commands.
+    expect(await here.sh('cat /tmp/kept')).toMatchObject({ code: 0, stdout: 'kept\n' })
+    expect(await here.start(['shell'], { stdin: 'cat /tmp/kept; exit 3\n' }).ended).toMatchObject({
+      code: 3,
+      stdout: 'kept\n',
+    })
 
-  const list = JSON.parse((await here.pen('ls', '--json')).stdout).sandboxes
-  expect(list).toMatchObject([{ state: 'running', workspace: here.box.project, pid: status.pid }])
-  const [stats] = JSON.parse((await here.pen('stats', '--json')).stdout).sandboxes
-  expect(stats.processes).toBeGreaterThan(0)
-  expect((await here.pen('stats')).stdout).toContain('MEMORY')
+    const list = JSON.parse((await here.pen('ls', '--json')).stdout).sandboxes
+    expect(list).toMatchObject([{ state: 'running', workspace: here.box.project, pid: status.pid }])
+    const [stats] = JSON.parse((await here.pen('stats', '--json')).stdout).sandboxes
+    expect(stats.processes).toBeGreaterThan(0)
+    expect((await here.pen('stats')).stdout).toContain('MEMORY')
 
-  expect(await here.pen('restart')).toMatchObject({ code: 0 })
-  expect(here.supervisor()).not.toBe(status.pid)
-  expect(lives(status.pid)).toBe(false)
-  expect(await here.sh('cat /tmp/kept 2>/dev/null || echo anew')).toMatchObject({ stdout: 'anew\n' })
+    expect(await here.pen('restart')).toMatchObject({ code: 0 })
+    expect(here.supervisor()).not.toBe(status.pid)
+    expect(lives(status.pid)).toBe(false)
+    expect(await here.sh('cat /tmp/kept 2>/dev/null || echo new')).toMatchObject({ stdout: 'new\n' })
 
-  const pid = here.supervisor() ?? 0
-  expect(await here.pen('stop')).toMatchObject({ code: 0 })
-  expect(lives(pid)).toBe(false)
-  expect(here.leftovers()).toEqual([])
-  expect((await here.pen('stop')).stdout).toContain('not running')
-  expect((await here.pen('ls')).stdout).toMatch(/stopped .*project/)
-})
+    const pid = here.supervisor() ?? 0
+    expect(await here.pen('stop')).toMatchObject({ code: 0 })
+    expect(lives(pid)).toBe(false)
+    expect(here.leftovers()).toEqual([])
+    expect((await here.pen('stop')).stdout).toContain('not running')
+    expect((await here.pen('ls')).stdout).toMatch(/stopped .*project/)
+  },
+)
 
-kept('P14 exec starts the sandbox when none runs, from any directory of the project', async here => {
+lifecycleTest('P14 exec starts the sandbox when none runs, from any directory of the project', async here => {
   const below = here.box.directory(join(here.box.project, 'src/deep'))
   expect(await here.start(['exec', 'pwd'], { cwd: below }).ended).toMatchObject({
     code: 0,
@@ -76,7 +79,7 @@ kept('P14 exec starts the sandbox when none runs, from any directory of the proj
   expect(here.supervisor()).toBe(pid)
 })
 
-keptUnconfigured('P14 a sandbox of a directory without a config is found from below it', async here => {
+unconfiguredTest('P14 a sandbox of a directory without a config is found from below it', async here => {
   const below = here.box.directory(join(here.box.project, 'a/b'))
   await here.pen(...START)
   const status = await here.start(['status', '--json'], { cwd: below }).ended
@@ -86,7 +89,7 @@ keptUnconfigured('P14 a sandbox of a directory without a config is found from be
   expect(JSON.parse((await here.pen('status', '--json')).stdout).workspace).toBe(here.box.project)
 })
 
-kept('P19 twenty starts at once make one sandbox, and all succeed', async here => {
+lifecycleTest('P19 twenty starts at once make one sandbox, and all succeed', async here => {
   const starts = await Promise.all(Array.from({ length: 20 }, () => here.pen(...START)))
   expect(starts.map(({ code }) => code)).toEqual(Array.from({ length: 20 }, () => 0))
   expect(starts.filter(({ stdout }) => stdout.includes('already running'))).toHaveLength(19)
@@ -99,7 +102,7 @@ kept('P19 twenty starts at once make one sandbox, and all succeed', async here =
   expect(here.supervisors()).toEqual([here.supervisor() ?? 0])
 })
 
-kept('P20 a start that fails says why, with its exit code, and leaves nothing', async here => {
+lifecycleTest('P20 a start that fails says why, with its exit code, and leaves nothing', async here => {
   await here.pen(...START)
   await here.pen('stop')
   const refused = await here.pen('start', '--detach', '--backend', 'process', '--allow', 'a..b:1')
@@ -111,7 +114,7 @@ kept('P20 a start that fails says why, with its exit code, and leaves nothing', 
   await until(() => here.supervisors().length === 0)
 })
 
-kept('P13 the wall time of a running sandbox ends it, and is reported', async here => {
+lifecycleTest('P13 the wall time of a running sandbox ends it, and is reported', async here => {
   await here.pen(...START, '--wall', '1s')
   const pid = here.supervisor() ?? 0
   const command = here.start(['exec', '--', 'sleep', '60'])
@@ -123,7 +126,7 @@ kept('P13 the wall time of a running sandbox ends it, and is reported', async he
   expect(here.audit()).toContainEqual(expect.objectContaining({ kind: 'limit-hit', limit: 'wall' }))
 })
 
-kept('P18 each command is in the audit when it begins and when it ends', async here => {
+lifecycleTest('P18 each command is in the audit when it begins and when it ends', async here => {
   await here.pen(...START)
   await here.sh('exit 4')
   await here.pen('exec', '--', '/bin/echo', 'x'.repeat(5000))
@@ -138,7 +141,7 @@ kept('P18 each command is in the audit when it begins and when it ends', async h
   expect((await here.pen('logs', '--all')).stdout).toContain('began: /bin/sh -c "exit 4"')
 })
 
-kept('P4 rm forgets the sandbox and leaves the project; volumes only when told', async here => {
+lifecycleTest('P4 rm removes the sandbox and leaves the project; volumes go only with a flag', async here => {
   here.box.file('kept.txt', 'mine')
   await here.pen(...START)
   const pid = here.supervisor() ?? 0
@@ -155,7 +158,7 @@ kept('P4 rm forgets the sandbox and leaves the project; volumes only when told',
   expect(readFileSync(join(here.box.project, 'kept.txt'), 'utf8')).toBe('mine')
 })
 
-kept(
+lifecycleTest(
   'P20 a sandbox is found by its name in pen ls, from anywhere, also when its project is gone',
   async here => {
     await here.pen(...START)
@@ -186,7 +189,7 @@ kept(
   },
 )
 
-kept('P16 start and its related verbs do not work inside a sandbox', async here => {
+lifecycleTest('P16 start and its related verbs do not work inside a sandbox', async here => {
   const verbs = ['start', 'stop', 'restart', 'status', 'shell', 'ls', 'stats', 'rm', 'gc']
   for (const verb of verbs) {
     const refused = await here.start([verb], { env: { AGENT_IN_SANDBOX: '1' } }).ended
@@ -195,19 +198,22 @@ kept('P16 start and its related verbs do not work inside a sandbox', async here 
   }
 })
 
-kept('P14 a restart keeps the flags of the start, and takes others when they are given', async here => {
-  await here.pen(...START, '--env', 'FLAG=first')
-  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
-  await here.pen('restart')
-  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
-  const joined = await here.pen('start', '--detach', '--env', 'FLAG=second')
-  expect(joined.stderr).toContain('pen restart takes them')
-  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
-  await here.pen('restart', '--env', 'FLAG=second')
-  expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'second\n' })
-})
+lifecycleTest(
+  'P14 a restart keeps the flags of the start, and takes others when they are given',
+  async here => {
+    await here.pen(...START, '--env', 'FLAG=first')
+    expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+    await here.pen('restart')
+    expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+    const joined = await here.pen('start', '--detach', '--env', 'FLAG=second')
+    expect(joined.stderr).toContain('pen restart takes them')
+    expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
+    await here.pen('restart', '--env', 'FLAG=second')
+    expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'second\n' })
+  },
+)
 
-kept(
+lifecycleTest(
   'P6 a running sandbox has the gateway, which refuses, counts, and applies changes at once',
   async here => {
     const config = '{ "version": 1, "profile": "coding", "backend": "process" }'

@@ -3,12 +3,12 @@ import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { startTimeOf } from '../../src/limits/cgroup-name.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
-import { type Kept, kept, lives, START, until } from './started.ts'
+import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
 
 adoptOrphans()
 
 /** Its lock exists for a moment before its pid is in it, and may go while it is read. */
-function isThere(here: Kept): boolean {
+function isThere(here: ProjectSandbox): boolean {
   try {
     return here.supervisor() !== undefined
   } catch {
@@ -18,8 +18,8 @@ function isThere(here: Kept): boolean {
 
 const pids = () => new Set(descendants().map(({ pid }) => pid))
 
-kept(
-  'P4 P17 a supervisor that is killed takes the sandbox along within two seconds; the next command repairs',
+lifecycleTest(
+  'P4 P17 a killed supervisor takes the sandbox along within two seconds; the next command recovers',
   async here => {
     const known = pids()
     await here.pen(...START)
@@ -35,7 +35,7 @@ kept(
   },
 )
 
-kept('P4 a start that is killed at any moment leaves a complete sandbox or none', async here => {
+lifecycleTest('P4 a start that is killed at any moment leaves a complete sandbox or none', async here => {
   const known = pids()
   // Once completely, so that the moments below are spread over its duration.
   const began = performance.now()
@@ -55,7 +55,7 @@ kept('P4 a start that is killed at any moment leaves a complete sandbox or none'
   }
 })
 
-kept(
+lifecycleTest(
   'P4 a supervisor that is killed during its start leaves nothing, and pen start says so',
   async here => {
     const known = pids()
@@ -75,26 +75,29 @@ kept(
   90_000,
 )
 
-kept('P20 a project that is moved during the start is reported, and not created again', async here => {
-  const known = pids()
-  const { project } = here.box
-  for (const wait of [0, 10, 20, 40]) {
-    const starting = here.start(START)
-    // From then on only the supervisor looks at its path.
-    await until(() => isThere(here))
-    await Bun.sleep(wait)
-    renameSync(project, `${project}-moved`)
-    const said = await starting.ended
-    if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
-    expect(existsSync(project)).toBe(false)
-    renameSync(`${project}-moved`, project)
-    expect(await here.pen('stop')).toMatchObject({ code: 0 })
-    expect(await untilAlone(known, 2000)).toEqual([])
-  }
-  expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
-})
+lifecycleTest(
+  'P20 a project that is moved during the start is reported, and not created again',
+  async here => {
+    const known = pids()
+    const { project } = here.box
+    for (const wait of [0, 10, 20, 40]) {
+      const starting = here.start(START)
+      // From then on only the supervisor looks at its path.
+      await until(() => isThere(here))
+      await Bun.sleep(wait)
+      renameSync(project, `${project}-moved`)
+      const said = await starting.ended
+      if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
+      expect(existsSync(project)).toBe(false)
+      renameSync(`${project}-moved`, project)
+      expect(await here.pen('stop')).toMatchObject({ code: 0 })
+      expect(await untilAlone(known, 2000)).toEqual([])
+    }
+    expect(await here.sh('echo works')).toMatchObject({ code: 0, stdout: 'works\n' })
+  },
+)
 
-kept(
+lifecycleTest(
   'P19 a record and a lock with an unrelated process’s pid count as stale; that process is untouched',
   async here => {
     await here.pen(...START)
@@ -139,7 +142,7 @@ kept(
   },
 )
 
-kept('P14 a supervisor that hangs is reported, and pen stop still ends it', async here => {
+lifecycleTest('P14 a supervisor that hangs is reported, and pen stop still ends it', async here => {
   const known = pids()
   await here.pen(...START)
   const pid = here.supervisor() ?? 0
@@ -150,7 +153,7 @@ kept('P14 a supervisor that hangs is reported, and pen stop still ends it', asyn
   expect(await untilAlone(known, 2000)).toEqual([])
 })
 
-kept(
+lifecycleTest(
   'P14 SIGTERM to a supervisor is a stop: commands are asked, everything ends, the record says so',
   async here => {
     const known = pids()
@@ -172,9 +175,12 @@ kept(
   },
 )
 
-kept('P4 a sandbox whose state was removed by hand ends: no command could find it again', async here => {
-  const known = pids()
-  await here.pen(...START)
-  here.box.host(`rm -rf '${here.stateDir}'`)
-  expect(await untilAlone(known, 6000)).toEqual([])
-})
+lifecycleTest(
+  'P4 a sandbox whose state was removed by hand ends: no command could find it again',
+  async here => {
+    const known = pids()
+    await here.pen(...START)
+    here.box.host(`rm -rf '${here.stateDir}'`)
+    expect(await untilAlone(known, 6000)).toEqual([])
+  },
+)

@@ -1,14 +1,14 @@
 import { expect } from 'bun:test'
 import { PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
-import { kept, START, until } from './started.ts'
+import { lifecycleTest, START, until } from './project-sandbox.ts'
 
 /** The screen's own `pen` adds --offline, which exec does not know. So this calls the program itself. */
 const screenOf = (box: ConstructorParameters<typeof Screen>[0], line: string) =>
   new Screen(box, line.replaceAll('PEN', `command ${PEN}`))
 
-kept(
-  'P15 a shell has a terminal of its own, of the right size, also when it changes; modes come back',
+lifecycleTest(
+  'P15 a shell has its own terminal of the right size, also when it changes; modes are restored',
   async here => {
     await here.pen(...START)
     using screen = screenOf(
@@ -43,19 +43,22 @@ kept(
   },
 )
 
-kept('P15 what a command writes on a terminal cannot drive it beyond ordinary output', async here => {
-  await here.pen(...START)
-  using screen = screenOf(
-    here.box,
-    `PEN exec -- printf 'a\\033]52;c;aGk=\\007b\\033[31mred\\033[0m\\n'; echo "code $?"`,
-  )
-  await screen.shows('code 0')
-  expect(screen.seen).not.toContain('\x1b]52')
-  expect(screen.seen).toContain('\x1b[31mred')
-  await screen.ended()
-})
+lifecycleTest(
+  'P15 what a command writes on a terminal cannot drive it beyond ordinary output',
+  async here => {
+    await here.pen(...START)
+    using screen = screenOf(
+      here.box,
+      `PEN exec -- printf 'a\\033]52;c;aGk=\\007b\\033[31mred\\033[0m\\n'; echo "code $?"`,
+    )
+    await screen.shows('code 0')
+    expect(screen.seen).not.toContain('\x1b]52')
+    expect(screen.seen).toContain('\x1b[31mred')
+    await screen.ended()
+  },
+)
 
-kept('P14 a terminal that is closed ends its command', async here => {
+lifecycleTest('P14 a terminal that is closed ends its command', async here => {
   await here.pen(...START)
   const screen = screenOf(here.box, 'PEN exec -- sh -c "echo up; sleep 100"')
   await screen.shows('up')
@@ -63,7 +66,7 @@ kept('P14 a terminal that is closed ends its command', async here => {
   await until(() => here.audit().some(({ kind }) => kind === 'exec-end'))
 })
 
-kept('P15 stats refresh in place until q, and the terminal is restored', async here => {
+lifecycleTest('P15 stats refresh in place until q, and the terminal is restored', async here => {
   await here.pen(...START)
   using screen = screenOf(here.box, 'PEN stats; echo "code $?"; stty -a | grep -o " echo "')
   await screen.shows('MEMORY')
@@ -75,18 +78,21 @@ kept('P15 stats refresh in place until q, and the terminal is restored', async h
   expect(screen.seen).toContain('\x1b[?25h')
 })
 
-kept('P15 pen start opens a shell on a terminal; leaving it leaves the sandbox running', async here => {
-  using screen = screenOf(here.box, 'PEN start; echo "code $?"; PEN start; echo "code $?"')
-  for (const code of [7, 8]) {
-    await screen.shows('$ ')
-    screen.type(`test -t 0 && exit ${code}\r`)
-    await screen.shows(`code ${code}`)
-  }
-  await screen.ended()
-  expect(await here.pen('status')).toMatchObject({ code: 0 })
-})
+lifecycleTest(
+  'P15 pen start opens a shell on a terminal; leaving it leaves the sandbox running',
+  async here => {
+    using screen = screenOf(here.box, 'PEN start; echo "code $?"; PEN start; echo "code $?"')
+    for (const code of [7, 8]) {
+      await screen.shows('$ ')
+      screen.type(`test -t 0 && exit ${code}\r`)
+      await screen.shows(`code ${code}`)
+    }
+    await screen.ended()
+    expect(await here.pen('status')).toMatchObject({ code: 0 })
+  },
+)
 
-kept('P15 what takes longer than half a second shows progress at a terminal', async here => {
+lifecycleTest('P15 what takes longer than half a second shows progress at a terminal', async here => {
   const stubborn = async () => {
     await here.pen(...START)
     await here
@@ -102,7 +108,7 @@ kept('P15 what takes longer than half a second shows progress at a terminal', as
   expect(await here.pen('stop')).toMatchObject({ code: 0, stderr: '' })
 })
 
-kept('P16 pen rm asks, and only yes removes', async here => {
+lifecycleTest('P16 pen rm asks, and only yes removes', async here => {
   await here.pen(...START)
   for (const answer of ['\r', 'no\r', 'y\r', '\x04', '\x03']) {
     using screen = screenOf(here.box, 'trap : INT; PEN rm; echo "code $?"')
@@ -122,7 +128,7 @@ kept('P16 pen rm asks, and only yes removes', async here => {
   expect((await here.pen('status')).code).toBe(1)
 })
 
-kept('P4 Ctrl-C during a start leaves no sandbox, or a complete one', async here => {
+lifecycleTest('P4 Ctrl-C during a start leaves no sandbox, or a complete one', async here => {
   const screen = screenOf(here.box, 'PEN start --detach; echo "code $?"')
   await Bun.sleep(40)
   screen.type('\x03')
@@ -132,13 +138,16 @@ kept('P4 Ctrl-C during a start leaves no sandbox, or a complete one', async here
   expect([0, 1]).toContain(status.code ?? -1)
 })
 
-kept('P15 -i passes the terminal’s input to a command without one; by itself it has none', async here => {
-  await here.pen(...START)
-  using screen = screenOf(here.box, 'PEN exec -- wc -c | cat; PEN exec -i -- cat | cat; echo "code $?"')
-  await screen.shows(/(^|\n)0\r\n/)
-  screen.type('typed\r')
-  await screen.shows('typed\r\ntyped\r\n')
-  screen.type('\x04')
-  await screen.shows('code 0')
-  await screen.ended()
-})
+lifecycleTest(
+  'P15 -i passes the terminal’s input to a command without one; by itself it has none',
+  async here => {
+    await here.pen(...START)
+    using screen = screenOf(here.box, 'PEN exec -- wc -c | cat; PEN exec -i -- cat | cat; echo "code $?"')
+    await screen.shows(/(^|\n)0\r\n/)
+    screen.type('typed\r')
+    await screen.shows('typed\r\ntyped\r\n')
+    screen.type('\x04')
+    await screen.shows('code 0')
+    await screen.ended()
+  },
+)

@@ -4,15 +4,15 @@ import { existsSync, lchownSync, readdirSync, readFileSync, renameSync, symlinkS
 import { basename, join } from 'node:path'
 import { ordinary, PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
-import { type Kept, kept, lives, START, until } from './started.ts'
+import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
 
-const state = (here: Kept): string => join(here.box.home, '.pen')
+const state = (here: ProjectSandbox): string => join(here.box.home, '.pen')
 
 /**
  * Everything that pen stores, so that all of it could be left: a running sandbox with a volume, another
  * project, grants.
  */
-async function live(here: Kept): Promise<number[]> {
+async function live(here: ProjectSandbox): Promise<number[]> {
   const { box } = here
   const other = box.directory(join(box.home, 'other'))
   box.file('.pen/config.json', '{ "version": 1 }')
@@ -37,7 +37,7 @@ async function live(here: Kept): Promise<number[]> {
   return here.supervisors()
 }
 
-kept(
+lifecycleTest(
   'P4 pen uninstall ends all sandboxes and leaves nothing of pen; projects stay as they are',
   async here => {
     const supervisors = await live(here)
@@ -68,22 +68,25 @@ kept(
   },
 )
 
-kept('P19 pen uninstall --keep-config leaves the complete configuration, and nothing else', async here => {
-  await live(here)
-  const config = readFileSync(join(here.stateDir, 'config.json'), 'utf8')
-  expect(await here.pen('uninstall', '--yes', '--keep-config')).toMatchObject({ code: 0 })
-  expect(here.supervisors()).toEqual([])
-  expect(readdirSync(state(here), { recursive: true }).map(String).sort()).toEqual(
-    ['', '/config.json']
-      .map(name => `${here.stateDir}${name}`.slice(state(here).length + 1))
-      .toSpliced(0, 0, 'sandboxes'),
-  )
-  expect(readFileSync(join(here.stateDir, 'config.json'), 'utf8')).toBe(config)
-})
+lifecycleTest(
+  'P19 pen uninstall --keep-config leaves the complete configuration, and nothing else',
+  async here => {
+    await live(here)
+    const config = readFileSync(join(here.stateDir, 'config.json'), 'utf8')
+    expect(await here.pen('uninstall', '--yes', '--keep-config')).toMatchObject({ code: 0 })
+    expect(here.supervisors()).toEqual([])
+    expect(readdirSync(state(here), { recursive: true }).map(String).sort()).toEqual(
+      ['', '/config.json']
+        .map(name => `${here.stateDir}${name}`.slice(state(here).length + 1))
+        .toSpliced(0, 0, 'sandboxes'),
+    )
+    expect(readFileSync(join(here.stateDir, 'config.json'), 'utf8')).toBe(config)
+  },
+)
 
 const RUN = ['run', '--backend', 'process', '--offline', '--', 'sh', '-c', 'echo up; sleep 600']
 
-kept(
+lifecycleTest(
   'P4 P18 pen uninstall and pen rm remove nothing during a pen run, and everything after it',
   async here => {
     for (const remove of [['uninstall'], ['rm', '--volumes']]) {
@@ -106,8 +109,8 @@ kept(
   },
 )
 
-kept(
-  'P4 what pen did not make stays where it is, and is told; a link to the state goes with it',
+lifecycleTest(
+  'P4 files that pen did not make stay, and are reported; a link to the state is removed',
   async here => {
     const real = join(here.box.home, 'disk')
     renameSync(state(here), real)
@@ -118,9 +121,9 @@ kept(
     const notes = here.box.file(join(real, 'sandboxes/notes/mine.txt'), 'mine')
     here.box.file(join(real, 'sandboxes/readme'), 'mine')
     expect(await here.pen(...START)).toMatchObject({ code: 0 })
-    const told = await here.pen('uninstall', '--yes')
-    expect(told).toMatchObject({ code: 1 })
-    expect(told.stdout).toContain('mine.txt, notes, readme')
+    const printed = await here.pen('uninstall', '--yes')
+    expect(printed).toMatchObject({ code: 1 })
+    expect(printed.stdout).toContain('mine.txt, notes, readme')
     expect([readdirSync(real).sort(), readFileSync(elsewhere, 'utf8')]).toEqual([
       ['mine.txt', 'sandboxes'],
       'mine',
@@ -133,7 +136,7 @@ kept(
   },
 )
 
-kept('P2 pen uninstall and pen gc follow no link of another user', async here => {
+lifecycleTest('P2 pen uninstall and pen gc follow no link of another user', async here => {
   if (ordinary === undefined || here.box.launcher.who.uid !== 0) return
   const file = here.box.file(join(here.box.home, 'roots/cache/file'), 'mine')
   renameSync(state(here), join(here.box.home, 'own'))
@@ -149,7 +152,7 @@ kept('P2 pen uninstall and pen gc follow no link of another user', async here =>
   expect(existsSync(file)).toBe(false)
 })
 
-kept('P16 pen uninstall asks, and only yes removes', async here => {
+lifecycleTest('P16 pen uninstall asks, and only yes removes', async here => {
   await here.pen(...START)
   const [pid] = here.supervisors()
   expect(await here.pen('uninstall')).toMatchObject({ code: 2 })

@@ -58,7 +58,7 @@ describe('code', () => {
     expect(without(everything, written)).toEqual([])
   })
 
-  test('the type checker is never told to look away', () => {
+  test('the type checker is never switched off', () => {
     const marks = new RegExp(`@ts-${'(ignore|nocheck)'}`)
     expect(everything.filter(s => marks.test(s.text)).map(s => s.path)).toEqual([])
   })

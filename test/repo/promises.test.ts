@@ -14,7 +14,7 @@ const named = new Set(
 )
 
 describe('promises', () => {
-  test('are numbered from 1 without a hole, and each has a status', () => {
+  test('are numbered from 1 without a gap, and each has a status', () => {
     expect(promises.map(({ number }) => number)).toEqual(Array.from({ length: 25 }, (_, i) => i + 1))
   })
 

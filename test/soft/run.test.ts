@@ -67,9 +67,9 @@ forEverybody(
     expect(env['TMPDIR']).toMatch(/\/pen-soft-[^/]+\/tmp$/)
     // Other backends pass the user's registry by a file of pen. Here that path is the host's.
     writeFileSync(join(box.home, '.npmrc'), 'registry=https://registry.example.com/\n')
-    const told = await box.pen(...SOFT.slice(0, -1), '--group', 'npm', '--', 'env')
-    expect(told.stdout).toContain('AGENT_IN_SANDBOX=1')
-    expect(told.stdout).not.toContain('/etc/npmrc')
+    const printed = await box.pen(...SOFT.slice(0, -1), '--group', 'npm', '--', 'env')
+    expect(printed.stdout).toContain('AGENT_IN_SANDBOX=1')
+    expect(printed.stdout).not.toContain('/etc/npmrc')
     box.config(SHELL)
     const made = await box.run(
       'sh',

@@ -1,5 +1,5 @@
 /**
- * Every preset, with a program in the agent's place that does what the agent does: reads its keys and
+ * Every preset, with a program in the agent's place. It does what the agent does: it reads its keys and
  * instructions, keeps its sign-in in its directory, and talks to its model hosts.
  */
 import { expect } from 'bun:test'
@@ -17,7 +17,7 @@ for place in $PLACES; do
   echo "kept $(cat $place/sign-in 2>/dev/null || echo nothing)"
   echo "signed in" > $place/sign-in
 done
-for file in $READS; do grep -q "You are in a sandbox" $file && echo "told by $file"; done
+for file in $READS; do grep -q "You are in a sandbox" $file && echo "printed by $file"; done
 [ "$(printenv "$KEY_NAME")" = "$KEY_VALUE" ] && echo "has its key"
 echo "other secret: \${AWS_SECRET_ACCESS_KEY-none}"
 cat $HOST_HOME/.credentials 2>/dev/null
@@ -60,18 +60,18 @@ function needs(project: Project, name: PresetName, bin: string) {
   return {
     flags: ['--read', bin, ...words],
     env: { [key]: `${CANARY}-key`, AWS_SECRET_ACCESS_KEY: CANARY },
-    told: { key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules },
+    printed: { key, reads: set.READS.split(' '), urls: set.HOSTS.split(' '), hosts: rules },
   }
 }
 
 function start(project: Project, name: PresetName, bin: string, ...rest: string[]) {
-  const { flags, env, told } = needs(project, name, bin)
-  return { ...project.command(['agent', name, ...flags, ...rest], env), ...told }
+  const { flags, env, printed } = needs(project, name, bin)
+  return { ...project.command(['agent', name, ...flags, ...rest], env), ...printed }
 }
 
 for (const name of Object.keys(PRESETS) as PresetName[])
   forEachKind(
-    `P15 ${name} gets its keys, hosts, instructions and a sign-in that stays, and nothing else of the host's`,
+    `P15 ${name} gets its keys, hosts, instructions and a persistent sign-in, and nothing else of the host’s`,
     async (world, project) => {
       const heard = world.listen()
       const bin = install(project, name)
@@ -83,8 +83,8 @@ for (const name of Object.keys(PRESETS) as PresetName[])
       })
       const volumes = PRESETS[name].volumes
       expect(lines.filter(line => line.startsWith('kept'))).toEqual(volumes.map(() => 'kept nothing'))
-      expect(lines.filter(line => line.startsWith('told'))).toEqual(
-        first.reads.map(file => `told by ${file}`),
+      expect(lines.filter(line => line.startsWith('printed'))).toEqual(
+        first.reads.map(file => `printed by ${file}`),
       )
       expect(lines).toContain('has its key')
       expect(lines).toContain('other secret: none')
@@ -105,14 +105,14 @@ for (const name of Object.keys(PRESETS) as PresetName[])
       )
       const shown = start(project, name, bin, '--dry-run-policy', '--json')
       expect(shown.status).toBe(0)
-      const told = [
+      const printed = [
         first.stderr,
         second.stderr,
         shown.stdout,
         shown.stderr,
         JSON.stringify(project.audit()),
       ].join()
-      expect(told).not.toContain(CANARY)
+      expect(printed).not.toContain(CANARY)
     },
   )
 
@@ -155,11 +155,11 @@ forEachKind('P6 a preset opens nothing that the user removed', async (world, pro
 })
 
 forEachKind(
-  'P15 in a sandbox that stays an agent has all of the same, where that was started for it; elsewhere it is refused with the fix',
+  'P15 a running sandbox serves an agent it was started for; others are refused with the fix',
   async (world, project) => {
     const heard = world.listen()
     const bin = install(project, 'codex')
-    const { flags, env, told } = needs(project, 'codex', bin)
+    const { flags, env, printed } = needs(project, 'codex', bin)
     const pen = (...words: string[]) => project.command(words, env)
     try {
       expect(pen('start', '--detach', '--backend', 'process', ...flags).status).toBe(0)
@@ -175,11 +175,13 @@ forEachKind(
       ]
       const lines = first.stdout.split('\n')
       expect([first.status, second.status]).toEqual([0, 0])
-      expect(lines.filter(line => line.startsWith('told'))).toEqual(told.reads.map(file => `told by ${file}`))
+      expect(lines.filter(line => line.startsWith('printed'))).toEqual(
+        printed.reads.map(file => `printed by ${file}`),
+      )
       for (const line of ['kept nothing', 'has its key', 'other secret: none', 'asked: --model x'])
         expect(lines).toContain(line)
       expect(lines.filter(line => line.startsWith('https:'))).toEqual([
-        ...told.urls.map(url => `${url} 200`),
+        ...printed.urls.map(url => `${url} 200`),
         'https://evil.test/ 000',
       ])
       expect(second.stdout).toContain('kept signed in')

@@ -168,13 +168,13 @@ time.sleep(20)"`,
       { allow: ['allowed.test:80'] },
     )
     await until(() => running.text.out.includes('sent'))
-    const told = () => project.audit().filter(line => line.kind === 'flow-refused')
-    await until(() => told().length >= 4096)
+    const printed = () => project.audit().filter(line => line.kind === 'flow-refused')
+    await until(() => printed().length >= 4096)
     await until(() => project.audit().some(line => line['limit'] === 'refused-datagrams'))
-    expect(told().filter(line => line.address === '203.0.113.9').length).toBeGreaterThanOrEqual(5)
+    expect(printed().filter(line => line.address === '203.0.113.9').length).toBeGreaterThanOrEqual(5)
     running.child.kill('SIGTERM')
     await running.ended
-    expect(told().length).toBe(4096)
+    expect(printed().length).toBe(4096)
     expect(project.audit().filter(line => line.kind === 'limit-hit').length).toBe(1)
   },
 )

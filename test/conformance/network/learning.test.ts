@@ -7,7 +7,7 @@ import { UP } from './zones.ts'
 const get = (url: string) => `curl -s -m 20 -o /dev/null -w '%{http_code} ' ${url}`
 
 forEachKind(
-  'P7 --learn opens nothing, and shows the smallest change; the command that it shows is enough',
+  'P7 --learn opens nothing, and shows the smallest change; its command is enough',
   async (world, project) => {
     const heard = world.listen()
     const script = `${get('http://allowed.test/')}; ${get('http://allowed.test/')}; ${get(`http://${UP}:8080/`)}; ${get('http://10.0.0.5/')}; ${get('http://both.test/')}`

@@ -2,13 +2,13 @@
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kept, lives, until } from '../lifecycle/started.ts'
+import { lives, ProjectSandbox, until } from '../lifecycle/project-sandbox.ts'
 import { conformance } from './conformance.ts'
 
 const STORED = 'started.json'
 
 /** A sandbox that cannot read `secret.txt`, without network and with little disk: none of these is a default. */
-class Narrow extends Kept {
+class Narrow extends ProjectSandbox {
   readonly flags = [...this.box.launcher.flags, '--deny', 'secret.txt', '--limit', 'disk=20MiB']
 
   async begin(...more: string[]): Promise<void> {

@@ -76,7 +76,7 @@ afterAll(async () => {
 const lines = (text: string): string[] => text.trimEnd().split(/\r?\n/)
 
 /** The daemon's pid on the host: the pen process below the init. */
-function agentPid(): number {
+function daemonPid(): number {
   const children = (pid: number): number[] =>
     readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean).map(Number)
   const all = children(daemon.child.pid).flatMap(pid => [pid, ...children(pid)])
@@ -109,7 +109,7 @@ asRoot(
 )
 
 asRoot('P12 the exec daemon keeps what it needs to start and end commands, and nothing else', () => {
-  const status = readFileSync(`/proc/${agentPid()}/status`, 'latin1')
+  const status = readFileSync(`/proc/${daemonPid()}/status`, 'latin1')
   const value = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(status)?.[1]
   expect(['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map(value)).toEqual([
     '0'.repeat(16),
@@ -174,7 +174,7 @@ asRoot(
 )
 
 asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not grow', async () => {
-  const pid = agentPid()
+  const pid = daemonPid()
   let most = 0
   let bytes = 0
   const execution = daemon.link.exec(
@@ -196,7 +196,7 @@ asRoot('P13 a hundred megabytes pass, and the exec daemon’s memory does not gr
 })
 
 asRoot('P13 a reader that does not read blocks its own command and no other', async () => {
-  const pid = agentPid()
+  const pid = daemonPid()
   let bytes = 0
   const never = Promise.withResolvers<void>()
   const stuck = daemon.link.exec(orderOf('exec yes'), (_, piece) => {
@@ -217,7 +217,7 @@ asRoot('P13 a reader that does not read blocks its own command and no other', as
 })
 
 asRoot('P14 a hundred commands leave no process, no zombie and no descriptor', async () => {
-  const pid = agentPid()
+  const pid = daemonPid()
   const count = async () => Number((await Bun.$`ls /proc/${pid}/fd | wc -l`.text()).trim())
   await daemon.run('true')
   const before = await count()

@@ -36,7 +36,7 @@ export interface Command {
 /** So that commands which start the sandbox by themselves use no engine of this machine. */
 const CONFIG = '{ "version": 1, "profile": "coding", "backend": "process", "network": { "offline": true } }'
 
-export class Kept {
+export class ProjectSandbox {
   readonly box: Box
   readonly stateDir: string
 
@@ -149,8 +149,12 @@ export function lives(pid: number): boolean {
 }
 
 /** One test for each kind of user, in a project with a config. Stops what is left of the sandbox at the end. */
-export const kept = (title: string, body: (here: Kept) => Promise<void>, timeout?: number): void =>
-  keptUnconfigured(
+export const lifecycleTest = (
+  title: string,
+  body: (here: ProjectSandbox) => Promise<void>,
+  timeout?: number,
+): void =>
+  unconfiguredTest(
     title,
     async here => {
       here.configure()
@@ -160,13 +164,17 @@ export const kept = (title: string, body: (here: Kept) => Promise<void>, timeout
   )
 
 /** The same, in a directory that pen does not know yet. */
-export function keptUnconfigured(title: string, body: (here: Kept) => Promise<void>, timeout = 60_000): void {
+export function unconfiguredTest(
+  title: string,
+  body: (here: ProjectSandbox) => Promise<void>,
+  timeout = 60_000,
+): void {
   for (const launcher of LAUNCHERS)
     onLinux(
       `${title} (${launcher.name})`,
       async () => {
         const box = new Box(launcher)
-        const here = new Kept(box)
+        const here = new ProjectSandbox(box)
         try {
           await body(here)
         } finally {
