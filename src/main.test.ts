@@ -56,19 +56,19 @@ describe('pen', () => {
     expect(await pen(['vershun'])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: 'pen: USAGE: there is no "pen vershun"\n  fix: did you mean pen version?\n',
+      stderr: 'pen: USAGE: unknown verb "vershun"\n  fix: did you mean pen version?\n',
     })
   })
 
   test('has no colour in a pipe unless forced', async () => {
-    expect((await pen(['help'], { FORCE_COLOR: '1' })).stdout).toContain('\u001b[1mVerbs\u001b[22m')
+    expect((await pen(['help'], { FORCE_COLOR: '1' })).stdout).toContain('\u001b[1mNetwork\u001b[22m')
     expect((await pen(['help'], { FORCE_COLOR: '1', NO_COLOR: '1' })).stdout).not.toContain('\u001b')
   })
 
   test('refuses arguments that are no text, and takes the replacement character', async () => {
     const bad = await shell(`pen help "$(printf 'a\\377')"`)
     expect(bad).toMatchObject({ code: 2, stderr: expect.stringContaining('argument 2 is not valid UTF-8') })
-    expect((await shell(`pen help 'a\ufffd'`)).stderr).toContain('there is no "pen a\ufffd"')
+    expect((await shell(`pen help 'a\ufffd'`)).stderr).toContain('unknown verb "a\ufffd"')
   })
 })
 
@@ -90,7 +90,7 @@ describe('output', () => {
   test('that cannot be written is a failure', async () => {
     const { stdout, stderr } = await shell('pen help > /dev/full; echo $?')
     expect(stdout).toBe('125\n')
-    expect(stderr).toStartWith('pen: STATE: could not write the output (ENOSPC)\n')
+    expect(stderr).toStartWith('pen: STATE: could not write to stdout (ENOSPC)\n')
   })
 
   test('a failure that cannot be told still has its exit code', async () => {

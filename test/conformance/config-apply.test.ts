@@ -16,7 +16,7 @@ const isLive = (box: Box): boolean =>
 const isAllowed = async (box: Box, host: string): Promise<boolean> =>
   (await pen(box, 'policy', 'explain', `${host}:443`)).code === 0
 
-const QUESTION = 'Type "yes" to agree:'
+const QUESTION = 'Type "yes" to confirm:'
 
 onTheHost('P16 what was shown takes effect after a person agrees, and nothing else does', async box => {
   propose(box, 'shown.example.com')
@@ -73,9 +73,9 @@ onTheHost('P16 an edit of the live config while a person reads is not overwritte
 onTheHost('P16 without a person nothing is asked: not of a pipe, a program or a sandbox', async box => {
   propose(box, 'evil.example.com')
   const shell = (line: string): string => box.host(`(${line}) 2>&1 || true`)
-  expect(shell(`yes | ${PEN} config apply`)).toContain('not applied: there is nobody to ask')
-  expect(shell(`${PEN} config apply < /dev/null`)).toContain('not applied: there is nobody to ask')
-  expect(shell(`${PEN} config apply <&-`)).toContain('not applied: there is nobody to ask')
+  expect(shell(`yes | ${PEN} config apply`)).toContain('not applied: no terminal to ask on')
+  expect(shell(`${PEN} config apply < /dev/null`)).toContain('not applied: no terminal to ask on')
+  expect(shell(`${PEN} config apply <&-`)).toContain('not applied: no terminal to ask on')
   expect(shell(`yes | ${PEN} config apply --json`)).toContain('"applied": false')
   for (const words of ['--yes', '--expect sha256:00', '--yes --expect sha256:00', '-y'])
     expect(shell(`yes | ${PEN} config apply ${words}; echo "code $?"`)).toContain('code 2')
@@ -182,7 +182,7 @@ onTheHost(
     await screen.shows(QUESTION)
     expect(live(box)).toContain('100')
     screen.type('yes\r')
-    await screen.shows('the live config is changed')
+    await screen.shows('the live config was changed')
     await screen.shows('code 0')
     expect(JSON.parse(live(box))).toEqual({ version: 1, limits: { pids: 7 } })
     expect(leftovers(box)).toEqual([])

@@ -86,7 +86,7 @@ conformance(
     const run = startLoop(box)
     const refused = await run.inside(files('get', file, '.npmrc'))
     expect(refused.code).toBe(125)
-    expect(refused.said).toContain('the copy could not be made')
+    expect(refused.said).toContain('could not write the copy')
     expect(refused.said).toContain(`${box.project}/.npmrc`)
     expect((await run.inside(files('get', file, 'copy'))).code).toBe(0)
     await run.end()

@@ -14,7 +14,7 @@ import { Workshop } from './workshop.ts'
 const onEachEngine = everyEngine()
 
 const dockerfile = (mark: string): string => `ARG PEN_BASE\nFROM \${PEN_BASE}\nRUN echo ${mark} >/tmp/mark\n`
-const QUESTION = 'Type "yes" to agree:'
+const QUESTION = 'Type "yes" to confirm:'
 
 onEachEngine('P16 a Dockerfile of the project is not built before its digest was agreed to', async engine => {
   using shop = new Workshop(engine)
@@ -22,7 +22,7 @@ onEachEngine('P16 a Dockerfile of the project is not built before its digest was
   const refused = shop.build()
   expect([refused.code, refused.err]).toEqual([1, ''])
   expect(refused.out).toContain('+ RUN echo first')
-  expect(refused.out).toContain('there is nobody to ask')
+  expect(refused.out).toContain('no terminal to ask on')
   const wrong = shop.build('--yes', '--expect', `sha256:${'0'.repeat(64)}`)
   expect([wrong.code, wrong.out]).toEqual([2, ''])
   expect(shop.build('--yes').code).toBe(2)
@@ -43,7 +43,7 @@ onEachEngine('P16 a Dockerfile that changed is shown as a diff, and not built', 
   shop.dockerfile(`${dockerfile('first')}RUN echo \x1b[2Kevil\u202e >/tmp/mark\n`)
   const changed = shop.build()
   expect([changed.code, changed.err]).toEqual([1, ''])
-  expect(changed.out).toContain('has changed since you agreed to it')
+  expect(changed.out).toContain('has changed since you confirmed it')
   expect(changed.out).toContain('  RUN echo first')
   expect(changed.out).toContain('+ RUN echo \\u001b[2Kevil\\u202e')
   for (const raw of ['\u001b', '\u202e']) expect(changed.out).not.toContain(raw)

@@ -181,7 +181,7 @@ lifecycleTest(
     expect(JSON.parse((await pen('gc', '--json')).stdout).abandoned).toEqual([])
     rmSync(here.box.project, { recursive: true })
     const listed = await pen('gc')
-    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(`pen rm ${id} removes it`) })
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(`fix: pen rm ${id}`) })
     expect(existsSync(here.stateDir)).toBe(true)
     expect(await pen('rm', id, '--yes', '--volumes')).toMatchObject({ code: 0, stdout: `${id}: removed\n` })
     expect(existsSync(here.stateDir)).toBe(false)

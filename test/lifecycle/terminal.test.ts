@@ -101,7 +101,7 @@ lifecycleTest('P15 what takes longer than half a second shows progress at a term
   }
   await stubborn()
   using screen = screenOf(here.box, 'PEN stop; echo "code $?"')
-  await screen.shows('pen: ending the sandbox …\r\n')
+  await screen.shows('pen: stopping the sandbox …\r\n')
   await screen.shows('code 0')
   await screen.ended()
   await stubborn()
@@ -112,16 +112,16 @@ lifecycleTest('P16 pen rm asks, and only yes removes', async here => {
   await here.pen(...START)
   for (const answer of ['\r', 'no\r', 'y\r', '\x04', '\x03']) {
     using screen = screenOf(here.box, 'trap : INT; PEN rm; echo "code $?"')
-    await screen.shows('Type "yes" to agree:')
+    await screen.shows('Type "yes" to confirm:')
     screen.type(answer)
     await screen.shows(/code (1|130)/)
     expect([answer, (await here.pen('status')).code]).toEqual([answer, 0])
   }
   using closed = screenOf(here.box, 'PEN rm <&-; echo "code $?"')
-  await closed.shows('there is nobody to ask')
+  await closed.shows('is not a terminal')
   await closed.shows('code 2')
   using screen = screenOf(here.box, 'PEN rm; echo "code $?"')
-  await screen.shows('Type "yes" to agree:')
+  await screen.shows('Type "yes" to confirm:')
   screen.type('yes\r')
   await screen.shows('removed')
   await screen.shows('code 0')

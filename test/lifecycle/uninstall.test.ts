@@ -60,7 +60,7 @@ lifecycleTest(
 
     const again = await here.pen('uninstall', '--yes')
     expect(again).toMatchObject({ code: 0 })
-    expect(again.stdout).toStartWith('nothing of pen is kept on this machine\n')
+    expect(again.stdout).toStartWith('nothing to remove\n')
     expect(existsSync(state(here))).toBe(false)
     // A later installation works, without old state.
     expect(await here.pen(...START)).toMatchObject({ code: 0 })
@@ -165,7 +165,7 @@ lifecycleTest('P16 pen uninstall asks, and only yes removes', async here => {
   ] as const) {
     expect(here.supervisors()).toEqual([pid ?? 0])
     using screen = new Screen(here.box, `command ${PEN} uninstall; echo "code $?"`)
-    await screen.shows('Type "yes" to agree:')
+    await screen.shows('Type "yes" to confirm:')
     screen.type(answer)
     await screen.shows(`code ${code}`)
   }

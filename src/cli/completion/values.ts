@@ -3,11 +3,11 @@ import { readFileGrants } from '../../config/grants/file-grants.ts'
 import { findProject } from '../../config/project.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
 import { GROUPS } from '../../policy/network/groups.ts'
+import type { Limits } from '../../policy/policy.ts'
 import { PRESETS } from '../../policy/presets.ts'
-import { configKeys } from '../frame/config-keys.ts'
+import { configSchema } from '../../policy/schema.ts'
 import type { FlagSpec } from '../frame/flag-spec.ts'
 import { gapNames } from '../frame/gap-names.ts'
-import { limitExamples } from '../frame/limit-examples.ts'
 import type { VerbTable } from '../frame/verb.ts'
 import { NOTHING, type Offer, words } from './candidate.ts'
 
@@ -145,4 +145,35 @@ async function ask(
 ): Promise<Offer> {
   const source = Object.hasOwn(rows, key) ? rows[key] : undefined
   return source === undefined ? NOTHING : await source(current, context)
+}
+
+interface Schema {
+  readonly entries?: Readonly<Record<string, Schema>>
+  readonly wrapped?: Schema
+}
+
+/** Every key of the config, objects and their parts, as `pen config get` and `pen config set` take it. */
+function configKeys(schema = configSchema as unknown as Schema): string[] {
+  if (schema.wrapped !== undefined) return configKeys(schema.wrapped)
+  return Object.entries(schema.entries ?? {})
+    .filter(([name]) => /^[a-z]\w*$/i.test(name))
+    .flatMap(([name, part]) => [name, ...configKeys(part).map(key => `${name}.${key}`)])
+}
+
+/** Typed by the policy: a limit without a row does not compile. */
+const LIMIT_EXAMPLES: Readonly<Record<keyof Limits, readonly string[]>> = {
+  cpus: ['1', '2', '4'],
+  memory: ['1GiB', '2GiB', '4GiB', '8GiB'],
+  pids: ['512', '4096', '16384'],
+  disk: ['1GiB', '10GiB', '50GiB'],
+  output: ['100MiB', '1GiB'],
+  files: ['1024', '4096'],
+  wall: ['10m', '1h', '8h'],
+}
+
+/** First the keys, then a few values for the typed key. */
+function limitExamples(current: string): Offer {
+  const key = Object.keys(LIMIT_EXAMPLES).find(name => current.startsWith(`${name}=`))
+  if (key === undefined) return words(Object.keys(LIMIT_EXAMPLES).map(name => `${name}=`))
+  return words(LIMIT_EXAMPLES[key as keyof Limits].map(value => `${key}=${value}`))
 }

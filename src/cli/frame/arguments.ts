@@ -1,8 +1,8 @@
 import { PenError } from '../../base/error.ts'
 
 /**
- * Bytes that are no text reach us as U+FFFD. Passing that on would name another file than was typed, so it is
- * refused; a U+FFFD that was really typed is told apart by the kernel's own copy of the arguments.
+ * Refuses arguments that are not UTF-8. The runtime replaces invalid bytes by U+FFFD, which would name another file.
+ * The kernel's copy of the arguments shows whether the user really typed U+FFFD.
  */
 export function checkArguments(
   argv: readonly string[],
@@ -10,7 +10,7 @@ export function checkArguments(
 ): void {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? ''
-    if (word.includes('\0')) throw refused(i, 'has a NUL byte in it')
+    if (word.includes('\0')) throw refused(i, 'contains a NUL byte')
     if (!word.isWellFormed()) throw refused(i, 'is not valid Unicode')
     if (word.includes('\ufffd') && !isUtf8(raw())) throw refused(i, 'is not valid UTF-8')
   }
@@ -37,6 +37,6 @@ function isUtf8(bytes: Uint8Array | undefined): boolean {
 function refused(index: number, what: string): PenError {
   return new PenError('USAGE', {
     what: `argument ${index + 1} ${what}`,
-    hint: 'rename the file, or give the text in UTF-8',
+    hint: 'rename the file, or pass UTF-8 text',
   })
 }

@@ -1,35 +1,65 @@
 import { readSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { defineFlags } from './flag-spec.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Whether a person can be asked: both the question and the answer need a terminal, so that `yes |` answers nothing. */
-export async function canAsk(): Promise<boolean> {
-  const { isatty } = await import('node:tty')
-  return isatty(0) && isatty(2)
-}
+/** Whether pen can ask the user. Question and answer need a terminal, so `yes | pen rm` confirms nothing. */
+export const canAsk = (): boolean => isatty(0) && isatty(2)
 
-/** The whole word, so that a key typed too early agrees to nothing. Anything else, and the end of input, is no. */
-export function agrees(question: string, terminal: Terminal): boolean {
-  terminal.note(`${question} Type "yes" to agree:`)
+/** Only the whole word confirms, so a key typed too early does not. Anything else, and end of input, means no. */
+export function confirm(question: string, terminal: Terminal): boolean {
+  terminal.note(`${question} Type "yes" to confirm:`)
   return readLine().trim() === 'yes'
 }
 
-/** For a verb that removes, and has --yes for where there is nobody to ask. */
-export async function agreesToRemove(question: string, verb: string, terminal: Terminal): Promise<boolean> {
-  if (!(await canAsk()))
+/** For verbs that remove something and have --yes. */
+export function confirmRemoval(question: string, verb: string, terminal: Terminal): boolean {
+  if (!canAsk())
     throw new PenError('USAGE', {
-      what: 'there is nobody to ask: this is no terminal',
-      at: `pen ${verb}`,
-      hint: `pen ${verb} --yes removes without asking`,
+      what: `pen ${verb} asks for confirmation, and stdin or stderr is not a terminal`,
+      hint: `pen ${verb} --yes`,
     })
-  const agreed = agrees(question, terminal)
-  if (!agreed) terminal.note('nothing was removed')
-  return agreed
+  const confirmed = confirm(question, terminal)
+  if (!confirmed) terminal.note('nothing was removed')
+  return confirmed
+}
+
+/** Flags to confirm without a terminal. The digest proves that the user saw what `shownBy` printed. */
+export const confirmationFlags = (shownBy: string) =>
+  defineFlags({
+    yes: { kind: 'boolean', about: 'do not ask; needs --expect' },
+    expect: { kind: 'string', value: 'sha256:…', about: `the digest that ${shownBy} printed` },
+  })
+
+export interface Confirmation {
+  readonly yes: boolean
+  readonly expect: string | undefined
+}
+
+export function expectedDigest(
+  { yes, expect }: Confirmation,
+  verb: string,
+  shownBy: string,
+): string | undefined {
+  if (yes !== (expect !== undefined))
+    throw new PenError('USAGE', {
+      what: yes ? '--yes needs --expect' : '--expect needs --yes',
+      at: verb,
+      hint: `${verb} --yes --expect sha256:…, with the digest that ${shownBy} printed`,
+    })
+  if (expect !== undefined && !/^sha256:[0-9a-f]{64}$/.test(expect))
+    throw new PenError('USAGE', {
+      what: 'not a digest',
+      at: '--expect',
+      hint: `copy the digest that ${shownBy} printed: "sha256:" and 64 digits`,
+    })
+  return expect
 }
 
 const LONGEST = 4096
 
-/** One line as the terminal hands it out. What is typed after it is left for whoever reads next. */
+/** Reads one line byte by byte, so that later input stays for the next reader. */
 function readLine(): string {
   const bytes: number[] = []
   const one = Buffer.alloc(1)

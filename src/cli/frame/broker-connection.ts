@@ -1,4 +1,4 @@
-/** What the verbs of `pen files` share: they run inside a sandbox and ask the broker on the host. */
+/** Connects the verbs of `pen files`, which run inside a sandbox, to the file broker on the host. */
 import { PenError } from '../../base/error.ts'
 import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
@@ -6,7 +6,7 @@ import type { BrokerClient } from '../../guest/broker-client.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Names the host's own path: the project has the same one on both sides. */
+/** The project has the same path inside and on the host, so relative paths work. */
 export const hostPath = (word: string): string => resolve(word)
 
 export async function withBroker<T>(
@@ -17,7 +17,7 @@ export async function withBroker<T>(
   const { BrokerClient, FileRefused } = await import('../../guest/broker-client.ts')
   const { BROKER_SOCKET } = await import('../../protocol/guest-paths.ts')
   const client = await BrokerClient.connect(BROKER_SOCKET)
-  if (client === undefined) throw nobodyThere(env)
+  if (client === undefined) throw noBroker(env)
   try {
     return await work(client)
   } catch (error) {
@@ -27,7 +27,7 @@ export async function withBroker<T>(
       what: `${printable(path ?? 'it')} was refused: ${printable(why)} (${printable(reason)})`,
       hint:
         fix === null
-          ? (HINTS[reason] ?? 'no command changes that: ask the user of this machine for the file itself')
+          ? (HINTS[reason] ?? 'ask the user to copy the file into the project')
           : `ask the user to run this on the host, outside the sandbox: ${printable(fix, 600)}`,
       cause: error,
     })
@@ -37,27 +37,27 @@ export async function withBroker<T>(
 }
 
 const HINTS: Readonly<Record<string, string>> = {
-  absent: 'pen files ls shows what is there',
-  busy: 'try again when other transfers are done',
-  changed: 'try again',
-  'bad-path': 'write the whole path, as pen files ls shows it',
-  directory: 'pen files ls lists a directory; files are copied one by one',
+  absent: 'pen files ls',
+  busy: 'retry when other transfers are done',
+  changed: 'retry',
+  'bad-path': 'use the full path, as shown by pen files ls',
+  directory: 'list it with pen files ls, and copy its files one by one',
 }
 
-function nobodyThere(env: Environment): PenError {
+function noBroker(env: Environment): PenError {
   const mark = env['AGENT_IN_SANDBOX']
   if (mark === undefined || mark === '' || mark === '0')
     return new PenError('USAGE', {
-      what: 'pen files is for inside a sandbox, and this is none',
-      hint: 'on the host, pen grant PATH lets the sandboxes of a project ask for that file',
+      what: 'pen files works inside a sandbox only',
+      hint: 'on the host, use pen grant PATH',
     })
   if (env['SOFT_SANDBOX'] === 'true')
     return new PenError('STATE', {
-      what: 'a soft sandbox has no file broker: no kernel keeps its programs from files, so there is nothing to hand out',
-      hint: 'open the file itself; pen grant is for file calls of the library and of pen mcp, which go through the gate',
+      what: 'a soft sandbox has no file broker: its programs open files directly',
+      hint: 'open the file itself; pen grant applies to file calls of the library and of pen mcp',
     })
   return new PenError('STATE', {
-    what: 'no file broker listens for this sandbox',
-    hint: 'this sandbox has none; ask the user for the file itself',
+    what: 'this sandbox has no file broker',
+    hint: 'ask the user to copy the file into the project',
   })
 }

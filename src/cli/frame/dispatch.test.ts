@@ -91,18 +91,18 @@ describe('dispatch', () => {
   })
 
   test.each([
-    [[], 'nothing to do', 'see pen help, or try pen run -- COMMAND'],
-    [['rnu'], 'there is no "pen rnu"', 'did you mean pen run?'],
-    [['polcy', 'explain'], 'there is no "pen polcy"', 'did you mean pen policy?'],
-    [['policy', 'explian'], 'there is no "pen policy explian"', 'did you mean pen policy explain?'],
-    [['policy', 'zzzzzzzzz'], 'there is no "pen policy zzzzzzzzz"', 'see pen policy --help'],
-    [['policy'], 'pen policy needs one more word', 'see pen policy --help'],
-    [['__proto__'], 'there is no "pen __proto__"', 'see pen help'],
-    [['constructor'], 'there is no "pen constructor"', 'see pen help'],
-    [['policy explain'], 'there is no "pen policy explain"', 'see pen help'],
-    [['help', 'run', 'x'], 'there is no "pen run x"', 'see pen help run'],
-    [['run', 'a\0b'], 'argument 2 has a NUL byte in it', 'rename the file, or give the text in UTF-8'],
-    [['run', 'a\ud800'], 'argument 2 is not valid Unicode', 'rename the file, or give the text in UTF-8'],
+    [[], 'no verb given', 'pen help'],
+    [['rnu'], 'unknown verb "rnu"', 'did you mean pen run?'],
+    [['polcy', 'explain'], 'unknown verb "polcy"', 'did you mean pen policy?'],
+    [['policy', 'explian'], 'unknown verb "policy explian"', 'did you mean pen policy explain?'],
+    [['policy', 'zzzzzzzzz'], 'unknown verb "policy zzzzzzzzz"', 'pen policy --help'],
+    [['policy'], 'pen policy needs a subcommand', 'pen policy --help'],
+    [['__proto__'], 'unknown verb "__proto__"', 'pen help'],
+    [['constructor'], 'unknown verb "constructor"', 'pen help'],
+    [['policy explain'], 'unknown verb "policy explain"', 'pen help'],
+    [['help', 'run', 'x'], 'unknown verb "run x"', 'pen help run'],
+    [['run', 'a\0b'], 'argument 2 contains a NUL byte', 'rename the file, or pass UTF-8 text'],
+    [['run', 'a\ud800'], 'argument 2 is not valid Unicode', 'rename the file, or pass UTF-8 text'],
   ])('%j is refused with a fix', async (argv, what, hint) => {
     const { code, out, err } = await pen(argv)
     expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -113,7 +113,7 @@ describe('dispatch', () => {
     expect((await pen(['run', '--alow'])).err).toBe(
       'pen: USAGE: unknown flag --alow\n  at pen run\n  fix: did you mean --allow?\n',
     )
-    expect((await pen(['--offline', 'run'])).err).toContain('write the verb first')
+    expect((await pen(['--offline', 'run'])).err).toContain('flags come after the verb')
   })
 
   test('hostile text in an error cannot drive the terminal or add lines', async () => {
@@ -125,7 +125,7 @@ describe('dispatch', () => {
 
   test('colour goes around the text, never into it', async () => {
     expect((await pen(['rnu'], {}, painted)).err).toBe(
-      'pen: \u001b[31mUSAGE\u001b[39m: there is no "pen rnu"\n  \u001b[32mfix:\u001b[39m did you mean pen run?\n',
+      'pen: \u001b[31mUSAGE\u001b[39m: unknown verb "rnu"\n  \u001b[32mfix:\u001b[39m did you mean pen run?\n',
     )
   })
 
@@ -193,7 +193,7 @@ Usage
   pen run [flags] [-- COMMAND…]
 
 Flags
-  --json                        print JSON, errors too
+  --json                        print JSON, including errors
   --allow HOST:PORT             reach this host (may be repeated)
   --a-flag-with-a-rather-long-name VALUE
                                 a long one

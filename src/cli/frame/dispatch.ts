@@ -8,10 +8,10 @@ import { exitCodeOf, reportJson, reportText } from './report.ts'
 import { OutputClosed } from './terminal.ts'
 import type { CliContext, Verb } from './verb.ts'
 
-/** What a shell reports for a program that SIGPIPE ended, as for other programs in a pipeline. */
+/** The code that a shell reports for a program killed by SIGPIPE. */
 const EXIT_OUTPUT_CLOSED = 128 + 13
 
-/** From the words after `pen` to an exit code. Never throws: every failure is told on stderr. */
+/** Runs the verb that `argv` names and returns the exit code. Never throws: failures are printed to stderr. */
 export async function dispatch(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let json = mentionsJson(argv)
   let debug = context.env['PEN_DEBUG'] === '1'
@@ -21,7 +21,7 @@ export async function dispatch(argv: readonly string[], context: CliContext): Pr
     const found = await findVerb(words, context.verbs)
     const flags = ownFlags(found.is === 'verb' ? found.verb : { flags: {} }, found.rest)
     json = flags.includes('--json')
-    // Asking for help wins over mistakes in the other words.
+    // --help wins over mistakes in the other arguments.
     if (flags.includes('--help') || flags.includes('-h')) {
       const { showHelp } = await import('../verbs/maintenance/help.ts')
       await showHelp(words.slice(0, words.length - found.rest.length), json, context)
@@ -29,8 +29,8 @@ export async function dispatch(argv: readonly string[], context: CliContext): Pr
     }
     if (found.is === 'group')
       throw new PenError('USAGE', {
-        what: `pen ${found.name} needs one more word`,
-        hint: `see pen ${found.name} --help`,
+        what: `pen ${found.name} needs a subcommand`,
+        hint: `pen ${found.name} --help`,
       })
     refuseInsideSandbox(found.verb, context)
     debug ||= flags.includes('--debug')
@@ -41,7 +41,7 @@ export async function dispatch(argv: readonly string[], context: CliContext): Pr
   }
 }
 
-/** Tells a failure and says how to exit because of it. */
+/** Prints a failure and returns its exit code. */
 export function fail(
   error: unknown,
   json: boolean,
@@ -64,7 +64,7 @@ async function printPhases({ terminal }: CliContext): Promise<void> {
   })
 }
 
-/** For failures before the verb is known. */
+/** Whether to report JSON, for failures before the verb is known. */
 export function mentionsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
@@ -72,8 +72,7 @@ export function mentionsJson(argv: readonly string[]): boolean {
 
 function withVerb(argv: readonly string[]): readonly string[] {
   const [first, ...rest] = argv
-  if (first === undefined)
-    throw new PenError('USAGE', { what: 'nothing to do', hint: 'see pen help, or try pen run -- COMMAND' })
+  if (first === undefined) throw new PenError('USAGE', { what: 'no verb given', hint: 'pen help' })
   if (first === '--help' || first === '-h') return ['help', ...rest]
   if (first === '--version' || first === '-V') return ['version', ...rest]
   if (!first.startsWith('-')) return argv
@@ -81,17 +80,17 @@ function withVerb(argv: readonly string[]): readonly string[] {
   throw new PenError('USAGE', {
     what: `unknown flag ${first}`,
     at: 'pen',
-    hint: meant ? `did you mean ${meant}?` : 'write the verb first; see pen help',
+    hint: meant ? `did you mean ${meant}?` : 'flags come after the verb; see pen help',
   })
 }
 
-/** Stops honest mistakes: an agent could unset the mark, and it is the sandbox around it that holds. */
+/** Catches honest mistakes only. An agent can unset the variable, but the sandbox still confines it. */
 function refuseInsideSandbox(verb: Verb, { env }: CliContext): void {
   const mark = env['AGENT_IN_SANDBOX']
   if (verb.insideSandbox === 'allow' || mark === undefined || mark === '' || mark === '0') return
   throw new PenError('INSIDE_SANDBOX', {
     what: `pen ${verb.name} does not work inside a sandbox`,
     at: 'AGENT_IN_SANDBOX',
-    hint: 'run it on the host, outside',
+    hint: 'run it on the host',
   })
 }

@@ -1,4 +1,4 @@
-/** Hosts and addresses as people type them for `pen allow`, `pen deny` and `pen forget`. */
+/** Parses the hosts and addresses that users type for `pen allow`, `pen deny` and `pen forget`. */
 import { PenError } from '../../base/error.ts'
 import { publicSuffixTest } from '../../config/public-suffix.ts'
 import { parseAllowRule, parseDenyRule } from '../../policy/network/endpoint.ts'
@@ -19,13 +19,16 @@ export async function denyRules(texts: readonly string[]): Promise<DenyRule[]> {
 
 function requireSome(texts: readonly string[]): void {
   if (texts.length === 0)
-    throw new PenError('USAGE', { what: 'no host is named', hint: 'for example registry.example.com:443' })
+    throw new PenError('USAGE', {
+      what: 'no host given',
+      hint: 'name one, for example registry.example.com:443',
+    })
 }
 
 function checked<T>(text: string, rule: Parsed<T>): T {
   if (rule.ok) return rule.value
   throw new PenError('HOST_SYNTAX', {
     what: `"${text}": ${rule.why}`,
-    hint: rule.fix ?? 'write it as registry.example.com:443',
+    hint: rule.fix ?? 'write it like registry.example.com:443',
   })
 }

@@ -1,4 +1,4 @@
-/** A command in the sandbox of a project, on this terminal or in this pipeline. Where none runs, one is started first. */
+/** Runs a command in the project's sandbox, on this terminal or in this pipeline. Starts the sandbox if needed. */
 import type { ExecEnding, ExecOrder } from '../../backend/backend.ts'
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import { phase } from '../../base/phases.ts'
@@ -15,7 +15,7 @@ import type { Terminal } from './terminal.ts'
 
 export interface Inside {
   readonly project: Project
-  /** Empty: a shell. */
+  /** Empty for a shell. */
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
@@ -26,13 +26,13 @@ export interface Inside {
   readonly tty?: boolean
 }
 
-/** What the supervisor says before the command begins. */
-interface Granted {
+/** The supervisor's answer before the command starts. */
+interface ExecAnswer {
   readonly timeoutMs: number | null
-  /** The run, where connections may wait for a person. */
+  /** The run's id, if connections can wait for approval. */
   readonly asking?: string
   readonly run?: string
-  /** How many refusals there were by then. */
+  /** The number of refusals so far. */
   readonly refused?: number
 }
 
@@ -43,32 +43,32 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
     cwd: directoryOf(inside),
     env: [...terminalName(inside), ...(inside.variables ?? []).map(text => variable(text, inside.env))],
   }
-  const asked = await reach(project, timeout ?? null, terminal)
-  const { timeoutMs, asking, run, refused } = takeValue(asked.answer) as Granted
+  const asked = await connect(project, timeout ?? null, terminal)
+  const { timeoutMs, asking, run, refused } = takeValue(asked.answer) as ExecAnswer
   if (timeout !== undefined && timeoutMs !== null && timeoutMs < timeout)
-    terminal.note(`pen: --timeout is cut to exec.ceiling, ${showMillis(timeoutMs as Millis)}`)
+    terminal.note(`pen: --timeout is limited to exec.ceiling (${showMillis(timeoutMs as Millis)})`)
   phase('supervisor answered')
   const began = performance.now()
   const since = new Date().toISOString()
   const wantsTerminal = inside.tty ?? (isTerminal(0) && isTerminal(1))
-  const endTelling = asking === undefined ? undefined : await tellWhatWaits(inside, asking, wantsTerminal)
+  const stopShowing = asking === undefined ? undefined : await showWaiting(inside, asking, wantsTerminal)
   const ending = await attach((whole, output) => executeOver(asked, whole, output), order, {
     input: inside.interactive === true || wantsTerminal || !isTerminal(0),
     terminal: wantsTerminal,
   })
   phase('command ended')
-  for (const line of endTelling?.() ?? []) terminal.note(`pen: ${line}`)
-  // A command that ends by itself with this very code has done so before.
+  for (const line of stopShowing?.() ?? []) terminal.note(`pen: ${line}`)
+  // A command can exit with 124 by itself, but then it exits before the timeout.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
-    terminal.note(`pen: the command was ended after ${showMillis(timeoutMs as Millis)}, its --timeout`)
+    terminal.note(`pen: the command timed out after ${showMillis(timeoutMs as Millis)}`)
   const code = exitCodeOf(ending)
-  // One that went well needed nothing else, and a supervisor of another version says nothing of it.
+  // Refusals matter only if the command failed. A supervisor of another version reports none.
   const asks = code !== EXIT.ok && refused !== undefined && ending.kind !== 'lost'
-  const told = asks ? await askForRefusals(project.stateDir, refused) : undefined
-  // A supervisor that is gone has left in the audit what ended it.
-  const ended = code !== EXIT.ok && told === undefined && run !== undefined
-  const lines = ended ? await limitsOf({ stateDir: project.stateDir, run, since }) : (told ?? [])
-  if (told !== undefined || lines.length === 0) explain(ending, order, terminal)
+  const refusals = asks ? await askForRefusals(project.stateDir, refused) : undefined
+  // If the supervisor has exited, the audit says which limit ended the sandbox.
+  const isGone = code !== EXIT.ok && refusals === undefined && run !== undefined
+  const lines = isGone ? await limitsOf({ stateDir: project.stateDir, run, since }) : (refusals ?? [])
+  if (refusals !== undefined || lines.length === 0) explain(ending, order, terminal)
   for (const line of lines) terminal.note(`pen: ${printable(line, 1024)}`)
   return code
 }
@@ -78,8 +78,8 @@ async function limitsOf(ended: EndedRun): Promise<readonly string[]> {
   return await endedByLimit(ended)
 }
 
-/** On a terminal that is raw meanwhile a line has to go back to its beginning by itself. */
-async function tellWhatWaits(
+/** Shows connections that wait for approval. A raw terminal needs a carriage return at the end of each line. */
+async function showWaiting(
   { project, terminal }: Inside,
   run: string,
   isRaw: boolean,
@@ -89,16 +89,16 @@ async function tellWhatWaits(
   return tellHeld(project, run, line => terminal.note(`pen: ${line}${end}`))
 }
 
-/** A supervisor may end between two looks: then another one is started, and asked. */
-async function reach(project: Project, timeoutMs: number | null, terminal: Terminal): Promise<Asked> {
+/** Connects to the supervisor, and starts one if none runs. Retries, because a supervisor may exit in between. */
+async function connect(project: Project, timeoutMs: number | null, terminal: Terminal): Promise<Asked> {
   const request = { want: 'exec', timeoutMs } as const
   for (let tries = 0; tries < 3; tries++) {
     const asked = await ask(project.stateDir, request)
     if (asked !== undefined) return asked
-    const { whileTelling } = await import('./progress.ts')
+    const { withProgress } = await import('./progress.ts')
     const { startSandbox } = await import('../../lifecycle/start.ts')
     const order = { id: project.id, flags: {}, offline: false, allowUserExpansion: false }
-    await whileTelling('starting the sandbox', terminal, () =>
+    await withProgress('starting the sandbox', terminal, () =>
       startSandbox(project, {
         asked: order,
         say: line => terminal.note(`pen: ${line}`),
@@ -107,12 +107,12 @@ async function reach(project: Project, timeoutMs: number | null, terminal: Termi
     )
   }
   throw new PenError('STATE', {
-    what: 'the sandbox ends as soon as it is started',
-    hint: 'pen logs --all tells what ended it',
+    what: 'the sandbox exited right after it started',
+    hint: 'pen logs --all',
   })
 }
 
-/** The same directory as here, which has the same name inside; outside of the project there is only its root. */
+/** The current directory, which has the same path inside, or the workspace if it is outside the project. */
 function directoryOf({ project, cwd }: Inside): string {
   const here = project.cwd
   const { workspace } = project.world
@@ -120,7 +120,7 @@ function directoryOf({ project, cwd }: Inside): string {
   return here === workspace || here.startsWith(`${workspace}/`) ? here : workspace
 }
 
-/** What a program must know to draw on a terminal; nothing else of the host's environment goes inside by itself. */
+/** Programs need these to draw on a terminal. No other variable of the host is passed without --env. */
 const terminalName = ({ env }: Inside): { name: string; value: string }[] =>
   ['TERM', 'COLORTERM'].flatMap(name => {
     const value = env[name]
@@ -133,15 +133,15 @@ function variable(text: string, env: Inside['env']): { name: string; value: stri
   const value = at < 0 ? env[name] : text.slice(at + 1)
   if (name === '' || /[^A-Za-z0-9_]/.test(name) || value === undefined)
     throw new PenError('USAGE', {
-      what: value === undefined ? `${name} is not set here` : `"${name}" is not the name of a variable`,
+      what: value === undefined ? `${name} is not set` : `"${name}" is not the name of a variable`,
       at: '--env',
-      hint: 'write --env NAME=VALUE, or --env NAME to pass on yours',
+      hint: '--env NAME=VALUE, or --env NAME to pass your value',
     })
   return { name, value }
 }
 
 function explain(ending: ExecEnding, { argv }: Omit<ExecOrder, 'terminal'>, terminal: Terminal): void {
-  if (ending.kind === 'lost') terminal.note('pen: the sandbox ended before the command did')
+  if (ending.kind === 'lost') terminal.note('pen: the sandbox stopped while the command was running')
   const why = whyNotStarted(ending, argv)
   if (why !== undefined) terminal.note(`pen: ${why}`)
 }

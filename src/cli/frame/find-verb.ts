@@ -3,13 +3,13 @@ import { nearest } from '../../base/nearest.ts'
 import { clip } from './flags.ts'
 import type { Verb, VerbTable } from './verb.ts'
 
-export type Found =
+export type FoundVerb =
   | { readonly is: 'verb'; readonly verb: Verb; readonly rest: readonly string[] }
-  /** The first word of two-word verbs, alone or before --help. */
+  /** The first word of two-word verbs, without a second word. */
   | { readonly is: 'group'; readonly name: string; readonly rest: readonly string[] }
 
-/** Takes the verb's one or two words off the front. `argv` begins with a word that is no flag. */
-export async function findVerb(argv: readonly string[], table: VerbTable): Promise<Found> {
+/** Splits the verb's one or two words from the front of `argv`, which must not start with a flag. */
+export async function findVerb(argv: readonly string[], table: VerbTable): Promise<FoundVerb> {
   const [first = '', second] = argv
   if (first.includes(' ')) throw unknown(first, undefined)
   const two = `${first} ${second ?? ''}`
@@ -33,7 +33,7 @@ export const groupMembers = (group: string, table: VerbTable): string[] =>
 
 function unknown(words: string, meant: string | undefined, help = 'pen help'): PenError {
   return new PenError('USAGE', {
-    what: `there is no "pen ${clip(words)}"`,
-    hint: meant ? `did you mean pen ${meant}?` : `see ${help}`,
+    what: `unknown verb "${clip(words)}"`,
+    hint: meant ? `did you mean pen ${meant}?` : help,
   })
 }

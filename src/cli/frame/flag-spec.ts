@@ -1,11 +1,11 @@
 import type { Bytes, Millis } from '../../base/quantity.ts'
 
-/** What a flag is, declared once: the parser, the help text and the type of its value all come from this. */
+/** The declaration of a flag. The parser, the help text and the type of its value follow from it. */
 export type FlagSpec =
-  /** `short`: one letter, for those that everybody's fingers know. */
+  /** `short`: one letter, for flags that other tools made common. */
   | { readonly kind: 'boolean'; readonly about: string; readonly short?: string }
   | { readonly kind: 'string'; readonly value: string; readonly about: string }
-  /** `known`: all there can be, asked only when the flag is given. */
+  /** `known`: all valid values, loaded only when the flag is given. */
   | {
       readonly kind: 'list'
       readonly value: string
@@ -17,7 +17,7 @@ export type FlagSpec =
   | { readonly kind: 'duration'; readonly value: string; readonly about: string }
   | { readonly kind: 'bytes'; readonly value: string; readonly about: string }
 
-/** Keys are the flags' names without the dashes. Shared sets are spread: `{ ...policyFlags, ...jsonFlag }`. */
+/** Keys are flag names without dashes. Shared sets are spread: `{ ...policyFlags, ...jsonFlag }`. */
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>
 
 type FlagValue<S extends FlagSpec> = S extends { kind: 'boolean' }
@@ -34,14 +34,14 @@ type FlagValue<S extends FlagSpec> = S extends { kind: 'boolean' }
             ? Bytes | undefined
             : string | undefined
 
-/** What `run` receives: false, [] or undefined when the flag was not given. */
+/** What `run` receives: false, [] or undefined if the flag was not given. */
 export type FlagValues<F extends FlagSpecs> = { readonly [K in keyof F]: FlagValue<F[K]> }
 
-/** Keeps the literal types of a shared set of flags, so that its values are typed where it is spread. */
+/** Keeps the literal types of a shared set of flags, so that its values stay typed when it is spread. */
 export const defineFlags = <const F extends FlagSpecs>(flags: F): F => flags
 
 export const jsonFlag = defineFlags({
-  json: { kind: 'boolean', about: 'print JSON, errors too' },
+  json: { kind: 'boolean', about: 'print JSON, including errors' },
 })
 
 /** For verbs that start a sandbox or enter one. `dispatch` acts on it before the verb starts. */
@@ -49,10 +49,10 @@ export const debugFlag = defineFlags({
   debug: { kind: 'boolean', about: 'print the phases of the run and their times' },
 })
 
-/** Words that are no flags. Keys name them, in order. */
+/** An argument that is not a flag. */
 export interface PositionalSpec {
   readonly about: string
-  /** `optional` ones stand after all that are needed, `many` last. */
+  /** Order: required ones, then `optional` ones, then `many`. */
   readonly arity: 'one' | 'optional' | 'many'
 }
 

@@ -16,7 +16,7 @@ export interface Arguments<F extends FlagSpecs, P extends PositionalSpecs> {
   readonly command: readonly string[]
 }
 
-/** Strict: what is not declared fails, and nothing that was typed is dropped or taken for something else. */
+/** Parses strictly: anything that is not declared fails, and nothing typed is ignored or reinterpreted. */
 export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   syntax: Syntax<F, P>,
   argv: readonly string[],
@@ -53,12 +53,12 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
     const before = given.get(name)
     if (before === undefined) given.set(name, [text])
     else if (spec.kind === 'list') before.push(text)
-    else throw usage(`--${name} is given twice`, syntax.name, `keep one --${name}`)
+    else throw usage(`--${name} is given twice`, syntax.name, `remove one --${name}`)
   }
 
   if (syntax.command === 'required' && command.length === 0)
-    throw usage('a command is missing', syntax.name, `write pen ${syntax.name} [flags] -- COMMAND`)
-  // The two records are built key by key from the declarations that their types are derived from.
+    throw usage('no command given', syntax.name, `pen ${syntax.name} -- COMMAND`)
+  // The casts are safe: both records are built from the declarations that their types derive from.
   const flags = Object.fromEntries(
     Object.entries(syntax.flags).map(([name, spec]) => [name, readFlag(name, spec, given.get(name))]),
   ) as FlagValues<F>
@@ -66,7 +66,7 @@ export function parseArguments<F extends FlagSpecs, P extends PositionalSpecs>(
   return { flags, positionals, command }
 }
 
-/** `-i`, `-t` and `-it`, where each letter is declared; undefined for any other word. */
+/** The flags of `-i`, `-t` or `-it` if every letter is declared, else undefined. */
 function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
   if (!/^-[a-z]+$/.test(word)) return undefined
   const names = [...word.slice(1)].map(
@@ -76,7 +76,7 @@ function shortNames(flags: FlagSpecs, word: string): string[] | undefined {
 }
 
 function giveOnce(given: Map<string, string[]>, name: string, verb: string): void {
-  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `keep one --${name}`)
+  if (given.has(name)) throw usage(`--${name} is given twice`, verb, `remove one --${name}`)
   given.set(name, [''])
 }
 
@@ -101,19 +101,15 @@ function flagSpec(syntax: { name: string; flags: FlagSpecs }, name: string, word
 function takeValue(spec: FlagSpec, name: string, inline: string | undefined, next: string | undefined) {
   if (spec.kind === 'boolean') {
     if (inline === undefined) return { text: '', used: 0 }
-    throw usage(`--${name} takes no value`, `--${name}`, `write --${name} alone, or leave it out`)
+    throw usage(`--${name} takes no value`, `--${name}`, `--${name} without a value`)
   }
   const text = inline ?? next
   const metavar = spec.kind === 'choice' ? spec.choices.join('|') : spec.value
   if (text === undefined || text === '')
-    throw usage(`--${name} needs a value`, `--${name}`, `write --${name} ${metavar}`)
-  // A flag in the place of a value is a forgotten value far more often than a value with a dash.
+    throw usage(`--${name} needs a value`, `--${name}`, `--${name} ${metavar}`)
+  // A flag in place of a value is usually a forgotten value, not a value that starts with a dash.
   if (inline === undefined && text.startsWith('-') && text !== '-')
-    throw usage(
-      `--${name} needs a value, and ${text} looks like a flag`,
-      `--${name}`,
-      `write --${name}=${metavar}`,
-    )
+    throw usage(`--${name} needs a value, and ${text} looks like a flag`, `--${name}`, `--${name}=${metavar}`)
   return { text, used: inline === undefined ? 1 : 0 }
 }
 
@@ -139,7 +135,7 @@ function readChoice(name: string, choices: readonly string[], text: string): str
   throw usage(`"${clip(text)}" is not a value of --${name}`, `--${name}`, hint)
 }
 
-/** A gap that nobody has, say, would be accepted in vain. */
+/** Refuses values that have no effect, such as `--accept-gap` with a name that is no gap. */
 export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagValues<F>): Promise<void> {
   for (const [name, spec] of Object.entries(specs)) {
     if (spec.kind !== 'list' || spec.known === undefined) continue
@@ -152,7 +148,7 @@ export async function refuseUnknown<F extends FlagSpecs>(specs: F, values: FlagV
 
 function readCount(name: string, text: string): number {
   if (/^(0|[1-9][0-9]{0,14})$/.test(text)) return Number(text)
-  throw usage(`"${text}" is not a whole number`, `--${name}`, `write --${name} 4, say`)
+  throw usage(`"${text}" is not a whole number`, `--${name}`, `--${name} 4`)
 }
 
 function readPositionals(
@@ -164,14 +160,15 @@ function readPositionals(
     if (arity === 'many') return [name, rest.splice(0)]
     const word = rest.shift()
     if (word === undefined && arity === 'one')
-      throw usage(`${name.toUpperCase()} is missing`, syntax.name, help(syntax.name))
+      throw usage(`no ${name.toUpperCase()} given`, syntax.name, help(syntax.name))
     return [name, word]
   })
-  if (rest[0] !== undefined) throw usage(`unexpected word "${clip(rest[0])}"`, syntax.name, help(syntax.name))
+  if (rest[0] !== undefined)
+    throw usage(`unexpected argument "${clip(rest[0])}"`, syntax.name, help(syntax.name))
   return Object.fromEntries(entries)
 }
 
-/** The flags of the verb itself, in words that may hold mistakes: not their values, and nothing of a command's. */
+/** The verb's own flags, without their values and without a command's flags. Tolerates mistakes. */
 export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly string[]): string[] {
   const own: string[] = []
   for (let i = 0; i < argv.length; i++) {
@@ -187,14 +184,14 @@ export function ownFlags(syntax: Pick<Verb, 'flags' | 'command'>, argv: readonly
   return own
 }
 
-/** Whether a word that is no flag begins a command, whose own flags follow. */
+/** Whether the first argument that is not a flag begins a command with flags of its own. */
 export const beginsAtAWord = ({ command }: Pick<Verb, 'command'>): boolean =>
   command !== undefined && command !== 'after-dashes'
 
-/** A mistake is quoted so that it is recognised, not in full length. */
+/** Shortens a mistyped word for an error message. */
 export const clip = (word: string): string => (word.length > 80 ? `${word.slice(0, 79)}…` : word)
 
-const help = (verb: string): string => `see pen ${verb} --help`
+const help = (verb: string): string => `pen ${verb} --help`
 
 /** `where` is a verb's name or a flag. */
 function usage(what: string, where: string, hint: string | undefined): PenError {

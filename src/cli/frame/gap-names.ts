@@ -1,8 +1,8 @@
-/** Every gap there can be, asked of the function that finds them: policies that want all, on a machine that can do nothing. */
+/** The names of all gaps, from `findGaps` with policies that want everything on a machine that supports nothing. */
 import { type Capabilities, findGaps } from '../../plan/gaps.ts'
 import { denyAll, type Policy } from '../../policy/policy.ts'
 
-const NOTHING_HELD: Capabilities = {
+const NO_SUPPORT: Capabilities = {
   backend: 'soft',
   isolation: 'soft',
   kernelFiles: false,
@@ -26,12 +26,12 @@ const NOTHING_HELD: Capabilities = {
   },
 }
 
-/** Not of a plan: found when an image is built, and when the kernel is given its rules. */
+/** Gaps that no plan has: the launch finds them when the kernel rejects the packet filter rules. */
 const FOUND_LATER = ['refusals-unrecorded']
 
 export function gapNames(): string[] {
   const nothing = denyAll('/' as Policy['workspace'])
-  // Only what `findGaps` looks at is there: this policy is never compiled, kept or run.
+  // Only the parts that `findGaps` reads are set. This policy is never stored or run.
   const wants = (mode: Policy['network']['mode']): Policy => ({
     ...nothing,
     network: { ...nothing.network, mode, offline: false },
@@ -41,9 +41,9 @@ export function gapNames(): string[] {
     mounts: [{ rule: { kind: 'host' } } as never],
   })
   const names = [
-    [wants('gateway'), NOTHING_HELD],
-    [wants('bridge'), NOTHING_HELD],
-    [wants('bridge'), { ...NOTHING_HELD, bridge: true }],
+    [wants('gateway'), NO_SUPPORT],
+    [wants('bridge'), NO_SUPPORT],
+    [wants('bridge'), { ...NO_SUPPORT, bridge: true }],
   ].flatMap(([policy, caps]) => findGaps(policy as Policy, caps as Capabilities, { foldsNames: true }))
   return [...new Set([...names.map(({ name }) => name), ...FOUND_LATER])].sort()
 }

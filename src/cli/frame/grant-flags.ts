@@ -1,4 +1,4 @@
-/** How long an answer holds: `pen allow` and `pen deny` without a flag last, these end by themselves. */
+/** Flags of `pen allow` and `pen deny` that make a rule temporary. */
 import { auditDirectory } from '../../audit/directory.ts'
 import { runningRuns } from '../../audit/running.ts'
 import { PenError } from '../../base/error.ts'
@@ -9,18 +9,18 @@ import type { AllowRule, DenyRule } from '../../policy/network/net-rule.ts'
 import { defineFlags, type FlagValues } from './flag-spec.ts'
 
 export const lifeFlags = defineFlags({
-  once: { kind: 'boolean', about: 'for the next connection there, within ten minutes or what --for says' },
-  for: { kind: 'duration', value: 'DURATION', about: 'for this long, as 90s, 10m or 1h' },
-  session: { kind: 'boolean', about: 'until the sandbox that runs now ends' },
+  once: { kind: 'boolean', about: 'for one connection, within ten minutes (or --for)' },
+  for: { kind: 'duration', value: 'DURATION', about: 'for this time, for example 10m' },
+  session: { kind: 'boolean', about: 'until the running sandbox stops' },
 })
 
 type Life = FlagValues<typeof lifeFlags>
 
-/** One that nobody needed must not lie there until somebody else does. */
+/** An unused one-time rule expires, so that a later, unrelated connection cannot use it. */
 const ONCE_WITHIN = toMillis(600_000)
 
-/** Undefined when the answer is to last; else in words for how long it holds. */
-export async function grantForAWhile(
+/** Writes a temporary rule and returns its lifetime as text. Undefined if no flag asks for one. */
+export async function grantTemporarily(
   project: Project,
   life: Life,
   order: Pick<GrantOrder, 'effect' | 'by'> & { readonly rules: readonly (AllowRule | DenyRule)[] },
@@ -29,16 +29,16 @@ export async function grantForAWhile(
   if (!once && !session && ms === undefined) return undefined
   if (session && (once || ms !== undefined))
     throw new PenError('USAGE', {
-      what: '--session ends with the sandbox, and takes no other end',
-      hint: 'keep one of --session, --once and --for',
+      what: '--session cannot be combined with --once or --for',
+      hint: 'remove one of them',
     })
   const running = runningRuns(auditDirectory(project.stateDir))
   await removeGrants(project.stateDir, ({ run }) => run !== undefined && !running.includes(run))
   if (session && running.length === 0)
     throw new PenError('STATE', {
-      what: 'no sandbox of this project is running',
+      what: 'the sandbox of this project is not running',
       at: '--session',
-      hint: 'leave --session out to let it last, or write --for 1h',
+      hint: '--for 1h instead, or no flag for a permanent rule',
     })
   const within = ms ?? ONCE_WITHIN
   const until = session ? undefined : new Date(Date.now() + within)
@@ -48,6 +48,8 @@ export async function grantForAWhile(
     order.rules.flatMap(rule => runs.map(run => ({ ...order, rule, once, run, until }))),
   )
   if (session)
-    return running.length === 1 ? 'until the sandbox ends' : `until the ${running.length} sandboxes end`
+    return running.length === 1
+      ? 'until the sandbox stops'
+      : `until the ${running.length} running sandboxes stop`
   return once ? `for one connection, within ${showMillis(within)}` : `for ${showMillis(within)}`
 }

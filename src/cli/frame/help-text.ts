@@ -1,9 +1,8 @@
 import { type Paint, plain } from '../render/colour.ts'
 import type { FlagSpec } from './flag-spec.ts'
 import type { Verb } from './verb.ts'
-import { hang, wrap } from './wrap.ts'
 
-/** `pen plan [flags] -- COMMAND` from the declarations. */
+/** For example `pen plan [flags] -- COMMAND`. */
 export function usageLine(verb: Verb): string {
   const parts = [`pen ${verb.name}`]
   if (Object.keys(verb.flags).length > 0) parts.push('[flags]')
@@ -17,13 +16,13 @@ export function usageLine(verb: Verb): string {
   return parts.join(' ')
 }
 
-/** What follows the flag: `PATH`, `strict|coding|dev`, nothing. */
+/** The placeholder after the flag: `PATH`, `strict|coding|dev` or nothing. */
 export function valueName(spec: FlagSpec): string {
   if (spec.kind === 'boolean') return ''
   return spec.kind === 'choice' ? spec.choices.join('|') : spec.value
 }
 
-/** How wide help is where nothing tells the width of a terminal. */
+/** The width of help if the width of the terminal is unknown. */
 export const USUAL_WIDTH = 80
 
 export function verbHelp(verb: Verb, paint: Paint = plain, width = USUAL_WIDTH): string {
@@ -40,7 +39,7 @@ export function verbHelp(verb: Verb, paint: Paint = plain, width = USUAL_WIDTH):
     return [`${short}--${name} ${valueName(spec)}`.trimEnd(), spec.about + again]
   })
   sections.push(section('Flags', columns([...flags, ['--help', 'show this help']], width), paint))
-  // A line to be copied is not broken.
+  // Command lines are not wrapped, so that they can be copied.
   const examples = verb.examples.flatMap(({ line, does }) => [`  ${line}`, ...hang('      ', does, width)])
   if (examples.length > 0) sections.push(section('Examples', examples, paint))
   return sections.join('\n\n')
@@ -110,7 +109,7 @@ type Row = [term: string, about: string]
 const section = (title: string, lines: readonly string[], paint: Paint): string =>
   [`${paint('bold', title)}`, ...lines].join('\n')
 
-/** Two columns, or one below the other where the second would be too narrow to read. */
+/** Two columns. If the second is too narrow to read, it goes below the first. */
 function columns(rows: readonly Row[], width: number): string[] {
   const first = Math.min(28, Math.max(...rows.map(([term]) => term.length)))
   const isNarrow = width - first < 28
@@ -122,3 +121,24 @@ function columns(rows: readonly Row[], width: number): string[] {
       : hang(`  ${term.padEnd(first)}  `, about, width)
   })
 }
+
+/** Breaks a text at its spaces into lines of at most `width` characters. A longer word gets its own line. */
+export function wrap(text: string, width: number): string[] {
+  return text.split('\n').flatMap(paragraph => {
+    const lines: string[] = []
+    let line = ''
+    for (const word of paragraph.split(' ')) {
+      if (line !== '' && line.length + 1 + word.length > width) {
+        lines.push(line)
+        line = word
+      } else line = line === '' ? word : `${line} ${word}`
+    }
+    return [...lines, line]
+  })
+}
+
+/** The first line starts with `head`; the others are indented by its length. */
+const hang = (head: string, text: string, width: number): string[] =>
+  wrap(text, Math.max(1, width - head.length)).map(
+    (line, i) => `${i === 0 ? head : ' '.repeat(head.length)}${line}`,
+  )

@@ -1,8 +1,8 @@
-/** What somebody meant who typed a flag that a verb does not have: a slip of the fingers, or the word that another tool has for it. */
+/** Suggests a flag for an unknown one: a typing mistake, or the name that another tool uses. */
 import { nearest } from '../../base/nearest.ts'
 import type { FlagSpecs } from './flag-spec.ts'
 
-/** Flags of other tools: ours, as it is to be typed. */
+/** Flags of other tools, with what the user types in pen. */
 const ALIASES: Readonly<Record<string, string>> = {
   timeout: '--wall',
   'max-time': '--wall',
@@ -40,7 +40,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   p: 'pen forward',
 }
 
-/** Those that stand in the place of a verb. */
+/** Flags that stand in place of a verb. */
 const GLOBAL: Readonly<Record<string, string>> = { help: '--help', version: 'pen --version' }
 
 export function meantFlag(name: string, flags: FlagSpecs): string | undefined {
@@ -48,7 +48,7 @@ export function meantFlag(name: string, flags: FlagSpecs): string | undefined {
   const alias = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
   const isThere = alias !== undefined && (!alias.startsWith('--') || Object.hasOwn(flags, flagOf(alias)))
   if (isThere) return alias
-  // One letter is near to every other.
+  // Every letter is close to every other letter.
   if (name.length < 2) return undefined
   const near = nearest(name, [...Object.keys(flags), ...Object.keys(GLOBAL)])
   return near === undefined ? undefined : (GLOBAL[near] ?? `--${near}`)
@@ -56,7 +56,7 @@ export function meantFlag(name: string, flags: FlagSpecs): string | undefined {
 
 const flagOf = (words: string): string => words.slice(2).split(' ', 1)[0] ?? ''
 
-/** For a flag before any verb. */
+/** For an unknown flag before the verb. */
 export function meantGlobalFlag(word: string): string | undefined {
   const near = nearest(word.replace(/^-+/, ''), Object.keys(GLOBAL))
   return near === undefined ? undefined : `pen --${near}`

@@ -1,4 +1,4 @@
-/** The flags that shape a policy, shared by every verb that starts or shows a sandbox. They are the user's: they may grant. */
+/** The policy flags of every verb that starts or shows a sandbox. The user is trusted, so they can grant. */
 import { PenError } from '../../base/error.ts'
 import { resolve } from '../../base/posix-path.ts'
 import { showMillis } from '../../base/quantity.ts'
@@ -13,40 +13,44 @@ export const policyFlags = defineFlags({
   profile: {
     kind: 'choice',
     choices: ['strict', 'coding', 'dev'],
-    about: 'the built-in policy to start from',
+    about: 'built-in policy to start from',
   },
   isolation: {
     kind: 'choice',
     choices: ['auto', 'process', 'container', 'gvisor', 'vm', 'soft'],
-    about: 'how strong the wall must be; nothing weaker is taken',
+    about: 'minimum isolation; never falls back to a weaker one',
   },
   backend: {
     kind: 'choice',
     choices: ['process', 'podman', 'docker', 'vm', 'apple', 'soft', 'kubernetes'],
-    about: 'one engine by name',
+    about: 'use this backend',
   },
-  read: { kind: 'list', value: 'PATH', about: 'let the sandbox read this path' },
-  write: { kind: 'list', value: 'PATH', about: 'let the sandbox read and write this path' },
+  read: { kind: 'list', value: 'PATH', about: 'allow reading this path' },
+  write: { kind: 'list', value: 'PATH', about: 'allow reading and writing this path' },
   deny: { kind: 'list', value: 'PATH', about: 'hide this path or pattern' },
-  allow: { kind: 'list', value: 'HOST:PORT', about: 'let the sandbox connect there' },
-  group: { kind: 'list', value: 'GROUP', about: 'let the sandbox connect to a set of hosts: see pen groups' },
-  ask: { kind: 'boolean', about: 'hold connections that no rule names until you answer: see pen watch' },
-  env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass on the host's" },
-  limit: { kind: 'list', value: 'KEY=VALUE', about: 'cpus, memory, pids, disk, output, files or wall' },
-  wall: { kind: 'duration', value: 'TIME', about: 'end everything after this long, as 90s or 2h' },
-  offline: { kind: 'boolean', about: 'no network, whatever else grants it' },
+  allow: { kind: 'list', value: 'HOST:PORT', about: 'allow connections to this host and port' },
+  group: { kind: 'list', value: 'GROUP', about: 'allow a named set of hosts; see pen groups' },
+  ask: { kind: 'boolean', about: 'ask before each connection that no rule covers; answer in pen watch' },
+  env: { kind: 'list', value: 'NAME[=VALUE]', about: "set a variable, or pass the host's value" },
+  limit: {
+    kind: 'list',
+    value: 'KEY=VALUE',
+    about: 'set a limit: cpus, memory, pids, disk, output, files or wall',
+  },
+  wall: { kind: 'duration', value: 'TIME', about: 'time limit for the whole run, for example 90s or 2h' },
+  offline: { kind: 'boolean', about: 'no network, even if the config allows it' },
   'accept-gap': {
     kind: 'list',
     value: 'NAME',
-    about: 'accept what this machine cannot keep, by name',
+    about: 'run without the named protection',
     known: async () => (await import('./gap-names.ts')).gapNames(),
   },
-  'allow-user-expansion': { kind: 'boolean', about: 'let agent-permissions.json add, not only take away' },
+  'allow-user-expansion': { kind: 'boolean', about: 'let agent-permissions.json also add permissions' },
 })
 
 export type PolicyFlags = FlagValues<typeof policyFlags>
 
-/** What the flags say, but for `--offline`, in the shape of a config document, so that one parser checks both. */
+/** The flags except `--offline` as a config document, so that one parser validates both. */
 export function flagDocument(flags: PolicyFlags, project: Project): object {
   refuseContradictions(flags)
   const files = {
@@ -82,7 +86,7 @@ export function flagDocument(flags: PolicyFlags, project: Project): object {
   }
 }
 
-/** Of two flags that cannot both hold, neither is dropped in silence. */
+/** Refuses contradicting flags instead of ignoring one of them. */
 function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags): void {
   const granted = [
     ...allow.map(text => `--allow ${text}`),
@@ -91,14 +95,14 @@ function refuseContradictions({ offline, allow, group, ask, env }: PolicyFlags):
   ]
   if (offline && granted.length > 0)
     throw new PenError('USAGE', {
-      what: `--offline takes all network away, and ${granted.join(' ')} asks for some`,
-      hint: `leave out --offline, or ${granted.join(' ')}`,
+      what: `--offline conflicts with ${granted.join(' ')}`,
+      hint: 'remove one of them',
     })
   for (const name of env)
     if (!name.includes('=') && process.env[name] === undefined)
       throw new PenError('USAGE', {
-        what: `--env ${name} passes on your variable, and ${name} is not set here`,
-        hint: `set it with export ${name}=…, write --env ${name}=VALUE, or leave the flag out`,
+        what: `--env ${name} passes the host's ${name}, and ${name} is not set`,
+        hint: `--env ${name}=VALUE, or export ${name} first`,
       })
 }
 
@@ -106,11 +110,11 @@ const given = (key: string, value: string | undefined) => (value === undefined ?
 const some = (key: string, list: readonly string[]) => (list.length === 0 ? {} : { [key]: list })
 const section = (key: string, value: object) => (Object.keys(value).length === 0 ? {} : { [key]: value })
 
-/** On the command line a path is relative to where the user stands, and naming it there is explicit. */
+/** A path on the command line is relative to the current directory, not to the workspace. */
 const fromCwd = (path: string, project: Project): string =>
   path.startsWith('/') || path.startsWith('~') ? path : resolve(project.cwd, path)
 
-/** Patterns are anchored at the workspace; one typed in a directory below it means that directory. */
+/** Patterns are anchored at the workspace. A pattern typed in a subdirectory means that subdirectory. */
 function patternFromCwd(path: string, project: Project): string {
   const { cwd, world } = project
   if (path.startsWith('/') || path.startsWith('~') || path.startsWith('**/')) return path
@@ -119,11 +123,11 @@ function patternFromCwd(path: string, project: Project): string {
   return below === '' ? plain : `${below}/${plain}`
 }
 
-/** `--allow` takes names and addresses alike; each goes to the list where it belongs. */
+/** `--allow` takes names and addresses. Each goes to its own list of the config. */
 function endpoints(texts: readonly string[]): { http?: string[]; tcp?: string[] } {
   const out: { http?: string[]; tcp?: string[] } = {}
   for (const text of texts) {
-    // A star is only judged later, with the list of public suffixes; until then it is a name like any other.
+    // Wildcards are checked later, against the list of public suffixes.
     const rule = text.startsWith('*.') ? undefined : parseAllowRule(text, everySuffixIsPublic)
     const list = rule?.ok ? listOf(rule.value) : 'http'
     out[list] = [...(out[list] ?? []), text]
@@ -146,21 +150,21 @@ function limitEntries(texts: readonly string[]): Record<string, string | number>
       const key = text.slice(0, at)
       if (seen.has(key))
         throw new PenError('USAGE', {
-          what: `the limit ${key} is given twice`,
-          hint: 'give each limit once; --wall is --limit wall',
+          what: `limit ${key} is given twice`,
+          hint: 'remove one (--wall sets limit wall)',
         })
       seen.add(key)
       const value = text.slice(at + 1)
       if (at < 1 || value === '')
         throw new PenError('USAGE', {
           what: `--limit ${text} is not KEY=VALUE`,
-          hint: 'for example --limit memory=2GiB',
+          hint: '--limit memory=2GiB',
         })
       if (!NUMBERS.includes(key)) return [key, value]
       if (!/^[0-9]+(\.[0-9]+)?$/.test(value))
         throw new PenError('USAGE', {
           what: `--limit ${key} needs a number, not "${value}"`,
-          hint: `for example --limit ${key}=2`,
+          hint: `--limit ${key}=2`,
         })
       return [key, Number(value)]
     }),

@@ -1,12 +1,12 @@
 import { afterPatience } from '../../run/launch-line.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Work that may take long, with a line about it for whoever waits at a terminal. A script is told what came of it. */
-export async function whileTelling<T>(what: string, terminal: Terminal, work: () => Promise<T>): Promise<T> {
-  const endTelling = afterPatience(() => terminal.note(`pen: ${what} …`))
+/** Shows a progress line on a terminal if the work takes long. */
+export async function withProgress<T>(what: string, terminal: Terminal, work: () => Promise<T>): Promise<T> {
+  const stop = afterPatience(() => terminal.note(`pen: ${what} …`))
   try {
     return await work()
   } finally {
-    endTelling()
+    stop()
   }
 }

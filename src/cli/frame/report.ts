@@ -2,7 +2,7 @@ import { ERROR_CODES, type ExitCode, errnoOf, knownError, PenError, showPlace } 
 import { printable, printableJson } from '../../base/printable.ts'
 import type { Paint } from '../render/colour.ts'
 
-/** Long enough for a sentence with a path in it, short enough that hostile text cannot flood a terminal. */
+/** Enough for a sentence with a path. Hostile text cannot flood the terminal. */
 const CAP = 2000
 
 interface Report {
@@ -15,7 +15,7 @@ interface Report {
 export const exitCodeOf = (error: unknown): ExitCode =>
   error instanceof PenError ? error.exitCode : ERROR_CODES.INTERNAL
 
-/** The error for people: code and what, place, fix. All of it may hold hostile text: file names, config, arguments. */
+/** The error as text. Every part is escaped, because file names, config and arguments can be hostile. */
 export function reportText(error: unknown, paint: Paint, debug: boolean): string {
   const { code, what, at, hint } = reportOf(error)
   const lines = [`pen: ${paint('red', printable(code))}: ${printable(what, CAP)}`]
@@ -25,7 +25,7 @@ export function reportText(error: unknown, paint: Paint, debug: boolean): string
   return lines.join('\n')
 }
 
-/** The error for machines: one line, always the same keys. */
+/** The error as JSON: one line, always the same keys. */
 export const reportJson = (error: unknown): string => printableJson({ error: reportOf(error) })
 
 function reportOf(thrown: unknown): Report {
@@ -37,7 +37,7 @@ function reportOf(thrown: unknown): Report {
   const what = error instanceof Error ? error.message || error.name : String(error)
   const hint = errnoOf(error)
     ? null
-    : 'this is a mistake in pen: repeat with PEN_DEBUG=1 and report what it prints'
+    : 'this is a bug in pen; run again with PEN_DEBUG=1 and report the output'
   return { code: 'INTERNAL', what: what.split('\n', 1)[0] ?? '', at: null, hint }
 }
 

@@ -1,4 +1,4 @@
-/** What was dialled and is not allowed for good, as the smallest change of the live config. Shown; never applied from here. */
+/** Shows the smallest change of the live config that allows what a run connected to. Never applies it. */
 import { auditDirectory } from '../../audit/directory.ts'
 import { type AuditRecord, listSegments, readAudit } from '../../audit/read.ts'
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
@@ -16,7 +16,7 @@ import { type DialAttempt, type Suggestion, suggest } from '../../policy/network
 import { suggestionData, suggestionText } from '../render/suggestion-text.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A group that stands for some of these, and how many. */
+/** A group that covers some of the suggested hosts. */
 export interface GroupOffer {
   readonly name: string
   readonly covers: number
@@ -32,9 +32,9 @@ export async function showSuggestion({ run, since, json }: Request, terminal: Te
   const project = findProject()
   if (run !== undefined && !runsOf(project).some(name => name.run === run))
     throw new PenError('USAGE', {
-      what: `there is no run ${run} in the audit of this project`,
+      what: `no run ${run} in this project's audit`,
       at: '--run',
-      hint: 'pen logs --all shows the runs that are kept',
+      hint: 'pen logs --all',
     })
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
   const { suggestion, groups, had, isCut } = await learn(project, run, from)
@@ -44,7 +44,7 @@ export async function showSuggestion({ run, since, json }: Request, terminal: Te
   return EXIT.ok
 }
 
-/** After a run of this process. What it prints is not the command's: it goes to stderr. */
+/** Shows the suggestion for this process's own run, on stderr, because stdout belongs to the command. */
 export async function noteLearned(terminal: Terminal): Promise<void> {
   const project = findProject()
   const run = runsOf(project).findLast(({ pid }) => pid === process.pid)?.run
@@ -60,7 +60,7 @@ async function learn(project: Project, run: string | undefined, from: string) {
   const { wanted, isCut } = wantedIn(
     readAudit(auditDirectory(project.stateDir), { run, wanted: ({ time }) => time >= from }),
   )
-  // What was granted for a while, or by a flag, is not there the next time.
+  // Temporary grants and flags do not count: the next run does not have them.
   const options = { flags: {}, offline: false, allowUserExpansion: false, grants: 'none' } as const
   const { policy } = await loadPolicy(project, options)
   const suggestion = suggest(policy.network, wanted, await publicSuffixTest(['*']))
@@ -72,8 +72,8 @@ async function learn(project: Project, run: string | undefined, from: string) {
   }
 }
 
-/** Reasons that a rule would change. Names that do not match what is spoken no rule lets through. */
-const CURABLE: ReadonlySet<unknown> = new Set([
+/** Reasons that a rule can change. No rule allows a TLS name that differs from the requested one. */
+const FIXABLE: ReadonlySet<unknown> = new Set([
   'not-allowed',
   'port-not-allowed',
   'literal-not-allowed',
@@ -84,12 +84,12 @@ const CURABLE: ReadonlySet<unknown> = new Set([
   'hung-up',
   'too-many-held',
 ])
-/** A program that dials a thousand names does not want a list of them. */
+/** Longer lists are not useful. */
 const MOST_TARGETS = 200
-/** Whoever dials so many first could hide what it dials next. */
-const CUT = `only the first ${MOST_TARGETS} that were dialled are told here, and there were more: see pen logs, or --run and --since`
+/** Always shown, because a program could hide a host behind many others. */
+const CUT = `only the first ${MOST_TARGETS} hosts are shown; see the rest with pen logs, or use --run and --since`
 
-/** Names in the audit were chosen by programs in a sandbox: they are read again as what they should be. */
+/** Parses names from the audit again, because programs in the sandbox chose them. */
 function wantedIn(records: Iterable<AuditRecord>): {
   readonly wanted: DialAttempt[]
   readonly isCut: boolean
@@ -97,7 +97,7 @@ function wantedIn(records: Iterable<AuditRecord>): {
   const found = new Map<string, DialAttempt>()
   let isCut: boolean = false
   for (const { kind, name, address, port: number, reason } of records) {
-    if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && CURABLE.has(reason))) continue
+    if (kind !== 'connection-allowed' && !(kind === 'connection-denied' && FIXABLE.has(reason))) continue
     const port = parsePort(String(number))
     const host = typeof name === 'string' ? parseHost(name) : undefined
     const literal = host === undefined && typeof address === 'string' ? parseAddress(address) : undefined
@@ -123,7 +123,7 @@ async function groupOffers(
     .filter(name => !had.includes(name))
     .map(async name => {
       const context = { home, writable: [workspace], cacheDir: `${state}/cache` }
-      // A package manager that is not here, or does not answer, has no hosts to stand for.
+      // A package manager that is missing or fails covers no hosts.
       const rules = await resolveGroup(name, context).then(
         group => group.rules,
         () => [],

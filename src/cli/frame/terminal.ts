@@ -2,7 +2,7 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import { printableJson } from '../../base/printable.ts'
 import { looksLikeTerminal, type Paint, painted, plain, wantsColour } from '../render/colour.ts'
 
-/** How verbs speak. Text given here is shown as it is: what came from outside goes through `printable()` before. */
+/** The output of verbs. Text is printed unchanged: callers pass untrusted text through `printable()` first. */
 export interface Terminal {
   /** One or more lines for stdout. */
   print(text: string): void
@@ -14,14 +14,14 @@ export interface Terminal {
   readonly paintNote: Paint
 }
 
-/** The reader of stdout has gone (`pen plan | head -1`): there is nobody left to tell, and nothing went wrong. */
+/** The reader of stdout has exited, as in `pen plan | head -1`. This is no failure. */
 export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
 /**
- * Writes straight to the descriptors: all of it has left the process when `print` returns, so an exit can
- * follow at once, and process.stdout (7 ms to load) is never touched.
+ * Writes directly to the descriptors. All bytes are written when `print` returns, so pen can exit at once.
+ * `process.stdout` takes 7 ms to load and is not used.
  */
 export function openTerminal(env: Readonly<Record<string, string | undefined>>): Terminal {
   const paintFor = (fd: number): Paint => (wantsColour(env, () => looksLikeTerminal(fd)) ? painted : plain)
@@ -48,9 +48,8 @@ function writeOut(text: string): void {
     const errno = errnoOf(error)
     if (errno === 'EPIPE') throw new OutputClosed('stdout is closed')
     throw new PenError('STATE', {
-      what: `could not write the output (${errno ?? 'unknown error'})`,
-      at: 'stdout',
-      hint: 'check where the output goes: the disk may be full',
+      what: `could not write to stdout (${errno ?? 'unknown error'})`,
+      hint: 'check that the disk is not full',
       cause: error,
     })
   }
@@ -60,11 +59,11 @@ function writeNote(text: string): void {
   try {
     writeAll(2, text)
   } catch {
-    // Nobody reads the notes; the exit code still tells.
+    // Stderr is closed. The exit code still reports the result.
   }
 }
 
-/** The module is loaded here: what pen starts itself as, an agent or a supervisor, begins without it. */
+/** Loads `node:fs` on first use, because the exec daemon and the supervisor start without it. */
 export function writeAll(fd: number, text: string): void {
   const { writeSync } = process.getBuiltinModule('node:fs')
   const bytes = Buffer.from(text)
@@ -73,7 +72,7 @@ export function writeAll(fd: number, text: string): void {
       done += writeSync(fd, bytes, done)
     } catch (error) {
       if (errnoOf(error) !== 'EAGAIN') throw error
-      // Somebody made the shared descriptor non-blocking and its reader is slow.
+      // Another process made the shared descriptor non-blocking, and its reader is slow.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
     }
   }

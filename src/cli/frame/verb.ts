@@ -3,7 +3,7 @@ import type { FlagSpecs, FlagValues, PositionalSpecs, PositionalValues } from '.
 import { parseArguments, refuseUnknown } from './flags.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Where a verb runs: the only way to the environment and the terminal, so that tests can give their own. */
+/** The environment and the terminal of a verb. Tests pass their own. */
 export interface CliContext {
   readonly verbs: VerbTable
   readonly groups: readonly VerbGroup[]
@@ -14,23 +14,23 @@ export interface CliContext {
 export interface Invocation<F extends FlagSpecs, P extends PositionalSpecs> extends CliContext {
   readonly flags: FlagValues<F>
   readonly positionals: PositionalValues<P>
-  /** The command to run, its flags and all, for verbs that take one. */
+  /** The command to run with its flags, for verbs that take one. */
   readonly command: readonly string[]
 }
 
-/** The parts of a verb that need no knowledge of its flags' types: help and the table work with these. */
+/** The parts of a verb that do not depend on the types of its flags. */
 export interface VerbDescription {
-  /** As typed: `plan`, `policy explain`. */
+  /** As the user types it: `plan`, `policy explain`. */
   readonly name: string
-  /** One line, no full stop. */
+  /** One line without a full stop. `pen help` has room for 48 characters. */
   readonly summary: string
   /** Paragraphs below the summary in `--help`. */
   readonly details?: string
-  /** Whole command lines with what they do. */
+  /** Complete command lines, each with its effect. */
   readonly examples: readonly { readonly line: string; readonly does: string }[]
-  /** A verb that takes a command: the first word that is no flag begins it, or only what stands after `--`. */
+  /** Set if the verb takes a command, which begins at the first argument that is no flag, or only after `--`. */
   readonly command?: 'required' | 'optional' | 'after-dashes'
-  /** An agent in a sandbox must not start or configure sandboxes: only verbs that do neither say 'allow'. */
+  /** 'allow' only for verbs that neither start nor configure a sandbox: agents inside must not do that. */
   readonly insideSandbox?: 'refuse' | 'allow'
 }
 
@@ -40,14 +40,14 @@ export interface VerbSpec<F extends FlagSpecs, P extends PositionalSpecs> extend
   run(invocation: Invocation<F, P>): Promise<ExitCode>
 }
 
-/** A verb as the frame sees it. */
+/** A verb with its flags' types erased. */
 export interface Verb extends VerbDescription {
   readonly flags: FlagSpecs
   readonly positionals: PositionalSpecs
   start(argv: readonly string[], context: CliContext): Promise<ExitCode>
 }
 
-/** By name. A function for each, so that only the verb in use is evaluated. */
+/** By name. Each value is a function, so that only the verb in use is loaded. */
 export type VerbTable = Readonly<Record<string, () => Promise<{ readonly verb: Verb }>>>
 
 /** One group of `pen help`. Its verbs have a folder of their own in `cli/verbs/`. */
@@ -65,7 +65,7 @@ export function defineVerb<const F extends FlagSpecs, const P extends Positional
   return {
     ...rest,
     positionals: positionals ?? {},
-    // An async function, so that a mistake in the arguments is a rejection like any other failure.
+    // Async, so that a mistake in the arguments rejects like any other failure.
     start: async (argv, context) => {
       const given = parseArguments(spec, argv)
       await refuseUnknown(spec.flags, given.flags)

@@ -43,7 +43,7 @@ forEachKind(
     const running = project.start('curl -sS https://allowed.test/', { flags: ['--ask'] })
     await isHeld(project)
     expect([heard.left, heard.names, heard.requests, running.text.out]).toEqual([[], [], [], ''])
-    expect(project.pen('allow', 'allowed.test:443', '--session')).toContain('until the sandbox ends')
+    expect(project.pen('allow', 'allowed.test:443', '--session')).toContain('until the sandbox stops')
     const { code, out, err } = await running.ended
     expect({ code, out }).toEqual({ code: 0, out: `hello from ${UP} 443\n` })
     expect(heard.names).toContain('allowed.test')

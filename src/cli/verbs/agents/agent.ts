@@ -1,7 +1,9 @@
-import { EXIT, PenError } from '../../../base/error.ts'
+import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
-import type { Project } from '../../../config/project.ts'
+import { findProject, type Project } from '../../../config/project.ts'
+import { askFor } from '../../../control/client.ts'
+import { orderToJoin } from '../../../control/stored-order.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
 import { openFor, whatItOpens } from '../../../run/agent-preset.ts'
 import { leaveInstructions } from '../../../run/instructions.ts'
@@ -9,10 +11,12 @@ import { addressWords } from '../../../run/model-address.ts'
 import type { Prepared } from '../../../run/prepare.ts'
 import { prepare } from '../../../run/prepare.ts'
 import { runSandbox } from '../../../run/run-sandbox.ts'
+import type { SandboxStatus } from '../../../run/status.ts'
 import { findCommand } from '../../../survey/find-command.ts'
-import { notThere, runInStarted } from '../../frame/agent-inside.ts'
+import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
-import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { flagDocument, type PolicyFlags, policyFlags } from '../../frame/policy-flags.ts'
+import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showPlan } from '../run/plan.ts'
 
@@ -25,23 +29,26 @@ export const verb = defineVerb({
     ...policyFlags,
     ...jsonFlag,
     ...debugFlag,
-    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan, and run nothing' },
+    'dry-run-policy': { kind: 'boolean', about: 'print the merged policy and the plan; run nothing' },
   }),
   positionals: { name: { arity: 'optional', about: 'the agent' } },
   command: 'after-dashes',
   examples: [
-    { line: 'pen agent', does: 'the agents that pen knows, and what each one needs' },
-    { line: 'pen agent claude-code', does: 'Claude Code in this project' },
-    { line: 'pen agent codex --group npm -- exec "run the tests"', does: 'with packages, and a task' },
-    { line: 'pen agent gemini --dry-run-policy', does: 'what would hold; nothing is run' },
+    { line: 'pen agent', does: 'list the known agents and what each one needs' },
+    { line: 'pen agent claude-code', does: 'run Claude Code in this project' },
+    {
+      line: 'pen agent codex --group npm -- exec "run the tests"',
+      does: 'allow npm packages, and give it a task',
+    },
+    { line: 'pen agent gemini --dry-run-policy', does: 'show the policy; run nothing' },
   ],
   async run({ flags, positionals: { name }, command, env, terminal }) {
     if (name === undefined) {
       if (command.length > 0)
         throw new PenError('USAGE', {
-          what: 'NAME is missing',
+          what: 'no agent given',
           at: 'pen agent',
-          hint: 'pen agent lists them',
+          hint: 'pen agent lists the known agents',
         })
       if (flags.json) terminal.printJson({ version: 1, agents: Object.entries(PRESETS).map(asData) })
       else terminal.print(Object.entries(PRESETS).map(asText).join('\n'))
@@ -49,7 +56,7 @@ export const verb = defineVerb({
     }
     const preset = presetNamed(name)
     if (!flags['dry-run-policy']) {
-      const code = await runInStarted({ preset, flags, words: command, env, terminal })
+      const code = await runInRunningSandbox({ preset, flags, words: command, env, terminal })
       if (code !== undefined) return code
     }
     const opening = openFor(preset, env)
@@ -65,7 +72,7 @@ export const verb = defineVerb({
       if (!flags.json)
         for (const line of whatItOpens(preset, opening, prepared, env))
           terminal.note(printable(`pen: ${line}`, 1024))
-      return notInstalled(preset, prepared, env['PATH'] ?? '')
+      return missingOnHost(preset, prepared, env['PATH'] ?? '')
     }
     if (flags['dry-run-policy']) {
       const prepared = await prepare(request)
@@ -84,7 +91,7 @@ export const verb = defineVerb({
         leaveInstructions(PRESETS[preset], prepared)
       },
     })
-    if (code === EXIT.notFound && fromImage) terminal.note(`pen: ${notThere(PRESETS[preset], true)}`)
+    if (code === EXIT.notFound && fromImage) terminal.note(`pen: ${notInstalled(PRESETS[preset], true)}`)
     return code
   },
 })
@@ -94,23 +101,77 @@ function presetNamed(name: string): PresetName {
   const byProgram = Object.entries(PRESETS).find(([, { command }]) => command[0] === name)?.[0]
   const meant = byProgram ?? nearest(name, Object.keys(PRESETS))
   throw new PenError('USAGE', {
-    what: `there is no preset for the agent "${printable(name, 64)}"`,
+    what: `unknown agent "${printable(name, 64)}"`,
     at: 'pen agent',
     hint:
       meant === undefined
-        ? `pen knows ${Object.keys(PRESETS).join(', ')}; any other program is started with pen run`
+        ? `known agents: ${Object.keys(PRESETS).join(', ')}; run any other program with pen run`
         : `did you mean pen agent ${meant}?`,
   })
 }
 
-/** The run would fail too, but here the fix can name the agent's install command. The programs of an image are known only inside it. */
-function notInstalled(name: PresetName, { plan, backend }: Prepared, hostPath: string): PenError | undefined {
+interface AgentRun {
+  readonly preset: PresetName
+  readonly flags: PolicyFlags
+  /** Arguments for the agent. */
+  readonly words: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly terminal: Terminal
+}
+
+/**
+ * Runs the agent in the project's own sandbox, with the policy that it was started with. Undefined if `pen start` was
+ * not used. A sandbox that ended without `pen stop` is started again.
+ */
+async function runInRunningSandbox(run: AgentRun): Promise<ExitCode | undefined> {
+  const { preset, flags, words, env, terminal } = run
+  const project = findProject()
+  const order = await orderToJoin(project.stateDir)
+  if (order === undefined) return undefined
+  const { command, title } = PRESETS[preset]
+  if (order.agent !== preset)
+    throw new PenError('STATE', {
+      what: `the running sandbox is not prepared for ${title}`,
+      hint: `pen restart --agent ${preset}`,
+    })
+  const { env: _, ...others } = flagDocument(flags, project) as Record<string, unknown>
+  if (Object.keys(others).length > 0 || flags.offline || flags['allow-user-expansion'])
+    throw new PenError('USAGE', {
+      what: 'the sandbox is running with other flags',
+      at: 'pen agent',
+      hint: `pen restart --agent ${preset} with these flags; only --env works here`,
+    })
+  const status = (await askFor(project.stateDir, 'status'))?.value as SandboxStatus | undefined
+  terminal.note(`pen: ${title} runs in the sandbox that is already running (pen status)`)
+  const code = await execInside({
+    project,
+    command: [...command, ...addressWords(PRESETS[preset], env), ...words],
+    env,
+    terminal,
+    variables: flags.env,
+  })
+  if (code === EXIT.notFound)
+    terminal.note(`pen: ${notInstalled(PRESETS[preset], (status?.image ?? null) !== null)}`)
+  return code
+}
+
+const notInstalled = ({ title, install }: AgentPreset, isImage: boolean): string =>
+  isImage
+    ? `${title} is not in the image\n  fix: add "RUN ${install}" to a Dockerfile of the project (image.dockerfile), then pen build`
+    : `${title} is not visible in the sandbox\n  fix: install it for all users: ${install}`
+
+/** Checks before the launch, so that the fix can name the agent's installer. An image's programs are unknown here. */
+function missingOnHost(
+  name: PresetName,
+  { plan, backend }: Prepared,
+  hostPath: string,
+): PenError | undefined {
   if (backend.engine !== undefined) return undefined
   const found = findCommand(plan, hostPath)
   if (found.ok) return undefined
   const { title, install } = PRESETS[name]
   return new PenError('MISSING_TOOL', {
-    what: `${title} is not there for the sandbox: ${found.what}`,
+    what: `${title} is not visible in the sandbox: ${found.what}`,
     hint: found.hint.startsWith('the host has it') ? found.hint : `install it for all users: ${install}`,
   })
 }

@@ -7,7 +7,7 @@ import { chooseEngine } from '../../../image/choose-engine.ts'
 import { imageFacts } from '../../../image/inspect.ts'
 import type { Candidate } from '../../../image/recipe.ts'
 import { agreeTo, defaultRecipe, findCandidate, projectRecipe } from '../../../image/recipe.ts'
-import { agrees, canAsk } from '../../frame/ask.ts'
+import { type Confirmation, canAsk, confirm, confirmationFlags, expectedDigest } from '../../frame/ask.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
 import type { Terminal } from '../../frame/terminal.ts'
@@ -18,23 +18,22 @@ export const verb = defineVerb({
   name: 'build',
   summary: "Build the image of this project's sandbox",
   details:
-    'A Dockerfile of the project (.pen/Dockerfile, or image.dockerfile in the live config) is built only after you have seen it and agreed, and again after every change; what is built is what was shown, also when the file changes meanwhile. Without one, pen builds its own. A build has the network of the project and nothing else. Without a terminal nobody is asked: then --yes needs the digest of what was shown. Exit code 1 when it was not agreed to or the build failed.',
+    "pen shows a project Dockerfile (.pen/Dockerfile, or image.dockerfile in the live config) and builds it only after you confirm, again after each change. It builds exactly what it showed. Without one it builds pen's image. The build has the project's network only. Without a terminal use --yes --expect DIGEST. Exit code 1 if not confirmed or failed.",
   flags: {
     ...policyFlags,
-    pull: { kind: 'boolean', about: 'fetch base images also when they are here' },
+    pull: { kind: 'boolean', about: 'let the engine pull base images' },
     'no-cache': { kind: 'boolean', about: 'run every step again' },
-    quiet: { kind: 'boolean', about: 'say nothing while it builds' },
-    yes: { kind: 'boolean', about: 'do not ask; only together with --expect' },
-    expect: { kind: 'string', value: 'sha256:…', about: 'the digest that pen build printed' },
+    quiet: { kind: 'boolean', about: 'no progress output' },
+    ...confirmationFlags('pen build'),
     ...jsonFlag,
   },
   examples: [
-    { line: 'pen build', does: 'shows what is new in the Dockerfile, asks, and builds' },
-    { line: 'pen build --pull', does: 'with a fresh base image' },
-    { line: 'pen build --yes --expect sha256:…', does: 'builds the Dockerfile with this digest, or nothing' },
+    { line: 'pen build', does: 'show what is new in the Dockerfile, ask, and build' },
+    { line: 'pen build --pull', does: 'with a new base image' },
+    { line: 'pen build --yes --expect sha256:…', does: 'build the Dockerfile with this digest, or nothing' },
   ],
   async run({ flags, terminal }) {
-    checkExpectation(flags)
+    expectedDigest(flags, 'pen build', 'pen build')
     const project = findProject()
     const { policy } = await loadPolicy(project, {
       flags: flagDocument(flags, project),
@@ -46,7 +45,7 @@ export const verb = defineVerb({
     const recipe =
       candidate === undefined ? defaultRecipe(policy) : projectRecipe(candidate.text, policy, project)
     if (candidate !== undefined && candidate.agreed !== candidate.text) {
-      if (!(await isAgreed(candidate, flags, terminal))) return EXIT.failed
+      if (!isConfirmed(candidate, flags, terminal)) return EXIT.failed
       agreeTo(candidate, project)
     } else if (flags.expect !== undefined) requireExpected(candidate, flags.expect)
     const silent = flags.quiet || flags.json
@@ -66,7 +65,7 @@ export const verb = defineVerb({
       throw error
     })
     if (typeof built === 'number') return built
-    // Looked at now, so that the first start does not have to.
+    // Inspect the image now, so that the first start is faster.
     await imageFacts(engine, built.id, `${project.world.state}/cache`)
     const log = `${project.stateDir}/${BUILD_LOG}`
     if (flags.json) terminal.printJson({ version: 1, built: true, engine: engine.name, ...built, log })
@@ -75,35 +74,33 @@ export const verb = defineVerb({
   },
 })
 
-interface Agreement {
-  readonly yes: boolean
-  readonly expect: string | undefined
-  readonly json: boolean
-}
-
-/** Shows what is new. Whoever agrees, agrees to the very text that was read. */
-async function isAgreed(candidate: Candidate, flags: Agreement, terminal: Terminal): Promise<boolean> {
+/** Shows what is new and asks. The confirmation is for exactly this text. */
+function isConfirmed(
+  candidate: Candidate,
+  flags: Confirmation & { readonly json: boolean },
+  terminal: Terminal,
+): boolean {
   const { path, text, digest, agreed } = candidate
   if (flags.expect !== undefined) {
     requireExpected(candidate, flags.expect)
     return true
   }
   if (!flags.json) {
-    const what = agreed === undefined ? 'is new to you' : 'has changed since you agreed to it'
+    const what = agreed === undefined ? 'is new' : 'has changed since you confirmed it'
     terminal.print(printable(`${path} ${what}:`, 4096))
     const { paint } = terminal
     terminal.print(agreed === undefined ? allNew(text, paint) : lineDifference(agreed, text, paint))
     terminal.print(digest)
   }
-  if (flags.json || !(await canAsk())) {
+  if (flags.json || !canAsk()) {
     if (flags.json) terminal.printJson({ version: 1, built: false, dockerfile: path, digest, text })
     else
       terminal.print(
-        `not built: there is nobody to ask. After reading it: pen build --yes --expect ${digest}`,
+        `not built: no terminal to ask on; read it, then fix: pen build --yes --expect ${digest}`,
       )
     return false
   }
-  if (agrees('Build this?', terminal)) return true
+  if (confirm('Build this?', terminal)) return true
   terminal.print('not built')
   return false
 }
@@ -112,25 +109,8 @@ function requireExpected(candidate: Candidate | undefined, expected: string): vo
   if (candidate?.digest === expected) return
   throw new PenError('CONFIG_VALUE', {
     what:
-      candidate === undefined
-        ? 'the project has no Dockerfile any more'
-        : 'the Dockerfile is not the one that was shown: it has changed since',
+      candidate === undefined ? 'the project has no Dockerfile' : 'the Dockerfile changed since it was shown',
     at: '--expect',
-    hint: 'look again with pen build',
+    hint: 'pen build',
   })
-}
-
-function checkExpectation({ yes, expect }: Agreement): void {
-  if (yes !== (expect !== undefined))
-    throw new PenError('USAGE', {
-      what: yes ? '--yes needs to know what you have seen' : '--expect is for --yes',
-      at: yes ? '--yes' : '--expect',
-      hint: 'write pen build --yes --expect sha256:…, with the digest that pen build printed',
-    })
-  if (expect !== undefined && !/^sha256:[0-9a-f]{64}$/.test(expect))
-    throw new PenError('USAGE', {
-      what: 'this is no digest',
-      at: '--expect',
-      hint: 'copy the digest that pen build printed, "sha256:" and 64 digits',
-    })
 }

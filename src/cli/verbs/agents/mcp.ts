@@ -14,16 +14,16 @@ export const verb = defineVerb({
   name: 'mcp',
   summary: "Serve a project's sandbox to an MCP client over stdio",
   details:
-    'For a client that starts its servers itself: see docs/mcp.md for what to write into its settings. A model gets tools to run commands, to read, write, list and search files, and to ask you for a permission, all inside the sandbox. The sandbox is started by the first tool that is used and ends with the client; one that runs already is joined, and left running.',
+    'For MCP clients; docs/mcp.md has the settings. The model gets tools to run commands, work with files, and request permissions, all inside the sandbox. The first tool call starts the sandbox; it ends with the client. A sandbox that is already running is joined and kept.',
   flags: defineFlags({
     ...startFlags,
-    project: { kind: 'string', value: 'PATH', about: 'the project; without it, the current directory' },
+    project: { kind: 'string', value: 'PATH', about: 'project directory (default: current)' },
   }),
   examples: [
-    { line: 'pen mcp --project ~/src/app', does: 'what an MCP client is told to start' },
+    { line: 'pen mcp --project ~/src/app', does: 'command for an MCP client' },
     {
       line: 'pen mcp --project ~/src/app --group npm --ask',
-      does: 'with more, and with questions to pen watch',
+      does: 'allow npm, and ask in pen watch',
     },
   ],
   async run({ flags }) {
@@ -47,13 +47,13 @@ export const verb = defineVerb({
   },
 })
 
-interface Started extends Bound {
-  /** What paths in flags are relative to. */
+interface StartDirectory extends Bound {
+  /** The base of relative paths in flags. */
   readonly cwd: HostPath
 }
 
-/** What the user started pen with. A project that was named must be one; a client may start pen anywhere, and have roots. */
-function boundOf(named: string | undefined): Started {
+/** Fails if --project is no project. Without it, a client may start pen anywhere and name roots later. */
+function boundOf(named: string | undefined): StartDirectory {
   try {
     const { world, cwd } = findProject(named)
     return { directory: world.workspace, cwd, named: named !== undefined }
@@ -64,13 +64,13 @@ function boundOf(named: string | undefined): Started {
   }
 }
 
-function projectWithin(bound: Started, roots: readonly string[]): Project {
+function projectWithin(bound: StartDirectory, roots: readonly string[]): Project {
   const project = findProject(chooseRoot(bound, roots))
-  // A sandbox may have put a link there meanwhile.
+  // A sandbox may have replaced the directory by a link.
   if (!isWithin(project.world.workspace, bound.directory))
     throw new PenError('STATE', {
       what: `${project.world.workspace} is not in ${bound.directory}`,
-      hint: 'name the project in the settings of the client: pen mcp --project PATH',
+      hint: "pen mcp --project PATH, in the client's settings",
     })
   return { ...project, cwd: bound.cwd }
 }

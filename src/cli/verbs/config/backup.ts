@@ -10,12 +10,12 @@ export const verb = defineVerb({
   name: 'config backup',
   summary: "Copy the live config to the project's .pen/",
   details:
-    'Writes .pen/config.json, with the entries of live text lists in it, so that .pen/ means what is in force; text lists in .pen/ go, because they might say more. Links in the project are replaced, not followed.',
+    'For version control: writes .pen/config.json with the entries of the live text lists. Text lists in .pen/ are merged into config.json and removed. Links are replaced, not followed.',
   flags: {
     'with-password': { kind: 'boolean', about: 'copy the password of network.upstreamProxy too' },
     ...jsonFlag,
   },
-  examples: [{ line: 'pen config backup', does: 'then review it with git diff and commit' }],
+  examples: [{ line: 'pen config backup', does: 'then review with git diff and commit' }],
   async run({ flags, terminal }) {
     const done = await backUp(findProject(), {
       withPassword: flags['with-password'],
@@ -24,12 +24,12 @@ export const verb = defineVerb({
     if (flags.json) terminal.printJson(done)
     else {
       const file = printable(done.file, 4096)
-      terminal.print(done.changed ? `written: ${file}` : `${file} is what is in force`)
+      terminal.print(done.changed ? `written: ${file}` : `unchanged: ${file}`)
       for (const name of done.removed) terminal.print(`removed: ${name}, it is in config.json now`)
     }
     if (done.values.length > 0)
       terminal.note(
-        `the project now holds the values of ${printable(done.values.join(', '), 1000)}: look whether they are secret`,
+        `the project now contains the values of ${printable(done.values.join(', '), 1000)}; check that they are not secret`,
       )
     return EXIT.ok
   },

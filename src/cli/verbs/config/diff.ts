@@ -9,17 +9,17 @@ export const verb = defineVerb({
   name: 'config diff',
   summary: "Show what the project's .pen/ would change",
   details:
-    'Compares what the two mean, not their text. Exit code 0 when they are the same, 1 when they differ. The digest at the end is of every byte on both sides: pen config apply --yes --expect takes it.',
+    'Compares meaning, not text, and marks what widens permissions. Exit code 0 if equal, 1 if different. Use the digest with pen config apply --yes --expect.',
   flags: jsonFlag,
   examples: [
-    { line: 'pen config diff', does: 'what pen config apply would put in force' },
-    { line: 'pen config diff --json', does: 'for a program' },
+    { line: 'pen config diff', does: 'show what pen config apply would change' },
+    { line: 'pen config diff --json', does: 'print JSON' },
   ],
   async run({ flags, terminal }) {
     const proposal = await readProposal(findProject())
     const data = proposalData(proposal)
     if (flags.json) terminal.printJson(data)
-    else if (data.same) terminal.print('the .pen/ of the project is what is in force')
+    else if (data.same) terminal.print("the project's .pen/ is already active")
     else terminal.print(proposalText(proposal, terminal.paint))
     return data.same ? EXIT.ok : EXIT.failed
   },

@@ -12,12 +12,12 @@ export const verb = defineVerb({
   name: 'config get',
   summary: 'Print one key of the live config',
   details:
-    'A list is printed an entry a line. Exit code 1 when the live config says nothing of it: pen config show tells what is in force then.',
+    'Lists are printed one entry per line. Exit code 1 if the key is not set; pen config show prints the active value.',
   flags: jsonFlag,
-  positionals: { key: { arity: 'one', about: 'as limits.memory, network.http or env.NAME' } },
+  positionals: { key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' } },
   examples: [
-    { line: 'pen config get network.http', does: 'the names that you allowed' },
-    { line: 'pen config get limits --json', does: 'all limits that you set' },
+    { line: 'pen config get network.http', does: 'print the allowed hosts' },
+    { line: 'pen config get limits --json', does: 'print the limits as JSON' },
   ],
   async run({ flags, positionals, terminal }) {
     const { path } = configKey(positionals.key)
@@ -25,9 +25,7 @@ export const verb = defineVerb({
     const value = live === undefined ? undefined : valueAt(readJson(live.bytes, live.file).value, path)
     if (flags.json) terminal.printJson(value ?? null)
     else if (value === undefined)
-      terminal.note(
-        `the live config says nothing of ${positionals.key}; pen config show tells what is in force`,
-      )
+      terminal.note(`${printable(positionals.key, 200)} is not set in the live config; fix: pen config show`)
     else terminal.print(showValue(value))
     return value === undefined ? EXIT.failed : EXIT.ok
   },

@@ -11,23 +11,23 @@ export const verb = defineVerb({
   name: 'config set',
   summary: 'Set one key of the live config',
   details:
-    'The whole config is checked before it is written; on a mistake it stays as it was. A list takes several words, or one in JSON; what has parts of its own is written in JSON. A running sandbox takes up changes of its network within a second.',
+    'The config is validated before it is written. Lists take several words or JSON; objects take JSON. Network changes apply to running sandboxes within a second.',
   flags: {
-    unset: { kind: 'boolean', about: 'take the key out, so that the profile decides' },
+    unset: { kind: 'boolean', about: "remove the key; the profile's value applies" },
     ...jsonFlag,
   },
   positionals: {
-    key: { arity: 'one', about: 'as limits.memory, network.http or env.NAME' },
-    value: { arity: 'many', about: 'the new value, in the place of the old one' },
+    key: { arity: 'one', about: 'for example limits.memory, network.http or env.NAME' },
+    value: { arity: 'many', about: 'the new value; replaces the old one' },
   },
   examples: [
-    { line: 'pen config set limits.memory 8GiB', does: 'more memory than the profile gives' },
+    { line: 'pen config set limits.memory 8GiB', does: 'set the memory limit' },
     {
       line: 'pen config set network.groups npm github',
-      does: 'these two and no others; pen allow adds single hosts',
+      does: 'allow exactly these groups; pen allow adds single hosts',
     },
-    { line: `pen config set env.AWS_PROFILE '{"from":"host"}'`, does: "pass on the host's own" },
-    { line: 'pen config set --unset limits.memory', does: "the profile's again" },
+    { line: `pen config set env.AWS_PROFILE '{"from":"host"}'`, does: "pass the host's value" },
+    { line: 'pen config set --unset limits.memory', does: "return to the profile's value" },
   ],
   async run({ flags, positionals, terminal }) {
     const key = configKey(positionals.key)
@@ -37,7 +37,7 @@ export const verb = defineVerb({
     const changed = await editLiveConfig(project, config => withValueAt(config, key.path, value))
     const name = key.path.join('.')
     if (flags.json) terminal.printJson({ key: name, value: value ?? null, changed })
-    else if (!changed) terminal.print(`${printable(name, 200)} was so already`)
+    else if (!changed) terminal.print(`${printable(name, 200)} is unchanged`)
     else
       terminal.print(
         value === undefined
@@ -54,15 +54,15 @@ export function configKey(text: string): ConfigKey {
   throw new PenError('USAGE', {
     what: key.why,
     at: 'KEY',
-    hint: key.fix ?? 'the keys are in docs/reference/config.md',
+    hint: key.fix ?? 'docs/reference/config.md lists the keys',
   })
 }
 
 function requireOne(unset: boolean, words: readonly string[]): void {
   if (unset === (words.length === 0)) return
   throw new PenError('USAGE', {
-    what: unset ? '--unset takes no value' : 'no value is given',
+    what: unset ? '--unset takes no value' : 'no value given',
     at: 'VALUE',
-    hint: `write pen config set KEY VALUE, or pen config set --unset KEY; '[]' is an empty list`,
+    hint: `pen config set KEY VALUE, or pen config set --unset KEY; '[]' is an empty list`,
   })
 }

@@ -10,11 +10,11 @@ export const verb = defineVerb({
   name: 'config show',
   summary: 'Print the active policy and the source of each part',
   details:
-    'Profile, live config, live text lists and agent-permissions.json, merged. The .pen/ of the project is not in it: pen config diff shows what that would change. Values of variables are not shown: they may be secrets.',
+    "Merges the profile, the live config, live text lists and agent-permissions.json. The project's .pen/ is not included; see pen config diff. Values of variables are not shown, because they may be secrets.",
   flags: jsonFlag,
   examples: [
-    { line: 'pen config show', does: 'what a sandbox started now may do' },
-    { line: 'pen config show --json', does: 'for a program' },
+    { line: 'pen config show', does: 'show what a new sandbox can do' },
+    { line: 'pen config show --json', does: 'print JSON' },
   ],
   async run({ flags, terminal }) {
     const { policy, merged } = await loadPolicy(findProject(), {

@@ -9,13 +9,13 @@ export const verb = defineVerb({
   summary: 'Inside a sandbox: print a granted file',
   insideSandbox: 'allow',
   flags: {
-    from: { kind: 'count', value: 'BYTE', about: 'begin there' },
-    length: { kind: 'count', value: 'BYTES', about: 'no more than so many' },
+    from: { kind: 'count', value: 'BYTE', about: 'first byte' },
+    length: { kind: 'count', value: 'BYTES', about: 'maximum number of bytes' },
   },
-  positionals: { path: { arity: 'one', about: 'a path of the host' } },
+  positionals: { path: { arity: 'one', about: 'a path on the host' } },
   examples: [
-    { line: 'pen files cat /home/you/notes/todo.txt', does: 'all of it' },
-    { line: 'pen files cat --from 1024 --length 512 /home/you/data.bin', does: 'half a kibibyte of it' },
+    { line: 'pen files cat /home/you/notes/todo.txt', does: 'print the whole file' },
+    { line: 'pen files cat --from 1024 --length 512 /home/you/data.bin', does: 'print 512 bytes of it' },
   ],
   async run({ flags, positionals, env }) {
     const path = hostPath(positionals.path)

@@ -9,15 +9,14 @@ import { defineVerb } from '../../frame/verb.ts'
 export const verb = defineVerb({
   name: 'files get',
   summary: 'Inside a sandbox: copy a granted file into the sandbox',
-  details:
-    'The copy is there whole or not at all. A file that is granted with --exec keeps being executable.',
+  details: 'The copy is atomic. With --exec in the grant it stays executable.',
   insideSandbox: 'allow',
   flags: jsonFlag,
   positionals: {
-    path: { arity: 'one', about: 'a path of the host' },
-    to: { arity: 'optional', about: 'where to put it; without it, here, under its own name' },
+    path: { arity: 'one', about: 'a path on the host' },
+    to: { arity: 'optional', about: 'the target (default: the same name in the current directory)' },
   },
-  examples: [{ line: 'pen files get /home/you/data.csv', does: 'as ./data.csv' }],
+  examples: [{ line: 'pen files get /home/you/data.csv', does: 'copy it to ./data.csv' }],
   async run({ flags, positionals, env, terminal }) {
     const path = hostPath(positionals.path)
     const to = targetOf(path, positionals.to ?? '.')
@@ -26,15 +25,15 @@ export const verb = defineVerb({
     try {
       const bytes = await withBroker(env, path, client =>
         client.read(path, facts => {
-          const file = here(draft, () => openSync(draft, 'wx', 0o644))
+          const file = onTarget(draft, () => openSync(draft, 'wx', 0o644))
           fd = file
           if (facts.executable) fchmodSync(file, 0o755)
           return piece => {
-            for (let done = 0; done < piece.length; ) done += here(to, () => writeSync(file, piece, done))
+            for (let done = 0; done < piece.length; ) done += onTarget(to, () => writeSync(file, piece, done))
           }
         }),
       )
-      here(to, () => renameSync(draft, to))
+      onTarget(to, () => renameSync(draft, to))
       if (flags.json) terminal.printJson({ path, to, bytes })
       else terminal.print(`${printable(to)}: ${bytes} bytes`)
       return EXIT.ok
@@ -50,15 +49,15 @@ function targetOf(path: string, to: string): string {
   return resolve(isDirectory ? join(to, basename(path)) : to)
 }
 
-/** Of this side, not of pen's state on the host: a full disk is the sandbox's own. */
-function here<T>(path: string, act: () => T): T {
+/** Reports an error of the sandbox's own file system, such as a full disk. */
+function onTarget<T>(path: string, act: () => T): T {
   try {
     return act()
   } catch (error) {
     throw new PenError('STATE', {
-      what: `the copy could not be made (${errnoOf(error) ?? 'unknown error'})`,
+      what: `could not write the copy (${errnoOf(error) ?? 'unknown error'})`,
       at: path,
-      hint: 'name a place that the sandbox may write, and that has room for it',
+      hint: 'choose a target that the sandbox can write, with enough free space',
       cause: error,
     })
   }

@@ -13,17 +13,17 @@ export const verb = defineVerb({
   name: 'grant',
   summary: 'Give sandboxes access to a file or directory',
   details:
-    'It is not mounted: programs inside get at it by pen files, and every access is in pen logs. A running sandbox has it at once. It holds until pen revoke, or for the time that --for names. What files.deny covers is not granted, and nothing in the project is granted for writing: that is what files.write is for.',
+    'The path is not mounted: programs inside use pen files, and every access is logged. Applies at once, until pen revoke or --for. Paths in files.deny cannot be granted; to write in the project itself, use files.write.',
   flags: {
-    rw: { kind: 'boolean', about: 'also let them put new content there; without it they read' },
-    exec: { kind: 'boolean', about: 'let files there be executable, both ways' },
-    for: { kind: 'duration', value: 'DURATION', about: 'for this long, as 90s, 10m or 1h' },
+    rw: { kind: 'boolean', about: 'allow writing too' },
+    exec: { kind: 'boolean', about: 'keep the executable bit, in both directions' },
+    for: { kind: 'duration', value: 'DURATION', about: 'for this time, for example 10m' },
     ...jsonFlag,
   },
-  positionals: { path: { arity: 'one', about: 'a file, or a directory with all that is in it' } },
+  positionals: { path: { arity: 'one', about: 'a file, or a directory with everything in it' } },
   examples: [
-    { line: 'pen grant ~/notes/todo.txt --for 10m', does: 'one file, for reading, ten minutes' },
-    { line: 'pen grant ~/reports --rw', does: 'a directory, until it is revoked' },
+    { line: 'pen grant ~/notes/todo.txt --for 10m', does: 'allow reading one file for ten minutes' },
+    { line: 'pen grant ~/reports --rw', does: 'allow reading and writing a directory until pen revoke' },
   ],
   async run({ flags, positionals, terminal }) {
     const project = findProject()

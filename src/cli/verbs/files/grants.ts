@@ -8,10 +8,9 @@ import { defineVerb } from '../../frame/verb.ts'
 export const verb = defineVerb({
   name: 'grants',
   summary: "List what this project's sandboxes are granted",
-  details:
-    'Those whose time is over are left out. What a running sandbox did with them is in pen logs --all.',
+  details: 'Expired grants are not listed. pen logs --all shows every access.',
   flags: jsonFlag,
-  examples: [{ line: 'pen grants', does: 'what is granted, how, and until when' }],
+  examples: [{ line: 'pen grants', does: 'list paths, access and end time' }],
   async run({ flags, terminal }) {
     const project = findProject()
     const now = Date.now()
@@ -27,7 +26,7 @@ export const verb = defineVerb({
           until: until === undefined ? null : new Date(until).toISOString(),
         })),
       })
-    else if (grants.length === 0) terminal.note('nothing is granted; pen grant PATH does')
+    else if (grants.length === 0) terminal.note('nothing is granted; fix: pen grant PATH')
     else
       for (const { path, write, execute, until } of grants)
         terminal.print(

@@ -9,15 +9,15 @@ import { defineVerb } from '../../frame/verb.ts'
 export const verb = defineVerb({
   name: 'files ls',
   summary: 'Inside a sandbox: list the grants, or a granted directory',
-  details: 'Links are shown as such and lead nowhere. What the policy denies is not shown.',
+  details: 'Links are listed but not followed. Denied files are not listed.',
   insideSandbox: 'allow',
   flags: jsonFlag,
   positionals: {
-    path: { arity: 'optional', about: 'a directory of the host; without it, all that is granted' },
+    path: { arity: 'optional', about: 'a directory on the host (default: list all grants)' },
   },
   examples: [
-    { line: 'pen files ls', does: 'everything that is granted now' },
-    { line: 'pen files ls /home/you/notes', does: 'the names in a granted directory' },
+    { line: 'pen files ls', does: 'list all grants' },
+    { line: 'pen files ls /home/you/notes', does: 'list a granted directory' },
   ],
   async run({ flags, positionals, env, terminal }) {
     const path = positionals.path === undefined ? undefined : hostPath(positionals.path)
@@ -26,7 +26,7 @@ export const verb = defineVerb({
         const places = await client.grants()
         if (flags.json) terminal.printJson(places)
         else if (places.length === 0)
-          terminal.note('nothing is granted; on the host, the user can run: pen grant PATH')
+          terminal.note('nothing is granted; fix: on the host, run pen grant PATH')
         else
           for (const place of places) terminal.print(`${place.write ? 'rw' : 'ro'}  ${printable(place.path)}`)
         return
@@ -36,7 +36,7 @@ export const verb = defineVerb({
       else
         for (const { name, kind } of entries)
           terminal.print(`${printable(name)}${kind === 'directory' ? '/' : kind === 'link' ? '@' : ''}`)
-      if (truncated) terminal.note('there are more names than the broker lists')
+      if (truncated) terminal.note('the list is truncated')
     })
     return EXIT.ok
   },

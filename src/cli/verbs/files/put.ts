@@ -9,17 +9,19 @@ export const verb = defineVerb({
   name: 'files put',
   summary: 'Inside a sandbox: write a granted file of the host',
   details:
-    'The old content stays until the last byte has come. Directories are not made and nothing is removed. The file is never executable, unless the user granted that with --exec.',
+    'Replaces the file atomically. Never creates directories or deletes files. The file is executable only if the grant has --exec.',
   insideSandbox: 'allow',
   flags: {
     ...jsonFlag,
-    exec: { kind: 'boolean', about: 'make it executable, where the grant says so' },
+    exec: { kind: 'boolean', about: 'make it executable, if the grant has --exec' },
   },
   positionals: {
     from: { arity: 'one', about: 'a file in the sandbox, or - for stdin' },
-    path: { arity: 'one', about: 'a path of the host' },
+    path: { arity: 'one', about: 'a path on the host' },
   },
-  examples: [{ line: 'pen files put report.md /home/you/reports/report.md', does: 'new content for it' }],
+  examples: [
+    { line: 'pen files put report.md /home/you/reports/report.md', does: 'replace the content of this file' },
+  ],
   async run({ flags, positionals, env, terminal }) {
     const path = hostPath(positionals.path)
     const source = positionals.from === '-' ? process.stdin : createReadStream(positionals.from)
@@ -32,9 +34,9 @@ export const verb = defineVerb({
       const errno = errnoOf(error)
       if (errno === undefined) throw error
       throw new PenError('STATE', {
-        what: `the content could not be read (${errno})`,
+        what: `could not read the source (${errno})`,
         at: positionals.from,
-        hint: 'name a file that the sandbox may read',
+        hint: 'choose a file that the sandbox can read',
         cause: error,
       })
     }

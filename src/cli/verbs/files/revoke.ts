@@ -10,20 +10,20 @@ import { defineVerb } from '../../frame/verb.ts'
 export const verb = defineVerb({
   name: 'revoke',
   summary: 'Remove a grant; running transfers stop at once',
-  details: 'Exit code 1 when there was nothing to take back.',
-  flags: { all: { kind: 'boolean', about: 'everything that is granted to this project' }, ...jsonFlag },
+  details: 'Exit code 1 if there was no such grant.',
+  flags: { all: { kind: 'boolean', about: 'remove all grants of this project' }, ...jsonFlag },
   positionals: {
-    path: { arity: 'optional', about: 'as it was given to pen grant, or as pen grants shows it' },
+    path: { arity: 'optional', about: 'the path, as given to pen grant or as shown by pen grants' },
   },
   examples: [
-    { line: 'pen revoke ~/reports', does: 'nothing there is served any more' },
-    { line: 'pen revoke --all', does: 'nothing at all' },
+    { line: 'pen revoke ~/reports', does: 'remove one grant' },
+    { line: 'pen revoke --all', does: 'remove all grants' },
   ],
   async run({ flags, positionals, terminal }) {
     const { path } = positionals
     if ((path === undefined) !== flags.all)
       throw new PenError('USAGE', {
-        what: flags.all ? '--all takes everything back, and no path' : 'nothing is named',
+        what: flags.all ? '--all takes no path' : 'no path given',
         hint: 'pen revoke PATH, or pen revoke --all',
       })
     const project = findProject()
@@ -49,7 +49,7 @@ export const verb = defineVerb({
   },
 })
 
-/** The place itself, and where it led: what was granted may be gone, or a link by now. */
+/** The path itself and its target, because a granted path may be missing or a link now. */
 function spellings(path: string, { cwd, world }: ReturnType<typeof findProject>): ReadonlySet<string> {
   const made = absolute(path.startsWith('/') || path.startsWith('~') ? path : resolve(cwd, path), world)
   if (!made.ok) throw new PenError('PATH_REFUSED', { what: `${path}: ${made.why}`, at: path })

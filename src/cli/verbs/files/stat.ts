@@ -9,8 +9,10 @@ export const verb = defineVerb({
   summary: 'Inside a sandbox: show kind, size and time of a granted file',
   insideSandbox: 'allow',
   flags: jsonFlag,
-  positionals: { path: { arity: 'one', about: 'a path of the host' } },
-  examples: [{ line: 'pen files stat /home/you/notes/todo.txt', does: 'whether it is there, and how large' }],
+  positionals: { path: { arity: 'one', about: 'a path on the host' } },
+  examples: [
+    { line: 'pen files stat /home/you/notes/todo.txt', does: 'show whether it exists, and its size' },
+  ],
   async run({ flags, positionals, env, terminal }) {
     const path = hostPath(positionals.path)
     const facts = await withBroker(env, path, client => client.stat(path))

@@ -190,7 +190,7 @@ onFish('in fish verbs, values, files, hosts and the commands of others are compl
 test('the script calls the pen that printed it, by its path, whatever is in that path', () => {
   expect(pen('completion', 'bash').stdout).toContain(`'${MAIN}' __complete --`)
   const wrong = pen('completion', 'bahs')
-  expect([wrong.status, wrong.stderr.includes('did you mean bash?')]).toEqual([2, true])
+  expect([wrong.status, wrong.stderr.includes('did you mean pen completion bash?')]).toEqual([2, true])
 })
 
 test('asking writes nothing, says nothing else, and never fails', () => {

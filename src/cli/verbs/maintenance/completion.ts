@@ -14,7 +14,7 @@ export const verb = defineVerb({
   name: 'completion',
   summary: 'Print the completion script for your shell',
   details:
-    'The script asks this very pen, by its path, so it knows what the pen that you have knows. It reads and never writes. In bash, candidates for a command after -- come from that command’s own completion if bash-completion is loaded.',
+    "The script calls this pen binary by its path. It only reads. In bash, a command after -- uses that command's own completion if bash-completion is loaded.",
   flags: {},
   positionals: { shell: { arity: 'one', about: SHELLS.join(', ') } },
   examples: [
@@ -28,8 +28,11 @@ export const verb = defineVerb({
     if (shell === undefined) {
       const meant = nearest(positionals.shell, SHELLS)
       throw new PenError('USAGE', {
-        what: `there is no completion for "${positionals.shell}"`,
-        hint: meant === undefined ? `choose one of ${SHELLS.join(', ')}` : `did you mean ${meant}?`,
+        what: `unknown shell "${positionals.shell}"`,
+        hint:
+          meant === undefined
+            ? `choose one of ${SHELLS.join(', ')}`
+            : `did you mean pen completion ${meant}?`,
       })
     }
     const { script } = await SCRIPTS[shell]()
@@ -39,7 +42,7 @@ export const verb = defineVerb({
 })
 
 const posix = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
-/** One word, whatever is in the path. */
+/** Quotes the path of pen as one word. */
 const quote = {
   bash: posix,
   zsh: posix,

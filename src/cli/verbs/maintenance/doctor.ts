@@ -8,29 +8,29 @@ import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import type { Colour, Paint } from '../../render/colour.ts'
 
-/** From then on each step is told: until then nobody wonders. */
-const PATIENCE_MS = 500
+/** Delay before progress is shown. */
+const PROGRESS_AFTER_MS = 500
 
 export const verb = defineVerb({
   name: 'doctor',
   summary: 'Check this machine for what pen needs',
   details:
-    'Each line is ok, weak (pen run works, with less than it could have) or fails (pen run does not work), with the reason and the fix for this distribution. What is made for it is taken away again. Exit code 0 when pen run would work here, 1 otherwise.',
+    'Each line is ok, weak (pen run works with reduced protection) or fails (pen run does not work), with the reason and the fix for this distribution. Temporary files are removed. Exit code 0 if pen run works here, 1 if not.',
   flags: defineFlags({
     ...jsonFlag,
-    strict: { kind: 'boolean', about: 'exit with 1 also when something is weak' },
+    strict: { kind: 'boolean', about: 'exit with 1 if anything is weak, too' },
   }),
   examples: [
-    { line: 'pen doctor', does: 'what works here, in the current project' },
-    { line: 'pen doctor --strict', does: 'for a machine that must have everything' },
-    { line: 'pen doctor --json', does: 'for a program' },
+    { line: 'pen doctor', does: 'check this machine and the current project' },
+    { line: 'pen doctor --strict', does: 'fail if any protection is weaker' },
+    { line: 'pen doctor --json', does: 'print JSON' },
   ],
   async run({ flags, env, terminal }) {
     const began = performance.now()
     const { distribution, findings } = await examine({
       env,
       onCheck: name => {
-        if (performance.now() - began > PATIENCE_MS) terminal.note(`trying ${name} …`)
+        if (performance.now() - began > PROGRESS_AFTER_MS) terminal.note(`checking ${name} …`)
       },
     })
     const works = findings.every(({ status }) => status !== 'fails')
@@ -58,7 +58,7 @@ export const verb = defineVerb({
 const COLOURS: Readonly<Record<Status, Colour>> = { ok: 'green', weak: 'yellow', fails: 'red' }
 const CAP = 1000
 
-/** Paths, versions and messages of tools are not pen's own words: all are shown escaped. */
+/** All text is escaped, because paths, versions and messages come from other programs. */
 export function doctorText(findings: readonly Finding[], works: boolean, paint: Paint): string {
   const lines = findings.flatMap(({ id, status, what, why, fix }) => [
     `${paint(COLOURS[status], status.padEnd(5))}  ${id}: ${printable(what, CAP)}`,

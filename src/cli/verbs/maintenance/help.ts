@@ -42,8 +42,8 @@ export async function showHelp(
   if (found?.is === 'verb') {
     if (found.rest[0] !== undefined)
       throw new PenError('USAGE', {
-        what: `there is no "pen ${words.join(' ')}"`,
-        hint: `see pen help ${found.verb.name}`,
+        what: `unknown verb "${words.join(' ')}"`,
+        hint: `pen help ${found.verb.name}`,
       })
     if (json) terminal.printJson(describe(found.verb))
     else terminal.print(verbHelp(found.verb, terminal.paint, helpWidth(env)))
@@ -68,7 +68,7 @@ export async function showHelp(
   terminal.print(show(await Promise.all(shown), terminal.paint, width))
 }
 
-/** Longer lines than this are hard to read. */
+/** Longer lines are hard to read. */
 const WIDEST = 100
 
 function helpWidth(env: CliContext['env']): number {

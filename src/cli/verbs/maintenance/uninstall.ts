@@ -1,42 +1,42 @@
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { uninstall } from '../../../lifecycle/uninstall.ts'
-import { agreesToRemove } from '../../frame/ask.ts'
+import { confirmRemoval } from '../../frame/ask.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
-import { whileTelling } from '../../frame/progress.ts'
+import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'uninstall',
   summary: "Stop all your sandboxes and remove pen's files",
   details:
-    'Sandboxes with their configuration, audit, log and volumes; containers and cgroups that were left; images that pen built; ~/.pen. No file of a project is touched, its .pen/ neither. What only you can remove, the program itself for one, is told. While a pen run goes on, nothing is removed.',
+    'Removes sandboxes with their config, audit, log and volumes; leftover containers and cgroups; images that pen built; ~/.pen. Projects and their .pen/ are not touched. pen lists what you must remove yourself, such as the program. Refuses while a pen run is active.',
   flags: defineFlags({
     ...jsonFlag,
-    'dry-run': { kind: 'boolean', about: 'tell what would be removed, and leave it' },
-    'keep-config': { kind: 'boolean', about: 'leave the live configuration of every project' },
-    yes: { kind: 'boolean', about: 'do not ask' },
+    'dry-run': { kind: 'boolean', about: 'show what would be removed, without removing it' },
+    'keep-config': { kind: 'boolean', about: 'keep the live config of every project' },
+    yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   }),
   examples: [
-    { line: 'pen uninstall --dry-run', does: 'what would go, and what stays' },
-    { line: 'pen uninstall', does: 'after asking' },
-    { line: 'pen uninstall --keep-config --yes', does: 'to begin afresh with the same configuration' },
+    { line: 'pen uninstall --dry-run', does: 'show what would be removed, and what stays' },
+    { line: 'pen uninstall', does: 'ask, then remove everything' },
+    { line: 'pen uninstall --keep-config --yes', does: 'reset pen, but keep the configs' },
   ],
   async run({ flags, terminal }) {
     const keepConfig = flags['keep-config']
     const remove = !flags['dry-run']
     if (remove && !flags.yes) {
-      const [and, but] = keepConfig ? ['', ' The configuration stays.'] : [', configurations', '']
-      const question = `All your sandboxes end, and their volumes${and}, audits and images are removed.${but}`
-      if (!(await agreesToRemove(question, 'uninstall', terminal))) return EXIT.failed
+      const [and, but] = keepConfig ? ['', ' Their configs stay.'] : [', configs', '']
+      const question = `This stops all your sandboxes and removes their volumes${and}, audits and images.${but}`
+      if (!confirmRemoval(question, 'uninstall', terminal)) return EXIT.failed
     }
-    const done = await whileTelling('ending sandboxes', terminal, () => uninstall({ remove, keepConfig }))
+    const done = await withProgress('stopping sandboxes', terminal, () => uninstall({ remove, keepConfig }))
     const left = done.left.map(({ message, at, hint }) => ({ what: message, at: String(at), hint }))
     const stays = whatStays(keepConfig)
     if (flags.json) terminal.printJson({ version: 1, removed: remove, things: done.removed, left, stays })
     else {
       const say = (line: string): void => terminal.print(printable(line, 4096))
-      if (done.removed.length + left.length === 0) say('nothing of pen is kept on this machine')
+      if (done.removed.length + left.length === 0) say('nothing to remove')
       for (const { kind, name } of done.removed) say(`${remove ? 'removed' : 'would remove'} ${kind} ${name}`)
       for (const { what, at, hint } of left) say(`left ${at}: ${what}; fix: ${hint}`)
       for (const line of stays) say(`stays: ${line}`)
@@ -45,11 +45,11 @@ export const verb = defineVerb({
   },
 })
 
-/** Whatever was there before pen, or belongs to a project, or cannot be told from what others need. */
+/** What pen did not create, what belongs to a project, and what other users may need. */
 const whatStays = (keepConfig: boolean): string[] => [
-  ...(keepConfig ? ['~/.pen/sandboxes, with the live configuration alone'] : []),
+  ...(keepConfig ? ['~/.pen/sandboxes, with the live configs only'] : []),
   `${process.execPath}, the program itself`,
   'the .pen/ and agent-permissions.json of your projects',
   'packages that were installed for pen, and base images',
-  'pen’s own image in a Docker daemon, which others may use, and images in an engine that does not answer',
+  "pen's image in a shared Docker daemon, and images of an engine that does not answer",
 ]

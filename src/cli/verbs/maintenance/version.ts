@@ -3,7 +3,7 @@ import { EXIT } from '../../../base/error.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
-/** Put in by the build; absent when pen runs from its sources. */
+/** Defined by the build; absent when pen runs from its sources. */
 declare const PEN_REVISION: string | undefined
 
 export const verb = defineVerb({
@@ -12,7 +12,7 @@ export const verb = defineVerb({
   flags: jsonFlag,
   examples: [
     { line: 'pen version', does: 'the same as pen --version' },
-    { line: 'pen version --json', does: 'with the runtime and the platform it was built for' },
+    { line: 'pen version --json', does: 'also print the revision, runtime and platform' },
   ],
   insideSandbox: 'allow',
   async run({ flags, terminal }) {

@@ -7,14 +7,14 @@ import { findProject } from '../../../config/project.ts'
 import { listOf, printRule } from '../../../policy/network/net-rule.ts'
 import { allowRules } from '../../frame/endpoints.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
-import { grantForAWhile, lifeFlags } from '../../frame/grant-flags.ts'
+import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'allow',
   summary: "Allow this project's sandboxes to reach a host",
   details:
-    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself and no backup finds it. A running sandbox takes it up within a second, and a connection that is held for an answer goes on. A rule that denies the same host still wins: see pen forget.',
+    'Adds a rule to the live config. With --once, --for or --session it is temporary and not in backups. Running sandboxes apply it within a second, and waiting connections continue. A deny rule still wins; remove it with pen forget.',
   flags: { ...lifeFlags, ...jsonFlag },
   positionals: {
     target: {
@@ -23,19 +23,19 @@ export const verb = defineVerb({
     },
   },
   examples: [
-    { line: 'pen allow registry.example.com:443', does: 'one host, one port' },
+    { line: 'pen allow registry.example.com:443', does: 'allow one host and port, permanently' },
     {
       line: 'pen allow 203.0.113.7:5432 host.pen.internal:8080',
-      does: 'an address, and a service of this machine',
+      does: 'allow an address, and a service of this machine',
     },
-    { line: 'pen allow cdn.example.com:443 --session', does: 'until the sandbox that runs now ends' },
-    { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for an hour; then open connections end' },
+    { line: 'pen allow cdn.example.com:443 --session', does: 'until the running sandbox stops' },
+    { line: 'pen allow cdn.example.com:443 --for 1h', does: 'for one hour; then open connections close' },
   ],
   async run({ flags, positionals, terminal }) {
     const rules = await allowRules(positionals.target)
     const project = findProject()
     const life = await editAndWait(auditDirectory(project.stateDir), async () => {
-      const granted = await grantForAWhile(project, flags, { effect: 'allow', by: 'pen allow', rules })
+      const granted = await grantTemporarily(project, flags, { effect: 'allow', by: 'pen allow', rules })
       if (granted === undefined)
         await editLiveConfig(project, config =>
           rules.reduce((edited, rule) => {

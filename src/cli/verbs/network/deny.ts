@@ -7,28 +7,28 @@ import { findProject } from '../../../config/project.ts'
 import { printRule } from '../../../policy/network/net-rule.ts'
 import { denyRules } from '../../frame/endpoints.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
-import { grantForAWhile, lifeFlags } from '../../frame/grant-flags.ts'
+import { grantTemporarily, lifeFlags } from '../../frame/grant-flags.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'deny',
   summary: 'Deny a host, even if another rule allows it',
   details:
-    'Adds to the live config of the project, or with --once, --for and --session beside it, where it ends by itself. A running sandbox takes it up within a second, and open connections there end.',
+    'Adds a rule to the live config. With --once, --for or --session it is temporary. Running sandboxes apply it within a second and close open connections to the host.',
   flags: { ...lifeFlags, ...jsonFlag },
   positionals: {
     target: { arity: 'many', about: 'host, host:port, *.host, ip or ip:port; without a port, all ports' },
   },
   examples: [
-    { line: 'pen deny telemetry.example.com', does: 'no port of it is reached' },
-    { line: 'pen deny cdn.example.com:443 --once', does: 'the connection that is held, or the next one' },
+    { line: 'pen deny telemetry.example.com', does: 'deny all ports' },
+    { line: 'pen deny cdn.example.com:443 --once', does: 'deny the waiting connection, or the next one' },
   ],
   async run({ flags, positionals, terminal }) {
     const rules = await denyRules(positionals.target)
     const project = findProject()
     const denied = rules.map(printRule)
     const life = await editAndWait(auditDirectory(project.stateDir), async () => {
-      const granted = await grantForAWhile(project, flags, { effect: 'deny', by: 'pen deny', rules })
+      const granted = await grantTemporarily(project, flags, { effect: 'deny', by: 'pen deny', rules })
       if (granted === undefined)
         await editLiveConfig(project, config =>
           editNetworkList(config, 'deny', list => {

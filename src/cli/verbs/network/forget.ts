@@ -15,11 +15,11 @@ export const verb = defineVerb({
   name: 'forget',
   summary: 'Remove a rule made by pen allow or pen deny',
   details:
-    'Removes the entry from the live config of the project, however it is spelled there, and what was said of it for a while. Exit code 1 when there was none.',
+    'Removes the entry from the live config in any spelling, and temporary rules for the host. Exit code 1 if there was none.',
   flags: jsonFlag,
-  positionals: { target: { arity: 'many', about: 'as it was given to pen allow or pen deny' } },
+  positionals: { target: { arity: 'many', about: 'the host, as given to pen allow or pen deny' } },
   examples: [
-    { line: 'pen forget registry.example.com:443', does: 'neither allowed nor denied by name any more' },
+    { line: 'pen forget registry.example.com:443', does: 'remove the rules that allow or deny this host' },
   ],
   async run({ flags, positionals, terminal }) {
     const spelled = new Set(positionals.target.flatMap(text => [text, `${text}:443`]))
@@ -32,7 +32,7 @@ export const verb = defineVerb({
           (edited, key) =>
             editNetworkList(edited, key, list => {
               const isMeant = (text: string): boolean =>
-                spelled.has(text) || spelled.has(inOneSpelling(key, text))
+                spelled.has(text) || spelled.has(canonical(key, text))
               const gone = list.filter(isMeant)
               forgotten.push(...gone)
               return gone.length === 0 ? list : list.filter(text => !isMeant(text))
@@ -45,13 +45,13 @@ export const verb = defineVerb({
     }
     await editAndWait(auditDirectory(project.stateDir), forget)
     if (flags.json) terminal.printJson({ forgotten, project: project.world.workspace })
-    else terminal.print(forgotten.length === 0 ? 'nothing to forget' : `forgotten: ${forgotten.join(', ')}`)
+    else terminal.print(forgotten.length === 0 ? 'no such rule' : `removed: ${forgotten.join(', ')}`)
     return forgotten.length === 0 ? EXIT.failed : EXIT.ok
   },
 })
 
-/** As a verdict names it. A star is only taken as it stands. */
-function inOneSpelling(key: string, text: string): string {
+/** The spelling that verdicts use. */
+function canonical(key: string, text: string): string {
   const rule = (key === 'deny' ? parseDenyRule : parseAllowRule)(text, everySuffixIsPublic)
   return rule.ok ? printRule(rule.value) : text
 }

@@ -12,13 +12,13 @@ export const verb = defineVerb({
   name: 'groups',
   summary: 'List host groups, or show the hosts of one group',
   details:
-    "A group for a package manager follows that manager's own configuration, yours and the system's, never a file of the project. Put its name into network.groups, or say --group.",
+    "Package manager groups follow that tool's user and system config, never project files. Use --group or network.groups.",
   flags: jsonFlag,
-  positionals: { name: { arity: 'optional', about: 'the group to show, with the reason for each host' } },
+  positionals: { name: { arity: 'optional', about: 'the group to show' } },
   examples: [
-    { line: 'pen groups', does: 'all groups, with version and purpose' },
-    { line: 'pen groups github', does: 'the hosts of one, each with its reason' },
-    { line: 'pen run --group github -- git fetch', does: 'one run with a group open' },
+    { line: 'pen groups', does: 'list all groups with version and purpose' },
+    { line: 'pen groups github', does: 'list the hosts of one group, each with its reason' },
+    { line: 'pen run --group github -- git fetch', does: 'allow a group for one run' },
   ],
   async run({ flags, positionals: { name }, terminal }) {
     if (name === undefined) {
@@ -35,7 +35,7 @@ export const verb = defineVerb({
     if (flags.json) terminal.printJson({ version: 1, group: { name, ...group, hosts } })
     else
       terminal.print(
-        [`${name} v${group.version}: ${group.reason}`, ...hosts.map(inWords)]
+        [`${name} v${group.version}: ${group.reason}`, ...hosts.map(hostLine)]
           .map(line => printable(line, 4096))
           .join('\n'),
       )
@@ -52,5 +52,5 @@ const rows = ({ rules }: ResolvedGroup) =>
     at: source.place === undefined ? null : showPlace(source.place),
   }))
 
-const inWords = ({ rule, reason }: { rule: string; reason: string }): string =>
+const hostLine = ({ rule, reason }: { rule: string; reason: string }): string =>
   `  ${rule.padEnd(36)}  ${reason}`

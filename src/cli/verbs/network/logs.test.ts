@@ -93,7 +93,7 @@ describe('pen logs', () => {
     const [short, all] = [await pen('logs'), await pen('logs', '--all')]
     expect(short.stdout).toContain('evil.test:443')
     expect(short.stdout).not.toContain('play.googleapis.com')
-    expect(short.stderr).toContain('background calls of agents that were refused too: 1 ')
+    expect(short.stderr).toContain('also refused: 1 background call')
     expect(all.stdout).toContain('play.googleapis.com:443')
   })
 
@@ -101,7 +101,7 @@ describe('pen logs', () => {
     for (const words of [['logs'], ['logs', '--all', '--json'], ['proxy', 'logs']]) {
       const { code, stdout, stderr } = await pen(...words)
       expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-      expect(stderr).toContain('nothing is logged yet')
+      expect(stderr).toContain('nothing is logged')
     }
   })
 
@@ -189,7 +189,7 @@ describe('pen logs', () => {
     expect((await runs('--since', '1ms')).size).toBe(0)
     const { code, stderr } = await pen('logs', '--run', '../../etc')
     expect(code).toBe(2)
-    expect(stderr).toContain('there is no run')
+    expect(stderr).toContain('no run ')
   })
 
   test('hostile bytes reach the terminal spelled out, in text and in JSON', async () => {

@@ -14,36 +14,34 @@ import { defineVerb } from '../../frame/verb.ts'
 import { logLine } from '../../render/log-line.ts'
 
 export const logFlags = defineFlags({
-  all: { kind: 'boolean', about: 'also what was allowed, background calls, and when runs began and ended' },
-  since: { kind: 'duration', value: 'DURATION', about: 'only what happened in the last 90s, 1h, 2d …' },
+  all: { kind: 'boolean', about: 'include allowed connections, background calls, and run start and end' },
+  since: { kind: 'duration', value: 'DURATION', about: 'only events of the last 90s, 1h, 2d …' },
   run: { kind: 'string', value: 'ID', about: 'only this run' },
-  follow: { kind: 'boolean', about: 'go on with what happens next, until Ctrl-C' },
+  follow: { kind: 'boolean', about: 'keep printing new events until Ctrl-C' },
 })
 
 export const verb = defineVerb({
   name: 'logs',
   summary: 'Show what was refused or failed, with the fix',
   details:
-    'One line each: when, the verdict, where to, why, and the command that would allow it. With --json one record to a line, as the audit holds it.',
+    'One line per event: time, verdict, target, reason, and the command that allows it. --json prints the audit records, one per line.',
   flags: {
     ...logFlags,
-    suggest: { kind: 'boolean', about: 'show the smallest change that would let what was refused through' },
+    suggest: { kind: 'boolean', about: 'show the smallest change that allows what was refused' },
     ...jsonFlag,
   },
   examples: [
-    { line: 'pen logs', does: 'refusals and errors of all runs that are kept' },
-    { line: 'pen logs --since 1h --all', does: 'everything of the last hour' },
-    { line: 'pen logs --follow', does: 'and what happens next' },
+    { line: 'pen logs', does: 'show refusals and errors of all stored runs' },
+    { line: 'pen logs --since 1h --all', does: 'show all events of the last hour' },
+    { line: 'pen logs --follow', does: 'also print new events' },
     {
       line: 'pen logs --suggest --since 1h',
-      does: 'what pen allow would have to open, for you to read first',
+      does: 'show which hosts to allow; changes nothing',
     },
-    { line: 'pen logs --json --all', does: 'the records themselves, for a program' },
+    { line: 'pen logs --json --all', does: 'print the audit records' },
   ],
   async run({ flags, terminal }) {
-    if (flags.suggest) {
-      return await showSuggestion(flags, terminal)
-    }
+    if (flags.suggest) return await showSuggestion(flags, terminal)
     return await showLogs({ ...flags, terminal, isOfInterest: () => true })
   },
 })
@@ -64,9 +62,9 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   const names = listSegments(dir)
   if (run !== undefined && !names.some(name => name.run === run))
     throw new PenError('USAGE', {
-      what: `there is no run ${run} in the audit of this project`,
+      what: `no run ${run} in this project's audit`,
       at: '--run',
-      hint: 'pen logs --all shows the runs that are kept',
+      hint: 'pen logs --all',
     })
 
   const from = since === undefined ? '' : new Date(Date.now() - since).toISOString()
@@ -84,7 +82,7 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
     wanted: (record: AuditRecord) => record.time >= from && isOfInterest(record) && isShown(record),
     onDamage: () => void damaged++,
   }
-  const show = await printer(request)
+  const show = printer(request)
   if (follow) {
     for await (const batch of followAudit(dir, options)) for (const record of batch) show(record)
     return EXIT.ok
@@ -94,26 +92,26 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
     show(record)
     shown++
   }
-  if (names.length === 0) terminal.note('nothing is logged yet: no sandbox has run in this project')
+  if (names.length === 0) terminal.note('nothing is logged: no sandbox has run in this project')
   else if (shown === 0)
-    terminal.note(all ? 'nothing to show' : 'nothing was refused and nothing failed; --all shows the rest')
+    terminal.note(all ? 'no events' : 'nothing was refused and nothing failed; see all events with --all')
   if (background > 0)
     terminal.note(
-      `background calls of agents that were refused too: ${background} (reports, update checks); --all lists them`,
+      `also refused: ${background} background calls of agents (reports, update checks); see them with --all`,
     )
   if (damaged > 0)
-    terminal.note(`${damaged} damaged ${damaged === 1 ? 'line' : 'lines'} in ${printable(dir)} passed over`)
+    terminal.note(`skipped ${damaged} damaged ${damaged === 1 ? 'line' : 'lines'} in ${printable(dir)}`)
   return EXIT.ok
 }
 
 const isTrouble = ({ verdict }: AuditRecord): boolean =>
   verdict === 'deny' || verdict === 'error' || verdict === 'hold'
 
-/** Refused quietly: see `src/policy/network/background-hosts.ts`. */
+/** Refusals of known background calls are not worth a line: see `policy/network/background-hosts.ts`. */
 export const isBackground = ({ kind, name }: AuditRecord): boolean =>
   kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
 
-async function printer({ json, terminal }: LogRequest): Promise<(record: AuditRecord) => void> {
+function printer({ json, terminal }: LogRequest): (record: AuditRecord) => void {
   if (json) return record => terminal.print(printableJson(record))
   const { paint } = terminal
   return record => terminal.print(logLine(record, paint))

@@ -8,22 +8,22 @@ export const verb = defineVerb({
   name: 'proxy logs',
   summary: 'Watch what the gateway refuses, as it happens',
   details:
-    'On a terminal it goes on until Ctrl-C; elsewhere, or with --once, it prints what there is and ends. Allowed traffic is shown with --all.',
+    'On a terminal it follows until Ctrl-C; otherwise, or with --once, it prints once. --all includes allowed traffic.',
   flags: {
     ...logFlags,
-    once: { kind: 'boolean', about: 'print what there is and end, on a terminal too' },
+    once: { kind: 'boolean', about: 'print once, even on a terminal' },
     ...jsonFlag,
   },
   examples: [
-    { line: 'pen proxy logs', does: 'refused and failed connections, then the next ones' },
+    { line: 'pen proxy logs', does: 'show refused and failed connections, then new ones' },
     {
       line: 'pen proxy logs --all --since 10m',
-      does: 'all connections of the last ten minutes, then the next',
+      does: 'show all connections of the last ten minutes, then new ones',
     },
-    { line: 'pen proxy logs --once --json', does: 'for a program' },
+    { line: 'pen proxy logs --once --json', does: 'print the audit records once' },
   ],
   async run({ flags, terminal }) {
-    const follow = !flags.once && (flags.follow || (await isTerminal()))
+    const follow = !flags.once && (flags.follow || isatty(1))
     return await showLogs({ ...flags, follow, terminal, isOfInterest: isOfNetwork })
   },
 })
@@ -31,8 +31,3 @@ export const verb = defineVerb({
 const KINDS: readonly string[] = ['dns-refused', 'flow-refused', 'dropped']
 
 const isOfNetwork = ({ kind }: AuditRecord): boolean => kind.startsWith('connection-') || KINDS.includes(kind)
-
-/** A wrong yes would never end: this is worth the time that node:tty takes to load. */
-async function isTerminal(): Promise<boolean> {
-  return isatty(1)
-}

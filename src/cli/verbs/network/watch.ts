@@ -18,11 +18,11 @@ export const verb = defineVerb({
   name: 'watch',
   summary: 'Watch this project and approve its connections',
   details:
-    'On a terminal: traffic, refusals and limits as they happen, and connections that are held (pen run --ask, or network.ask "hold") with keys to answer: o for this one connection, s until the sandbox ends, a from now on, d to refuse it this time, n never. What was refused can be chosen with up and down, and allowed with the same keys. An answer is what pen allow and pen deny write. Elsewhere, or with --json, one record to a line. Until Ctrl-C.',
+    'On a terminal: traffic, refusals and limits as they happen, and connections that wait for approval (pen run --ask, or network.ask "hold"). Keys: o once, s session, a always, d deny once, n never. Select a refused connection with up and down, and allow it with the same keys. Answers are saved like pen allow and pen deny. Without a terminal, or with --json: one record per line. Runs until Ctrl-C.',
   flags: jsonFlag,
   examples: [
-    { line: 'pen watch', does: 'in a terminal beside the sandbox' },
-    { line: 'pen watch --json', does: 'every record as it comes, for a program' },
+    { line: 'pen watch', does: 'in a second terminal' },
+    { line: 'pen watch --json', does: 'print the audit records as they are written' },
   ],
   async run({ flags, terminal, env }) {
     const project = findProject()
@@ -34,12 +34,12 @@ export const verb = defineVerb({
   },
 })
 
-/** Runs that go on, from their beginning, and those that come. */
+/** Records of running sandboxes from their start, and of sandboxes that start later. */
 async function recordsOf(project: Project, signal?: AbortSignal): Promise<AsyncGenerator<AuditRecord[]>> {
   const dir = auditDirectory(project.stateDir)
-  const over = new Set(listSegments(dir).map(({ run }) => run))
-  for (const run of runningRuns(dir)) over.delete(run)
-  return followAudit(dir, { intervalMs: 100, follows: run => !over.has(run), ...(signal && { signal }) })
+  const ended = new Set(listSegments(dir).map(({ run }) => run))
+  for (const run of runningRuns(dir)) ended.delete(run)
+  return followAudit(dir, { intervalMs: 100, follows: run => !ended.has(run), ...(signal && { signal }) })
 }
 
 async function printRecords(project: Project, json: boolean, terminal: Terminal): Promise<ExitCode> {

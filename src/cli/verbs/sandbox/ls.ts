@@ -7,8 +7,8 @@ import { jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 import { showAge, table } from '../../render/table.ts'
 
-/** Where only single commands were run, there is an audit and no sandbox that could be started or removed. */
-const isOfInterest = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
+/** False for projects in which only `pen run` was used: they have an audit, but no sandbox to start or remove. */
+const isListed = ({ state, workspace, stateDir }: KnownSandbox): boolean =>
   state !== 'stopped' || workspace !== undefined || existsSync(`${stateDir}/config.json`)
 
 export const verb = defineVerb({
@@ -16,11 +16,11 @@ export const verb = defineVerb({
   summary: 'List all your sandboxes, running or not',
   flags: jsonFlag,
   examples: [
-    { line: 'pen ls', does: 'name, state, backend, since when, and where' },
-    { line: 'pen ls --json', does: 'for a program' },
+    { line: 'pen ls', does: 'list name, state, backend, start time and directory' },
+    { line: 'pen ls --json', does: 'print JSON' },
   ],
   async run({ flags, terminal }) {
-    const known = (await listSandboxes({ repair: true })).filter(isOfInterest)
+    const known = (await listSandboxes({ repair: true })).filter(isListed)
     if (flags.json) {
       terminal.printJson({
         version: 1,
@@ -37,7 +37,7 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     if (known.length === 0) {
-      terminal.note('no sandbox is known yet: pen start makes one for the directory that you are in')
+      terminal.note('no sandboxes yet; fix: pen start')
       return EXIT.ok
     }
     const rows = known.map(({ id, state, workspace, record }) => [

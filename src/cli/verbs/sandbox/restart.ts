@@ -9,7 +9,7 @@ import { pauseSandbox } from '../../../lifecycle/stop.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
-import { whileTelling } from '../../frame/progress.ts'
+import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -42,7 +42,7 @@ export const verb = defineVerb({
         say,
       })
     }
-    await whileTelling('restarting the sandbox', terminal, () => withChangeLock(stateDir, restart))
+    await withProgress('restarting the sandbox', terminal, () => withChangeLock(stateDir, restart))
     if (flags.json) terminal.printJson({ version: 1, id, started: true })
     else terminal.print(`${id}: restarted`)
     return EXIT.ok

@@ -2,38 +2,38 @@ import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { forgetSandbox, isKnown, VOLUMES } from '../../../lifecycle/forget.ts'
 import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
-import { agreesToRemove } from '../../frame/ask.ts'
+import { confirmRemoval } from '../../frame/ask.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
-import { whileTelling } from '../../frame/progress.ts'
+import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
   name: 'rm',
   summary: "Stop this project's sandbox and delete its state",
   details:
-    'Its live configuration, audit and log are removed; with --volumes its volumes too, which otherwise stay for the next time. The project itself is not touched, nor is its .pen/, which pen init or pen config apply puts in force again.',
+    'Deletes its live config, audit and log; with --volumes also its volumes. The project and its .pen/ are not touched; pen init or pen config apply activates .pen/ again.',
   flags: defineFlags({
     ...jsonFlag,
-    volumes: { kind: 'boolean', about: 'remove its volumes as well' },
-    yes: { kind: 'boolean', about: 'do not ask' },
+    volumes: { kind: 'boolean', about: 'also delete its volumes' },
+    yes: { kind: 'boolean', about: 'do not ask for confirmation' },
   }),
-  positionals: { name: { arity: 'optional', about: 'another one, as pen ls names it' } },
+  positionals: { name: { arity: 'optional', about: 'sandbox name from pen ls (default: this project)' } },
   examples: [
-    { line: 'pen rm', does: 'after asking' },
-    { line: 'pen rm api-1a2b3c4d5e6f7a8b', does: 'that of a project which is gone, perhaps' },
-    { line: 'pen rm --volumes --yes', does: 'all of it, in a script' },
+    { line: 'pen rm', does: 'ask, then delete' },
+    { line: 'pen rm api-1a2b3c4d5e6f7a8b', does: 'the sandbox of a deleted project' },
+    { line: 'pen rm --volumes --yes', does: 'delete everything, without asking' },
   ],
   async run({ flags, positionals, terminal }) {
     const { id, stateDir, workspace } = await sandboxNamed(positionals.name)
     if (!isKnown(stateDir)) {
       if (flags.json) terminal.printJson({ version: 1, id, removed: false })
-      else terminal.print(`${id}: nothing is kept of it`)
+      else terminal.print(`${id}: nothing to delete`)
       return EXIT.ok
     }
-    const what = `its configuration, audit${flags.volumes ? ', volumes' : ''} and log`
-    const question = `The sandbox of ${printable(workspace ?? id, 4096)} ends, and ${what} are removed.`
-    if (!flags.yes && !(await agreesToRemove(question, 'rm', terminal))) return EXIT.failed
-    await whileTelling('ending the sandbox', terminal, () =>
+    const what = `its live config, audit${flags.volumes ? ', volumes' : ''} and log`
+    const question = `This stops the sandbox of ${printable(workspace ?? id, 4096)} and deletes ${what}.`
+    if (!flags.yes && !confirmRemoval(question, 'rm', terminal)) return EXIT.failed
+    await withProgress('stopping the sandbox', terminal, () =>
       forgetSandbox(stateDir, { keep: flags.volumes ? [] : [VOLUMES] }),
     )
     if (flags.json) terminal.printJson({ version: 1, id, removed: true })

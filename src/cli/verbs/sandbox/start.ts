@@ -37,7 +37,7 @@ export const verb = defineVerb({
     const spare = takeSpare()
     const { findProject } = await import('../../../config/project.ts')
     const { startSandbox } = await import('../../../lifecycle/start.ts')
-    const { whileTelling } = await import('../../frame/progress.ts')
+    const { withProgress } = await import('../../frame/progress.ts')
     const { isTerminal } = await import('../../../terminal/termios.ts')
     const project = findProject()
     const document = flagDocument(flags, project)
@@ -49,7 +49,7 @@ export const verb = defineVerb({
       ...(flags.agent !== undefined && { agent: flags.agent }),
     }
     const say = (line: string): void => terminal.note(`pen: ${line}`)
-    const came = await whileTelling('starting the sandbox', terminal, () =>
+    const came = await withProgress('starting the sandbox', terminal, () =>
       startSandbox(project, { asked: order, say, spare }),
     )
     const { isRunningWith } = await import('../../../control/client.ts')

@@ -2,7 +2,7 @@ import { EXIT } from '../../../base/error.ts'
 import { endOf } from '../../../base/printable.ts'
 import { findProject } from '../../../config/project.ts'
 import { askFor } from '../../../control/client.ts'
-import { listSandboxes } from '../../../lifecycle/list.ts'
+import { type KnownSandbox, listSandboxes } from '../../../lifecycle/list.ts'
 import type { SandboxStats } from '../../../run/status.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
 import { isTerminal } from '../../../terminal/termios.ts'
@@ -11,7 +11,7 @@ import { defineVerb } from '../../frame/verb.ts'
 import { showUntilLeft } from '../../render/live-table.ts'
 import { showSize, table } from '../../render/table.ts'
 
-/** Between two readings, for a rate. */
+/** The time between two readings when pen prints once. */
 const SAMPLE_MS = 250
 const REFRESH_MS = 1000
 
@@ -19,30 +19,30 @@ export const verb = defineVerb({
   name: 'stats',
   summary: 'Show CPU, memory, disk and network use of sandboxes',
   details:
-    'On a terminal it goes on, once a second, until q or Ctrl-C; elsewhere it is told once. DISK is what was added to the project and its volumes since the start; the network counts what went through the gateway. Exit code 0 when one runs, 1 when none does, as for pen status.',
+    'On a terminal it refreshes every second until q or Ctrl-C; otherwise it prints once. DISK is growth of the project and its volumes since the start; OPEN, REFUSED, UP and DOWN count gateway traffic. Exit code 0 if a sandbox is running, 1 if not.',
   flags: defineFlags({
     ...jsonFlag,
-    all: { kind: 'boolean', about: 'all your sandboxes, not only the one of this project' },
-    once: { kind: 'boolean', about: 'also on a terminal' },
+    all: { kind: 'boolean', about: 'all your sandboxes, not only this project' },
+    once: { kind: 'boolean', about: 'print once, even on a terminal' },
   }),
   examples: [
-    { line: 'pen stats', does: 'of this project, until q' },
-    { line: 'pen stats --all --once', does: 'of all, once' },
-    { line: 'pen stats --json', does: 'once, for a program' },
+    { line: 'pen stats', does: 'show this project until q' },
+    { line: 'pen stats --all --once', does: 'print all sandboxes once' },
+    { line: 'pen stats --json', does: 'print JSON once' },
   ],
   async run({ flags, terminal }) {
-    const sandboxes = await chosen(flags.all)
-    const first = await read(sandboxes)
+    const sandboxes = await chosenSandboxes(flags.all)
+    const first = await readStats(sandboxes)
     if (first.length === 0) {
       if (flags.json) terminal.printJson({ version: 1, sandboxes: [] })
-      else terminal.print(flags.all ? 'no sandbox runs' : `${sandboxes[0]?.id}: not running`)
+      else terminal.print(flags.all ? 'no sandbox is running' : `${sandboxes[0]?.id}: not running`)
       return EXIT.failed
     }
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
       const columns = (): number => windowSize(1).cols
       let before = first
       await showUntilLeft(REFRESH_MS, async () => {
-        const now = await read(await chosen(flags.all))
+        const now = await readStats(await chosenSandboxes(flags.all))
         const lines = statsTable(before, now, columns())
         before = now
         return lines
@@ -50,7 +50,7 @@ export const verb = defineVerb({
       return EXIT.ok
     }
     await new Promise(resolve => setTimeout(resolve, SAMPLE_MS))
-    const second = await read(sandboxes)
+    const second = await readStats(sandboxes)
     if (flags.json)
       terminal.printJson({
         version: 1,
@@ -64,32 +64,27 @@ export const verb = defineVerb({
   },
 })
 
-interface Place {
-  readonly id: string
-  readonly stateDir: string
-}
+type Sandbox = Pick<KnownSandbox, 'id' | 'stateDir'>
 
 interface Reading {
   readonly id: string
   readonly stats: SandboxStats
 }
 
-async function chosen(all: boolean): Promise<readonly Place[]> {
-  if (all) {
-    return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
-  }
-  return [findProject()]
+async function chosenSandboxes(all: boolean): Promise<readonly Sandbox[]> {
+  if (!all) return [findProject()]
+  return (await listSandboxes({ repair: true })).filter(({ state }) => state === 'running')
 }
 
-async function read(places: readonly Place[]): Promise<Reading[]> {
-  const readings = places.map(async ({ id, stateDir }) => {
+async function readStats(sandboxes: readonly Sandbox[]): Promise<Reading[]> {
+  const readings = sandboxes.map(async ({ id, stateDir }) => {
     const asked = await askFor(stateDir, 'stats')
     return asked === undefined ? [] : [{ id, stats: asked.value as SandboxStats }]
   })
   return (await Promise.all(readings)).flat()
 }
 
-/** Of one processor; two that are busy are 200. */
+/** Percent of one CPU: two busy CPUs are 200. */
 function percent(before: readonly Reading[], { id, stats }: Reading): number {
   const earlier = before.find(one => one.id === id)?.stats ?? stats
   const passed = stats.atMs - earlier.atMs
@@ -98,7 +93,7 @@ function percent(before: readonly Reading[], { id, stats }: Reading): number {
 
 const HEADINGS = ['NAME', 'CPU', 'MEMORY', 'PROCESSES', 'DISK', 'COMMANDS', 'OPEN', 'REFUSED', 'UP', 'DOWN']
 
-/** In one table where that fits, else in two: of the machine, and of commands and network. */
+/** One table if it fits, else two: resources, then commands and network. */
 export function statsTable(before: readonly Reading[], now: readonly Reading[], columns: number): string[] {
   const rows = rowsOf(before, now)
   const whole = table(HEADINGS, rows)
@@ -113,7 +108,7 @@ export function statsTable(before: readonly Reading[], now: readonly Reading[], 
         cells.map(row => row.slice(1)),
       ).map(line => line.length),
     )
-    // The end of a name tells two projects apart.
+    // The hash at the end of a name is unique, so a long name loses its beginning.
     const room = Math.max(8, columns - width - 2)
     return table(
       [name, ...headings],

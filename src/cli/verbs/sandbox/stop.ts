@@ -5,7 +5,7 @@ import { isKnown } from '../../../lifecycle/forget.ts'
 import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
 import { stopSandbox } from '../../../lifecycle/stop.ts'
 import { jsonFlag } from '../../frame/flag-spec.ts'
-import { whileTelling } from '../../frame/progress.ts'
+import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 export const verb = defineVerb({
@@ -23,7 +23,7 @@ export const verb = defineVerb({
     const { id, stateDir } = await sandboxNamed(positionals.name)
     const say = (line: string): void => terminal.note(`pen: ${printable(line, 1024)}`)
     const came = isKnown(stateDir)
-      ? await whileTelling('stopping the sandbox', terminal, () =>
+      ? await withProgress('stopping the sandbox', terminal, () =>
           withChangeLock(stateDir, () => stopSandbox(stateDir, say)),
         )
       : 'absent'

@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test'
-import { fullOverview, groupOverview, overview, verbHelp } from './help-text.ts'
+import { fullOverview, groupOverview, overview, verbHelp, wrap } from './help-text.ts'
 import { VERB_GROUPS } from './verbs.ts'
-import { wrap } from './wrap.ts'
 
-test('a text is broken at its spaces, and a word that is too long has a line of its own', () => {
+test('a text is broken at its spaces, and a word that is too long gets its own line', () => {
   expect(wrap('one two three', 7)).toEqual(['one two', 'three'])
   expect(wrap('a verylongword b', 4)).toEqual(['a', 'verylongword', 'b'])
   expect(wrap('two\nlines', 80)).toEqual(['two', 'lines'])
