@@ -4,6 +4,7 @@
  */
 import type { AuditSink } from '../audit/event.ts'
 import { errnoOf } from '../base/error.ts'
+import { TokenBucket } from '../base/token-bucket.ts'
 import { decideGrant, type FileGrant, type GrantedPolicy } from '../policy/files/decide-grant.ts'
 import type { FileRequest, GrantedPlace, PathRequest } from '../protocol/broker-messages.ts'
 import { Exchange, type Peer } from './exchange.ts'
@@ -11,7 +12,6 @@ import { GrantedRoots } from './granted-roots.ts'
 import { type BrokerLimits, DEFAULT_LIMITS } from './limits.ts'
 import { prepareList, prepareStat } from './look.ts'
 import type { Access, Operation } from './operation.ts'
-import { Pace } from './pace.ts'
 import { prepareRead } from './read-file.ts'
 import { Refusal, refusalOf } from './refusal.ts'
 import { requestedPath } from './requested-path.ts'
@@ -45,7 +45,7 @@ const MOVES: ReadonlySet<PathRequest['op']> = new Set<PathRequest['op']>(['read'
 
 export class Broker {
   readonly limits: BrokerLimits
-  readonly pace: Pace
+  readonly pace: TokenBucket
   readonly #options: BrokerOptions
   readonly #roots = new GrantedRoots()
   readonly #underWay = new Set<UnderWay>()
@@ -58,7 +58,7 @@ export class Broker {
   constructor(options: BrokerOptions) {
     this.#options = options
     this.limits = { ...DEFAULT_LIMITS, ...options.limits }
-    this.pace = new Pace(this.limits.requestBurst, this.limits.requestsPerSecond)
+    this.pace = new TokenBucket(this.limits.requestBurst, this.limits.requestsPerSecond)
     this.#known = options.grants()
   }
 
@@ -198,7 +198,7 @@ export class Broker {
         throw new Refusal(now.reason === 'expired' ? 'expired' : 'revoked', { fix: now.fix })
       },
       turn: async () => {
-        await this.pace.turn()
+        await this.pace.wait()
         // Also when it need not wait: others have their turn in between.
         await new Promise(resolve => setImmediate(resolve))
       },

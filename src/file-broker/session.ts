@@ -39,7 +39,7 @@ class Session {
       this.#lastChannel = channel
       // Whoever asks without reading the answers is not listened to any further.
       await this.#room()
-      await this.#broker.pace.turn()
+      await this.#broker.pace.wait()
       const over = () => void this.#exchanges.delete(channel)
       this.#exchanges.set(channel, this.#broker.begin(ask.request, this.#peer(channel), over))
       return

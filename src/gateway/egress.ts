@@ -9,7 +9,7 @@ import { NameTable } from './dns/names.ts'
 import { DnsStub } from './dns/stub.ts'
 import { Gateway, type GatewayStats } from './gateway.ts'
 import type { Door } from './netns/door.ts'
-import { MOST_REFUSED } from './netns/rules.ts'
+import { MAX_REFUSED } from './netns/rules.ts'
 import type { Endpoint } from './route.ts'
 
 export interface Egress {
@@ -61,7 +61,7 @@ export function connectGateway(
       recorded.add(flow)
     }
     const ipv6 = refused.filter(({ address }) => isIPv6(address)).length
-    if (isOverflowRecorded || Math.max(ipv6, refused.length - ipv6) < MOST_REFUSED) return
+    if (isOverflowRecorded || Math.max(ipv6, refused.length - ipv6) < MAX_REFUSED) return
     const reason = 'from now on, refused datagrams to new destinations are not recorded'
     audit.record({ kind: 'limit-hit', limit: 'refused-datagrams', value: String(refused.length), reason })
     isOverflowRecorded = true

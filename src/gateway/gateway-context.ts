@@ -1,5 +1,6 @@
 /** State that all connections of one sandbox share. */
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
+import { TokenBucket } from '../base/token-bucket.ts'
 import type { Address } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
 import type { NetworkPolicy } from '../policy/policy.ts'
@@ -8,7 +9,6 @@ import type { Dialer } from './dial/dial.ts'
 import { Holds } from './holds.ts'
 import type { GatewayLimits } from './limits.ts'
 import { BufferBudget } from './stream/buffer-budget.ts'
-import { TokenBucket } from './stream/token-bucket.ts'
 
 /** Maps a synthetic address back to its name. The gateway needs no more of the name table. */
 export interface NameSource {

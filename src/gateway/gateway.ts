@@ -9,13 +9,12 @@ import { connectTcp } from './dial/tcp-connect.ts'
 import { GatewayContext, type GatewayStats, type NameSource } from './gateway-context.ts'
 import { DEFAULT_LIMITS, type GatewayLimits } from './limits.ts'
 import type { Endpoint } from './route.ts'
-import { Session } from './session.ts'
-import type { Accepted } from './stream/accepted.ts'
+import { type Accepted, Session } from './session.ts'
 
 export type { Resolver } from './dial/resolve.ts'
 export type { GatewayStats, NameSource } from './gateway-context.ts'
 export type { GatewayLimits } from './limits.ts'
-export type { Accepted } from './stream/accepted.ts'
+export type { Accepted } from './session.ts'
 
 export interface GatewayOptions {
   /** The current policy. The gateway reads it at every decision, so a change takes effect at once and as a whole. */

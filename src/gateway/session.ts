@@ -1,4 +1,6 @@
 /** One connection of the sandbox: its client, its route upstream, and the reply when it is refused. */
+import type { Address } from '../policy/network/address.ts'
+import type { Port } from '../policy/network/port.ts'
 import { admit } from './admit.ts'
 import { classifyFirstBytes } from './first-bytes.ts'
 import type { GatewayContext } from './gateway-context.ts'
@@ -14,8 +16,18 @@ import {
 } from './http/denial-page.ts'
 import type { Refusal } from './refusal.ts'
 import { auditTarget, type Endpoint, type EndReason, Route } from './route.ts'
-import type { Accepted } from './stream/accepted.ts'
 import { ByteStream } from './stream/byte-stream.ts'
+import type { StreamSocket } from './stream/stream-socket.ts'
+
+/** A connection of the sandbox that the door has accepted. No byte of it has been read. */
+export interface Accepted {
+  readonly socket: StreamSocket
+  /** What the program dialled. */
+  readonly to: { readonly address: Address; readonly port: Port }
+  readonly via: 'transparent' | 'proxy'
+  /** Set when other users can reach the listener too. A client must send it before it gets any other reply. */
+  readonly secret?: string | undefined
+}
 
 /** The protocol of a reply to the client. */
 export type ReplyProtocol = 'http' | 'http-head' | 'tls' | 'opaque'

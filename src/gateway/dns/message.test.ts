@@ -71,7 +71,7 @@ describe('an A query', () => {
   test('for a name of one label, of the host’s services, or 253 long is like any other', () => {
     const long = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`
     for (const name of ['redis', 'host.pen.internal', long, 'xn--bcher-kva.example'])
-      expect(answer({ name })).toMatchObject({ rcode: 0, answers: 1, trouble: undefined })
+      expect(answer({ name })).toMatchObject({ rcode: 0, answers: 1, problem: undefined })
   })
 
   test('for localhost gets loopback and no place in the book', () => {
@@ -91,14 +91,14 @@ describe('an A query', () => {
       'b\u00fccher.test',
       'xn--99999999.test',
     ])
-      expect(answer({ name })).toMatchObject({ rcode: 3, answers: 0, trouble: 'invalid-name' })
+      expect(answer({ name })).toMatchObject({ rcode: 3, answers: 0, problem: 'invalid-name' })
     expect(answer({ name: '-sip.example.com' }).raw).toBe('-sip.example.com')
   })
 
   test('for a label that holds a dot or a NUL is not a query for the name it looks like', () => {
     const names = new NameTable()
     const dotted = Buffer.concat([Buffer.of(12), Buffer.from('allowed.test'), Buffer.of(0)])
-    expect(answer({ wire: dotted }, names)).toMatchObject({ rcode: 3, trouble: 'invalid-name' })
+    expect(answer({ wire: dotted }, names)).toMatchObject({ rcode: 3, problem: 'invalid-name' })
     const nul = Buffer.concat([
       Buffer.of(8),
       Buffer.from('allowed\0'),
@@ -116,7 +116,7 @@ describe('an A query', () => {
     expect(answer({ name: 'c.test' }, names)).toMatchObject({
       rcode: 2,
       answers: 0,
-      trouble: 'pool',
+      problem: 'pool',
       raw: 'c.test',
     })
     expect(answer({ name: 'a.test' }, names).answers).toBe(1)
@@ -196,7 +196,7 @@ describe('OPT', () => {
 
 describe('malformed messages get no answer', () => {
   const silent = (bytes: Buffer): void =>
-    expect(answerQuery(bytes, new NameTable())).toEqual({ reply: undefined, trouble: 'malformed' })
+    expect(answerQuery(bytes, new NameTable())).toEqual({ reply: undefined, problem: 'malformed' })
 
   test('cut anywhere', () => {
     const whole = ask({ behind: opt() })

@@ -1,6 +1,6 @@
 /**
- * DNS queries as a sandbox writes them: hostile. One question, at most one OPT record, no pointers, nothing behind:
- * what two readers could read differently is not read at all. Answers repeat the question's own bytes.
+ * Reads DNS queries and writes replies. Queries are hostile: only one question, at most one OPT record, no pointers and
+ * no trailing bytes are accepted, so that no two readers can differ. Replies repeat the bytes of the question.
  */
 
 export const TYPE_A = 1
@@ -9,29 +9,29 @@ const TYPE_OPT = 41
 
 export const RCODE = { ok: 0, malformed: 1, failed: 2, noName: 3, notImplemented: 4, refused: 5 } as const
 export type Rcode = (typeof RCODE)[keyof typeof RCODE]
-/** Needs the upper bits that only an OPT record has. */
+/** Its upper bits fit only into an OPT record. */
 const BAD_VERSION = 16
 
 const HEADER = 12
 const MAX_NAME = 255
-/** No honest query is longer; RFC 9715 names the size that passes everywhere. */
+/** Ordinary queries are shorter. RFC 9715 recommends this size for UDP. */
 export const MAX_QUERY = 1232
 const UDP_SIZE = 1232
 
 export interface Question {
-  /** As spelled in the question, without the last dot; undefined when a label holds a byte that no host name has. */
+  /** As spelled, without the last dot. Undefined when a label contains a byte that no host name has. */
   readonly name: string | undefined
   readonly type: number
   readonly class: number
-  /** Behind the question in the query. */
+  /** The offset after the question. */
   readonly end: number
-  /** The query has an OPT record, and whether it asks for DNSSEC. */
+  /** The OPT record of the query, and whether it asks for DNSSEC. */
   readonly opt: { readonly dnssec: boolean } | undefined
 }
 
 export type Read =
   | { readonly is: 'question'; readonly question: Question }
-  /** Well enough formed to be told so, by a header alone (and an OPT when the version is at fault). */
+  /** Readable enough for an error reply: a header, and an OPT record for a bad version. */
   | { readonly is: 'refused'; readonly reply: Buffer }
   | { readonly is: 'malformed' }
 
@@ -40,7 +40,7 @@ const MALFORMED: Read = { is: 'malformed' }
 export function readQuery(query: Buffer): Read {
   if (query.length < HEADER || query.length > MAX_QUERY) return MALFORMED
   const flags = query.readUInt16BE(2)
-  // An answer that is answered makes two servers talk for ever.
+  // Replying to a response could make two servers talk forever.
   if ((flags & 0x8000) !== 0) return MALFORMED
   if ((flags & 0x7800) !== 0) return refuse(query, RCODE.notImplemented)
   const additional = query.readUInt16BE(10)
@@ -63,7 +63,7 @@ export function readQuery(query: Buffer): Read {
   return { is: 'question', question }
 }
 
-/** Header, the question's own bytes, one address or none, and an OPT if the query had one. */
+/** Writes a header, the bytes of the question, at most one address, and an OPT record if the query had one. */
 export function writeReply(
   query: Buffer,
   question: Question,
@@ -91,8 +91,8 @@ export function writeReply(
 }
 
 /**
- * "Recursion available" is said because glibc and Go take an empty answer without it for a lame server and ask
- * another; authoritative is not, because nothing here is.
+ * Sets "recursion available": without it, glibc and Go take an empty answer for a lame server and ask another one. Does
+ * not set "authoritative".
  */
 function writeHeader(reply: Buffer, query: Buffer, rcode: number): void {
   const asked = query.readUInt16BE(2) & 0x7910
@@ -117,7 +117,7 @@ function refuse(query: Buffer, rcode: number): Read {
   return { is: 'refused', reply }
 }
 
-/** Behind the root label; undefined for pointers, reserved label types, and names that are too long or run out. */
+/** The offset after the name. Undefined for pointers, reserved label types, and names that are too long or cut off. */
 function endOfName(query: Buffer): number | undefined {
   for (let at = HEADER; at < query.length && at - HEADER < MAX_NAME; ) {
     const length = query[at] ?? 0
@@ -128,7 +128,7 @@ function endOfName(query: Buffer): number | undefined {
   return undefined
 }
 
-/** A dot inside a label would read as two labels: such a name has no spelling, like one with any other odd byte. */
+/** Undefined when a label contains a dot, which would read as two labels, or any other byte that host names lack. */
 function spellName(query: Buffer, end: number): string | undefined {
   let name = ''
   for (let at = HEADER; at < end - 1; ) {
@@ -141,7 +141,7 @@ function spellName(query: Buffer, end: number): string | undefined {
   return name
 }
 
-/** The last thing in the message: root name, type OPT, and options whose lengths add up. */
+/** An OPT record must be last: root name, type OPT, and options whose lengths add up. */
 function readOpt(query: Buffer, at: number): { dnssec: boolean } | 'bad version' | undefined {
   if (at + 11 > query.length || query[at] !== 0 || query.readUInt16BE(at + 1) !== TYPE_OPT) return undefined
   const end = at + 11 + query.readUInt16BE(at + 9)

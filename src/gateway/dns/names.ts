@@ -2,25 +2,25 @@ import { type Address, addressBytes, printAddress } from '../../policy/network/a
 import type { Host } from '../../policy/network/host.ts'
 
 /**
- * The block of addresses that stand for names inside a sandbox and mean nothing outside it. RFC 2544: for measurements between networks,
- * routed nowhere. Its first and last address are never given out: 131,070 names.
+ * The block of synthetic addresses for names in a sandbox. RFC 2544 reserves it for benchmarks, so it is not routed. Its
+ * first and last address are not used, which leaves 131,070 names.
  */
 const POOL = { network: [198, 18, 0, 0], prefix: 15 } as const
 
 export interface NameTableOptions {
-  /** No more names than this, however large the pool. */
+  /** Fewer names than the pool has addresses. */
   readonly maxNames?: number
-  /** Characters of all names together: what a sandbox can make pen remember. */
+  /** Characters of all names together. Limits the memory that a sandbox can make pen use. */
   readonly maxCharacters?: number
-  /** Names that the policy may allow still get one of these when the rest was used up by others. */
+  /** Addresses that are kept for reserved names when all others are used up. */
   readonly reserve?: number
+  /** Whether the policy may allow the name. */
   readonly isReserved?: (name: Host) => boolean
 }
 
 /**
- * Which address stands for which name in one sandbox. An address serves one name for the sandbox's whole life: a
- * program that kept an old answer can never reach another name by it. Names come from the sandbox, which may ask for
- * as many as it likes: it can use up its own book and nothing else.
+ * Maps names to synthetic addresses for one sandbox. An address belongs to one name for the life of the sandbox, so a
+ * cached answer never leads to another name. A hostile sandbox can use up only its own table.
  */
 export class NameTable {
   readonly #first: number
@@ -41,7 +41,6 @@ export class NameTable {
     this.#isReserved = options.isReserved
   }
 
-  /** How many names have an address. */
   get size(): number {
     return this.#names.length
   }
@@ -52,13 +51,13 @@ export class NameTable {
     return number === undefined ? undefined : printAddress(toBytes(number))
   }
 
-  /** The same address as a number of 32 bits. */
+  /** The address as a 32-bit number. */
   numberFor(name: Host): number | undefined {
     const index = this.#indexes.get(name) ?? this.#add(name)
     return index === undefined ? undefined : this.#first + index
   }
 
-  /** Undefined for every address that no look-up gave out. */
+  /** Undefined for an address that no lookup returned. */
   nameOf(address: Address): Host | undefined {
     const bytes = addressBytes(address)
     return bytes.length === 4 ? this.#names[toNumber(bytes) - this.#first] : undefined

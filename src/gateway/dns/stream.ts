@@ -6,7 +6,7 @@ const LIFE_MS = 60_000
 const MAX_QUERIES = 1000
 const MAX_UNSENT = 64 * 1024
 
-/** One TCP connection: queries with two bytes of length before each, answered in order. What is odd ends it. */
+/** One DNS connection over TCP. Each query has a two-byte length. Invalid input closes the connection. */
 export class DnsStream implements SocketEvents {
   readonly #socket: StreamSocket
   readonly #answer: (query: Buffer) => Buffer | undefined
@@ -49,7 +49,7 @@ export class DnsStream implements SocketEvents {
     this.#idle.unref()
   }
 
-  /** False when the connection has to end. */
+  /** False when the connection must end. */
   #take(bytes: Buffer): boolean {
     let rest = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes])
     while (rest.length >= 2) {
@@ -61,12 +61,12 @@ export class DnsStream implements SocketEvents {
       if (!this.#write(reply)) return false
       rest = rest.subarray(2 + length)
     }
-    // Never more than one query that is not whole: longer ones were refused above.
+    // At most one incomplete query is kept, because longer ones are refused above.
     this.#pending = Buffer.from(rest)
     return true
   }
 
-  /** A client that asks and does not read may not make pen hold its answers. */
+  /** False when the client does not read its replies, which would fill pen's memory. */
   #write(reply: Buffer): boolean {
     const framed = Buffer.allocUnsafe(2 + reply.length)
     framed.writeUInt16BE(reply.length, 0)

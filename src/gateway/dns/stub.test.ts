@@ -4,7 +4,6 @@ import { connect, type Socket } from 'node:net'
 import { listenHere } from '../../../test/gateway/listen.ts'
 import type { AuditEventInput } from '../../audit/event.ts'
 import { NameTable } from './names.ts'
-import { DnsRate } from './rate.ts'
 import { DnsStub } from './stub.ts'
 
 function query(name: string, id = 7): Buffer {
@@ -184,17 +183,5 @@ describe('over TCP', () => {
     await closed
     expect(read().length).toBeLessThanOrEqual(1000 * (REPLY + 2))
     expect(read().length).toBeGreaterThan(0)
-  })
-})
-
-describe('DnsRate', () => {
-  test('gives a second’s worth at once, then as time goes by', () => {
-    const rate = new DnsRate(10)
-    const taken = (now: number): number =>
-      Array.from({ length: 100 }, () => rate.take(now)).filter(Boolean).length
-    expect(taken(1000)).toBe(10)
-    expect(taken(1000)).toBe(0)
-    expect(taken(1500)).toBe(5)
-    expect(taken(60_000)).toBe(10)
   })
 })

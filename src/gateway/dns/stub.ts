@@ -1,11 +1,10 @@
 import type { Socket as UdpSocket } from 'node:dgram'
-import type { AuditSink } from '../../audit/event.ts'
+import type { AuditSink, DnsRefused } from '../../audit/event.ts'
+import { TokenBucket } from '../../base/token-bucket.ts'
 import type { StreamSocket } from '../stream/stream-socket.ts'
 import { answerQuery } from './answer.ts'
 import type { NameTable } from './names.ts'
-import { DnsRate } from './rate.ts'
 import { DnsStream } from './stream.ts'
-import { DnsTroubles } from './troubles.ts'
 
 export interface DnsLimits {
   readonly queriesPerSecond: number
@@ -20,20 +19,21 @@ export interface DnsOptions {
   readonly limits?: Partial<DnsLimits>
 }
 
-/** Answers a sandbox's DNS on the sockets that its door hands over. It opens none of its own and asks nobody. */
+/** Answers the DNS queries of a sandbox on the sockets of its door. It opens no socket and asks no server. */
 export class DnsStub {
   readonly #names: NameTable
   readonly #limits: DnsLimits
-  readonly #rate: DnsRate
-  readonly #troubles: DnsTroubles
+  readonly #rate: TokenBucket
+  readonly #refused: RefusedQueries
   readonly #udp = new Set<UdpSocket>()
   readonly #tcp = new Set<StreamSocket>()
 
   constructor({ names, audit, limits }: DnsOptions) {
     this.#names = names
     this.#limits = { ...LIMITS, ...limits }
-    this.#rate = new DnsRate(this.#limits.queriesPerSecond)
-    this.#troubles = new DnsTroubles(audit)
+    const { queriesPerSecond } = this.#limits
+    this.#rate = new TokenBucket(queriesPerSecond, queriesPerSecond)
+    this.#refused = new RefusedQueries(audit)
   }
 
   serveUdp(socket: UdpSocket): void {
@@ -47,7 +47,7 @@ export class DnsStub {
 
   serveTcp(socket: StreamSocket): void {
     if (this.#tcp.size >= this.#limits.tcpConnections) {
-      this.#troubles.add('rate')
+      this.#refused.add('rate')
       socket.destroy()
       return
     }
@@ -63,23 +63,23 @@ export class DnsStub {
     for (const socket of this.#udp) socket.close()
     for (const socket of this.#tcp) socket.destroy()
     this.#udp.clear()
-    this.#troubles.flush()
+    this.#refused.flush()
   }
 
   #answer(query: Buffer): Buffer | undefined {
     if (!this.#rate.take()) {
-      this.#troubles.add('rate')
+      this.#refused.add('rate')
       return undefined
     }
-    const { reply, trouble, raw } = answerQuery(query, this.#names)
-    if (trouble !== undefined) this.#troubles.add(trouble, raw)
+    const { reply, problem, raw } = answerQuery(query, this.#names)
+    if (problem !== undefined) this.#refused.add(problem, raw)
     return reply
   }
 }
 
 /**
- * When a client has closed before its answer came, the kernel tells so (ECONNREFUSED) at the *next* send, to whomever,
- * and that one is not sent. It is tried again: else one program that asks and leaves would cost every other its answers.
+ * When a client closes before its reply arrives, the kernel reports ECONNREFUSED at the *next* send to any client, and
+ * drops that reply. So the send is retried. Otherwise one such client would cost other clients their replies.
  */
 const SEND_TRIES = 4
 
@@ -89,8 +89,49 @@ function send(socket: UdpSocket, reply: Buffer, port: number, address: string, t
       if (error && tries > 1) send(socket, reply, port, address, tries - 1)
     })
   } catch {
-    // The socket was closed meanwhile, or the source port was forged: lost, as any packet may be.
+    // The socket is closed, or the source port is forged. The reply is lost, as any packet may be.
   }
 }
 
 const ignore = (): void => {}
+
+/** The first refusal of a kind is recorded at once. Further ones are counted and recorded after this time. */
+const INTERVAL_MS = 10_000
+
+/** Records queries that got no address, without letting a flood of them fill the audit. */
+class RefusedQueries {
+  readonly #audit: AuditSink
+  readonly #counts = new Map<DnsRefused['reason'], number>()
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(audit: AuditSink) {
+    this.#audit = audit
+  }
+
+  add(reason: DnsRefused['reason'], raw?: string): void {
+    const count = this.#counts.get(reason)
+    if (count !== undefined) {
+      this.#counts.set(reason, count + 1)
+      return
+    }
+    this.#counts.set(reason, 0)
+    this.#record(reason, 1, raw)
+    this.#timer ??= setTimeout(() => this.flush(), INTERVAL_MS)
+    this.#timer.unref()
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const [reason, count] of this.#counts) if (count > 0) this.#record(reason, count)
+    this.#counts.clear()
+  }
+
+  #record(reason: DnsRefused['reason'], count: number, raw?: string): void {
+    try {
+      this.#audit.record({ kind: 'dns-refused', reason, count, raw })
+    } catch {
+      // The query is refused either way. The audit counts the records that it could not write.
+    }
+  }
+}

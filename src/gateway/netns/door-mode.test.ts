@@ -10,8 +10,8 @@ const onLinux = onlyWhen(process.platform === 'linux')
 const pen = (argv: readonly string[], fd3: 'ignore' | 'pipe' | number) =>
   Bun.spawnSync([process.execPath, MAIN, ...argv], { stdio: ['ignore', 'pipe', 'pipe', fd3], env: {} })
 
-describe('the hidden mode', () => {
-  onLinux('is no verb: without the descriptor that pen leaves for it, it does nothing', () => {
+describe('the door mode', () => {
+  onLinux('is not a verb: without the descriptor that pen passes, it does nothing', () => {
     for (const fd3 of ['ignore', 'pipe'] as const) {
       const { exitCode, stderr } = pen(['__door', 'ports', '80'], fd3)
       expect({ exitCode, said: stderr.toString().includes('not a verb') }).toEqual({
@@ -21,7 +21,7 @@ describe('the hidden mode', () => {
     }
   })
 
-  onLinux('outside a namespace of its own it has no power to change anything, and says so', () => {
+  onLinux('changes nothing outside its own namespace, and reports an error', () => {
     if (process.getuid?.() === 0) return // Root's own `lo` is up already: there is nothing to be refused.
     const [ours, theirs] = descriptorPair()
     expect(pen(['__door', 'ports', '80'], theirs).exitCode).not.toBe(EXIT.ok)

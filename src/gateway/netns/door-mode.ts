@@ -1,9 +1,10 @@
 /**
- * pen in its hidden mode, started by pen inside a sandbox's network namespace and gone before the sandbox starts:
- * it makes every address local, opens the door's listeners there, hands them out and ends. Nothing hostile runs
- * in the namespace yet. It has no event loop, so that it costs little more than its own start.
+ * A hidden mode of pen, which pen starts inside a sandbox's network namespace before the sandbox starts. It makes every
+ * address local, opens the door's listeners, passes them to pen and ends. Nothing hostile runs in the namespace yet. It
+ * has no event loop, so it costs little more than its own start.
  *
- * Later it is started there once more for sockets to dial with, beside what is hostile: without any power, in nobody's sight.
+ * Port forwarding starts it there again, beside hostile processes, to open sockets. Then it has no capabilities, and the
+ * sandbox cannot see it.
  */
 import { EXIT, type ExitCode, PenError } from '../../base/error.ts'
 import { sendDescriptors } from '../../base/kernel/pass-descriptors.ts'
@@ -11,19 +12,19 @@ import { AF, SOCK, SOL, socketOption } from '../../base/kernel/socket.ts'
 import { type Opened, openListeners } from './listeners.ts'
 import { openSockets } from './sockets.ts'
 
-/** The word after `pen`. By itself it opens nothing: the descriptor below must be there too. */
+/** The word after `pen`. Without the descriptor below it does nothing. */
 export const DOOR_MODE = '__door'
-/** What the mode is asked for when a sandbox that runs already is to be dialled. */
+/** Asks for sockets of a running sandbox, to dial with. */
 export const SOCKETS = 'sockets'
-/** Where pen, and nobody else, leaves the socket over which the listeners go back. */
+/** The descriptor of the socket over which the listeners go back. Only pen opens it. */
 export const CHANNEL = 3
-/** How this mode ends when the kernel refused the rules: the door can be opened without them. */
+/** The exit code when the kernel refused the rules. pen then opens the door without rules. */
 export const RULES_REFUSED: ExitCode = 4
 
 const SO_TYPE = 3
 const SO_DOMAIN = 39
 
-/** `mapped`: with rules. `ports 80,443`: without. `sockets 16`: no door, but sockets to dial with. */
+/** `mapped`: a door with rules. `ports 80,443`: a door without rules. `sockets 16`: only sockets to dial with. */
 export function runDoorMode([how, what = '']: readonly string[]): ExitCode {
   if (!isChannel(CHANNEL))
     throw new PenError('USAGE', { what: `${DOOR_MODE} is not a verb: pen starts it by itself` })

@@ -1,7 +1,7 @@
 /**
- * The gateway's part inside a sandbox's network namespace: its listening sockets, held by this process. The namespace has
- * no interface but `lo` and every address in it is local, so whatever a program dials arrives here or nowhere.
- * When this process dies the listeners die with it, and the sandbox has no way out.
+ * The gateway's listening sockets inside a sandbox's network namespace. This process holds them. The namespace has only
+ * `lo`, and every address in it is local, so a dialled connection arrives here or nowhere. When this process dies, the
+ * listeners close and the sandbox has no way out.
  */
 import type { Socket as DatagramSocket } from 'node:dgram'
 import { close } from '../../base/kernel/descriptor.ts'
@@ -16,62 +16,62 @@ import { boundDestination, type Destination, originalDestination } from './origi
 import { listRefused, type RefusedDatagram } from './refused.ts'
 
 export interface DoorOptions {
-  /** The ports of the policy's allow rules. Only used where the kernel cannot map all ports. */
+  /** Ports of the allow rules. Used only when the kernel cannot redirect all ports. */
   readonly ports: readonly number[]
-  /** Where to open it; without, in a namespace of its own. */
+  /** The namespace of the door. The default is a new one. */
   readonly location?: DoorLocation
 }
 
-/** What the gateway does with what arrives. Each is called for one connection, before a byte of it was read. */
+/** Called for each new connection, before any byte of it is read. */
 export interface DoorHandlers {
   readonly dialled: (socket: TcpSocket, to: Destination) => void
   readonly proxied: (socket: TcpSocket) => void
   readonly queryStream: (socket: TcpSocket) => void
-  /** Called once for each socket on which DNS queries arrive, before it receives. */
+  /** Called once for each DNS socket, before it receives. */
   readonly queries: (socket: DatagramSocket) => void
   /**
-   * A connection that was closed at once: too many are open, or it hung up so long ago that the kernel has forgotten whom it
-   * dialled. Bounded by nothing: count, do not log.
+   * A connection was closed at once: too many are open, or the client hung up and the kernel no longer knows the
+   * destination. Calls are not rate limited, so count them and do not log each.
    */
   readonly rejected?: (why: 'connections' | 'hung-up') => void
 }
 
 export interface Door {
-  /** False where the kernel has no nf_tables: refused ports and refused UDP are then refused by the kernel, without a record. */
+  /** False without nf_tables: the kernel then refuses ports and UDP without a record. */
   readonly recordsRefusals: boolean
   readonly ipv6: boolean
-  /** For `PEN_PROXY`: reachable from inside the namespace alone. */
+  /** The proxy of `PEN_PROXY`. Reachable only from inside the namespace. */
   readonly proxy: { readonly address: '127.0.0.1'; readonly port: number; readonly secret?: string }
   /**
-   * How a sandbox is started in the namespace, whoever runs pen: `within(() => spawn([...wrap, engine, …]))`. The engine must make
-   * a user namespace of its own and no network namespace; then the sandbox has no power over this one.
-   * With `wrap` it is uid 0 of a user namespace around it, in which only the caller's own ids exist.
+   * Starts a sandbox in the namespace, with or without root: `within(() => spawn([...wrap, engine, …]))`. The engine must
+   * create its own user namespace and no network namespace, so that the sandbox has no capabilities over this one. With
+   * `wrap`, the engine is uid 0 of an outer user namespace that maps only the caller's ids.
    */
   readonly wrap: readonly string[]
   within<T>(start: () => T): T
-  /** The same command in the namespace and with power over it. Never for what the sandbox chose. */
+  /** The command to run in the namespace with capabilities over it. Never for a command that the sandbox chose. */
   enter(argv: readonly string[]): string[]
-  /** Begins to accept. Until then connections wait in the kernel. Once only. */
+  /** Starts to accept. Until then connections wait in the kernel. Called once. */
   serve(handlers: DoorHandlers, limits?: { readonly connections: number }): Promise<void>
-  /** Every UDP destination refused so far, each once. */
+  /** Every UDP destination that was refused so far. */
   refusedDatagrams(): Promise<readonly RefusedDatagram[]>
-  /** Whatever was refused is known from now on, and nobody is asked any more. */
+  /** Reads the refused destinations a last time. Later calls return this list. */
   settle(): Promise<void>
-  /** Gives everything back. Connections that were accepted belong to whoever got them. */
+  /** Closes all listeners. Accepted connections stay open. */
   close(): void
 }
 
-/** All of it that needs no namespace: for whoever waits for one. */
+/** Does the work that needs no namespace, while the caller waits for one. */
 export async function warmDoor(): Promise<void> {
   rulesMessage()
   await import('node:dgram')
 }
 
-/** Nothing is left behind when it fails. */
+/** Leaves nothing open when it fails. */
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const location = options.location ?? { kind: 'new' }
   const opening = openDoorSockets(location, options.ports)
-  // Loaded while we wait for the other process anyway.
+  // Loads node:dgram while the other process runs.
   const [sockets] = await Promise.all([opening, import('node:dgram')])
   return new OpenDoor(sockets, location.kind === 'by-helper' ? location.helper : undefined)
 }
@@ -83,24 +83,24 @@ class OpenDoor implements Door {
   readonly wrap: readonly string[]
   readonly #network: number
   readonly #helper: DoorRootHelper | undefined
-  readonly #words: readonly string[]
-  /** Still bare descriptors; a listener leaves when it becomes a server. */
-  readonly #bare: Map<number, Role>
+  readonly #prefix: readonly string[]
+  /** Descriptors that no server owns yet. */
+  readonly #unowned: Map<number, Role>
   readonly #close: (() => void)[] = []
   #open = 0
   #settled: readonly RefusedDatagram[] | undefined
 
   constructor(sockets: DoorSockets, helper: DoorRootHelper | undefined) {
     this.#helper = helper
-    this.#bare = new Map(sockets.descriptors.map(([role, fd]) => [fd, role]))
+    this.#unowned = new Map(sockets.descriptors.map(([role, fd]) => [fd, role]))
     this.recordsRefusals = sockets.mapped
     this.ipv6 = this.#withRole('dns-datagram6').length > 0
     const { userNamespace } = sockets.entry
     const [network = -1] = this.#withRole('network')
     const [user = -1] = this.#withRole('user')
     this.#network = network
-    this.#words = entryByDescriptor(network, user, userNamespace).words
-    this.wrap = userNamespace === 'none' ? [] : this.#words
+    this.#prefix = entryByDescriptor(network, user, userNamespace).prefix
+    this.wrap = userNamespace === 'none' ? [] : this.#prefix
   }
 
   within<T>(start: () => T): T {
@@ -108,14 +108,14 @@ class OpenDoor implements Door {
   }
 
   enter(argv: readonly string[]): string[] {
-    return [...this.#words, ...argv]
+    return [...this.#prefix, ...argv]
   }
 
   async serve(handlers: DoorHandlers, limits = { connections: connectionLimits().gateway }): Promise<void> {
-    const whereTo = this.recordsRefusals ? originalDestination : boundDestination
+    const destinationOf = this.recordsRefusals ? originalDestination : boundDestination
     const dialled = (socket: TcpSocket): void => {
-      const to = whereTo(socket)
-      // It hung up before we looked, or dialled the door itself: there is nowhere to take it.
+      const to = destinationOf(socket)
+      // Undefined when the client hung up already, or dialled the door itself.
       if (to !== undefined) handlers.dialled(socket, to)
       else {
         socket.destroy()
@@ -169,7 +169,7 @@ class OpenDoor implements Door {
   async refusedDatagrams(): Promise<readonly RefusedDatagram[]> {
     if (this.#settled !== undefined) return this.#settled
     const list = async (rules: number) =>
-      // Written by pen itself: the kernel answers nobody who has no power over the namespace.
+      // The root helper is pen itself. The kernel answers only a process with capabilities over the namespace.
       (await this.#helper?.listRefused(rules)) as readonly RefusedDatagram[] | undefined
     const lists = this.#withRole('rules').map(async rules => (await list(rules)) ?? listRefused(rules))
     return (await Promise.all(lists)).flat()
@@ -177,22 +177,22 @@ class OpenDoor implements Door {
 
   close(): void {
     for (const close of this.#close.splice(0)) close()
-    for (const fd of this.#bare.keys()) close(fd)
-    this.#bare.clear()
+    for (const fd of this.#unowned.keys()) close(fd)
+    this.#unowned.clear()
   }
 
   #withRole(role: Role): number[] {
-    return [...this.#bare].filter(([, its]) => its === role).map(([fd]) => fd)
+    return [...this.#unowned].filter(([, its]) => its === role).map(([fd]) => fd)
   }
 
   #take(role: Role): number[] {
     const fds = this.#withRole(role)
-    for (const fd of fds) this.#bare.delete(fd)
+    for (const fd of fds) this.#unowned.delete(fd)
     return fds
   }
 }
 
-/** Whoever answers the queries may have closed it already, which Node calls an error. */
+/** The DNS stub may have closed the socket already, and Node throws at a second close. */
 function closeOnce(socket: DatagramSocket): void {
   try {
     socket.close()

@@ -14,7 +14,7 @@ interface Attempt {
   readonly left: number
 }
 
-/** In a new namespace, one after the other. */
+/** Runs the attempts in a new namespace, in order. */
 function attempts(...hows: readonly How[]): readonly Attempt[] {
   const script = `
 import { readdirSync } from 'node:fs'
@@ -36,17 +36,17 @@ console.log(JSON.stringify(${JSON.stringify(hows)}.map(attempt)))`
   return JSON.parse(stdout.toString()) as Attempt[]
 }
 
-/** More with IPv6. */
+/** Without IPv6. */
 const FEWEST = 6
 
-onLinux('P17 listeners open all together or not at all, and nothing stays open of those that fail', () => {
+onLinux('P17 listeners open all together or not at all, and a failure leaves none open', () => {
   const [opened] = attempts([80, 443])
   expect(opened?.opened).toBeGreaterThanOrEqual(FEWEST)
   expect(opened?.left).toBe(opened?.opened ?? 0)
   expect(attempts([80, 80])).toEqual([{ failed: 'bind port 80: EADDRINUSE', left: 0 }])
 })
 
-onLinux('P17 rules are loaded into a namespace that has none of pen, and refused beside others', () => {
+onLinux('P17 rules load into a namespace without rules of pen, and a second load is refused', () => {
   const [first, again] = attempts('mapped', 'mapped')
   expect(first?.opened).toBeGreaterThanOrEqual(FEWEST)
   expect(again).toEqual({ opened: 0, left: 0 })

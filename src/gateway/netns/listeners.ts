@@ -1,4 +1,4 @@
-/** Makes every address of the namespace it is called in local, and opens the door's listeners there. */
+/** Makes every address of the current namespace local, and opens the door's listeners in it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
@@ -10,7 +10,7 @@ import { bringUpLoopback, makeEveryAddressLocal } from './loopback.ts'
 import { batch } from './nf-tables.ts'
 import { CATCH_ALL_PORT, DNS_PORT, IPV6_SETTINGS, RULES, SETTINGS, type Setting } from './rules.ts'
 
-/** What each descriptor is for. */
+/** The purpose of a descriptor. */
 export type Role =
   | 'network'
   | 'user'
@@ -25,13 +25,13 @@ export type Role =
 
 type Family = typeof AF.inet | typeof AF.inet6
 
-/** The kernel keeps this many connections that the gateway has not accepted yet; more wait at the client. */
+/** The kernel queues this many connections until the gateway accepts them. Further clients wait. */
 const BACKLOG = 4096
 const IPV6_V6ONLY = 26
 
 export type Opened = readonly (readonly [Role, number])[]
 
-/** With rules that map every port, or on those ports. Undefined when the kernel takes no rules. Nothing stays open when it fails. */
+/** Opens listeners with rules that redirect every port, or on single ports. Undefined when the kernel refuses the rules. */
 export function openListeners(how: 'mapped'): Opened | undefined
 export function openListeners(how: readonly number[]): Opened
 export function openListeners(how: 'mapped' | readonly number[]): Opened | undefined {
@@ -47,7 +47,7 @@ export function openListeners(how: 'mapped' | readonly number[]): Opened | undef
     listenAll(AF.inet, ports, opened)
     opened.push(['proxy', listen(AF.inet, 'loopback', PROXY_PORT)])
     listenAllIpv6(ports, opened)
-    // Some of them exist only once the rules are loaded.
+    // Some settings exist only after the rules are loaded.
     apply(SETTINGS)
     return opened
   } catch (error) {
@@ -58,13 +58,13 @@ export function openListeners(how: 'mapped' | readonly number[]): Opened | undef
 
 let message: Uint8Array | undefined
 
-/** The same for every door. Whoever knows that it will be needed has it made before. */
+/** Every door uses the same message. `warmDoor` builds it early. */
 export function rulesMessage(): Uint8Array {
   message ??= batch(RULES)
   return message
 }
 
-/** The socket by which the kernel took them, to ask it later what was refused. */
+/** Returns the netlink socket, over which pen later asks for refused datagrams. Undefined when the kernel refuses. */
 function loadRules(): number | undefined {
   let socket: number | undefined
   try {
@@ -84,7 +84,7 @@ function listenAll(family: Family, ports: readonly number[], opened: [Role, numb
   opened.push([family === AF.inet ? 'dns-datagram4' : 'dns-datagram6', datagram(family, DNS_PORT)])
 }
 
-/** A kernel without IPv6 has no IPv6 way out either, so its absence is no failure. */
+/** A kernel without IPv6 has no IPv6 way out, so its absence is not an error. */
 function listenAllIpv6(ports: readonly number[], opened: [Role, number][]): void {
   const ipv6: [Role, number][] = []
   try {
@@ -99,7 +99,7 @@ function listenAllIpv6(ports: readonly number[], opened: [Role, number][]): void
 
 function listen(family: Family, where: 'every' | 'loopback', port: number): number {
   const fd = bound(family, SOCK.stream, where, port)
-  return orClosed(fd, () => succeeded(`listen on ${port}`, tryCall('listen', fd, BACKLOG)))
+  return closeOnError(fd, () => succeeded(`listen on ${port}`, tryCall('listen', fd, BACKLOG)))
 }
 
 const datagram = (family: Family, port: number): number => bound(family, SOCK.dgram, 'loopback', port)
@@ -110,15 +110,15 @@ function bound(family: Family, type: number, where: 'every' | 'loopback', port: 
   new DataView(name.buffer).setUint16(0, family, true)
   new DataView(name.buffer).setUint16(2, port)
   if (where === 'loopback') name.set(family === AF.inet ? [127, 0, 0, 1] : [1], family === AF.inet ? 4 : 23)
-  return orClosed(fd, () => {
+  return closeOnError(fd, () => {
     if (family === AF.inet6)
       succeeded('IPV6_V6ONLY', tryCall('setsockopt', fd, SOL.ipv6, IPV6_V6ONLY, new Int32Array([1]), 4))
     succeeded(`bind port ${port}`, tryCall('bind', fd, name, name.length))
   })
 }
 
-/** A socket of which this failed would hold the namespace for as long as its supervisor lives. */
-function orClosed(fd: number, work: () => unknown): number {
+/** Closes the socket on failure. An open one would keep the namespace alive as long as the supervisor. */
+function closeOnError(fd: number, work: () => unknown): number {
   try {
     work()
     return fd
@@ -128,11 +128,11 @@ function orClosed(fd: number, work: () => unknown): number {
   }
 }
 
-/** Comfort, not safety: a kernel that lacks one of these serves fewer connections a minute. */
+/** For speed, not safety: a kernel without one of these serves fewer connections per minute. */
 function apply(settings: readonly Setting[]): void {
   for (const { file, value } of settings) {
     try {
-      // Writing what is there already still makes the kernel visit every interface.
+      // Even an unchanged value makes the kernel visit every interface, so it is not written.
       if (readFileSync(file, 'utf8').trim() !== value) writeFileSync(file, value)
     } catch {}
   }

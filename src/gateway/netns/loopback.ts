@@ -1,4 +1,4 @@
-/** Makes every address local to a namespace, by the kernel's own messages: two programs fewer to start and to trust. */
+/** Makes every address local in the current namespace, over netlink. No external program is started or trusted. */
 import { close } from '../../base/kernel/descriptor.ts'
 import { MessageWriter, NETLINK, NLM_F, openNetlink, request } from '../../base/kernel/netlink.ts'
 import { AF, SOCK } from '../../base/kernel/socket.ts'
@@ -7,7 +7,7 @@ import { succeeded, systemCall, tryCall } from '../../base/kernel/system-call.ts
 const SIOCSIFFLAGS = 0x8914
 const IFF_UP = 0x1
 const IFF_RUNNING = 0x40
-/** In every namespace `lo` is the first interface. */
+/** `lo` is the first interface in every namespace. */
 const LOOPBACK_INDEX = 1
 
 const RTM_NEWROUTE = 24
@@ -30,7 +30,7 @@ export function bringUpLoopback(): void {
   }
 }
 
-/** `ip route add local default dev lo`: whatever address is dialled, a listener of this namespace answers. */
+/** `ip route add local default dev lo`: a listener of this namespace answers every address. */
 export function makeEveryAddressLocal(family: typeof AF.inet | typeof AF.inet6): void {
   const socket = openNetlink(NETLINK.route)
   try {
@@ -40,7 +40,7 @@ export function makeEveryAddressLocal(family: typeof AF.inet | typeof AF.inet6):
   }
 }
 
-/** `struct rtmsg` with a prefix of length 0, and one attribute: the interface. */
+/** `struct rtmsg` with prefix length 0, and one attribute: the interface. */
 function newRoute(family: number): Uint8Array {
   const to = new MessageWriter(64)
   to.message(RTM_NEWROUTE, NLM_F.request | NLM_F.ack | NLM_F.create | NLM_F.exclusive, 0, () => {

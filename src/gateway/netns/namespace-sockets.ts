@@ -1,6 +1,6 @@
 /**
- * Sockets that belong to the network namespace of a sandbox which runs, made ahead: what they dial is the sandbox's own
- * loopback. Nothing of the sandbox takes part in making them, and nothing in it gets one.
+ * A pool of unconnected sockets in the network namespace of a running sandbox. They dial the sandbox's loopback. The
+ * sandbox takes no part in creating them and gets none of them.
  */
 import { PenError } from '../../base/error.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
@@ -14,24 +14,24 @@ import { openSockets } from './sockets.ts'
 
 export interface SocketPair {
   readonly v4: number
-  /** Undefined where the kernel has no IPv6. */
+  /** Undefined when the kernel has no IPv6. */
   readonly v6: number | undefined
 }
 
-/** Any process of the sandbox, or its network in root's hands. */
+/** Any process of the sandbox, or its network namespace behind the root helper. */
 export type SandboxNetwork = { readonly pid: number } | Extract<DoorLocation, { readonly kind: 'by-helper' }>
 
-/** In one go: a process has to be started for them, unless pen is root. */
+/** Sockets per batch. Without root, each batch costs a process. */
 const BATCH = 32
-/** Then the next ones are made, while these are used. */
-const FEW = 16
+/** Below this number the pool is refilled in the background. */
+const REFILL_BELOW = 16
 
 const CAP_SYS_ADMIN = 21
-/** `ioctl_ns(2)`: the user namespace that a namespace belongs to. */
+/** `ioctl_ns(2)`: opens the user namespace that owns a namespace. */
 const NS_GET_USERNS = 0xb701
 
 export class NamespaceSockets {
-  /** Held open: the number of a process may be another's one day. */
+  /** A descriptor, because pids are reused. */
   readonly #network: number
   readonly #owner: number | undefined
   readonly #byHelper: Extract<DoorLocation, { readonly kind: 'by-helper' }> | undefined
@@ -39,9 +39,9 @@ export class NamespaceSockets {
   #filling: Promise<void> | undefined
   #isClosed: boolean = false
 
-  constructor(whose: SandboxNetwork) {
-    this.#byHelper = 'pid' in whose ? undefined : whose
-    const path = 'pid' in whose ? `/proc/${whose.pid}/ns/net` : `/proc/self/fd/${whose.network}`
+  constructor(sandbox: SandboxNetwork) {
+    this.#byHelper = 'pid' in sandbox ? undefined : sandbox
+    const path = 'pid' in sandbox ? `/proc/${sandbox.pid}/ns/net` : `/proc/self/fd/${sandbox.network}`
     try {
       this.#network = openPath(path)
       const isEntered = this.#byHelper !== undefined || hasCapabilities(CAP_SYS_ADMIN)
@@ -51,7 +51,7 @@ export class NamespaceSockets {
     }
   }
 
-  /** What would fail later fails now. */
+  /** Fills the pool, so that errors show now. */
   async prepare(): Promise<void> {
     if (this.#isClosed) throw ENDED()
     if (this.#ready.length > 0) return
@@ -59,12 +59,12 @@ export class NamespaceSockets {
     await this.#filling
   }
 
-  /** The caller's to close. */
+  /** The caller closes the sockets. */
   async take(): Promise<SocketPair> {
     for (;;) {
       if (this.#isClosed) throw ENDED()
       const pair = this.#ready.pop()
-      if (this.#ready.length < FEW) this.#filling ??= this.#fill()
+      if (this.#ready.length < REFILL_BELOW) this.#filling ??= this.#fill()
       if (pair !== undefined) return pair
       await this.#filling
     }
@@ -86,7 +86,7 @@ export class NamespaceSockets {
       .finally(() => {
         this.#filling = undefined
       })
-    // Whoever waits for it hears of a failure; others have a socket.
+    // A caller that awaits the batch gets the error. Others take a socket from the pool.
     filling.catch(() => undefined)
     return filling
   }
@@ -95,13 +95,13 @@ export class NamespaceSockets {
     try {
       const mode = [...ownProgram(), DOOR_MODE, SOCKETS, String(BATCH)]
       if (this.#byHelper !== undefined) {
-        const { words } = entryFor(this.#byHelper)
-        return asPairs(await openInChild([...words, ...mode], starterOf(this.#byHelper)))
+        const { prefix } = entryFor(this.#byHelper)
+        return asPairs(await openInChild([...prefix, ...mode], starterOf(this.#byHelper)))
       }
       if (this.#owner === undefined) return inPairs(inNamespace(this.#network, () => openSockets(BATCH)))
-      // It needs no power there, only to be there: so it keeps the identity that it has outside.
-      const { words } = entryByDescriptor(this.#network, this.#owner, 'own-id')
-      return asPairs(await openInChild([...words, ...mode]))
+      // The child needs no capabilities there, so it keeps its outside user id.
+      const { prefix } = entryByDescriptor(this.#network, this.#owner, 'own-id')
+      return asPairs(await openInChild([...prefix, ...mode]))
     } catch (cause) {
       throw notEntered(cause)
     }
@@ -109,7 +109,8 @@ export class NamespaceSockets {
 }
 
 function asPairs(opened: Awaited<ReturnType<typeof openInChild>>): SocketPair[] {
-  if (opened === undefined) throw new PenError('INTERNAL', { what: 'no rules were asked for' })
+  if (opened === undefined)
+    throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
   return inPairs(opened)
 }
 const ENDED = (): PenError => new PenError('STATE', { what: 'the sandbox has ended' })
@@ -120,17 +121,17 @@ export function closePair({ v4, v6 }: SocketPair): void {
 }
 
 const ownerOf = (namespace: number): number =>
-  succeeded('ask for the owner', tryCall('ioctl', namespace, NS_GET_USERNS, null))
+  succeeded('find the user namespace', tryCall('ioctl', namespace, NS_GET_USERNS, null))
 
 function inPairs(opened: ReturnType<typeof openSockets>): SocketPair[] {
   const of = (role: string): number[] => opened.flatMap(([its, fd]) => (its === role ? [fd] : []))
-  const sixes = of('inside6')
-  return of('inside4').map((v4, index) => ({ v4, v6: sixes[index] }))
+  const v6 = of('inside6')
+  return of('inside4').map((v4, index) => ({ v4, v6: v6[index] }))
 }
 
 const notEntered = (cause: unknown): PenError =>
   new PenError('BACKEND', {
-    what: `the network of the sandbox cannot be entered from here (${cause instanceof Error ? cause.message : 'unknown error'})`,
-    hint: '`pen doctor` tries the engine',
+    what: `cannot enter the network namespace of the sandbox (${cause instanceof Error ? cause.message : 'unknown error'})`,
+    hint: 'pen doctor',
     cause,
   })

@@ -1,7 +1,4 @@
-/**
- * Where a door is opened: in a namespace made for it, or in that of a container which exists already and runs nothing
- * yet. How it is sockets does not depend on which (see door-inside.ts).
- */
+/** Ways into the network namespace of a door: a new one, or that of a container that exists but runs nothing yet. */
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
 import { close, openPath } from '../../base/kernel/descriptor.ts'
@@ -12,14 +9,14 @@ import { missingTool } from '../../base/missing-tool.ts'
 import { bringUpLoopback } from './loopback.ts'
 
 export type DoorLocation =
-  /** A namespace of its own, for a sandbox that is started in it. */
+  /** A new namespace, in which the sandbox is started later. */
   | { readonly kind: 'new' }
-  /** The namespace of a process that already runs, such as a container that was created but not started. */
+  /** The namespace of a running process, such as the init of a container that is created but not started. */
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
-  /** One that pen may not enter itself, by its descriptor: a helper with root does. */
+  /** A namespace that only the root helper may enter, by its descriptor. */
   | { readonly kind: 'by-helper'; readonly network: number; readonly helper: DoorRootHelper }
 
-/** pen as root, where this one is not. */
+/** The part of the root helper that the door needs. */
 export interface DoorRootHelper {
   run(
     argv: readonly string[],
@@ -29,61 +26,61 @@ export interface DoorRootHelper {
 }
 
 export interface NamespaceEntry {
-  /** Put before a command, these words start it in the location. */
-  readonly words: readonly string[]
+  /** Put before a command, it starts the command in the namespace. */
+  readonly prefix: readonly string[]
   readonly userNamespace: UserNamespace
 }
 
 /**
- * `own-id`: our id is its uid 0 and it has no other. `many-ids`: we have to become its uid 0, else the program that is started
- * would have no power there.
+ * `own-id`: the user namespace maps only our id, to uid 0. `many-ids`: it maps many ids, and a program must become its
+ * uid 0 to have capabilities there.
  */
 export type UserNamespace = 'none' | 'own-id' | 'many-ids'
 
 const BECOME: Readonly<Record<Exclude<UserNamespace, 'none'>, readonly string[]>> = {
-  // Becoming another uid begins with giving up groups, which the kernel refuses here.
+  // --setuid would drop supplementary groups first, and the kernel refuses that here.
   'own-id': ['--preserve-credentials'],
   'many-ids': ['--setuid=0', '--setgid=0'],
 }
 
-/** Where the helper finds the namespace: behind the channel of the door itself. */
+/** The descriptor of the namespace in the root helper. The channel of the door is 3. */
 const NETWORK = 4
 
 const CAP_NET_ADMIN = 12
 const CAP_SYS_ADMIN = 21
 
-/** The way in, for the one process that furnishes the location. */
+/** The entry for the process that opens the door. */
 export function entryFor(location: DoorLocation): NamespaceEntry {
   switch (location.kind) {
     case 'new': {
-      // With the powers of the host's root the namespace belongs to the host. Without, it belongs to a user namespace
-      // around the sandbox's own. In neither case is the sandbox's root its owner.
+      // With root, the host owns the namespace. Without, a user namespace around the sandbox's own one owns it. The root
+      // of the sandbox never owns it.
       const userNamespace = hasCapabilities(CAP_NET_ADMIN, CAP_SYS_ADMIN) ? 'none' : 'own-id'
       const user = userNamespace === 'none' ? [] : ['--user', '--map-root-user']
-      return { words: [tool('unshare'), ...user, '--net', '--'], userNamespace }
+      return { prefix: [tool('unshare'), ...user, '--net', '--'], userNamespace }
     }
     case 'of-process': {
       const userNamespace = location.userNamespace ? kindOf(location.pid) : 'none'
       const user = userNamespace === 'none' ? [] : ['--user', ...BECOME[userNamespace]]
       return {
-        words: [tool('nsenter'), '--target', String(location.pid), ...user, '--net', '--'],
+        prefix: [tool('nsenter'), '--target', String(location.pid), ...user, '--net', '--'],
         userNamespace,
       }
     }
     case 'by-helper':
-      return { words: [tool('nsenter'), `--net=/proc/self/fd/${NETWORK}`, '--'], userNamespace: 'none' }
+      return { prefix: [tool('nsenter'), `--net=/proc/self/fd/${NETWORK}`, '--'], userNamespace: 'none' }
   }
 }
 
-/** The way in later, by the descriptors of the namespaces: they last as long as this process holds them. */
+/** A later entry, by the descriptors of the namespaces. They last as long as this process holds them. */
 export function entryByDescriptor(
   network: number,
   user: number,
   userNamespace: UserNamespace,
 ): NamespaceEntry {
-  const held = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
-  const userWords = userNamespace === 'none' ? [] : [`--user=${held(user)}`, ...BECOME[userNamespace]]
-  return { words: [tool('nsenter'), ...userWords, `--net=${held(network)}`, '--'], userNamespace }
+  const pathOf = (fd: number): string => `/proc/${process.pid}/fd/${fd}`
+  const userFlags = userNamespace === 'none' ? [] : [`--user=${pathOf(user)}`, ...BECOME[userNamespace]]
+  return { prefix: [tool('nsenter'), ...userFlags, `--net=${pathOf(network)}`, '--'], userNamespace }
 }
 
 function kindOf(pid: number): UserNamespace {
@@ -91,7 +88,7 @@ function kindOf(pid: number): UserNamespace {
   if (groups === undefined)
     throw new PenError('BACKEND', {
       what: 'the sandbox ended before its network was ready',
-      hint: 'try again; pen logs --all tells what ended it',
+      hint: 'run it again; `pen logs --all` shows what ended it',
     })
   return groups.trim() === 'deny' ? 'own-id' : 'many-ids'
 }
@@ -99,43 +96,42 @@ function kindOf(pid: number): UserNamespace {
 const CLONE_NEWNET = 0x40000000
 
 /**
- * Runs `start` with this thread inside the namespace, and comes back. Processes that it starts stay there, with whatever
- * identity they are given. Only for the host's root, and for nothing but starting a process: a thread that came into
- * being meanwhile would stay there too.
+ * Runs `work` with this thread inside the namespace, and returns to the old one. Needs root. Sockets and processes that
+ * `work` creates stay in the namespace. So would a thread that starts meanwhile, so `work` must be short and synchronous.
  */
-export function inNamespace<T>(network: number, start: () => T): T {
-  return awayFromHome(
+export function inNamespace<T>(network: number, work: () => T): T {
+  return inOtherNamespace(
     () => succeeded('enter the network namespace', tryCall('setns', network, CLONE_NEWNET)),
-    start,
+    work,
   )
 }
 
 /** The same in the namespace of another process. */
-export function inNamespaceOf<T>(pid: number, start: () => T): T {
+export function inNamespaceOf<T>(pid: number, work: () => T): T {
   const network = openPath(`/proc/${pid}/ns/net`)
   try {
-    return inNamespace(network, start)
+    return inNamespace(network, work)
   } finally {
     close(network)
   }
 }
 
-/** Some runtimes leave it down in a namespace that has nothing else: then not even the sandbox itself reaches its servers. */
+/** Some container runtimes leave `lo` down in an empty namespace. Then a sandbox cannot reach its own servers. */
 export const bringUpLoopbackOf = (pid: number): void => inNamespaceOf(pid, bringUpLoopback)
 
-/** The same in a namespace that did not exist before. It lasts as long as something holds it. */
-export function inNewNamespace<T>(start: () => T): T {
-  return awayFromHome(() => succeeded('make a network namespace', tryCall('unshare', CLONE_NEWNET)), start)
+/** The same in a new namespace. It lasts as long as a socket, a process or a descriptor holds it. */
+export function inNewNamespace<T>(work: () => T): T {
+  return inOtherNamespace(() => succeeded('make a network namespace', tryCall('unshare', CLONE_NEWNET)), work)
 }
 
-function awayFromHome<T>(leave: () => void, start: () => T): T {
+function inOtherNamespace<T>(enter: () => void, work: () => T): T {
   const home = openPath('/proc/thread-self/ns/net')
   try {
-    leave()
+    enter()
     try {
-      return start()
+      return work()
     } finally {
-      // Should this fail, every dial of this process leads back to the door: closed, and the error ends it.
+      // If this failed, pen would dial from inside the namespace and reach only the door. The error ends pen.
       succeeded('leave the network namespace', tryCall('setns', home, CLONE_NEWNET))
     }
   } finally {

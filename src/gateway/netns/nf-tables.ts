@@ -1,6 +1,6 @@
 /**
- * The kernel's packet filter (nf_tables) in the words of its own messages: tables, chains, sets, and rules made of expressions. A
- * rule's expressions are gone through in order; the first that does not hold ends the rule.
+ * Encodes nf_tables, the kernel's packet filter, as netlink messages: tables, chains, sets, and rules of expressions.
+ * The kernel evaluates the expressions of a rule in order. The first one that does not match ends the rule.
  */
 import { MessageWriter, NLM_F } from '../../base/kernel/netlink.ts'
 
@@ -12,10 +12,10 @@ const NF_ACCEPT = 1
 const NFT_RETURN = -5
 const MOST_BYTES = 16_384
 
-/** A table that is there already is somebody else's; rules come one after the other. */
+/** `exclusive` refuses a table that exists already. `append` keeps rules in order. */
 const HOW: Partial<Record<keyof typeof NEW, number>> = { table: NLM_F.exclusive, rule: NLM_F.append }
 
-/** What each attribute is for, as `linux/netfilter/nf_tables.h` numbers them. */
+/** Attribute numbers of `linux/netfilter/nf_tables.h`. */
 const TABLE = { name: 1 } as const
 const CHAIN = { table: 1, name: 3, hook: 4, policy: 5, type: 7 } as const
 const HOOK = { number: 1, priority: 2 } as const
@@ -38,7 +38,7 @@ const DYNAMIC_SET = { name: 1, id: 2, operation: 3, key: 4 } as const
 export type Family = 'ip' | 'ip6'
 export type Protocol = 'tcp' | 'udp'
 
-/** One of the messages of a request, which is carried out as a whole or not at all. */
+/** One message of a batch. The kernel applies a batch as a whole or not at all. */
 export interface Change {
   readonly what: keyof typeof NEW
   readonly write: Expression
@@ -46,7 +46,7 @@ export interface Change {
 
 export type Expression = (to: MessageWriter) => void
 
-/** Only the last is answered when all went well; one that did not is answered before it. */
+/** The kernel acknowledges the last message, or answers the first one that fails. */
 export function batch(changes: readonly Change[]): Uint8Array<ArrayBuffer> {
   const { request, ack, create } = NLM_F
   const to = new MessageWriter(MOST_BYTES)
@@ -74,7 +74,7 @@ export interface Hook {
 
 const POINT = { input: 1, output: 3 } as const
 
-/** What no rule decides is accepted. */
+/** Packets that match no rule are accepted. */
 export const chain = (of: string, name: string, { type, at, priority }: Hook): Change => ({
   what: 'chain',
   write: to => {
@@ -90,17 +90,17 @@ export const chain = (of: string, name: string, { type, at, priority }: Hook): C
 })
 
 const NFT_SET_EVAL = 0x20
-/** The numbers of `nft` for what a key consists of: the kernel keeps them for whoever shows the set. */
+/** Type numbers of `nft` for the parts of a key. The kernel stores them for tools that list the set. */
 const KEY = { ip: { type: 7, bytes: 4 }, ip6: { type: 8, bytes: 16 }, port: { type: 13, bytes: 4 } } as const
 
 export interface DestinationSet {
   readonly name: string
   readonly family: Family
-  /** By which rules of the same request know it. */
+  /** Rules of the same batch refer to the set by this id. */
   readonly id: number
 }
 
-/** Of addresses and ports, which rules put in. */
+/** A set of addresses and ports, to which rules add elements. */
 export const destinations = (of: string, { name, family, id }: DestinationSet, size: number): Change => ({
   what: 'set',
   write: to => {
@@ -131,7 +131,7 @@ const all =
     for (const write of expressions) write(to)
   }
 
-/** An expression of the kernel's, by its name, with its attributes: those that are numbers, and more. */
+/** A kernel expression with its number attributes, and further attributes from `more`. */
 const expression =
   (name: string, given: Readonly<Record<number, number>>, more?: Expression): Expression =>
   to =>
@@ -143,7 +143,7 @@ const expression =
       })
     })
 
-/** Where an expression leaves what another takes up: sixteen bytes each, or four. */
+/** Registers pass values between expressions. Low numbers hold 16 bytes, from 8 on 4 bytes. */
 const REGISTER = { verdict: 0, first: 1, second: 2, secondWord: 9 } as const
 const BASE = { network: 1, transport: 2 } as const
 const ADDRESS = { ip: { at: 16, bytes: 4 }, ip6: { at: 24, bytes: 16 } } as const
@@ -194,7 +194,7 @@ export const toPort = (protocol: Protocol, port: number): Expression =>
     equals(inNetworkOrder(port)),
   )
 
-/** Any that begins with these bytes. */
+/** Matches every address that begins with these bytes. */
 export const toAddress = (family: Family, first: Bytes): Expression =>
   all(ofFamily(family), load('network', ADDRESS[family].at, first.length, REGISTER.first), equals(first))
 
@@ -204,13 +204,13 @@ export const isReply: Expression = all(
 )
 
 export const accept: Expression = verdict(NF_ACCEPT)
-/** To whoever called the chain: here, what no rule decides. */
+/** Ends the chain. Its policy, accept, then applies. */
 export const leave: Expression = verdict(NFT_RETURN)
 
 const DNAT = 1
 const PORT_IS_GIVEN = 2
 
-/** To another port, at the address that was dialled. */
+/** Redirects to another port of the dialled address. */
 export const redirectPort = (port: number): Expression =>
   all(
     put(REGISTER.first, inNetworkOrder(port)),
@@ -222,7 +222,7 @@ export const redirectPort = (port: number): Expression =>
     }),
   )
 
-/** To another address and port. Packets of the other family are left alone. */
+/** Redirects to another address and port. Packets of the other family pass unchanged. */
 export const redirect = (family: Family, address: Bytes, port: number): Expression =>
   all(
     put(REGISTER.first, address),
@@ -243,13 +243,13 @@ const REJECT_BY = { reset: 1, icmpOfFamily: 2 } as const
 const PORT_UNREACHABLE = 1
 
 export const reset: Expression = reject(REJECT_BY.reset, 0)
-/** "Port unreachable", in the words of the packet's own family. */
+/** ICMP or ICMPv6 "port unreachable". */
 export const unreachable: Expression = reject(REJECT_BY.icmpOfFamily, PORT_UNREACHABLE)
 
 const ADD = 0
 
-/** Where the packet goes is put into the set. Where that is full, the rule ends. */
-export const note = ({ name, family, id }: DestinationSet): Expression =>
+/** Adds the destination of the packet to the set. A full set ends the rule. */
+export const addDestination = ({ name, family, id }: DestinationSet): Expression =>
   all(
     load('network', ADDRESS[family].at, ADDRESS[family].bytes, REGISTER.first),
     load('transport', PORT.at, PORT.bytes, family === 'ip' ? REGISTER.secondWord : REGISTER.second),

@@ -1,4 +1,4 @@
-/** Furnishes a location: from here where that is possible, else by a process in it that hands out its descriptors. */
+/** Opens the sockets of a door: in this process with root, else by a child process that passes its descriptors back. */
 import { errnoOf, PenError } from '../../base/error.ts'
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
@@ -18,16 +18,16 @@ import { DNS_PORT } from './rules.ts'
 
 export interface DoorSockets {
   readonly entry: NamespaceEntry
-  /** Whether the kernel maps every port to the door's, so that refused ones are seen and recorded too. */
+  /** Whether the kernel redirects every port to the door, so that refused ports are recorded too. */
   readonly mapped: boolean
   readonly descriptors: Opened
 }
 
 const TIME_LIMIT_MS = 10_000
-/** Two listeners for each, one for IPv4 and one for IPv6, and all are handed out in one message. */
-const MOST_PORTS = 100
+/** Each port needs an IPv4 and an IPv6 listener, and one message passes all of them. */
+const MAX_PORTS = 100
 
-/** With rules if the kernel takes them, else by listening on the ports themselves. */
+/** Uses rules if the kernel accepts them, else a listener for each port. */
 export async function openDoorSockets(
   location: DoorLocation,
   ports: readonly number[],
@@ -36,15 +36,16 @@ export async function openDoorSockets(
   if (location.kind !== 'by-helper' && entry.userNamespace === 'none')
     return { entry, ...openInThisProcess(location, ports) }
   const start = starterOf(location)
-  const hidden = [...entry.words, ...ownProgram(), DOOR_MODE]
+  const hidden = [...entry.prefix, ...ownProgram(), DOOR_MODE]
   const mapped = await openInChild([...hidden, 'mapped'], start)
   if (mapped !== undefined) return { entry, mapped: true, descriptors: mapped }
   const descriptors = await openInChild([...hidden, 'ports', listenable(ports).join(',')], start)
-  if (descriptors === undefined) throw new PenError('INTERNAL', { what: 'no rules were asked for' })
+  if (descriptors === undefined)
+    throw new PenError('INTERNAL', { what: 'the door mode reported rules it was not asked for' })
   return { entry, mapped: false, descriptors }
 }
 
-/** Where pen may step into namespaces (the host's root): this thread goes in, opens the listeners and comes back. */
+/** With root: this thread enters the namespace, opens the listeners and returns. */
 function openInThisProcess(
   location: Exclude<DoorLocation, { readonly kind: 'by-helper' }>,
   ports: readonly number[],
@@ -64,25 +65,25 @@ function openInThisProcess(
 
 function listenable(ports: readonly number[]): readonly number[] {
   const wanted = [...new Set([80, 443, ...ports])].filter(port => port !== DNS_PORT && port !== PROXY_PORT)
-  if (wanted.length > MOST_PORTS)
+  if (wanted.length > MAX_PORTS)
     throw new PenError('GAP', {
-      what: `the policy allows ${wanted.length} ports, and on a kernel without nf_tables pen can open ${MOST_PORTS}`,
-      hint: 'use a kernel with nf_tables, or allow fewer ports',
+      what: `the policy allows ${wanted.length} ports, and without nf_tables in the kernel pen can open ${MAX_PORTS}`,
+      hint: 'load nf_tables (modprobe nf_tables), or allow fewer ports',
     })
   return wanted
 }
 
-/** By the hidden mode, wherever `argv` starts it. Undefined when the kernel took no rules. */
+/** `argv` starts the door mode in the namespace. Undefined when the kernel refuses the rules. */
 export async function openInChild(
   argv: readonly string[],
   start: Starter = startHere,
 ): Promise<Opened | undefined> {
   const [ours, theirs] = descriptorPair()
   try {
-    const { code, said } = await waitFor(argv, theirs, start)
+    const { code, stderr } = await waitFor(argv, theirs, start)
     if (code === RULES_REFUSED) return undefined
     const delivery = code === 0 ? receiveDescriptors(ours) : undefined
-    if (delivery === undefined) throw failure(code, said)
+    if (delivery === undefined) throw failure(code, stderr)
     return withRoles(delivery)
   } finally {
     close(ours)
@@ -92,20 +93,19 @@ export async function openInChild(
 type Starter = (
   argv: readonly string[],
   channel: number,
-) => Promise<{ readonly code: number; readonly said: string }>
+) => Promise<{ readonly code: number; readonly stderr: string }>
 
-/** Where a program is started that is to be in the location. */
+/** How to start a process in the namespace. */
 export function starterOf(location: DoorLocation): Starter {
   if (location.kind !== 'by-helper') return startHere
   return async (argv, channel) => {
     const descriptors = [channel, location.network]
-    const { code, stderr } = await location.helper.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
-    return { code, said: stderr }
+    return await location.helper.run(argv, { descriptors, timeoutMs: TIME_LIMIT_MS })
   }
 }
 
 async function waitFor(argv: readonly string[], channel: number, start: Starter): ReturnType<Starter> {
-  // Handed on when this returns; what comes of it is awaited without it.
+  // `start` has passed the channel on when it returns, so it can be closed here.
   const ended = start(argv, channel)
   close(channel)
   return await ended
@@ -116,33 +116,33 @@ async function startHere(argv: readonly string[], channel: number): ReturnType<S
   try {
     child = spawn(argv, channel)
   } catch (error) {
-    throw failure(-1, `${argv[0]} could not be started: ${errnoOf(error) ?? 'unknown error'}`)
+    throw failure(-1, `cannot start ${argv[0]}: ${errnoOf(error) ?? 'unknown error'}`)
   }
-  const said = new Response(child.stderr).text()
+  const stderr = new Response(child.stderr).text()
   const timer = setTimeout(() => child.kill('SIGKILL'), TIME_LIMIT_MS)
   const code = await child.exited
   clearTimeout(timer)
-  return { code, said: code === 0 ? '' : await said }
+  return { code, stderr: code === 0 ? '' : await stderr }
 }
 
-/** No environment: pen's own holds the user's secrets, and this process needs none of it. */
+/** The environment is empty, because pen's own may hold secrets and the child needs none of it. */
 const spawn = (argv: readonly string[], channel: number) =>
   Bun.spawn([...argv], { env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'pipe', channel] })
 
 function withRoles({ text, descriptors }: Delivery): Opened {
-  // Written by pen itself, in a process that nothing hostile can reach.
+  // Trusted: pen wrote it in a process that nothing hostile can reach.
   const roles = JSON.parse(text) as Role[]
   if (roles.length !== descriptors.length)
-    throw new PenError('INTERNAL', { what: 'the door was not handed over whole' })
+    throw new PenError('INTERNAL', { what: 'the door mode passed an incomplete set of descriptors' })
   return descriptors.map((fd, index) => [roles[index] ?? 'network', fd] as const)
 }
 
-function failure(code: number, said: string): PenError {
-  const blocked = /unshare|nsenter|Operation not permitted/.test(said)
+function failure(code: number, stderr: string): PenError {
+  const blocked = /unshare|nsenter|Operation not permitted/.test(stderr)
   return new PenError('BACKEND', {
-    what: `the sandbox's network namespace could not be made (${said.trim().split('\n').at(-1) || `code ${code}`})`,
+    what: `could not create the sandbox's network namespace (${stderr.trim().split('\n').at(-1) || `code ${code}`})`,
     hint: blocked
-      ? 'allow user namespaces for unprivileged users on this machine, or run with --offline'
-      : 'run with --offline, or report this',
+      ? 'allow unprivileged user namespaces on this machine, or run with --offline'
+      : 'run with --offline, and report this error',
   })
 }

@@ -1,4 +1,4 @@
-/** Where a connection was going before the door's port took its place. The kernel says so; the sandbox cannot. */
+/** The destination that a program dialled before the rules redirected it. The kernel reports it; a sandbox cannot forge it. */
 import { AF, SOL } from '../../base/kernel/socket.ts'
 import { tryCall } from '../../base/kernel/system-call.ts'
 import { type Address, parseAddress, printAddress } from '../../policy/network/address.ts'
@@ -13,17 +13,17 @@ export interface Destination {
 const SO_ORIGINAL_DST = 80
 
 /**
- * undefined when the kernel knows no other destination: the socket is gone, or the door's own port was dialled
- * on loopback. Either way there is nothing to reach, so the caller hangs up.
+ * Undefined when the kernel knows no destination: the socket is closed, or the program dialled the door's own port on
+ * loopback. The caller then closes the connection.
  */
 export function originalDestination(socket: TcpSocket): Destination | undefined {
   const fd = socket.descriptor
   if (fd === undefined) return undefined
-  // Cheaper than asking for the socket's family: one that has the other does not know this question.
+  // Trying both is cheaper than asking for the family: a socket of the other family returns an error.
   return ask(fd, SOL.ip, AF.inet) ?? ask(fd, SOL.ipv6, AF.inet6)
 }
 
-/** What was dialled is what the socket is bound to: for a door that listens on the ports themselves. */
+/** For a door without rules: the local address of the socket is the dialled one. */
 export function boundDestination(socket: TcpSocket): Destination | undefined {
   const { local } = socket
   const address = parseAddress(local?.address ?? '')
@@ -31,7 +31,7 @@ export function boundDestination(socket: TcpSocket): Destination | undefined {
   return address.ok && port.ok ? { address: address.value, port: port.value } : undefined
 }
 
-// One buffer for all: the call and the reading of its answer are never interleaved.
+// One buffer for all calls, because the call and the read of its answer are never interleaved.
 const answer = new Uint8Array(28)
 const size = new Uint32Array(1)
 

@@ -1,9 +1,10 @@
 /**
- * How the namespace answers: which port of the door stands for which port that was dialled. The door's own ports lie
- * below 1024, where a sandbox cannot bind, and nothing else is in a fresh namespace, so they are always free.
+ * The rules of the namespace: they redirect dialled ports to the ports of the door. Those are below 1024, where a
+ * sandbox cannot bind. They are always free, because the namespace is new.
  */
 import {
   accept,
+  addDestination,
   type Change,
   chain,
   type DestinationSet,
@@ -12,7 +13,6 @@ import {
   type Family,
   isReply,
   leave,
-  note,
   ofFamily,
   ofProtocol,
   redirect,
@@ -25,12 +25,12 @@ import {
   unreachable,
 } from './nf-tables.ts'
 
-/** Every TCP port that is dialled anywhere but on loopback ends here. */
+/** Receives TCP connections to every port, except on loopback. */
 export const CATCH_ALL_PORT = 1
 export const DNS_PORT = 53
 
-/** Refused UDP destinations that are remembered, for each of IPv4 and IPv6. A hostile sandbox makes no more. */
-export const MOST_REFUSED = 4096
+/** Refused UDP destinations in each of the IPv4 and IPv6 sets. A hostile sandbox cannot add more. */
+export const MAX_REFUSED = 4096
 
 export const TABLE = 'pen'
 
@@ -47,16 +47,15 @@ const dialled = (...expressions: readonly Expression[]): Change => rule(TABLE, '
 const arriving = (...expressions: readonly Expression[]): Change => rule(TABLE, 'arriving', ...expressions)
 
 /**
- * Loopback is the sandbox's own: its servers work on every port. Only DNS on loopback is the door's, at whatever address the
- * program believes its resolver to be.
+ * Loopback belongs to the sandbox, so its servers work on every port. Only DNS goes to the door, at every address.
  *
- * UDP is refused where it arrives, not where it leaves: then a program hears ECONNREFUSED at once, not EPERM, and
- * nothing waits. Recording and refusing are two rules, because a full set ends the rule it is in.
+ * UDP is refused on input, not on output: then a program gets ECONNREFUSED at once, not EPERM, and does not wait for a
+ * timeout. Recording and refusing are separate rules, because a full set ends its rule.
  */
 export const RULES: readonly Change[] = [
   table(TABLE),
-  destinations(TABLE, REFUSED.ip, MOST_REFUSED),
-  destinations(TABLE, REFUSED.ip6, MOST_REFUSED),
+  destinations(TABLE, REFUSED.ip, MAX_REFUSED),
+  destinations(TABLE, REFUSED.ip6, MAX_REFUSED),
   chain(TABLE, 'dialled', { type: 'nat', at: 'output', priority: -100 }),
   dialled(toPort('udp', DNS_PORT), redirect('ip', LOOPBACK.ip, DNS_PORT)),
   dialled(toPort('udp', DNS_PORT), redirect('ip6', LOOPBACK.ip6, DNS_PORT)),
@@ -70,8 +69,8 @@ export const RULES: readonly Change[] = [
   arriving(toLoopback.ip6, toPort('tcp', CATCH_ALL_PORT), reset),
   arriving(toLoopback.ip, accept),
   arriving(toLoopback.ip6, accept),
-  arriving(ofFamily('ip'), ofProtocol('udp'), note(REFUSED.ip)),
-  arriving(ofFamily('ip6'), ofProtocol('udp'), note(REFUSED.ip6)),
+  arriving(ofFamily('ip'), ofProtocol('udp'), addDestination(REFUSED.ip)),
+  arriving(ofFamily('ip6'), ofProtocol('udp'), addDestination(REFUSED.ip6)),
   arriving(ofProtocol('udp'), unreachable),
 ]
 
@@ -81,8 +80,9 @@ export interface Setting {
 }
 
 /**
- * Settings of the namespace alone. An engine may let everybody listen below 1024 in its namespaces, where the door does. Without the second, one address fails after 28,000 connections; without the
- * timeouts, the connections that have ended fill the kernel's table and new ones are dropped.
+ * Settings of the namespace. The first one keeps the sandbox off the door's ports, because an engine may allow everyone
+ * to bind below 1024. Without tcp_tw_reuse, one address fails after 28,000 connections. Without the timeouts, ended
+ * connections fill the conntrack table and the kernel drops new ones.
  */
 export const SETTINGS: readonly Setting[] = [
   { file: '/proc/sys/net/ipv4/ip_unprivileged_port_start', value: '1024' },
@@ -91,7 +91,7 @@ export const SETTINGS: readonly Setting[] = [
   { file: '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close', value: '1' },
 ]
 
-/** A host that turned IPv6 off may hand that to every new namespace; here it leads nowhere but to the door. */
+/** A host without IPv6 may disable it in every new namespace. Here it is safe, because it leads only to the door. */
 export const IPV6_SETTINGS: readonly Setting[] = [
   { file: '/proc/sys/net/ipv6/conf/all/disable_ipv6', value: '0' },
   { file: '/proc/sys/net/ipv6/conf/lo/disable_ipv6', value: '0' },

@@ -25,9 +25,9 @@ async function connected(
   }
 }
 
-describe('whose socket it is', () => {
+describe('the owner of a socket', () => {
   for (const address of ['127.0.0.1', '::1'])
-    onLinux(`is told of a connection and of a listener at ${address}`, async () => {
+    onLinux(`is known for a connection and a listener at ${address}`, async () => {
       const owners = new SocketOwners()
       await connected(address, (own, peer) => {
         expect(owners.userOf(own, peer)).toBe(me)
@@ -36,20 +36,20 @@ describe('whose socket it is', () => {
       owners.close()
     })
 
-  onLinux('is not told where there is none, of another pair of ports, or of what is no address', async () => {
+  onLinux('is unknown for an absent socket, another pair of ports, or an invalid address', async () => {
     const owners = new SocketOwners()
     await connected('127.0.0.1', (own, peer) => {
       expect(owners.userOf({ ...own, address: '127.0.0.9' }, peer)).toBeUndefined()
       expect(owners.userOf(own, { ...peer, port: 1 })).toBeUndefined()
       expect(owners.userOf(own, { ...peer, address: '::1' })).toBeUndefined()
-      // Somebody listens there, but is not connected.
+      // A program listens there, but is not connected.
       expect(owners.userOf(peer, { ...own, port: 1 })).toBeUndefined()
       expect(owners.userOf({ ...own, address: 'nowhere' }, peer)).toBeUndefined()
     })
     owners.close()
   })
 
-  onLinux('is nobody’s once its program has closed it, whatever user the kernel names then', async () => {
+  onLinux('is unknown after its program closed it, whichever user the kernel reports', async () => {
     const owners = new SocketOwners()
     await connected('127.0.0.1', async (own, peer, client) => {
       await new Promise(done => {
