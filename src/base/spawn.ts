@@ -1,4 +1,4 @@
-/** Programs of the host. By the runtime itself: Node's module for that takes longer to load than a program to start. */
+/** Runs programs of the host to their end. By Bun: loading `node:child_process` takes longer than starting a program. */
 import {
   type Captured,
   type CaptureOptions,
@@ -9,7 +9,7 @@ import {
   type Output,
   type Words,
 } from './collect.ts'
-import { rememberChildren } from './remember-children.ts'
+import { startProgram } from './start-program.ts'
 
 export type { Captured, CaptureOptions } from './collect.ts'
 
@@ -18,8 +18,7 @@ export const capture = (argv: readonly string[], options: CaptureOptions): Promi
   collect(argv, options, startByBun)
 
 function startByBun(words: Words, { env, cwd, input }: CaptureOptions): Child {
-  rememberChildren()
-  const child = Bun.spawn([...words], {
+  const child = startProgram(words, {
     env: { ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     ...(cwd !== undefined && { cwd }),
@@ -60,11 +59,10 @@ export async function runOnTerminal(
   options: { readonly env: Readonly<Record<string, string | undefined>>; readonly cwd: string },
 ): Promise<{ readonly code: number | null }> {
   const words = checked(argv)
-  rememberChildren()
   const ignore = () => {}
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)
   try {
-    const child = Bun.spawn(words, {
+    const child = startProgram(words, {
       env: { ...options.env },
       cwd: options.cwd,
       stdio: ['inherit', 'inherit', 'inherit'],

@@ -6,10 +6,10 @@
 import { existsSync, lstatSync, mkdirSync, rmSync, writeSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
+import { isAlive, type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { type Lock, type LockWait, takeLock, tryLock } from '../config/lock.ts'
 import { SUPERVISOR_RECORD } from '../config/project.ts'
-import { isAlive, type Owner, startTimeOf } from '../limits/cgroup-name.ts'
 
 export const statePaths = (stateDir: string) => ({
   record: `${stateDir}/${SUPERVISOR_RECORD}`,
@@ -38,7 +38,7 @@ export type Presence =
   /** A supervisor holds the lock: the sandbox is starting, running or ending. */
   | {
       readonly is: 'present'
-      readonly owner: Owner | undefined
+      readonly owner: ProcessIdentity | undefined
       readonly record: SupervisorRecord | undefined
     }
 
@@ -146,7 +146,7 @@ export function readRecord(stateDir: string): SupervisorRecord | undefined {
   }
 }
 
-function ownerIn(lock: string): Owner | undefined {
+function ownerIn(lock: string): ProcessIdentity | undefined {
   const [, pid, startTime] = /^(\d{1,10}) (\d+)\n/.exec(readOrEmpty(lock)) ?? []
   return pid === undefined || startTime === undefined ? undefined : { pid: Number(pid), startTime }
 }
@@ -160,7 +160,7 @@ function readOrEmpty(path: string): string {
 }
 
 /** Signals the supervisor only if the pid still belongs to it: the kernel may have reused the pid. */
-export function signalSupervisor(owner: Owner | undefined, signal: NodeJS.Signals): boolean {
+export function signalSupervisor(owner: ProcessIdentity | undefined, signal: NodeJS.Signals): boolean {
   if (owner === undefined || !isAlive(owner)) return false
   try {
     process.kill(owner.pid, signal)

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startTimeOf } from '../limits/cgroup-name.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 import { dropOrder, readStoredOrder, storeOrder } from './stored-order.ts'
 import { describeOrder, hasNoFlags, mergeOrders } from './supervisor-order.ts'
 

@@ -5,9 +5,9 @@
 import { rmSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
+import { isAlive, type ProcessIdentity } from '../base/kernel/processes.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { STARTED } from '../config/project.ts'
-import { isAlive, type Owner } from '../limits/cgroup-name.ts'
 import { askForOrder } from './client.ts'
 import { presenceOf } from './state.ts'
 import { asSupervisorOrder, hasNoFlags, type SupervisorOrder } from './supervisor-order.ts'
@@ -17,7 +17,7 @@ export interface StoredOrder {
   /** The backend that the start chose. */
   readonly backend: string
   /** The program that owns the sandbox: the order is void when that program has ended. Null for a sandbox of the user. */
-  readonly owner: Owner | null
+  readonly owner: ProcessIdentity | null
 }
 
 const MAX_BYTES = 1024 * 1024

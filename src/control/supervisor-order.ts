@@ -1,8 +1,8 @@
 /** What `pen start` sends to the supervisor that it starts, and the report lines that come back. Both processes are this user's pen. */
 import { readFileSync, writeSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import type { ProcessIdentity } from '../base/kernel/processes.ts'
 import { shellWord } from '../base/shell-word.ts'
-import type { Owner } from '../limits/cgroup-name.ts'
 import { readError, type SerializedError } from './messages.ts'
 
 /** The hidden mode of the binary. It does nothing without the two descriptors below. */
@@ -102,7 +102,7 @@ export interface SupervisorInput {
   /** The backend of the previous start. */
   readonly backend: string | null
   /** The program that will own the sandbox. */
-  readonly owner: Owner | null
+  readonly owner: ProcessIdentity | null
   /** Whether `pen start` prints its phases. */
   readonly debug: boolean
 }

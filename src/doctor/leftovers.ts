@@ -1,6 +1,8 @@
 /** What a pen that was killed has left, as far as it can be seen. The next `pen run` takes cgroups away by itself. */
+
 import { readdirSync, readFileSync } from 'node:fs'
-import { isAlive, ownerOf } from '../limits/cgroup-name.ts'
+import { isAlive } from '../base/kernel/processes.ts'
+import { ownerOf } from '../limits/cgroup-name.ts'
 import { findLimitSupport } from '../limits/probe.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'

@@ -1,6 +1,7 @@
 /** Who listens on a port of the host, as far as this user may know. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
+import { allPids, descriptorsOf } from '../base/kernel/processes.ts'
 
 const TCP_LISTEN = '0A'
 /** More processes than this are not looked at. */
@@ -30,29 +31,23 @@ export function ownersOf(port: number): string[] {
   )
   if (inodes.size === 0) return []
   const names = new Set<string>()
-  for (const pid of readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .slice(0, MOST_PROCESSES))
+  for (const pid of allPids().slice(0, MOST_PROCESSES))
     for (const inode of socketsOf(pid)) if (inodes.delete(inode)) names.add(nameOf(pid))
   if (inodes.size > 0) names.add('another user’s program')
   return [...names]
 }
 
-function socketsOf(pid: string): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
-      try {
-        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? []
-      } catch {
-        return []
-      }
-    })
-  } catch {
-    return []
-  }
+function socketsOf(pid: number): string[] {
+  return descriptorsOf(pid).flatMap(path => {
+    try {
+      return /^socket:\[(\d+)\]$/.exec(readlinkSync(path))?.[1] ?? []
+    } catch {
+      return []
+    }
+  })
 }
 
-function nameOf(pid: string): string {
+function nameOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   } catch {

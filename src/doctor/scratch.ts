@@ -1,8 +1,10 @@
 /** A directory of one examination's own. It is gone at the end, and also when pen is killed in the middle. */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
+import { isAlive } from '../base/kernel/processes.ts'
+import { startProgram } from '../base/start-program.ts'
 import type { UndoStack } from '../base/undo.ts'
-import { cgroupName, isAlive, ownerOf } from '../limits/cgroup-name.ts'
+import { cgroupName, ownerOf } from '../limits/cgroup-name.ts'
 
 /** Where the state is, or would be: so that its file system is the one that is tried. Undefined where nothing can be written. */
 export function makeScratch(home: string, state: string, undo: UndoStack): string | undefined {
@@ -31,7 +33,7 @@ const REMOVE_AT_END = `trap '' INT HUP TERM; "$2" >/dev/null; rm -rf -- "$1"; sl
 function watchOver(scratch: string): () => void {
   const [shell, cat] = [findTool('sh'), findTool('cat')]
   if (shell === undefined || cat === undefined) return () => undefined
-  const child = Bun.spawn([shell, '-c', REMOVE_AT_END, 'pen-doctor', scratch, cat], {
+  const child = startProgram([shell, '-c', REMOVE_AT_END, 'pen-doctor', scratch, cat], {
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: '/usr/bin:/bin' },
     cwd: '/',

@@ -27,14 +27,14 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
     throw new PenError('USAGE', { what: `${DAEMON_MODE} is not a verb: pen starts it by itself` })
   // The first process of its namespace is the parent of orphans, or this one.
   const init = how === 'bare' ? process.pid : 1
-  const bare = how === 'bare' ? await import('./kill.ts') : undefined
-  bare?.keepOrphans()
+  const bare = how === 'bare' ? await import('../base/kernel/end-processes.ts') : undefined
+  bare?.adoptOrphans()
   if (shown !== undefined) (await import('./show-namespaces.ts')).showNamespaces(shown)
   return await new Promise((resolve, reject) => {
     const place = how === 'unix' ? { unix: where } : { fd: Number(where) }
     const over = (): void => {
       if (bare === undefined) resolve(EXIT.ok)
-      else void bare.endBelow().finally(() => resolve(EXIT.ok))
+      else void bare.endBelow(process.pid).finally(() => resolve(EXIT.ok))
     }
     const daemons = new Map<object, ExecDaemon>()
     const options = {

@@ -3,9 +3,9 @@
  * ancestors, by a variable that every child inherits, or, if it threw that away too, by when it was started. A command that hides from
  * all of these, while others run, is ended with the sandbox.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { PenError } from '../base/error.ts'
-import { tryCall } from '../base/kernel/system-call.ts'
+import { readFileSync } from 'node:fs'
+import { signal } from '../base/kernel/end-processes.ts'
+import { allPids, isZombie, statFields } from '../base/kernel/processes.ts'
 import { asUser, type User } from './as-user.ts'
 import type { Ticks } from './spans.ts'
 
@@ -39,7 +39,7 @@ export async function killAll(wanted: Wanted, user: User | undefined): Promise<v
   for (let round = 0; round < ROUNDS; round++) {
     const found = asUser(user, () => belonging(below(wanted.init, processes()), wanted))
     if (found.length === 0) return
-    for (const pid of found) kill(pid)
+    for (const pid of found) signal(pid, 'SIGKILL')
     await Bun.sleep(1)
   }
 }
@@ -72,33 +72,11 @@ function below(init: number, all: readonly Seen[]): readonly Seen[] {
   return all.filter(({ pid }) => family.has(pid))
 }
 
-const SET_CHILD_SUBREAPER = 36
-
-/** What forks twice, or begins a session of its own, stays below this process. */
-export function keepOrphans(): void {
-  if (tryCall('prctl', SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-    throw new PenError('BACKEND', { what: 'the kernel does not let a process care for its orphans' })
-}
-
-/** All that this process, as the parent of orphans, has below it. */
-export async function endBelow(): Promise<void> {
-  for (let round = 0; round < ROUNDS; round++) {
-    const found = below(process.pid, processes())
-    if (found.length === 0) return
-    for (const { pid } of found) kill(pid)
-    await Bun.sleep(1)
-  }
-}
-
 function processes(): Seen[] {
-  return readdirSync('/proc').flatMap(name => {
-    const pid = Number(name)
-    if (!Number.isInteger(pid) || pid === 1 || pid === process.pid) return []
-    const stat = read(`/proc/${pid}/stat`)
-    // The name stands in brackets and is the process's own to choose; what follows the last one is the kernel's.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const [state, parent, , session] = fields
-    if (state === undefined || state === 'Z' || state === 'X' || state === '') return []
+  return allPids().flatMap(pid => {
+    const fields = pid === 1 || pid === process.pid ? undefined : statFields(pid)
+    if (fields === undefined || isZombie(fields)) return []
+    const [, parent, , session] = fields
     return [{ pid, parent: Number(parent), session: Number(session), start: Number(fields[START]) }]
   })
 }
@@ -113,13 +91,5 @@ function read(path: string): string {
     return readFileSync(path, 'latin1')
   } catch {
     return ''
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // Gone in this very moment.
   }
 }

@@ -1,8 +1,10 @@
 /** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
-import { closeSync, readdirSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { descriptorsOf } from '../base/kernel/processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 import { join, resolve } from '../base/posix-path.ts'
+import { startProgram } from '../base/start-program.ts'
 import type { DaemonSetup, ExecOrder, Variable } from '../protocol/exec-order.ts'
 import { INSIDE } from '../protocol/guest-paths.ts'
 import { asUser } from './as-user.ts'
@@ -162,7 +164,7 @@ function withPipes({ file, argv0, args, settings }: Program, joined: boolean): S
     const [stderr, err] = joined ? [undefined, out] : pipe(opened)
     // Detached: in a session of its own.
     const options = { ...settings, argv0, detached: true }
-    const child = Bun.spawn([file, ...args], { ...options, stdio: [stdin, out, err] })
+    const child = startProgram([file, ...args], { ...options, stdio: [stdin, out, err] })
     for (const fd of new Set([stdin, out, err])) closeSync(fd)
     opened.length = 0
     const outputs = [
@@ -183,9 +185,9 @@ function onTerminal(
   { file, argv0, args, settings }: Program,
   size: NonNullable<ExecOrder['terminal']>,
 ): Started {
-  const known = new Set(readdirSync('/proc/self/fd'))
+  const known = new Set(descriptorsOf(process.pid))
   const terminal = { cols: size.columns || 80, rows: size.rows || 24, data: () => undefined }
-  const child = Bun.spawn([file, ...args], { ...settings, argv0, terminal })
+  const child = startProgram([file, ...args], { ...settings, argv0, terminal })
   const master = tryCall('fcntl', findMaster(known), F_DUPFD_CLOEXEC, 3)
   child.terminal?.close()
   if (master >= 0)
@@ -195,12 +197,12 @@ function onTerminal(
 }
 
 function findMaster(known: ReadonlySet<string>): number {
-  for (const fd of readdirSync('/proc/self/fd')) {
-    if (known.has(fd)) continue
+  for (const path of descriptorsOf(process.pid)) {
+    if (known.has(path)) continue
     try {
-      if (readlinkSync(`/proc/self/fd/${fd}`).endsWith('ptmx')) return Number(fd)
+      if (readlinkSync(path).endsWith('ptmx')) return Number(path.slice(path.lastIndexOf('/') + 1))
     } catch {
-      // The descriptor of this very listing.
+      // The descriptor of this listing.
     }
   }
   throw new Error('the pseudo-terminal cannot be found')

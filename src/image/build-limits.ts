@@ -6,11 +6,12 @@ import { readFileSync } from 'node:fs'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
 import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
 import { findTool } from '../base/find-tool.ts'
+import { listTree } from '../base/kernel/processes.ts'
 import { processorsOf } from '../base/kernel/processors.ts'
 import type { CgroupLimit } from '../limits/cgroup.ts'
 import { DiskWatch } from '../limits/disk-watch.ts'
 import type { LimitHit } from '../limits/limit-hit.ts'
-import { listTree, memoryOf } from '../limits/process-tree.ts'
+import { memoryOf } from '../limits/process-usage.ts'
 import type { Limits } from '../policy/policy.ts'
 
 export interface BuildLimits {

@@ -3,6 +3,7 @@ import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { missingTool } from '../base/missing-tool.ts'
+import { startProgram } from '../base/start-program.ts'
 
 export interface HeldNamespace {
   /** Of the process that holds it. */
@@ -38,7 +39,7 @@ export async function holdNamespace(engine: Engine): Promise<HeldNamespace> {
   if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
   const userNamespace = process.getuid?.() !== 0
   const within = userNamespace ? [engine.program, ...engine.flags, 'unshare'] : []
-  const holder = Bun.spawn([...within, unshare, '--net', '/bin/sh', '-c', HOLD], {
+  const holder = startProgram([...within, unshare, '--net', '/bin/sh', '-c', HOLD], {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'ignore',

@@ -5,6 +5,7 @@
 import { type Engine, reasonOf } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
+import { startProgram } from '../base/start-program.ts'
 import { eachLine } from './engine-lines.ts'
 
 const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap(name => [name, name.toLowerCase()])
@@ -17,7 +18,7 @@ export async function pullImage(
 ): Promise<void> {
   // A registry may be behind the user's proxy; a daemon has settings of its own.
   const proxies = PROXIES.flatMap(key => (process.env[key] === undefined ? [] : [[key, process.env[key]]]))
-  const child = Bun.spawn([engine.program, ...engine.flags, 'pull', name], {
+  const child = startProgram([engine.program, ...engine.flags, 'pull', name], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: '/',
     env: { ...engine.env, ...Object.fromEntries(proxies) },

@@ -2,6 +2,7 @@
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
+import { startProgram } from '../base/start-program.ts'
 import type { LimitHit } from '../limits/limit-hit.ts'
 import { type BuildLimits, onProcessors, watchBuild } from './build-limits.ts'
 import { eachLine } from './engine-lines.ts'
@@ -44,7 +45,7 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
   const file = openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
   const [said, saying] = pipe()
-  const child = Bun.spawn([...tied, ...narrowed, ...argv], {
+  const child = startProgram([...tied, ...narrowed, ...argv], {
     // It has both ends of what it says, so that it can go on without us: when pen is killed, the programs of the build are
     // ended, and the engine sees a step fail. It takes its container away only if telling so does not end it.
     stdio: ['ignore', saying, saying, said],

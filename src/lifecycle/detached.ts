@@ -2,12 +2,14 @@
  * `pen __supervisor`: the supervisor that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
  * whatever way it ends, the sandbox ends with it.
  */
+
 import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { newRunId } from '../audit/segment-name.ts'
 import { HeadStart } from '../backend/container/head-start.ts'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { putInPlaceOf } from '../base/kernel/descriptor.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 import { showPhases } from '../base/phases.ts'
 import { sha256 } from '../base/sha256.ts'
 import type { Lock } from '../config/lock.ts'
@@ -21,7 +23,6 @@ import {
   type StartReport,
   type SupervisorInput,
 } from '../control/supervisor-order.ts'
-import { startTimeOf } from '../limits/cgroup-name.ts'
 import type { ControlServer, Served } from '../run/control-server.ts'
 import { liveState } from '../run/live-files.ts'
 

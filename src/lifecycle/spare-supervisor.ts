@@ -6,7 +6,7 @@ import { closeSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
 import { ownProgram } from '../base/own-program.ts'
-import { rememberChildren } from '../base/remember-children.ts'
+import { startProgram } from '../base/start-program.ts'
 import { SUPERVISE_MODE, type SupervisorInput } from '../control/supervisor-order.ts'
 
 let spare: SpareSupervisor | undefined
@@ -29,16 +29,15 @@ export class SpareSupervisor {
   #order: number | undefined
 
   constructor() {
-    rememberChildren()
     const [orderEnd, order] = pipe()
     const [report, reportEnd] = pipe()
     try {
-      const child = Bun.spawn([...ownProgram(), SUPERVISE_MODE], {
+      const child = startProgram([...ownProgram(), SUPERVISE_MODE], {
         stdio: [orderEnd, 'ignore', 'ignore', reportEnd],
         // A session of its own: no terminal that closes, and no Ctrl-C, is meant for it.
         detached: true,
         env: { ...process.env },
-      } as Parameters<typeof Bun.spawn>[1])
+      } as Parameters<typeof startProgram>[1])
       child.unref()
     } finally {
       for (const fd of [orderEnd, reportEnd]) closeSync(fd)

@@ -4,11 +4,11 @@
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { askFor, askForOrder, takeValue } from '../control/client.ts'
 import { type SerializedError, serializeError } from '../control/messages.ts'
 import { hasNoFlags, type SupervisorOrder } from '../control/supervisor-order.ts'
-import { startTimeOf } from '../limits/cgroup-name.ts'
 import type { SandboxStatus } from '../run/status.ts'
 import { otherPolicy, startSandbox } from './start.ts'
 

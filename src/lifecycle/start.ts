@@ -1,6 +1,7 @@
 /** Starts a sandbox that stays, by leaving a supervisor for it, and waits until it is ready or has failed. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
+import type { ProcessIdentity } from '../base/kernel/processes.ts'
 import { areShown, phase } from '../base/phases.ts'
 import type { Project } from '../config/project.ts'
 import { isAnswering } from '../control/client.ts'
@@ -15,7 +16,6 @@ import {
   type SupervisorInput,
   type SupervisorOrder,
 } from '../control/supervisor-order.ts'
-import type { Owner } from '../limits/cgroup-name.ts'
 import { SpareSupervisor } from './spare-supervisor.ts'
 
 /** A supervisor that neither answers nor ends: longer than the slowest engine takes to be ready. */
@@ -34,7 +34,7 @@ export interface Start {
   /** Whoever could start one before it knew more. */
   readonly spare?: SpareSupervisor
   /** The program whose sandbox it will be. It gets what it asks for, or nothing. */
-  readonly owner?: Owner | null
+  readonly owner?: ProcessIdentity | null
 }
 
 /** Whoever comes second, of however many, finds it running. */
@@ -84,7 +84,7 @@ interface Followed extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> 
 }
 
 /** The one place that decides what a start follows: never less than the start which nobody has stopped. */
-function orderFor(stateDir: string, asked: SupervisorOrder, owner: Owner | null): Followed {
+function orderFor(stateDir: string, asked: SupervisorOrder, owner: ProcessIdentity | null): Followed {
   const stored = readStoredOrder(stateDir)
   if (stored === undefined) return { came: 'started', order: asked, backend: null, owner }
   const { order: before, backend } = stored

@@ -3,9 +3,9 @@
  * at from outside: a program that meets one for less than a look and goes on is refused all the same, and not told of.
  */
 import { closeSync, constants, openSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { listTree } from './process-tree.ts'
 import { scratchMounts } from './scratch-memory.ts'
 
 const LOOK_MS = 400

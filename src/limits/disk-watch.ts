@@ -3,10 +3,11 @@
  * file system fills, the sandbox's processes write) say that the bound may be reached; only then the trees are measured.
  */
 import { statfsSync } from 'node:fs'
+import { listTree } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { deviceOf, type Growth, LEAST_PER_FILE, measureGrowth, measureUnlinked } from './growth.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { listTree, writtenBy } from './process-tree.ts'
+import { writtenBy } from './process-usage.ts'
 
 export interface DiskBudget {
   readonly limit: 'disk' | 'output'

@@ -8,7 +8,6 @@ import {
   fstatSync,
   lstatSync,
   openSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
   type Stats,
@@ -16,7 +15,7 @@ import {
 } from 'node:fs'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
-import type { Member } from './process-tree.ts'
+import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
 
 /** An empty file takes an inode: a million of them are not nothing. */
 export const LEAST_PER_FILE = 4096
@@ -72,12 +71,12 @@ export function measureUnlinked(
   const sum = new Sum(since)
   let left = MOST_DESCRIPTORS
   for (const { pid } of members)
-    for (const name of quietly(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
+    for (const path of descriptorsOf(pid)) {
       if (left-- <= 0) {
         sum.blind = true
         return sum
       }
-      const stat = quietly(() => statSync(`/proc/${pid}/fd/${name}`))
+      const stat = quietly(() => statSync(path))
       if (stat?.isFile() && stat.nlink === 0 && devices.has(stat.dev)) sum.add(stat, true)
     }
   return sum

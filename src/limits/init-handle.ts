@@ -1,4 +1,5 @@
-import { startTimeOf } from './cgroup-name.ts'
+import { signal } from '../base/kernel/end-processes.ts'
+import { startTimeOf } from '../base/kernel/processes.ts'
 
 /** What is done to a sandbox as a whole, by the number of its first process or, where pen may not do that, in another way. */
 export interface InitHandle {
@@ -15,11 +16,7 @@ export function initHandle(init: number): InitHandle {
     root: `/proc/${init}/root`,
     kill: () => {
       if (startTime === undefined || startTimeOf(init) !== startTime) return
-      try {
-        process.kill(init, 'SIGKILL')
-      } catch {
-        // Gone in this very moment.
-      }
+      signal(init, 'SIGKILL')
     },
   }
 }

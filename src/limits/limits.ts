@@ -1,4 +1,6 @@
 /** Everything that is watched of a sandbox's use of the machine, behind one handle: opened before its command starts, read after the end. */
+
+import { listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
 import { CapacityWatch } from './capacity-watch.ts'
@@ -8,7 +10,7 @@ import { cgroupOf } from './engine-cgroup.ts'
 import { type InitHandle, initHandle } from './init-handle.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { ALL, type LimitSupport } from './probe.ts'
-import { cpuMsOf, listTree } from './process-tree.ts'
+import { cpuMsOf } from './process-usage.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeOf } from './systemd-scope.ts'
 import { type NextLook, Watchdog } from './watchdog.ts'

@@ -1,6 +1,6 @@
 /** Memory that no process shows: files on the sandbox's own tmpfs, and memory files that are only held by descriptor. */
-import { readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
-import type { Member } from './process-tree.ts'
+import { readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
 
 /** Mount points of tmpfs in the sandbox that the host does not have: what pen made for it. */
 export function scratchMounts(init: number): string[] {
@@ -50,26 +50,18 @@ export function memoryFileBytes(members: readonly Member[]): number {
   const seen = new Set<string>()
   let sum = 0
   let left = MOST_DESCRIPTORS
-  for (const { pid } of members) {
-    let names: string[]
-    try {
-      names = readdirSync(`/proc/${pid}/fd`)
-    } catch {
-      continue
-    }
-    for (const name of names) {
+  for (const { pid } of members)
+    for (const path of descriptorsOf(pid)) {
       if (left-- <= 0) return sum
       try {
-        const path = `/proc/${pid}/fd/${name}`
         if (!readlinkSync(path).startsWith('/memfd:')) continue
         const { dev, ino, blocks } = statSync(path)
         if (seen.has(`${dev}:${ino}`)) continue
         seen.add(`${dev}:${ino}`)
         sum += blocks * 512
       } catch {
-        // Closed meanwhile.
+        // Closed since it was listed.
       }
     }
-  }
   return sum
 }

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onlyWhen } from '../../test/skip.ts'
-import { cgroupName, isAlive, ownerOf, startTimeOf } from './cgroup-name.ts'
+import { isAlive, startTimeOf } from '../base/kernel/processes.ts'
+import { cgroupName, ownerOf } from './cgroup-name.ts'
 import { findLimitSupport } from './probe.ts'
 import { sweepAndRemember } from './stale.ts'
 

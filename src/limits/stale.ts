@@ -2,11 +2,13 @@
  * A pen that was ended by SIGKILL leaves empty cgroups behind; the next one takes them away. It may stand in another
  * cgroup than the first (another login, another service), so the places where pen ever made one are kept in a small file.
  */
+
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
+import { isAlive } from '../base/kernel/processes.ts'
 import { dirname } from '../base/posix-path.ts'
 import { removeCgroup } from './cgroup.ts'
-import { isAlive, ownerOf } from './cgroup-name.ts'
+import { ownerOf } from './cgroup-name.ts'
 
 const MOST_PLACES = 64
 

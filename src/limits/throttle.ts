@@ -2,7 +2,7 @@
  * Slows a sandbox down without a cgroup: its processes are paused for as long as they ran too much. Shells watch their
  * children for being stopped, so parents are paused before their children and woken after them: nobody sees anybody stop.
  */
-import { listTree, type Member, statFields } from './process-tree.ts'
+import { listTree, type Member, statFields } from '../base/kernel/processes.ts'
 
 const PASSES = 3
 const SETTLE_MS = 5

@@ -2,11 +2,13 @@
  * Holds what no cgroup holds: looks at the sandbox's processes a few times a second. Weaker than the kernel: between two
  * looks a fast program can take more than its bound. Never by RLIMIT_AS, which forbids address space, not memory.
  */
+
+import { listTree, type Member } from '../base/kernel/processes.ts'
 import { processorsOf, setProcessors } from '../base/kernel/processors.ts'
 import type { Limits } from '../policy/policy.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { cpuMsOf, listTree, type Member, memoryOf, shareOf } from './process-tree.ts'
+import { cpuMsOf, memoryOf, shareOf } from './process-usage.ts'
 import { memoryFileBytes, scratchBytes, scratchMounts } from './scratch-memory.ts'
 import { Throttle } from './throttle.ts'
 

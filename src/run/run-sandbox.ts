@@ -5,7 +5,6 @@
 import type { HeadStart } from '../backend/container/head-start.ts'
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
-import { rememberChildren } from '../base/remember-children.ts'
 import { UndoStack } from '../base/undo.ts'
 import { openGaps } from '../plan/gaps.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -30,7 +29,6 @@ export interface RunOptions extends PrepareOptions {
 }
 
 export async function runSandbox(options: RunOptions): Promise<ExitCode> {
-  rememberChildren()
   const undo = new UndoStack()
   try {
     const door = new SandboxDoor(undo)

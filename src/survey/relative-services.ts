@@ -2,9 +2,10 @@
  * Services of the host that bound their sockets by a relative name, as `--bind unix:app.sock` does. The kernel tells that name, and
  * which file it is, but not where: it is looked for from the directories that processes are in.
  */
-import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { lstatSync, readlinkSync } from 'node:fs'
 import { close } from '../base/kernel/descriptor.ts'
 import { dump, MessageWriter, NETLINK, NLM_F, openNetlink, readAttributes } from '../base/kernel/netlink.ts'
+import { allPids } from '../base/kernel/processes.ts'
 import { AF } from '../base/kernel/socket.ts'
 import { resolve } from '../base/posix-path.ts'
 import { isWithin } from '../policy/files/path.ts'
@@ -44,10 +45,9 @@ function inodeOf(path: string): number | undefined {
 
 /** Of those that we may ask. */
 const directoriesOfProcesses = (): string[] =>
-  readdirSync('/proc').flatMap(name => {
-    if (!/^\d+$/.test(name)) return []
+  allPids().flatMap(pid => {
     try {
-      return [readlinkSync(`/proc/${name}/cwd`)]
+      return [readlinkSync(`/proc/${pid}/cwd`)]
     } catch {
       return []
     }

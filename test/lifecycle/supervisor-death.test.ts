@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { startTimeOf } from '../../src/limits/cgroup-name.ts'
+import { startTimeOf } from '../../src/base/kernel/processes.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
 import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
 

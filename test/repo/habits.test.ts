@@ -47,6 +47,10 @@ describe('code', () => {
     expect(users.map(s => s.path).filter(path => path !== 'src/library/start-by-node.ts')).toEqual([])
   })
 
+  test('programs are started by src/base/start-program.ts, and by the library on Node, alone', () => {
+    expect(without(product, /\bBun\s*\.\s*(spawn|spawnSync|\$)\b/, ['src/base/start-program.ts'])).toEqual([])
+  })
+
   test('only src/main.ts ends the process', () => {
     expect(without(product, /\bprocess\s*\.\s*(exit|reallyExit|abort)\b/, ['src/main.ts'])).toEqual([])
   })

@@ -106,7 +106,12 @@ const BINARY_ONLY = [
   'terminal',
 ]
 /** Uses Bun where Bun runs, and Node elsewhere; and files that only verbs load, never the library. */
-const EITHER_RUNTIME = ['src/base/sha256.ts', 'src/config/lock.ts', 'src/base/spawn.ts']
+const EITHER_RUNTIME = [
+  'src/base/sha256.ts',
+  'src/config/lock.ts',
+  'src/base/start-program.ts',
+  'src/base/spawn.ts',
+]
 /** System calls, for the folders above. The library imports none of it. */
 const BINARY_ONLY_BASE = /^src\/base\/(kernel|beneath)\//
 /** The binary's own entry point: no library user imports it. */

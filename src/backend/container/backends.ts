@@ -1,9 +1,10 @@
 /** The two engines as backends: what each gives on this machine, and the same container for both. */
+
 import { PenError } from '../../base/error.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
+import { startTimeOf } from '../../base/kernel/processes.ts'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
-import { startTimeOf } from '../../limits/cgroup-name.ts'
 import { engineSupport } from '../../limits/engine-cgroup.ts'
 import { boundsProcessesByNamespace } from '../../limits/probe.ts'
 import type { Capabilities, Enforcement } from '../../plan/gaps.ts'

@@ -1,8 +1,8 @@
 /** One container of an engine: found by the number of its first process, and gone when that and the engine's record of it are. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
+import { type ProcessIdentity, startTimeOf } from '../../base/kernel/processes.ts'
 import type { Captured } from '../../base/spawn.ts'
-import { type Owner, startTimeOf } from '../../limits/cgroup-name.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
 import { askEngine, CONTAINER_ID, type Engine, engineError, reasonOf, tryEngine } from './engine/engine.ts'
 import { blamesRuntime, type RuntimeChoice } from './engine/runtimes.ts'
@@ -33,7 +33,7 @@ interface Attempt {
 }
 
 /** How a process of a container is ended. False where there is nobody who could. */
-export type Killer = (process: Owner) => boolean
+export type Killer = (process: ProcessIdentity) => boolean
 
 const killDirectly: Killer = ({ pid }) => {
   try {

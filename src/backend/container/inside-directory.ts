@@ -3,8 +3,9 @@
  * Its name says which pen made it, so that the next one takes away what a killed one left.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { isAlive } from '../../base/kernel/processes.ts'
 import { dirname } from '../../base/posix-path.ts'
-import { cgroupName, isAlive, ownerOf, runOf } from '../../limits/cgroup-name.ts'
+import { cgroupName, ownerOf, runOf } from '../../limits/cgroup-name.ts'
 import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
 import { DAEMON_PLACE } from './guest-program.ts'

@@ -3,7 +3,7 @@
  * users, and by pens in containers of their own: a supervisor that this pen could not see is never taken for dead.
  */
 import { readlinkSync } from 'node:fs'
-import { isAlive, startTimeOf } from '../../limits/cgroup-name.ts'
+import { isAlive, startTimeOf } from '../../base/kernel/processes.ts'
 
 export const SUPERVISOR_LABEL = 'pen.supervisor'
 

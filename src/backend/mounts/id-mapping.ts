@@ -9,6 +9,7 @@ import { pipe } from '../../base/kernel/descriptor.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
+import { startProgram } from '../../base/start-program.ts'
 
 export interface Identity {
   readonly uid: number
@@ -126,7 +127,7 @@ function startHolder(): Holder {
   if (unshare === undefined) throw missingTool('unshare', 'install util-linux')
   if (cat === undefined) throw missingTool('cat', 'install coreutils')
   const [input, writer] = pipe()
-  const child = Bun.spawn([unshare, '--user', cat], {
+  const child = startProgram([unshare, '--user', cat], {
     stdio: [input, 'ignore', 'ignore'],
     env: {},
     cwd: '/',

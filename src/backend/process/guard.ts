@@ -9,6 +9,7 @@
 import { closeSync, writeSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { leaveNoCore } from '../../base/kernel/process.ts'
+import { startProgram } from '../../base/start-program.ts'
 
 /** Descriptors of the guard. A POSIX shell can only name single digits in redirections. */
 export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const
@@ -66,7 +67,7 @@ export function startGuard(options: GuardOptions): Guard {
   ].join('\n')
   leaveNoCore()
   const exit = Promise.withResolvers<{ code: number | null; signal: NodeJS.Signals | null }>()
-  const child = Bun.spawn([options.shell, '-c', script, 'pen', ...options.argv], {
+  const child = startProgram([options.shell, '-c', script, 'pen', ...options.argv], {
     stdio: [
       ...options.stdio,
       options.argsFd,
@@ -83,7 +84,7 @@ export function startGuard(options: GuardOptions): Guard {
     cwd: '/',
     ...(options.identity === undefined ? {} : { uid: options.identity.uid, gid: options.identity.gid }),
     onExit: (_child, code, signal) => exit.resolve({ code, signal: signal as NodeJS.Signals | null }),
-  } as Parameters<typeof Bun.spawn>[1])
+  } as Parameters<typeof startProgram>[1])
   for (const fd of [lifeRead, statusWrite, blockRead]) closeSync(fd)
   let open = true
   return {

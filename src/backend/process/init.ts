@@ -1,17 +1,16 @@
 /** The sandbox's init as the host's `/proc` shows it. Its pid was told by bubblewrap, which is trusted. */
-import { readKernelFile } from '../../base/kernel/kernel-file.ts'
+import { signal } from '../../base/kernel/end-processes.ts'
+import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { awaitEnd } from '../../base/kernel/process.ts'
+import { childrenOf, statFields } from '../../base/kernel/processes.ts'
 
 /**
  * The process group of the command: on a terminal of its own it leads another group than the init's. Undefined when
  * there is no command, or a kernel that does not tell: then the init's group is the best there is.
  */
 export function commandGroup(init: number): number | undefined {
-  const [command] = read(`/proc/${init}/task/${init}/children`)?.split(' ') ?? []
-  if (command === undefined || command === '') return undefined
-  // The name stands in brackets and is the sandbox's own to choose; what follows the last one is the kernel's.
-  const stat = read(`/proc/${command}/stat`)
-  const group = Number(stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[2])
+  const [command] = childrenOf(init)
+  const group = command === undefined ? 0 : Number(statFields(command)?.[2])
   return Number.isInteger(group) && group > 1 ? group : undefined
 }
 
@@ -29,31 +28,15 @@ const BRIEF_MS = 4
 export async function endInit(init: number): Promise<void> {
   const began = performance.now()
   for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began) {
-    kill(init)
+    signal(init, 'SIGKILL')
     // Not by looking again and again: that would keep it from the processor on which it is to end.
     if (spent < BRIEF_MS) awaitEnd(init, BRIEF_MS)
     else await Bun.sleep(1)
   }
 }
 
-function kill(init: number): void {
-  try {
-    process.kill(init, 'SIGKILL')
-  } catch {
-    // Gone in this very moment.
-  }
-}
-
 /** Alive, and the first of a pid namespace: a number that was given to another process since is not. */
 function isInit(pid: number): boolean {
-  const status = read(`/proc/${pid}/status`)
+  const status = readOfProcess(pid, 'status')
   return status !== undefined && !/^State:\t[ZX]/m.test(status) && /^NSpid:(\t\d+)+\t1$/m.test(status)
-}
-
-function read(path: string): string | undefined {
-  try {
-    return readKernelFile(path)
-  } catch {
-    return undefined
-  }
 }

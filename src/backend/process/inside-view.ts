@@ -12,10 +12,11 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { isAlive } from '../../base/kernel/processes.ts'
 import { ownProgram } from '../../base/own-program.ts'
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { UndoStack } from '../../base/undo.ts'
-import { cgroupName, isAlive, ownerOf } from '../../limits/cgroup-name.ts'
+import { cgroupName, ownerOf } from '../../limits/cgroup-name.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import type { GuestPath, HostPath } from '../../policy/files/path.ts'
 import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'

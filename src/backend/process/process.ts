@@ -3,6 +3,7 @@ import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { memoryFile, pipe } from '../../base/kernel/descriptor.ts'
+import { signal } from '../../base/kernel/end-processes.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
@@ -82,7 +83,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     kept?.handedOver()
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
-    abandon = () => kill(-guard.pid, 'SIGKILL')
+    abandon = () => signal(-guard.pid, 'SIGKILL')
 
     const { prepareArguments, seccompFilter, showInside } = await import('./bwrap-setup.ts')
     put(seccompFd, seccompFilter(arch, { exec: plan.listedExec ? 'listed' : 'any' }))
@@ -121,16 +122,8 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
 /** The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init. */
 function killAll(group: number, status: BwrapStatus): void {
   const init = status.initPid()
-  if (init !== undefined) kill(init, 'SIGKILL')
-  kill(-group, 'SIGKILL')
-}
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // Already gone.
-  }
+  if (init !== undefined) signal(init, 'SIGKILL')
+  signal(-group, 'SIGKILL')
 }
 
 function running(
@@ -165,7 +158,7 @@ function running(
     // The init takes no signal but SIGKILL itself; the command's group does.
     signal: name => {
       const init = status.initPid()
-      if (init !== undefined) kill(-(commandGroup(init) ?? init), name)
+      if (init !== undefined) signal(-(commandGroup(init) ?? init), name)
     },
   }
 }

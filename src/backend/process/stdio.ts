@@ -10,6 +10,7 @@ import { pipe } from '../../base/kernel/descriptor.ts'
 import { systemCall } from '../../base/kernel/system-call.ts'
 import { missingTool } from '../../base/missing-tool.ts'
 import { refuseDirectory } from '../../base/refuse-directory.ts'
+import { startProgram } from '../../base/start-program.ts'
 import type { StartOptions } from '../backend.ts'
 import type { Identity } from '../mounts/id-mapping.ts'
 
@@ -76,12 +77,12 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
 function cat(from: number, to: number): Bun.Subprocess {
   const tool = findTool('cat')
   if (tool === undefined) throw missingTool('cat', 'install coreutils')
-  return Bun.spawn([tool], {
+  return startProgram([tool], {
     stdio: [from, to, 'ignore'],
     detached: true,
     env: {},
     cwd: '/',
-  } as Parameters<typeof Bun.spawn>[1])
+  } as Parameters<typeof startProgram>[1])
 }
 
 function statOf(fd: number): Stats | undefined {

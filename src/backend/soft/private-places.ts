@@ -1,8 +1,8 @@
 /** A home and scratch of one run's own. Nothing in them is shown to another user, and nothing of them is left. */
 import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { removeTree } from '../../base/beneath/remove-tree.ts'
+import { startTimeOf } from '../../base/kernel/processes.ts'
 import { reportCleanupFailure } from '../../base/undo.ts'
-import { startTimeOf } from '../../limits/cgroup-name.ts'
 
 export interface PrivatePlaces {
   readonly home: string

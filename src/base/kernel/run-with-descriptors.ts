@@ -1,4 +1,6 @@
-/** A program that is given open descriptors, from 3 on, and a text as its input: for pen's own hidden modes. Without any environment. */
+/** Runs pen's hidden modes: programs that get open descriptors from 3 on, a text as input, and no environment. */
+import { startProgram } from '../start-program.ts'
+
 export interface DescriptorRun {
   readonly descriptors: readonly number[]
   readonly input: string
@@ -17,7 +19,7 @@ export async function runWithDescriptors(
   argv: readonly string[],
   { descriptors, input, timeoutMs, signal }: DescriptorRun,
 ): Promise<DescriptorRan> {
-  const child = Bun.spawn([...argv], {
+  const child = startProgram(argv, {
     stdio: [Buffer.from(input), 'pipe', 'pipe', ...descriptors],
     env: {},
     cwd: '/',

@@ -4,6 +4,7 @@ import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { type Delivery, descriptorPair, receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import { ownProgram } from '../../base/own-program.ts'
+import { startProgram } from '../../base/start-program.ts'
 import { PROXY_PORT } from '../../protocol/guest-paths.ts'
 import { DOOR_MODE, RULES_REFUSED } from './door-mode.ts'
 import { type Opened, openListeners, type Role } from './listeners.ts'
@@ -127,7 +128,7 @@ async function startHere(argv: readonly string[], channel: number): ReturnType<S
 
 /** The environment is empty, because pen's own may hold secrets and the child needs none of it. */
 const spawn = (argv: readonly string[], channel: number) =>
-  Bun.spawn([...argv], { env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'pipe', channel] })
+  startProgram(argv, { env: {}, cwd: '/', stdio: ['ignore', 'ignore', 'pipe', channel] })
 
 function withRoles({ text, descriptors }: Delivery): Opened {
   // Trusted: pen wrote it in a process that nothing hostile can reach.

@@ -3,9 +3,10 @@
  * A second process, the gofer, opens files for it. What is mounted in the gofer's namespace is what the sandbox sees, so pen holds
  * places there as it does elsewhere in the container's.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
 import { findTool } from '../../../base/find-tool.ts'
+import { childrenOf, statFields } from '../../../base/kernel/processes.ts'
 import { capture } from '../../../base/spawn.ts'
 import type { Weaker } from '../../../plan/gaps.ts'
 
@@ -45,15 +46,12 @@ async function askFlags(): Promise<readonly string[]> {
 /** The gofer of the sandbox whose process this is: both are children of the one process that watches over this container. */
 export function goferOf(sandbox: number): number | undefined {
   try {
-    const monitor = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${sandbox}/status`, 'latin1'))?.[1]
-    if (monitor === undefined || Number(monitor) <= 1) return undefined
-    const children = readdirSync(`/proc/${monitor}/task`).flatMap(task =>
-      readFileSync(`/proc/${monitor}/task/${task}/children`, 'latin1').split(' ').filter(Boolean),
-    )
-    const gofers = children.filter(pid =>
+    const monitor = Number(statFields(sandbox)?.[1])
+    if (!(monitor > 1)) return undefined
+    const gofers = childrenOf(monitor).filter(pid =>
       readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith('runsc-gofer\0'),
     )
-    return gofers.length === 1 ? Number(gofers[0]) : undefined
+    return gofers.length === 1 ? gofers[0] : undefined
   } catch {
     // Not there yet, or gone.
     return undefined

@@ -4,9 +4,9 @@ import { errnoOf, PenError } from '../../../base/error.ts'
 import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
 import { O_PATH } from '../../../base/kernel/file.ts'
 import { sendDescriptors } from '../../../base/kernel/pass-descriptors.ts'
+import type { ProcessIdentity } from '../../../base/kernel/processes.ts'
 import type { DescriptorRan } from '../../../base/kernel/run-with-descriptors.ts'
 import { printable } from '../../../base/printable.ts'
-import type { Owner } from '../../../limits/cgroup-name.ts'
 import { Outbox } from '../../../protocol/outbox.ts'
 import {
   encodeMessage,
@@ -107,7 +107,7 @@ export class RootHelperLink implements RootHelper {
   }
 
   /** False when there is nobody to do it. */
-  kill({ pid, startTime }: Owner): boolean {
+  kill({ pid, startTime }: ProcessIdentity): boolean {
     if (this.#life === 'closed') return false
     this.#ask({ do: 'kill', pid, startTime }).catch(() => undefined)
     return true

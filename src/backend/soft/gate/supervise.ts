@@ -6,9 +6,10 @@
 import { writeSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../../../base/error.ts'
 import { findTool } from '../../../base/find-tool.ts'
-import { endBelow, signal } from './descendants.ts'
+import { adoptOrphans, endBelow, reapOrphans, signal } from '../../../base/kernel/end-processes.ts'
+import { startProgram } from '../../../base/start-program.ts'
 import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
-import { gainNothing, keepOrphans, reapOrphans, setLimits } from './own-process.ts'
+import { gainNothing, setLimits } from './own-process.ts'
 
 const ORDERS = 3
 const REPORTS = 4
@@ -25,7 +26,7 @@ export async function supervise(): Promise<ExitCode> {
   const first = await orders.next()
   const order = first.done === true ? undefined : parseOrder(first.value)
   if (order === undefined) return EXIT.pen
-  keepOrphans()
+  adoptOrphans()
   gainNothing()
   setLimits(order.limits)
   const child = start(order)
@@ -50,7 +51,7 @@ function start(order: SuperviseOrder): Bun.Subprocess | undefined {
   const joins = order.joins.map((_, i) => FIRST_JOIN + i)
   const command = [order.file, ...args]
   try {
-    return Bun.spawn(joins.length === 0 ? command : joined(joins, command), {
+    return startProgram(joins.length === 0 ? command : joined(joins, command), {
       ...(joins.length === 0 && { argv0: name }),
       cwd: order.cwd,
       env: order.env,

@@ -1,8 +1,9 @@
 /** One command and everything that it starts, from pen's side: started by a supervisor, ended as a whole. */
 import { closeSync, writeSync } from 'node:fs'
+import { endBelow, isChildOf, signal } from '../../../base/kernel/end-processes.ts'
+import { startTimeOf } from '../../../base/kernel/processes.ts'
 import { ownProgram } from '../../../base/own-program.ts'
-import { startTimeOf } from '../../../limits/cgroup-name.ts'
-import { endBelow, isChildOf, signal } from './descendants.ts'
+import { startProgram } from '../../../base/start-program.ts'
 import { parseReport, type SuperviseOrder } from './order.ts'
 
 export type SupervisedEnding =
@@ -43,13 +44,13 @@ const LAST_MS = 500
 
 export function startSupervised(options: SupervisedOptions): Supervised {
   const { identity, joinFds = [] } = options
-  const child = Bun.spawn([...(options.wrap ?? []), ...ownProgram(), '__supervise'], {
+  const child = startProgram([...(options.wrap ?? []), ...ownProgram(), '__supervise'], {
     stdio: [...options.stdio, 'pipe', 'pipe', ...joinFds],
     detached: true,
     env: { ...options.env },
     cwd: '/',
     ...(identity === undefined ? {} : { uid: identity.uid, gid: identity.gid }),
-  } as Parameters<typeof Bun.spawn>[1])
+  } as Parameters<typeof startProgram>[1])
   const [orders, reports] = child.stdio.slice(3, 5) as [number, number]
   let leader: { readonly pid: number; readonly since: string | undefined } | undefined
   let open = true

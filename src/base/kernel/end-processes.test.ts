@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { endBelow, lookBelow } from './descendants.ts'
+import { endBelow, lookBelow } from './end-processes.ts'
 
 const sleeper = () => Bun.spawn(['sleep', '60'], { stdio: ['ignore', 'ignore', 'ignore'] })
 
