@@ -1,6 +1,6 @@
 /**
- * A project's container: `pen start` beside the engine's own `run` with the same flags, `pen exec` beside the
- * engine's own `exec` in the same container, and the memory of fifty idle sandboxes.
+ * A project's container beside the engine: `pen start` and `run` with the same flags, `pen exec` and `exec` in the
+ * same container. Also the memory of fifty idle sandboxes.
  *
  *   bun bench/container.ts [--json] [--rounds=N] [--sandboxes=N]
  *

@@ -1,11 +1,13 @@
 /**
- * How long `pen run --offline -- true` takes beside raw bubblewrap and other sandboxes, in one hyperfine
- * invocation per user: the current user and, when that is root, an ordinary user too.
+ * How long `pen run --offline -- true` takes beside raw bubblewrap and other sandboxes. One hyperfine invocation per
+ * user: the current user and, when that is root, an ordinary user too.
  *
  *   bun bench/start.ts [--json] [--runs N]
  *
- * Targets: at most 3 times raw bubblewrap and a tenth of sandbox-runtime; a project of 200,000 files within 10
- * % of an empty one; 45 MB for all of pen while the command runs.
+ * Targets:
+ * - at most 3 times raw bubblewrap and a tenth of sandbox-runtime
+ * - a project of 200,000 files within 10 % of an empty one
+ * - 45 MB for all of pen while the command runs
  */
 import {
   chmodSync,

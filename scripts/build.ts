@@ -11,9 +11,9 @@ import { closeDoors } from './close-doors.ts'
 const root = join(import.meta.dir, '..')
 
 /**
- * Bytecode halves the start of the binary (19 ms to 10 ms), and so does delaying the JIT compiler: code that
- * runs once is interpreted, and on two cores the compiler's threads would compete with it. A supervisor and
- * every verb but `run` reset this. The other options close doors.
+ * Bytecode halves the start of the binary (19 ms to 10 ms), and so does delaying the JIT compiler. Code that runs
+ * once is interpreted, and on two cores the compiler's threads would compete with it. A supervisor and every verb
+ * but `run` reset this. The other options close doors.
  */
 export const BUILD_FLAGS = [
   '--compile',

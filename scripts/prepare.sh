@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prepares this clone: `prepare.sh run` for the ./pen shim (and builds), `prepare.sh test` for npm test, `prepare.sh npm`
-# for the npm packages alone. Installs only what is missing and says each step on stderr. PEN_NO_INSTALL=1 forbids it.
+# for the npm packages alone. Installs only what is missing and prints each step on stderr. PEN_NO_INSTALL=1 forbids it.
 #
 # The caller's directory may be hostile: everything runs in the clone, and PATH loses relative entries and entries
 # below the caller's directory, so that a project cannot bring its own npm.
@@ -49,7 +49,7 @@ install_command() {
   esac
 }
 
-# Package lists of a fresh machine may be absent or old: a failed install is tried once more after an update.
+# Package lists of a new machine may be absent or old. Retry a failed install once after an update.
 install_packages() {
   manager=$1 as=$2
   shift 2
@@ -64,7 +64,7 @@ install_packages() {
   $as $(install_command "$manager") "$@" </dev/null >&2
 }
 
-# Groups as arguments: installs what scripts/system-packages.txt names for commands that are missing.
+# Arguments: groups. Installs the packages of scripts/system-packages.txt for missing commands.
 system_packages() {
   manager=$(package_manager) commands='' packages=''
   while read -r group command apt dnf pacman apk brew; do
@@ -96,11 +96,11 @@ system_packages() {
   fi
   say "installing what is missing: ${as:+sudo }$line"
   # shellcheck disable=SC2086
-  install_packages "$manager" "$as" $packages || fail "that did not work; by hand: ${as:+sudo }$line"
+  install_packages "$manager" "$as" $packages || fail "the install failed. fix: ${as:+sudo }$line"
 }
 
-# Install scripts of npm packages never run here. Bun's would only put its binary in place: place_bun does that.
-# node_modules/.pen-lock is the lock file that was installed; without it, a plain npm ci by hand counts by its time.
+# Install scripts of npm packages never run here. Bun's only moves its binary into place: place_bun does that.
+# node_modules/.pen-lock is the installed lock file. Without it, a manual npm ci is recognized by its time.
 npm_installed() {
   if [ -f "$1/node_modules/.pen-lock" ]; then
     cmp -s "$1/package-lock.json" "$1/node_modules/.pen-lock"
@@ -127,7 +127,7 @@ npm_install() {
     fail "npm ci failed in $root/$1"
 }
 
-# More than one variant may be there (glibc and musl): the one that runs is the right one.
+# There may be several variants (glibc and musl): use the one that runs.
 place_bun() {
   node_modules/bun/bin/bun.exe --version >/dev/null 2>&1 && return
   for candidate in node_modules/@oven/bun-*/bin/bun; do
@@ -151,7 +151,7 @@ build() {
   node_modules/bun/bin/bun.exe scripts/build.ts </dev/null >&2 || fail 'the build failed'
 }
 
-# A user without privileges, for tests that run as root and must show the same for everybody.
+# An unprivileged user, for tests that run as root and must show the same for every user.
 test_user() {
   [ "$(id -u)" = 0 ] && [ "$(uname -s)" = Linux ] || return 0
   id pentest >/dev/null 2>&1 || { say 'creating the test user pentest'; useradd -m -s /bin/sh pentest || fail 'useradd failed'; }
@@ -161,25 +161,25 @@ test_user() {
 }
 next_range() { awk -F: 'BEGIN { n = 100000 } $2 + $3 > n { n = $2 + $3 } END { print n }' "$1" 2>/dev/null || echo 100000; }
 
-# One at a time: a symlink is made atomically and carries the owner's pid. A dead owner's lock is taken over; if two
-# take over at once both build, which is safe because each build is renamed into place whole.
+# A lock: a symlink is made atomically and contains the owner's pid. A dead owner's lock is taken over. If two
+# take over at once both build, which is safe because each build is renamed into place when complete.
 lock() {
-  mkdir -p dist 2>/dev/null && [ -w dist ] || fail "$root is not yours to write, and pen must be built there: run ./pen once as its owner"
-  told=
+  mkdir -p dist 2>/dev/null && [ -w dist ] || fail "cannot write $root, where pen must be built. fix: run ./pen once as its owner"
+  said=
   until ln -s "$$" dist/.lock 2>/dev/null; do
     owner=$(readlink dist/.lock) || { sleep 0.2; continue; }
     if ! kill -0 "$owner" 2>/dev/null && [ ! -d "/proc/$owner" ]; then
       rm -f dist/.lock
       continue
     fi
-    [ -n "$told" ] || { say "waiting for process $owner, which is preparing this clone"; told=1; }
+    [ -n "$said" ] || { say "waiting for process $owner, which is preparing this clone"; said=1; }
     sleep 0.2
   done
   trap 'rm -f dist/.lock' EXIT
   trap 'exit 125' HUP INT TERM
 }
 
-# bubblewrap exists on Linux alone; elsewhere the default backend is another one and brings its own tools.
+# bubblewrap exists only on Linux. Elsewhere the default backend is another one with its own tools.
 case $(uname -s) in Linux) backend=run ;; *) backend= ;; esac
 case $what in
   run) [ -z "$backend" ] || system_packages "$backend" ;;

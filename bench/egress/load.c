@@ -2,7 +2,7 @@
  *
  *   load serve ADDRESS                                    source on 9001, sink on 9002, echo on 9003
  *   load get|put HOST SECONDS STREAMS [PROXY_PORT]        bytes down or up through one port
- *   load connections HOST COUNT THREADS [PROXY_PORT]      connect, four bytes there, four back, close; as many before to warm up
+ *   load connections HOST COUNT THREADS [PROXY_PORT]      connect, send and receive four bytes, close; warms up first
  *   load trips HOST COUNT [PROXY_PORT]                    four bytes there and back on one connection
  *   load hold HOST COUNT SECONDS [PROXY_PORT]             many open at once, each asked twice
  *
@@ -98,7 +98,7 @@ static void serve(const char *address) {
   }
 }
 
-/* The proxy's whole answer, read byte by byte so that nothing of the tunnel is taken with it. */
+/* The proxy's complete answer, read byte by byte so that it takes nothing of the tunnel. */
 static int ask_proxy(int fd, int port) {
   char text[512];
   int size = snprintf(text, sizeof text, "CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n\r\n", host, port, host, port);
@@ -124,7 +124,7 @@ static int dial(int port) {
   return fd;
 }
 
-/* These bytes begin neither a request nor TLS: a tunnel for everybody. Four, because some wait for more than one. */
+/* These bytes begin neither a request nor TLS, so every proxy tunnels them. Four, because some wait for more than one. */
 static int trip(int fd) {
   char bytes[4] = {1, 2, 3, 4};
   return send(fd, bytes, 4, 0) == 4 && recv(fd, bytes, 4, MSG_WAITALL) == 4 ? 0 : -1;

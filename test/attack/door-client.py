@@ -1,4 +1,4 @@
-"""A program in a sandbox. Does what argv[1] lists, as JSON, and prints one answer for each, as JSON."""
+"""A program in a sandbox. Runs the steps of argv[1] (JSON) and prints one result for each (JSON)."""
 
 import errno
 import json
@@ -24,7 +24,7 @@ def tcp(address, port, count=1):
 
 
 def hold(address, port, count):
-    """So many connections at once; how many of them get an answer, how many are reset."""
+    """Opens this many connections at once. Counts how many get an answer and how many are reset."""
     held = []
     printed = {"answered": 0, "reset": 0}
     for _ in range(count):
@@ -34,7 +34,7 @@ def hold(address, port, count):
             s.connect((address, port))
             held.append(s)
         except ConnectionResetError:
-            # So soon that the connect itself hears of it.
+            # So early that connect itself fails.
             printed["reset"] += 1
     for s in held:
         try:
@@ -59,7 +59,7 @@ def bind(kind, address, port):
 
 
 def serve(address, port):
-    """A server of the sandbox's own, and a client of it."""
+    """A server inside the sandbox, and its client."""
     with socket.socket(family(address)) as server, socket.socket(family(address)) as client:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((address, port))

@@ -1,4 +1,4 @@
-/* The twins: what ordinary programs do must work. */
+/* The twins: what ordinary programs do, which must work. */
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/epoll.h>
@@ -38,7 +38,7 @@ static long exec_by_descriptor(void) {
   return HOLDS(ended_well(pid));
 }
 
-/* How a debugger begins: the child asks for it. */
+/* How a debugger starts: the child requests it. */
 static long trace_child(void) {
   pid_t pid = fork();
   int status = 0;

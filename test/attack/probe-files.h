@@ -1,4 +1,4 @@
-/* Modes, devices, terminals, and the files through which a host is changed or read. */
+/* Modes, devices, terminals, and files that change or reveal the host. */
 static long open_then_close(const char *path, int flags) {
   int fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd >= 0) close(fd);
@@ -21,7 +21,7 @@ static long bytes_of(const char *path) {
   return fd < 0 ? 0 : read(fd, text, sizeof text);
 }
 
-/* Pipes, sockets and events have no path; devices of the sandbox's own are below /dev. */
+/* Pipes, sockets and events have no path. The sandbox's own devices are below /dev. */
 static int host_files_of_init(void) {
   char link[64], target[4096];
   int found = 0;
@@ -66,7 +66,7 @@ static void probe_modes(void) {
   REFUSE("C71-node-whiteout", "whiteout node", syscall(SYS_mknodat, AT_FDCWD, missing, S_IFCHR, 0));
 }
 
-/* A terminal of its own, as its controlling terminal: without the filter TIOCSTI works on it. */
+/* Its own controlling terminal: without the filter TIOCSTI works on it. */
 static int own_terminal(void) {
   int master = posix_openpt(O_RDWR | O_NOCTTY);
   if (master < 0 || grantpt(master) || unlockpt(master)) return -1;
@@ -136,7 +136,7 @@ static void probe_host_files(void) {
   NO_READ("C51-sched-debug", "/proc/sched_debug");
   NO_READ("C51-shadow", "/etc/shadow");
   NO_READ("C51-gshadow", "/etc/gshadow");
-  /* The init is the sandbox's own: its memory can be written, so it must have nothing that we have not. */
+  /* The sandbox can write its init's memory, so the init must have no more rights than this process. */
   PROBE("C51-environ", "the init has no variables", "ok", PEN, HOLDS(bytes_of("/proc/1/environ") == 0));
   PROBE("C51-init-caps", "the init has no capability", "ok", BWRAP, status_of("/proc/1/status", "CapPrm", "\t0000000000000000\n"));
   PROBE("C51-init-seccomp", "the init is under the filter", "ok", FILTER, status_of("/proc/1/status", "Seccomp", "\t2\n"));

@@ -1,5 +1,5 @@
-/* Namespaces, mounts, other processes, kernel interfaces. Arguments are chosen so that a call which gets through
-   does no harm: wrong magic, missing paths, null pointers, or the value that is set already. */
+/* Namespaces, mounts, other processes, kernel interfaces. Arguments are chosen so that a call that succeeds
+   does no harm: wrong magic, missing paths, null pointers, or the value that is already set. */
 static long clone_with(unsigned long flags) {
   long pid = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) _exit(0);
@@ -84,7 +84,7 @@ static void probe_mounts(void) {
 }
 
 static void probe_processes(void) {
-  /* Where it works, SEIZE does not stop its victim; ATTACH would leave it stopped, so it gets a process of its own. */
+  /* Where it works, SEIZE does not stop its victim. ATTACH would, so it gets its own process. */
   REFUSE("C25-attach", "ptrace attach to a process that did not ask", ptrace(PTRACE_ATTACH, sleeper(), 0, 0));
   REFUSE("C25-seize", "ptrace seize of pid 1", ptrace(PTRACE_SEIZE, 1, 0, 0));
   REFUSE("C25-seize-parent", "ptrace seize of its parent", ptrace(PTRACE_SEIZE, getppid(), 0, 0));

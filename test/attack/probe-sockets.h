@@ -1,4 +1,4 @@
-/* Socket families, types and protocols. Sockets are made and closed; none is connected. */
+/* Socket families, types and protocols. Sockets are opened and closed, never connected. */
 static long make_socket(unsigned long family, unsigned long type, unsigned long protocol) {
   return syscall(SYS_socket, family, type, protocol);
 }

@@ -1,5 +1,5 @@
-/* A hostile program: tries what sandboxes have died of and prints one JSON line per try.
-   cc -O1 -static -o probe probe.c; see syscalls.test.ts for how it is run and judged. */
+/* A hostile program: tries known sandbox escapes and prints one JSON line per try.
+   cc -O1 -static -o probe probe.c; syscalls.test.ts runs and judges it. */
 #include "probe.h"
 #include "probe-kernel.h"
 #include "probe-files.h"
@@ -39,7 +39,7 @@ static void probe_foreign_abi(void) {
 
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--nothing") == 0) return 0;
-  /* With capabilities the probes would mount and trace for real: outside of a sandbox this program does nothing. */
+  /* With capabilities the probes would really mount and trace. Outside of a sandbox this program does nothing. */
   if (status_line("CapEff", "\t0000000000000000\n")) return fputs("probe: run it without capabilities\n", stderr), 3;
   shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED || !mkdtemp(scratch)) return perror("probe"), 2;

@@ -1,5 +1,5 @@
-/* The harness of probe.c: each probe runs in a child of its own, for at most two seconds, and becomes one JSON line.
-   The program is the attacker: it only reports what happened, the judging is done outside of the sandbox. */
+/* The harness of probe.c: each probe runs in its own child, for at most two seconds, and prints one JSON line.
+   The program is the attacker: it only reports what happened. The test outside of the sandbox judges. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ enum {
 #define HIGH (1UL << 32)
 #define CLOSED "EPERM ENOSYS EACCES"
 
-/* Which layer owes the answer: the filter alone, bubblewrap's flags, or the whole of pen. */
+/* Which layer must give the safe answer: the filter alone, bubblewrap's flags, or all of pen. */
 enum layer { FILTER, BWRAP, PEN };
 static const char *const LAYERS[] = {"filter", "bwrap", "pen"};
 
@@ -60,7 +60,7 @@ static void report(const char *id, const char *what, const char *want, enum laye
   fflush(stdout);
 }
 
-/* True in the child, which must end by leave(). */
+/* True in the child, which must call leave(). */
 static int enter(const char *id, const char *what, const char *want, enum layer layer) {
   shared->done = 0;
   pid_t child = fork();

@@ -1,4 +1,4 @@
-"""Exchanges pairs of names as fast as it can, for so many seconds: swap.py SECONDS A B [A B]…"""
+"""Swaps pairs of names as fast as it can, for this many seconds: swap.py SECONDS A B [A B]…"""
 import ctypes, sys, time
 
 RENAME_EXCHANGE = 2

@@ -1,4 +1,4 @@
-"""Tries every way to run something that the policy did not list, and says how each ended: one JSON line a try."""
+"""Tries every way to run something that the policy does not list, and prints one JSON line per try."""
 import ctypes, errno, json, mmap, os, shutil, subprocess, sys
 
 WORKSPACE = os.getcwd()

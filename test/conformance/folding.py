@@ -1,4 +1,4 @@
-"""A file system that takes names in any case, as macOS and Windows do: folding.py SOURCE MOUNTPOINT [exact]. Ends when it is unmounted."""
+"""A case-insensitive file system, as on macOS and Windows: folding.py SOURCE MOUNTPOINT [exact]. Ends at unmount."""
 import errno, os, sys
 try: import fusepy as fuse
 except ImportError: import fuse
@@ -10,7 +10,7 @@ class Folding(fuse.Operations):
     def __init__(self, root): self.root = root
 
     def at(self, path):
-        """The stored spelling of each name, where there is one; the last as it was asked for if there is none."""
+        """The stored spelling of each name. A last name that does not exist keeps the requested spelling."""
         here = self.root
         for name in [n for n in path.split('/') if n]:
             try: names = os.listdir(here)

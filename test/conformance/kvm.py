@@ -1,4 +1,4 @@
-"""What KVM does here, tried without pen: prints "absent", "forbidden", "creates" or "runs"."""
+"""Tries KVM without pen and prints "absent", "forbidden", "creates" or "runs"."""
 import ctypes, fcntl, mmap, os, signal, struct, sys
 
 CREATE_VM, VCPU_SIZE, CREATE_VCPU, RUN = 0xAE01, 0xAE04, 0xAE41, 0xAE80
@@ -25,7 +25,7 @@ signal.alarm(10)
 memory = mmap.mmap(-1, 0x8000)
 for at, entry in ((0x1000, 0x2003), (0x2000, 0x3003), (0x3000, 0x83)):
     memory[at : at + 8] = struct.pack("<Q", entry)
-# fninit; fldpi; fistp word [0x5000]; hlt: three is what a floating-point unit makes of pi.
+# fninit; fldpi; fistp word [0x5000]; hlt: a floating-point unit rounds pi to three.
 code = bytes.fromhex("dbe3 d9eb df1c2500500000 f4")
 memory[0x4000 : 0x4000 + len(code)] = code
 address = ctypes.addressof(ctypes.c_char.from_buffer(memory))

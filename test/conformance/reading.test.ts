@@ -143,7 +143,7 @@ while time.time() < end:
     time.sleep(0.0003)`
     const [program = '', ...rest] = [...box.launcher.who.become, '/usr/bin/python3', '-c', swap]
     const swapper = Bun.spawn([program, ...rest], { cwd: box.project, stdio: ['ignore', 'ignore', 'ignore'] })
-    // A container takes as long to start as ten of bubblewrap, and as many swaps.
+    // A container takes ten times as long to start as bubblewrap, so there are ten times as many swaps.
     const rounds = box.launcher.isolation === 'container' ? 6 : 25
     let started = 0
     try {

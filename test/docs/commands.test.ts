@@ -1,6 +1,6 @@
 /**
- * Runs every command that a page shows, as a person would: in a new project, with its own home, as an ordinary
- * user of a machine whose outside is the test's. page.ts says how a page marks its commands.
+ * Runs every command that a page shows, as a person would: in a new project with its own home, as an ordinary user.
+ * The outside of the machine is the test's. page.ts says how a page marks its commands.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { spawn } from 'node:child_process'

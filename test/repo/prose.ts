@@ -14,7 +14,7 @@ const WORD = new RegExp(`\\b(?:${UNUSED_WORDS.join('|')})\\b`, 'gi')
 export const unusedWords = (text: string): string[] => text.match(WORD) ?? []
 
 const TOKEN =
-  /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*/gm
+  /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|(?<=^|\s)\/\*[*\s][\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*/gm
 
 /** Comments without their marks. Line comments that follow each other are one comment. */
 export function commentsOf(text: string): string[] {
@@ -35,10 +35,10 @@ export function commentsOf(text: string): string[] {
 export const textsOf = (text: string): string[] =>
   [...text.matchAll(TOKEN)].map(([token]) => token).filter(token => /^['"`].*[a-z] [a-z]/is.test(token))
 
-/** A sentence ends at a full stop, a blank line or a list item. */
+/** A sentence ends at a full stop, a blank line, a list item or an indented line. */
 export const sentencesOf = (comment: string): string[] =>
   comment
-    .split(/[.!?](?=\s|$)|\n\s*\n|\n\s*(?=[-*|] )|\n\s*(?=@)/)
+    .split(/[.!?](?=\s|$)|\n\s*\n|\n\s*(?=[-*|@])|\n(?= {2})/)
     .map(sentence => sentence.replace(/\s+/g, ' ').trim())
     .filter(sentence => sentence !== '')
 

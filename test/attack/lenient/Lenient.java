@@ -1,7 +1,7 @@
 import com.sun.net.httpserver.HttpServer;
 import java.net.InetSocketAddress;
 
-/** Answers with the host and the target that Java's own server read from a request. */
+/** Answers with the host and the target that Java's own server reads from a request. */
 class Lenient {
     public static void main(String[] arguments) throws Exception {
         var server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);

@@ -1,4 +1,4 @@
-"""Answers with the host and the target that http.server, wsgiref or uWSGI read from a request."""
+"""Answers with the host and the target that http.server, wsgiref or uWSGI reads from a request."""
 import sys
 
 

@@ -5,10 +5,10 @@ import java.security.KeyStore;
 import java.security.cert.*;
 import javax.net.ssl.*;
 
-/** Asks for each URL with Java's own client and prints what came, or why nothing did, and how long it took. */
+/** Fetches each URL with Java's own client and prints the result or the error, and the time. */
 public class Fetch {
     public static void main(String[] urls) throws Exception {
-        // Java trusts its own list of authorities; the test's is in the system's.
+        // Java has its own list of authorities. The test's authority is in the system's list.
         KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
         store.load(null, null);
         try (var file = new FileInputStream("ca.pem")) {

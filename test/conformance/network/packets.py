@@ -1,6 +1,6 @@
-"""Writes down every packet that passes an interface, one line each: protocol, source, destination, port, flags.
+"""Logs every packet that passes an interface, one line each: protocol, source, destination, port, flags.
 
-Arguments: interface, file. What is written here is the judge: a client can be wrong about what left, this cannot.
+Arguments: interface, file. Tests judge by this log: a client can be wrong about what left, this cannot.
 """
 
 import socket
@@ -25,9 +25,9 @@ def describe(packet):
     words = [name, socket.inet_ntop(family, source), socket.inet_ntop(family, target)]
     rest = packet[size:]
     if name == "icmp6" and rest[:1] and 133 <= rest[0] <= 137:
-        return None  # Neighbours finding each other: the two namespaces do that by themselves.
+        return None  # Neighbour discovery between the two namespaces.
     if protocol == 0 and words[2].startswith("ff02:"):
-        return None  # So do multicast listeners.
+        return None  # Multicast listener reports.
     if name in ("tcp", "udp", "sctp", "dccp", "udplite"):
         words.append(str(struct.unpack("!H", rest[2:4])[0]))
     if name == "tcp":
@@ -45,7 +45,7 @@ def main():
     with open(path, "w", buffering=1) as log:
         while True:
             packet, (_, protocol, kind, *_) = ear.recvfrom(96)
-            # On loopback every packet is heard twice; outside, what we send ourselves is of no interest.
+            # Loopback delivers every packet twice. Outside, our own packets do not count.
             if kind == socket.PACKET_OUTGOING or protocol not in (0x0800, 0x86DD):
                 continue
             line = describe(packet)

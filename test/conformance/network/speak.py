@@ -1,4 +1,4 @@
-"""Says bytes to servers and prints what came back. Argument: a JSON file with a list of [label, host, port, hex, ...].
+"""Sends bytes to servers and prints what comes back. Argument: a JSON file with a list of [label, host, port, hex, ...].
 
 Each further hex string is sent after a pause. A reset, an end and silence are printed apart.
 """

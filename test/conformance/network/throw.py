@@ -1,4 +1,4 @@
-"""Throws inputs at the door as fast as it takes them. Argument: a file of them.
+"""Sends inputs to the door as fast as possible. Argument: a file of inputs.
 
 Each input: one byte for whom it is (h allowed.test:80, t allowed.test:443, p the proxy, q and Q DNS by UDP and TCP),
 two bytes of length, the input. Connections stay open for a while, so that the gateway hears them to their end.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Run in fresh network and mount namespaces, which become the machine that pen runs on. Outside it is a second
-# namespace that answers at every address, so that whatever leaves the machine is heard, wherever it is meant for.
-# Arguments: the directory of the world, the bun to use. Everything ends when stdin does, or after ten minutes, and the
-# directory with it: a process of tests that ends says goodbye to nobody.
+# Runs in new network and mount namespaces, which become the machine that pen runs on. The outside is a second
+# namespace that answers at every address, so that it receives everything that leaves the machine.
+# Arguments: the directory of the world, the bun to use. Everything ends with stdin, or after ten minutes, and the
+# directory is removed: a test process that dies cannot clean up.
 set -e
 dir=$1 bun=$2
 here=${0%/*}
@@ -50,5 +50,5 @@ for log in left.log loopback.log outside.ready host.ready; do
   [ -e "$dir/$log" ]
 done
 echo "$$ $outside"
-# Until whoever started this hangs up.
+# Until the parent closes stdin.
 cat >/dev/null
