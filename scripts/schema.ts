@@ -54,7 +54,7 @@ function referenceText(): string {
     '| --- | --- | --- | --- | --- | --- |',
     ...rows(schema, ''),
     '',
-    '`–` means that the profile says nothing, so absence denies. `.` is the workspace.',
+    '`–` means that the profile does not set the key, so absence denies. `.` is the workspace.',
     '',
   ]
   return out.join('\n')

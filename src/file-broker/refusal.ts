@@ -18,7 +18,7 @@ export const REFUSALS = {
   busy: 'too many requests are under way',
   stalled: 'nothing moved for too long',
   revoked: 'its grant was taken back',
-  expired: 'the time of its grant is over',
+  expired: 'its grant has expired',
   ended: 'the sandbox ends',
   client: 'the client gave up',
   unrecorded: 'the audit cannot be written, and nothing is done without it',

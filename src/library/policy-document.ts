@@ -8,9 +8,9 @@ export interface PolicyDocument {
   readonly version?: 1 | undefined
   /** The built-in policy to start from. */
   readonly profile?: 'strict' | 'coding' | 'dev' | undefined
-  /** How strong the wall must be; nothing weaker is ever taken. */
+  /** Minimum isolation; pen never falls back to a weaker one. */
   readonly isolation?: 'auto' | 'soft' | 'process' | 'container' | 'gvisor' | undefined
-  /** One engine by name. */
+  /** One backend by name. */
   readonly backend?: 'process' | 'podman' | 'docker' | 'soft' | undefined
   /** Which files the sandbox sees. */
   readonly files?:
@@ -19,9 +19,9 @@ export interface PolicyDocument {
         readonly read?: readonly string[] | undefined
         /** Paths the sandbox may read and write. */
         readonly write?: readonly string[] | undefined
-        /** Paths and globs, anchored at the workspace, that stay invisible. */
+        /** Paths, and globs relative to the workspace, that stay hidden. */
         readonly deny?: readonly string[] | undefined
-        /** Paths that can be read but never written, also when absent at start. */
+        /** Paths that are never writable, even if they do not exist at the start. */
         readonly protect?: readonly string[] | undefined
       }
     | undefined
@@ -34,34 +34,34 @@ export interface PolicyDocument {
         readonly tcp?: readonly string[] | undefined
         /** Named sets of hosts that ship with pen. */
         readonly groups?: readonly string[] | undefined
-        /** Names and addresses that are refused whatever else allows them. */
+        /** Names and addresses that are always refused: deny wins over allow. */
         readonly deny?: readonly string[] | undefined
         /** Whether a refused connection waits for a person. */
         readonly ask?: 'never' | 'hold' | undefined
-        /** The way out: none, the gateway, or the engine's own open network. */
+        /** The network: none, through the gateway, or the engine's own open network. */
         readonly mode?: 'none' | 'gateway' | 'bridge' | undefined
-        /** A company proxy through which the gateway dials. */
+        /** An HTTP proxy through which the gateway dials. */
         readonly upstreamProxy?: string | null | undefined
-        /** With "ask": "hold", how long it waits before it is refused, as "90s", "10m" or "8h". */
+        /** With "ask": "hold", how long a connection waits before it is refused, as "90s", "10m" or "8h". */
         readonly hold?: string | undefined
-        /** How long a silent connection is kept, as "90s", "10m" or "8h". */
+        /** How long an idle connection is kept, as "90s", "10m" or "8h". */
         readonly idle?: string | undefined
-        /** True overrules everything that grants network. */
+        /** True overrides every network grant. */
         readonly offline?: boolean | undefined
       }
     | undefined
-  /** Bounds of a single command. */
+  /** Limits of a single command. */
   readonly exec?:
     | {
-        /** How long one command may run when nothing else is said, as "90s", "10m" or "8h". */
+        /** The default timeout of one command, as "90s", "10m" or "8h". */
         readonly timeout?: string | undefined
-        /** The longest timeout that a caller may ask for, as "90s", "10m" or "8h". */
+        /** The longest timeout that a caller may request, as "90s", "10m" or "8h". */
         readonly ceiling?: string | undefined
         /** How much output of one command is kept, as "512MiB" or "4GiB". */
         readonly maxOutput?: string | undefined
       }
     | undefined
-  /** What the sandbox may use up. */
+  /** Resource limits. */
   readonly limits?:
     | {
         /** Processors, fractions allowed. */
@@ -72,7 +72,7 @@ export interface PolicyDocument {
         readonly pids?: number | undefined
         /** Time from start to end, as "90s", "10m" or "8h". */
         readonly wall?: string | undefined
-        /** Scratch space, and growth of what is writable, as "512MiB" or "4GiB". */
+        /** Scratch space, and growth of writable directories, as "512MiB" or "4GiB". */
         readonly disk?: string | undefined
         /** Growth of ./output, as "512MiB" or "4GiB". */
         readonly output?: string | undefined
@@ -80,7 +80,7 @@ export interface PolicyDocument {
         readonly files?: number | undefined
       }
     | undefined
-  /** Variables for the sandbox: a text, or { "from": "host" } to pass on the host's. */
+  /** Variables for the sandbox: a text, or { "from": "host" } to pass the host's value. */
   readonly env?:
     | {
         readonly [name: string]:
@@ -90,13 +90,13 @@ export interface PolicyDocument {
             }
       }
     | undefined
-  /** Host paths and volumes at chosen places. */
+  /** Host paths and volumes to mount. */
   readonly mounts?:
     | readonly (
         | {
             /** A path on the host. */
             readonly host: string
-            /** Where the sandbox sees it. */
+            /** The path inside the sandbox. */
             readonly at: string
             /** Read-only unless "rw". */
             readonly mode?: 'ro' | 'rw' | undefined
@@ -104,7 +104,7 @@ export interface PolicyDocument {
         | {
             /** A named volume that outlives the sandbox. */
             readonly volume: string
-            /** Where the sandbox sees it. */
+            /** The path inside the sandbox. */
             readonly at: string
           }
       )[]
@@ -118,7 +118,7 @@ export interface PolicyDocument {
         readonly context?: string | undefined
         /** Build arguments. */
         readonly args?: { readonly [name: string]: string } | undefined
-        /** Whether a base image that is missing is fetched: "missing" does. */
+        /** When to fetch a base image: "missing" if it is not on this machine, or "never". */
         readonly pull?: 'missing' | 'never' | undefined
       }
     | undefined
@@ -127,16 +127,16 @@ export interface PolicyDocument {
     | {
         /** Whether a shell may be run. */
         readonly shell?: boolean | undefined
-        /** The programs that may be run; absent means those that the mounts show. */
+        /** The programs that may run; if absent, all that the mounts show. */
         readonly allow?: readonly string[] | undefined
         /** "listed": nothing else runs, not even a file written inside. */
         readonly exec?: 'any' | 'listed' | undefined
       }
     | undefined
-  /** What git inside knows of you. */
+  /** Settings of git inside. */
   readonly git?:
     | {
-        /** Whether git inside has your user.name and user.email. */
+        /** Whether git inside uses your user.name and user.email. */
         readonly identity?: boolean | undefined
       }
     | undefined
@@ -147,13 +147,13 @@ export interface PolicyDocument {
   /** SSH. */
   readonly ssh?:
     | {
-        /** Key fingerprints of the host's agent; not passed on yet: gap no-ssh-agent. */
+        /** Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent. */
         readonly agent?: readonly string[] | undefined
       }
     | undefined
-  /** Gaps that you accept by name. */
+  /** Gaps to accept, by name. */
   readonly acceptGaps?: readonly string[] | undefined
-  /** Ports of the sandbox that the host's loopback reaches. */
+  /** Ports of the sandbox to forward to the host's loopback. */
   readonly ports?:
     | readonly {
         readonly guest: number

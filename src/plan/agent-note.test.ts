@@ -35,7 +35,7 @@ function placesOf(policy: Policy, image = false): Record<string, string> {
   )
 }
 
-describe('what agents are told', () => {
+describe('the note for agents', () => {
   test('names the hosts and paths that are open, and the command that opens more', () => {
     const note = agentNote(policyOf({ network: { http: ['api.example.com'] }, files: { read: ['/data'] } }))
     expect(note).toContain('`api.example.com:443`')

@@ -1,6 +1,6 @@
 /**
- * What an agent is told about the place it is in, made from the policy. It stands where agents look for instructions, in
- * directories that only the sandbox has: never in the project, and never over a file that somebody mounted.
+ * The note that explains the sandbox to an agent, made from the policy. It is placed where agents look for instructions, in
+ * directories that only the sandbox has. It is never in the project and never covers a mounted file.
  */
 import { printable } from '../base/printable.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
@@ -11,11 +11,11 @@ import { NOTE_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
 
-/** Characters, of a list and of one item in it. */
+/** In characters: the whole list, and one item. */
 const LIST_BUDGET = 1000
 const ITEM_LIMIT = 200
 
-/** Bounded, and without a secret: names of hosts and paths, no values. */
+/** Bounded and without secrets: it contains host names and paths, no values. */
 export function agentNote(policy: Policy): string {
   const { files, network, mounts } = policy
   const write = files.write.map(({ rule }) => rule.path as string)
@@ -25,12 +25,12 @@ export function agentNote(policy: Policy): string {
 
 pen runs this program in a sandbox. A policy on the host decides what is open, and nothing in here can change it.
 
-- You may write: ${list(write)}. Also ${list([SANDBOX_HOME, '/tmp'])}, which are gone when the sandbox ends${volumes.length === 0 ? '' : `, but for ${list(volumes)}`}.
+- You may write: ${list(write)}. Also ${list([SANDBOX_HOME, '/tmp'])}, which are removed when the sandbox ends${volumes.length === 0 ? '' : `, except ${list(volumes)}`}.
 - You may read: ${read.length === 0 ? '' : `${list(read)}, and `}the programs of the system. The user's home and other projects are not here.
 - Hidden, though their names may show: ${list(files.deny.map(({ rule }) => showDeny(rule)))}.
 - Read-only in the project: git hooks and settings, editor tasks, settings of agents, \`.pen\`. So \`git config\`, \`git remote add\`, \`git branch -m\`,
   \`git push -u\` and \`git checkout --track\` end in "could not write config file": leave out the tracking, or ask the user to run them outside.
-- Make git worktrees below the project: beside it they fail, or are gone when the sandbox ends.
+- Make git worktrees below the project: beside it they fail, or are removed when the sandbox ends.
 - Network: ${reachable(network)}
 
 ## When something is refused
@@ -46,8 +46,8 @@ Another port, mirror, proxy or address will be refused too, so do not look for a
 of its own, and none can start in this one. The command itself is not refused. Switch that sandbox off and run it again: Codex \`--sandbox danger-full-access\`,
 Claude Code \`"sandbox": {"enabled": false}\` in its settings, Gemini CLI \`SANDBOX=pen\`, Chromium \`--no-sandbox\`.
 
-Of pen itself only \`pen files\` works in here. More can be opened at the next start, with \`--read PATH\`, \`--write PATH\` and \`--allow HOST:PORT\`.
-This text tells what was open at the start; it may be more, or less, by now.
+Inside, only \`pen files\` works. The user can open more at the next start, with \`--read PATH\`, \`--write PATH\` and \`--allow HOST:PORT\`.
+This note describes the policy at the start. It may have changed since.
 `
 }
 
@@ -62,7 +62,7 @@ function reachable(network: Policy['network']): string {
   return `${hosts.length === 0 ? 'no host yet' : list(hosts)}. ${others}`
 }
 
-/** Paths and patterns may hold anything: they stand as code, and cannot end it. */
+/** Paths and patterns may contain anything, so they are escaped and printed as code. */
 function list(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
   const shown: string[] = []
@@ -73,11 +73,11 @@ function list(items: readonly string[]): string {
   )
 }
 
-/** What each agent calls the instructions that hold everywhere, below its home. */
+/** Paths below the home at which agents look for global instructions. */
 const IN_HOME = ['CLAUDE.md', '.codex/AGENTS.md', '.gemini/GEMINI.md', '.config/opencode/AGENTS.md']
 const ABOVE = ['AGENTS.md', 'CLAUDE.md']
 
-/** The note, and links to it. `others` are the steps that stand already: where they show something, the note is not put. */
+/** The note and links to it. `others` are the existing steps: the note never covers what they show. */
 export function noteSteps(
   { note }: Pick<HostFacts, 'note'>,
   workspace: string,
@@ -87,7 +87,7 @@ export function noteSteps(
   if (note === undefined) return []
   const above = parent(workspace)
   const fits = (place: string): boolean => isPrivate(parent(place), others)
-  // Claude Code reads such files in every directory above the project but the root.
+  // Claude Code reads these files in every directory above the project, except the root.
   const isAbove = above !== '/' && fits(`${above}/CLAUDE.md`)
   const places = [
     ...(isAbove ? ABOVE.map(name => `${above}/${name}`) : [`${SANDBOX_HOME}/.claude/CLAUDE.md`]),
@@ -101,15 +101,15 @@ export function noteSteps(
       place => ({ op: 'file', at: place as GuestPath, text: note.text }) as const,
     )
   return [
-    { op: 'bind', from: note.file, at, mode: 'ro', why: 'what agents are told' },
+    { op: 'bind', from: note.file, at, mode: 'ro', why: 'the note for agents' },
     ...links.map(place => ({ op: 'link', at: place as GuestPath, to: NOTE_PATH }) as const),
   ]
 }
 
-/** An engine mounts files one by one, and a directory that it makes on the way is not the agent's to write in. */
+/** An engine mounts each file separately, and the agent cannot write in directories that the engine makes for that. */
 const isShallow = (place: string): boolean => !isWithin(parent(parent(place)), SANDBOX_HOME)
 
-/** Whether a directory is the sandbox's own: nothing of the host's is shown there. */
+/** Whether the directory belongs to the sandbox alone and shows nothing of the host. */
 function isPrivate(directory: string, steps: readonly Step[]): boolean {
   let innermost: Step | undefined
   for (const step of steps)

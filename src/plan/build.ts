@@ -1,4 +1,4 @@
-/** A policy, the host's facts and a backend's capabilities become a plan. Pure: the same input gives the same plan. */
+/** Builds a plan from a policy, the host's facts and a backend's capabilities. Pure: the same input gives the same plan. */
 import { PenError } from '../base/error.ts'
 import type { GuestPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -11,12 +11,12 @@ import type { NetworkPlan, Plan } from './plan.ts'
 import { buildTree } from './tree.ts'
 
 export interface Command {
-  /** Empty: a shell. */
+  /** Empty starts a shell. */
   readonly argv: readonly string[]
   readonly cwd: GuestPath
 }
 
-/** The ordinary user that root becomes inside: nothing there needs or has root. */
+/** The unprivileged user that root becomes inside. */
 const USER_FOR_ROOT = { uid: 1000, gid: 1000 }
 
 export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, command: Command): Plan {
@@ -50,7 +50,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
   }
 }
 
-/** No gap can be accepted here: with it, a sandbox runs what it likes on the host. */
+/** No gap can be accepted for this: a sandbox that can write pen's files can run anything on the host. */
 function refuseWritablePen(
   { files }: Policy,
   { foldsNames }: HostFacts,
@@ -62,29 +62,29 @@ function refuseWritablePen(
     ? 'its file system ignores case, so by another spelling it stays writable'
     : `the ${backend} backend cannot keep it read-only`
   throw new PenError('PATH_REFUSED', {
-    what: `pen itself is installed in what the sandbox may write, and ${why}: the sandbox could replace the program that your next command runs`,
+    what: `pen itself is installed where the sandbox may write, and ${why}: the sandbox could replace the program that your next command runs`,
     at: own.rule.path,
     hint: 'install pen outside of the project and of what you grant: npm install --global',
   })
 }
 
-/** Nobody maps root's files to the user that its command is. */
+/** Without id mapping, root's files do not belong to the user that runs the command. */
 const rootOwnedProject = ({ unprivilegedUser }: HostFacts): Weaker[] =>
   unprivilegedUser?.owner === false
     ? [
         {
           name: 'project-of-root',
-          how: 'the project is root’s, and its command another user: it reads what everybody may, and writes nothing of it',
+          how: 'root owns the project and the command runs as another user: it reads world-readable files and writes none',
         },
       ]
     : []
 
-/** Set anew for each run, to places that are its own. */
+/** Set for each run, to directories of that run. */
 const RUN_VARIABLES = ['HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'npm_config_cache']
 
-/** Nothing is mounted where no kernel confines a sandbox: it has the host's files, and places for its home and scratch. */
+/** The plan of a backend without mounts. The sandbox sees the host's files, with its own home and scratch directories. */
 function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
-  // At the place of a file that would be mounted stands the host's own.
+  // These variables point at files that would be mounted. Without mounts, the host's own file is at that path.
   const files = [...policy.packages.files.map(({ at }) => at), GIT_CONFIG_PATH]
   const env = buildEnvironment(policy, facts).filter(
     ({ name, value }) => !RUN_VARIABLES.includes(name) && !files.includes(value),
@@ -97,13 +97,13 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
     env: [...env, { name: 'SOFT_SANDBOX', value: 'true', secret: false }],
     ...(facts.gitIdentity !== undefined && { gitIdentity: facts.gitIdentity }),
     notes: [
-      'nothing is mounted; HOME and TMPDIR are directories of the run’s own, gone at its end',
-      'nothing is shown: without tools.allow no program runs but the command of pen run itself, and a shell only when you set tools.shell',
+      'nothing is mounted; HOME and TMPDIR are private directories, removed at the end',
+      'without tools.allow only the command of pen run itself may run; a shell runs only if you set tools.shell',
     ],
   }
 }
 
-/** The host's system is not that of an image. */
+/** An image brings its own system in place of the host's. */
 const withoutSystem = (facts: HostFacts): HostFacts => ({
   ...facts,
   system: [],
@@ -115,7 +115,7 @@ function chooseUser(policy: Policy, facts: HostFacts, caps: Capabilities): Pick<
   const user = userInside(policy, facts)
   const instead = facts.unprivilegedUser
   if (instead === undefined) return { user, runAs: 'self' }
-  // Where ids are the same on both sides, a configured one is taken on both.
+  // Without id mapping, a configured user has the same ids inside and outside.
   const { uid, gid } = !caps.mapsUser && policy.user !== 'host' ? user : instead
   return { user: caps.mapsUser ? user : { uid, gid }, runAs: { uid, gid } }
 }
@@ -135,6 +135,6 @@ function planNetwork(policy: Policy, caps: Capabilities): NetworkPlan {
   if (network.offline) return { kind: 'none', why: 'offline' }
   if (network.mode === 'none') return { kind: 'none', why: 'network.mode is "none"' }
   if (network.mode === 'bridge' && caps.bridge) return { kind: 'bridge' }
-  // Also where no rule allows anything: a refusal that explains itself, and rules that are added while it runs.
+  // The gateway runs even without an allow rule: it explains refusals, and rules can be added while the sandbox runs.
   return caps.gateway ? { kind: 'gateway' } : { kind: 'none', why: 'this backend has no gateway' }
 }

@@ -1,4 +1,4 @@
-/** A policy and a plan as plain data, for machines and for the text in `show.ts`. What may be a secret is never in it. */
+/** A policy and a plan as plain data, for machines and for the text in `show.ts`. It never contains a value that may be secret. */
 import { showBytes, showMillis } from '../base/quantity.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
 import { printRule } from '../policy/network/net-rule.ts'
@@ -10,7 +10,7 @@ import type { Plan } from './plan.ts'
 
 const REDACTED = '<redacted>'
 
-/** Everything that is in force and where it came from, as plain data. */
+/** Everything that is in force, with its source. */
 export function policyData(policy: Policy) {
   const list = <T>(items: readonly Sourced<T>[], show: (rule: T) => string) =>
     items.map(({ rule, source }) => ({ rule: show(rule), from: showSource(source) }))
@@ -73,7 +73,7 @@ export function policyData(policy: Policy) {
   }
 }
 
-/** The plan as data: the exact steps, with the values of variables that may be secret left out. */
+/** The exact steps of the plan, without the values of variables that may be secret. */
 export function planData(plan: Plan) {
   const { env, ...rest } = plan
   return {
@@ -82,7 +82,7 @@ export function planData(plan: Plan) {
   }
 }
 
-/** Scheme, host and port: passwords stand in the rest, or in front. */
+/** Keeps scheme, host and port. The other parts may hold a password. */
 export function redactUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return REDACTED

@@ -1,10 +1,10 @@
-/** The environment inside: an allowlist. Nothing of the host's crosses unless the policy names it. */
+/** The environment inside: an allowlist. No host variable is passed unless the policy names it. */
 import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
 
-/** Terminal and locale: what makes output readable, and nothing that tells who or where the user is. */
+/** Terminal and locale variables. They make output readable and say nothing about the user. */
 export const PASSED_VARIABLES = [
   'TERM',
   'COLORTERM',
@@ -19,11 +19,11 @@ export const PASSED_VARIABLES = [
   'TZ',
 ]
 
-/** A value that cannot be more than a name: no escape sequence or path trick reaches a program through it. */
+/** A value that is only a name: it can pass no escape sequence and no path traversal to a program. */
 const PLAIN = /^[A-Za-z0-9_.:@+,/-]{0,128}$/
 const PLAIN_LIST = /^[A-Za-z0-9_.:@+,/ =-]{0,1024}$/
 
-/** Names that no secret is given by: programs take a preference from them, or a place. */
+/** Variables that hold a preference or a path, never a secret. */
 const HARMLESS = new Set([
   ...PASSED_VARIABLES,
   'CI',
@@ -45,22 +45,22 @@ const HARMLESS = new Set([
   'VISUAL',
 ])
 
-/** Whether a value may be printed: by both its name and its looks, for somebody may have put a token anywhere. */
+/** Whether a value may be printed. Checks both the name and the value, because a token can be in any variable. */
 export const isHarmless = (name: string, value: string): boolean =>
   HARMLESS.has(name) && PLAIN_LIST.test(value) && !/[A-Za-z0-9_-]{32}/.test(value)
 
-/** What is refused here stays refused: npm and pnpm would try again after ten seconds, and once more after a minute. */
+/** A refusal is final, but npm and pnpm retry after ten seconds and again after a minute. */
 const NPM_RETRY = [
   ['npm_config_fetch_retry_mintimeout', '1000'],
   ['npm_config_fetch_retry_factor', '4'],
 ] as const
 
-/** Where an image finds the host's bundle of certificate authorities. */
+/** Where an image finds the host's certificate authorities. */
 export const AUTHORITIES_PATH = '/etc/pen/ca-certificates.crt'
 
 /**
- * Node.js brings its own list and adds this one. With the host's system all others read the host's bundle anyway; in an image each
- * library has to be told: OpenSSL (curl, Python, Go), requests and pip, git.
+ * Node.js adds this bundle to its own list. With the host's system, all other programs read the host's bundle by default. In an
+ * image each library needs its own variable: OpenSSL (curl, Python, Go), requests and pip, git.
  */
 const AUTHORITY_VARIABLES = {
   host: ['NODE_EXTRA_CA_CERTS'],
@@ -69,7 +69,7 @@ const AUTHORITY_VARIABLES = {
 
 export const USER_NAME = 'agent'
 
-/** Without PATH and SHELL where an image brings its own. */
+/** Sets no PATH and SHELL for an image, which has its own. */
 export function buildEnvironment(policy: Policy, facts: HostFacts, image = false): Variable[] {
   const out = new Map<string, Variable>()
   const set = (name: string, value: string, secret = false) => out.set(name, { name, value, secret })

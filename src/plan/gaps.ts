@@ -1,33 +1,33 @@
-/** Promises of the policy that a backend cannot keep: named, printed, and accepted by the user or the run stops. */
+/** Promises of the policy that a backend cannot keep. Each is named and printed. The run stops unless the user accepts it. */
 import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME } from '../policy/profile.ts'
 import type { BackendName, Isolation } from '../policy/settings.ts'
 import type { HostFacts } from './facts.ts'
 
-/** How firmly a backend holds one limit on this machine. */
+/** How a backend enforces one limit on this machine. */
 export type Enforcement = 'kernel' | 'watchdog' | 'none'
 
-/** What a backend can do on this machine, found by trying. Nothing outside `backend/` asks for a backend's name. */
+/** What a backend can do on this machine, found by trying. Code outside `backend/` never asks for a backend's name. */
 export interface Capabilities {
   readonly backend: BackendName
   readonly isolation: Exclude<Isolation, 'auto'>
-  /** Denied and protected paths are held by the kernel. */
+  /** The kernel enforces denied and protected paths. */
   readonly kernelFiles: boolean
-  /** A network namespace of its own: nothing leaves but through the gateway. */
+  /** The sandbox has its own network namespace: all traffic goes through the gateway. */
   readonly networkNamespace: boolean
   readonly gateway: boolean
   readonly bridge: boolean
   readonly seccomp: boolean
   readonly listedExec: boolean
-  /** The programs inside are those of an image, not the host's. */
+  /** Programs inside come from an image, not from the host. */
   readonly images: boolean
-  /** Who the sandbox sees itself as need not be who it is on the host. */
+  /** The user inside can differ from the user on the host. */
   readonly mapsUser: boolean
   readonly ports: boolean
   readonly limits: { readonly [K in keyof Policy['limits']]: Enforcement }
   /** The exec daemon of a sandbox that stays has a user of its own. */
   readonly daemonUser: boolean
-  /** Weaknesses that the backend itself names. */
+  /** Weaker promises that the backend itself reports. */
   readonly weaker?: readonly Weaker[]
 }
 
@@ -36,7 +36,7 @@ export interface Gap {
   readonly why: string
 }
 
-/** A promise that is kept, but in a weaker way than elsewhere: printed, not refused. */
+/** A promise that is kept in a weaker way than on other machines. It is printed, not refused. */
 export interface Weaker {
   readonly name: string
   readonly how: string
@@ -59,39 +59,35 @@ export function findGaps(
     else gap('no-bridge', 'this backend has no network of its own for network.mode "bridge"')
   }
   if (policy.tools.exec === 'listed' && !caps.listedExec)
-    gap('exec-unlisted', 'files that the sandbox writes can be executed, whatever tools.exec says')
+    gap('exec-unlisted', 'files that the sandbox writes can be executed, despite tools.exec')
   if (policy.ports.length > 0 && !caps.ports)
     gap('no-ports', 'ports of the sandbox are not forwarded to the host')
-  if (policy.sshAgent.length > 0)
-    gap('no-ssh-agent', 'keys of your SSH agent are not passed on: bring a key of its own instead')
+  if (policy.sshAgent.length > 0) gap('no-ssh-agent', 'keys of your SSH agent are not passed to the sandbox')
   for (const [limit, hold] of Object.entries(caps.limits))
-    if (hold === 'none') gap(`no-limit-${limit}`, `limits.${limit} cannot be held on this machine`)
+    if (hold === 'none') gap(`no-limit-${limit}`, `limits.${limit} cannot be enforced on this machine`)
   if (policy.files.deny.some(({ rule }) => rule.kind === 'glob' && rule.glob.anyDepth))
-    gap(
-      'deny-any-depth',
-      'a "**/" denial is held at the workspace root only: deeper matches would need a walk of the tree',
-    )
+    gap('deny-any-depth', 'a "**/" denial is enforced at the workspace root only')
   if (foldsNames && policy.files.deny.length + policy.files.protect.length > 0)
     gap(
       'names-folded',
-      'the file system of the workspace takes names in any case: denied and protected files are open by another spelling',
+      'the file system of the workspace ignores case: denied and protected files are open under another spelling',
     )
   return gaps
 }
 
-/** Where pen stands beside its programs, not around them. */
+/** Gaps of a backend without kernel enforcement. */
 function findGapsWithoutKernel(policy: Policy, gap: (name: string, why: string) => void): void {
   gap(
     'files-by-gate',
-    'files are guarded by pen itself, not by the kernel: a program that runs can open whatever its user can',
+    'pen checks files itself, without the kernel: a running program can open everything that its user can',
   )
   gap(
     'tools-by-gate',
-    'tools.allow and tools.shell are asked for the command alone: a program that runs can start any other',
+    'tools.allow and tools.shell apply to the command only: a running program can start any other',
   )
-  gap('processes-may-escape', 'no namespace holds its processes: one that ends pen can outlive the run')
+  gap('processes-may-escape', 'no namespace contains its processes: one that kills pen can outlive the run')
   if (policy.mounts.some(({ rule }) => rule.kind !== 'volume' || rule.volume !== CACHE_VOLUME))
-    gap('no-mounts', 'nothing is mounted: the mounts of the policy are not there')
+    gap('no-mounts', 'this backend mounts nothing: the mounts of the policy are missing')
 }
 
 export function findWeaker(caps: Capabilities): Weaker[] {
@@ -99,11 +95,11 @@ export function findWeaker(caps: Capabilities): Weaker[] {
     .filter(([, hold]) => hold === 'watchdog')
     .map(([limit]) => ({
       name: `limit-${limit}`,
-      how: `limits.${limit} is watched by pen instead of held by the kernel`,
+      how: `limits.${limit} is enforced by a watchdog of pen, not by the kernel`,
     }))
   return [...watched, ...(caps.weaker ?? [])]
 }
 
-/** Gaps that the user has not accepted by name. The run stops while there is one. */
+/** The gaps that the user has not accepted. The run stops if there is one. */
 export const openGaps = (gaps: readonly Gap[], accepted: readonly string[]): Gap[] =>
   gaps.filter(gap => !accepted.includes(gap.name))

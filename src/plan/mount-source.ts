@@ -1,6 +1,6 @@
 /**
- * A mount shows a part of the host by another name, and there a denial or a protected place does not hold: both are held at
- * their own paths. So the source of a mount may be neither of them, and may hold none, whether it exists by now or not.
+ * A mount shows a part of the host under another path. Denials and protected places apply only at their own paths, so the
+ * mounted alias would bypass them. So a mount source may not be, or contain, a denied or protected place, even an absent one.
  */
 import { PenError } from '../base/error.ts'
 import { showDeny } from '../policy/files/decide-file.ts'
@@ -12,7 +12,7 @@ import type { Sourced } from '../policy/source.ts'
 
 export type HostMount = Extract<Mount, { kind: 'host' }>
 
-/** Denials are held there too, as in every granted directory. */
+/** At its own path, denials apply as in every granted directory. */
 export const isAtItsOwnPath = ({ host, at }: HostMount): boolean => (host as string) === at
 
 export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced<HostMount>): void {
@@ -21,7 +21,7 @@ export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced
     mount.mode === 'rw' && policy.files.protect.find(({ rule }) => isWithin(rule.path, mount.host))
   const refuse = (held: string, hint: string) =>
     new PenError('MOUNT_SOURCE', {
-      what: `the mount at ${mount.at} would show ${mount.host} by another name, where ${held} does not hold`,
+      what: `the mount at ${mount.at} would show ${mount.host} under another path, where ${held} does not apply`,
       at: source.place ?? source.layer,
       hint,
     })
@@ -33,7 +33,7 @@ export function checkMountAlias(policy: Policy, { rule: mount, source }: Sourced
 
 const isSame = (rule: FileDenyRule, host: HostPath): boolean => rule.kind === 'path' && rule.path === host
 
-/** Whether what the rule denies is the directory, or may lie in it. What is denied further up is less specific. */
+/** Whether the denied path is the directory or may be inside it. A denial further up is less specific than the mount. */
 function mayMeet(rule: FileDenyRule, host: HostPath, workspace: HostPath): boolean {
   if (rule.kind === 'path') return isWithin(rule.path, host)
   if (!isWithin(host, workspace)) return false

@@ -1,6 +1,6 @@
 /**
- * Grants below a denied directory. The directory is covered by an empty one, so that nothing else in it is shown, and
- * the grants are mounted into that. The cover can be passed through but not listed; it is sealed when all are in place.
+ * Grants below a denied directory. An empty directory covers the denied one and hides its contents. The grants are mounted
+ * into the cover. The cover can be traversed but not listed, and it is sealed after the last mount.
  */
 import { decideFile } from '../policy/files/decide-file.ts'
 import { type HostPath, isWithin } from '../policy/files/path.ts'
@@ -9,7 +9,7 @@ import { showSource } from '../policy/source.ts'
 import type { HostFacts } from './facts.ts'
 import type { Step } from './plan.ts'
 
-/** `steps` come parents first. */
+/** `steps` are sorted: parents come first. */
 export function openCovers(steps: readonly Step[]): Step[] {
   const seals: Step[] = []
   const opened = steps.map((step, i): Step => {
@@ -25,8 +25,8 @@ export function openCovers(steps: readonly Step[]): Step[] {
 }
 
 /**
- * Denied directories that are absent now, and come to be with a grant that pen makes below them. Nothing found them
- * on the host, and they are denied from their first moment on.
+ * Denied directories that do not exist yet and that pen creates for a grant below them. The survey cannot find them, so they
+ * are added here and denied from the start.
  */
 export function deniedAbove(policy: Policy, made: readonly HostPath[]): HostFacts['denied'] {
   const out = new Map<string, HostFacts['denied'][number]>()

@@ -1,6 +1,6 @@
 /**
- * What will be done for a policy on one backend, as data: nothing here acts. A plan can be printed, compared and
- * tested without a kernel; only backends interpret it.
+ * What to do for a policy on one backend, as data. A plan can be printed, compared and tested without a kernel. Only backends
+ * act on it.
  */
 import type { Bytes } from '../base/quantity.ts'
 import type { GuestPath, HostPath } from '../policy/files/path.ts'
@@ -8,7 +8,7 @@ import type { Limits } from '../policy/policy.ts'
 import type { BackendName, Isolation } from '../policy/settings.ts'
 import type { Gap, Weaker } from './gaps.ts'
 
-/** One operation on the sandbox's file tree. Steps are carried out in order; a later one covers an earlier one. */
+/** One operation on the sandbox's file tree. Steps run in order, and a later step covers an earlier one. */
 export type Step =
   | {
       readonly op: 'bind'
@@ -22,7 +22,7 @@ export type Step =
       readonly op: 'cover'
       readonly at: GuestPath
       readonly kind: 'file' | 'directory'
-      /** True for a directory with grants below it: it can be passed through, not listed, and a `seal` follows those grants. */
+      /** For a directory with grants below it: it can be traversed but not listed, and a `seal` follows the grants. */
       readonly passable?: true
       readonly why: string
     }
@@ -30,10 +30,10 @@ export type Step =
   | { readonly op: 'link'; readonly at: GuestPath; readonly to: string }
   | { readonly op: 'devices'; readonly at: GuestPath }
   | { readonly op: 'processes'; readonly at: GuestPath }
-  /** Makes a mount read-only after everything below it is in place. */
+  /** Makes a mount read-only after everything below it is mounted. */
   | { readonly op: 'seal'; readonly at: GuestPath }
 
-/** An environment variable; `secret` values are never printed. */
+/** An environment variable. `secret` values are never printed. */
 export interface Variable {
   readonly name: string
   readonly value: string
@@ -41,11 +41,11 @@ export interface Variable {
 }
 
 export type NetworkPlan =
-  /** A namespace with nothing in it. */
+  /** An empty network namespace. */
   | { readonly kind: 'none'; readonly why: string }
-  /** A namespace in which every address is the gateway. */
+  /** A network namespace in which every address leads to the gateway. */
   | { readonly kind: 'gateway' }
-  /** The engine's own open network: a gap. */
+  /** The engine's open network: a gap. */
   | { readonly kind: 'bridge' }
 
 export interface Plan {
@@ -59,25 +59,25 @@ export interface Plan {
   readonly cwd: GuestPath
   readonly env: readonly Variable[]
   readonly hostname: string
-  /** The user that the sandbox sees itself as. */
+  /** The user inside. */
   readonly user: { readonly uid: number; readonly gid: number }
-  /** The user that its processes are on the host: the caller, or whom root becomes. */
+  /** The user of its processes on the host: the caller, or the user that root becomes. */
   readonly runAs: 'self' | { readonly uid: number; readonly gid: number }
   readonly network: NetworkPlan
   readonly limits: Limits
-  /** Nothing executes but listed programs, not even a file written inside. */
+  /** Only listed programs execute. A file written inside does not. */
   readonly listedExec: boolean
-  /** Then: the files, and the directories with all beneath, that may be executed. */
+  /** For `listedExec`: files that may execute, and directories whose whole contents may. */
   readonly executable: readonly GuestPath[]
-  /** Host directories that must exist before the start; pen makes those that are absent. */
+  /** Host directories that must exist before the start. pen makes the absent ones. */
   readonly makeDirectories: readonly HostPath[]
-  /** Trees whose growth counts against `limits.disk`. */
+  /** Trees whose growth counts towards `limits.disk`. */
   readonly growing: readonly HostPath[]
-  /** Protected places that are absent now: the supervisor moves away what appears there. */
+  /** Protected places that are absent now. The supervisor quarantines what appears there. */
   readonly watch: readonly string[]
   readonly gaps: readonly Gap[]
   readonly weaker: readonly Weaker[]
   readonly notes: readonly string[]
-  /** What `~/.gitconfig` holds where nothing is mounted. */
+  /** The contents of `~/.gitconfig` for a backend without mounts. */
   readonly gitIdentity?: string
 }

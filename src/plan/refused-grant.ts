@@ -1,6 +1,6 @@
 /**
- * A grant of a place that the policy itself refuses. On the command line that is a contradiction, and stops the run; in a document it
- * may be meant for another profile, and is noted.
+ * Reports a grant of a path that the policy itself refuses. On the command line that is a contradiction and stops the run. In a
+ * document it may be meant for another profile, so it becomes a note.
  */
 import { PenError } from '../base/error.ts'
 import type { FileVerdict } from '../policy/files/decide-file.ts'

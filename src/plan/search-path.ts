@@ -1,6 +1,6 @@
 /**
- * Where programs are looked for inside, and what tells a toolchain where it is installed. Both are the host user's own, as far
- * as they name what the sandbox sees: nothing else of the host's environment is told by them.
+ * PATH inside, and the variables with install directories of toolchains. Both come from the host user's environment, reduced to
+ * what the sandbox can see. No other host variable is disclosed by them.
  */
 import { decideFile } from '../policy/files/decide-file.ts'
 import { type HostPath, isWithin, normalize } from '../policy/files/path.ts'
@@ -9,15 +9,15 @@ import type { SystemEntry } from './facts.ts'
 import { SYSTEM_PATH } from './system-view.ts'
 
 export interface SearchPath {
-  /** All of it, in order. */
+  /** All directories, in order. */
   readonly all: readonly string[]
-  /** What of it nobody inside can write: where the tools that a policy lists are looked for. */
+  /** The directories that the sandbox cannot write. Listed tools are looked up only there. */
   readonly readOnly: readonly string[]
 }
 
 /**
- * What stands before the system's directories in the user's PATH stands before them inside, the rest behind. Where a link leads
- * to what the sandbox sees, that place has its own name there: `locate` tells it.
+ * Directories before the system's in the user's PATH stay before them inside; the others come after. `locate` resolves a link
+ * whose target the sandbox can see.
  */
 export function searchPath(
   hostPath: string,
@@ -30,7 +30,7 @@ export function searchPath(
   const [before, after] =
     firstOfSystem < 0 ? [entries, []] : [entries.slice(0, firstOfSystem), entries.slice(firstOfSystem)]
   const shown = (path: string): string[] => {
-    // In one spelling: a path with `..` in it could be another place inside than it is outside.
+    // Only normalized paths: a path with `..` could be another directory inside than outside.
     if (isOfSystem(path) || !path.startsWith('/') || path !== normalize(path)) return []
     const place = sees(path, policy, system) ? path : locate(path)
     return sees(place, policy, system) ? [place] : []
@@ -47,7 +47,7 @@ const sees = (path: string, policy: Policy, system: readonly SystemEntry[]): boo
 const isInSystem = (path: string, system: readonly SystemEntry[]): boolean =>
   system.some(part => part.kind === 'tree' && isWithin(path, part.path) && !isWithin(part.path, '/etc'))
 
-/** A toolchain that finds its parts by the home of whoever calls it: inside that is another. */
+/** Toolchains that find their parts below the caller's home. Inside, the home is another directory. */
 const INSTALLED_AT: readonly (readonly [variable: string, belowHome: string])[] = [
   ['ASDF_DATA_DIR', '.asdf'],
   ['FNM_DIR', '.local/share/fnm'],
@@ -58,7 +58,7 @@ const INSTALLED_AT: readonly (readonly [variable: string, belowHome: string])[] 
   ['VOLTA_HOME', '.volta'],
 ]
 
-/** The user's own word, where the sandbox sees that place; else the usual place, where it does. */
+/** The user's own value if the sandbox can see that path, else the default path if it can see that one. */
 export function toolchainVariables(
   env: Readonly<Record<string, string | undefined>>,
   home: string,

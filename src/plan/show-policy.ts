@@ -1,4 +1,4 @@
-/** A policy for people, with the source of each part. Values that may be secrets are never shown. */
+/** A policy as text, with the source of each part. Values that may be secret are never shown. */
 import { printable } from '../base/printable.ts'
 import { type Bytes, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Expansion, Merged } from '../policy/merge.ts'
@@ -20,7 +20,7 @@ function showItem(key: SettingKey, item: unknown): string {
 
 type Row = { readonly rule: string; readonly from: string }
 
-/** What a project's own document did: the launch line and the plan say it. */
+/** The effect of the project's document, for the launch line and the plan. */
 export function projectDocument({ layers, expanded }: Pick<Merged, 'layers' | 'expanded'>) {
   if (!layers.some(layer => layer.trust === 'untrusted')) return 'absent'
   return expanded.length > 0 ? 'expanded' : 'restricted'
@@ -28,11 +28,11 @@ export function projectDocument({ layers, expanded }: Pick<Merged, 'layers' | 'e
 
 const DOCUMENT_WORDS = {
   absent: 'absent',
-  restricted: 'only takes away',
-  expanded: 'added, because you let it:',
+  restricted: 'only restricts',
+  expanded: 'added, with your permission:',
 } as const
 
-/** `network` says what becomes of the policy's network on a backend, where that is known. */
+/** `network` is the network on the chosen backend, if that is known. */
 export function policyText(
   policy: Policy,
   { layers, expanded }: Pick<Merged, 'layers' | 'expanded'>,
@@ -59,9 +59,7 @@ export function policyText(
     data.files.protect.filter(row => !builtIn.includes(row)),
   )
   if (builtIn.length > 0)
-    say(
-      `    and ${builtIn.length} places from which the host would run something: see docs/protected-paths.md`,
-    )
+    say(`    and ${builtIn.length} places that the host would run or trust: see docs/protected-paths.md`)
   say(`  network: ${network}`)
   if (data.network.groups.length > 0) say(`  groups: ${data.network.groups.join(', ')}`)
   rows('allow', data.network.allow)
@@ -85,7 +83,7 @@ export function policyText(
   return out.join('\n')
 }
 
-/** What a plan tells as its steps, for whoever has the policy alone. */
+/** Settings that a plan shows as steps, for commands that have only the policy. */
 export function settingsText(policy: Policy): string {
   const { isolation, backend, mounts, image, user, runtime, sshAgent, acceptGaps, network } =
     policyData(policy)
@@ -100,7 +98,7 @@ export function settingsText(policy: Policy): string {
     `  image: ${image === 'default' ? image : image.dockerfile}, runtime: ${runtime}, user: ${user}`,
     `  ssh keys: ${list(sshAgent)}`,
     `  accepted gaps: ${list(acceptGaps)}`,
-    `  a refused connection: ${network.ask.value === 'hold' ? `waits ${network.hold.value} for you` : 'is refused at once'}, a silent one is kept ${network.idle.value}`,
+    `  a refused connection: ${network.ask.value === 'hold' ? `waits ${network.hold.value} for you` : 'is refused at once'}, an idle one is kept ${network.idle.value}`,
   ]
     .map(line => printable(line, 4096))
     .join('\n')

@@ -1,4 +1,4 @@
-/** A plan and the policy behind it, for people and for machines. Values that may be secrets are never shown. */
+/** A plan and its policy as text. Values that may be secret are never shown. */
 import { printable } from '../base/printable.ts'
 import { showBytes } from '../base/quantity.ts'
 import type { Merged } from '../policy/merge.ts'

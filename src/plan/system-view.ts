@@ -1,9 +1,9 @@
 /**
- * The part of the host's system that a sandbox sees, read-only: what programs need to run, and nothing that tells of
- * the host's people, secrets or services. Home, `/var`, `/run`, `/srv`, other mounts and most of `/etc` are absent.
+ * The part of the host's system that a sandbox sees, read-only: what programs need to run, and nothing about the host's users,
+ * secrets or services. Home, `/var`, `/run`, `/srv`, other mounts and most of `/etc` are absent.
  */
 
-/** Programs, libraries and the loader. Each may be a directory or, on merged systems, a link into `/usr`. */
+/** Programs, libraries and the loader. Each is a directory or, on merged systems, a link into `/usr`. */
 export const SYSTEM_ROOTS = [
   '/usr',
   '/bin',
@@ -16,15 +16,15 @@ export const SYSTEM_ROOTS = [
   '/gnu/store',
 ]
 
-/** More toolchains, for the profiles in which people build things. */
+/** Toolchains, for profiles that build software. */
 export const TOOLCHAIN_ROOTS = ['/opt', '/home/linuxbrew/.linuxbrew']
 
 /**
- * What programs read from `/etc`. Private keys, password hashes, machine identity and host names are not among it, and neither is the
- * configuration of services, which may hold secrets.
+ * Files in `/etc` that programs read. Excluded are private keys, password hashes, the machine id, host names, and service
+ * configuration, which may hold secrets.
  */
 export const SYSTEM_CONFIG = [
-  // The system itself: loader, locale, names of numbers, release.
+  // The system: loader, locale, number names, release.
   '/etc/alternatives',
   '/etc/debian_version',
   '/etc/gai.conf',
@@ -44,7 +44,7 @@ export const SYSTEM_CONFIG = [
   '/etc/services',
   '/etc/shells',
   '/etc/timezone',
-  // Certificates of authorities.
+  // Certificate authorities.
   '/etc/ca-certificates',
   '/etc/ca-certificates.conf',
   '/etc/crypto-policies',
@@ -63,7 +63,7 @@ export const SYSTEM_CONFIG = [
   '/etc/skel',
   '/etc/terminfo',
   '/etc/vim',
-  // Languages and build tools: some of them do not start without.
+  // Languages and build tools. Some do not start without these.
   '/etc/R',
   '/etc/ant',
   '/etc/dotnet',
@@ -88,13 +88,13 @@ export const SYSTEM_CONFIG = [
   '/etc/sgml',
   '/etc/texmf',
   '/etc/xml',
-  // Graphics without a screen.
+  // Graphics without a display.
   '/etc/OpenCL',
   '/etc/glvnd',
   '/etc/vulkan',
 ]
 
-/** The same, for packages whose directory carries a version. Of PHP only what the command reads: pools of its server hold passwords. */
+/** The same for packages with a version in their directory name. For PHP only the CLI: its server pools hold passwords. */
 export const SYSTEM_CONFIG_FAMILIES: readonly {
   readonly name: RegExp
   readonly parts?: readonly string[]
@@ -106,7 +106,7 @@ export const SYSTEM_CONFIG_FAMILIES: readonly {
   { name: /^php$/, parts: ['cli', 'mods-available'] },
 ]
 
-/** Toolchains below the host user's home, for the `dev` profile: programs only, no credentials or caches. */
+/** Toolchains below the user's home, for the `dev` profile: programs only, no credentials or caches. */
 export const HOME_TOOLCHAINS = [
   '.asdf',
   '.bun/bin',
@@ -132,16 +132,16 @@ export const HOME_TOOLCHAINS = [
   'go/bin',
 ]
 
-/** Where programs are looked for inside. */
+/** The system's part of PATH inside. */
 export const SYSTEM_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** Directories whose files are programs, wherever they stand in a tree of the system. */
+/** Directories with these names hold programs, anywhere in the system. */
 export const PROGRAM_DIRECTORY_NAMES = ['bin', 'games', 'sbin', 'shims']
 
-/** Where pen's own `setsid` stands when the policy lists the tools: it only starts another program. */
+/** Where pen's own `setsid` is when the policy lists tools. It only starts another program. */
 export const SETSID_PATH = '/run/pen/setsid'
 
-/** Every name under which a shell goes; `tools.shell: false` takes them away. */
+/** Every name of a shell. `tools.shell: false` hides them. */
 export const SHELLS = [
   'ash',
   'bash',
@@ -172,7 +172,7 @@ export const SHELLS = [
 
 let shellName: RegExp | undefined
 
-/** Whether a file of this name is a shell, whatever version or build it is. */
+/** Whether a file name is that of a shell, with any version or build suffix. */
 export function isShellName(name: string): boolean {
   shellName ??= new RegExp(`^(static-)?(${SHELLS.join('|')})([-.]?\\d[\\d.]*)?(-static)?$`)
   return shellName.test(name)

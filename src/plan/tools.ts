@@ -1,6 +1,6 @@
 /**
- * Which programs of the system are there. A list covers every directory of programs and puts back what it names, each
- * at its own place, so that a program finds its libraries as it always does. Without a shell, every shell is covered.
+ * Which of the system's programs are visible. A tools list covers every program directory and restores only the listed
+ * programs, each at its own path, so that a program finds its libraries. Without `tools.shell` every shell is covered.
  */
 import type { Bytes } from '../base/quantity.ts'
 import { type GuestPath, type HostPath, isWithin } from '../policy/files/path.ts'
@@ -10,11 +10,11 @@ import type { Step } from './plan.ts'
 import { SETSID_PATH } from './system-view.ts'
 
 export interface ToolView {
-  /** To be carried out when the system is there, before anything is granted. */
+  /** Steps that come after the system's mounts and before the grants. */
   readonly steps: readonly Step[]
-  /** At the end, when `/run` is there. */
+  /** Steps that need `/run`, so they come last. */
   readonly late: readonly (Step & { readonly op: 'bind' })[]
-  /** What may be executed, and everything beneath, where `tools.exec` is "listed". */
+  /** What may execute, with everything beneath, when `tools.exec` is "listed". */
   readonly executable: readonly GuestPath[]
   readonly notes: readonly string[]
 }
@@ -58,7 +58,7 @@ const cover = (path: string, why: 'tools.shell' | 'tools.allow') =>
 const bind = (from: string, at = from) =>
   ({ op: 'bind', from: from as HostPath, at: at as GuestPath, mode: 'ro', why: 'system' }) as const
 
-/** For placeholders and links. Readable also when it is empty: a search for a program then goes on to the next directory. */
+/** Room for placeholders and links. The directory stays readable when empty, so that a PATH lookup continues. */
 const PLACEHOLDERS = 262_144 as Bytes
 
 function fill(directory: string, shown: readonly FoundTool[]): Step[] {

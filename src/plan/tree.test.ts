@@ -122,11 +122,11 @@ describe('the file tree', () => {
     ['a denied directory itself, at its own path', ['/data'], { host: '/data', at: '/data' }],
     ['a directory elsewhere with a denied place', ['/data/secret'], { host: '/data', at: '/m' }],
     ['a protected place, to be written', [], { host: './.git', at: '/m', mode: 'rw' }],
-  ])('no mount shows by another name %s', (_what, deny, mount) => {
+  ])('no mount shows under another path %s', (_what, deny, mount) => {
     const located = new Map(
       [WS, `${WS}/a`, `${WS}/.git`, '/data'].map(path => [path, { real: path, kind: 'directory' as const }]),
     )
-    expect(() => tree({ files: { deny }, mounts: [mount] }, { located })).toThrow('by another name')
+    expect(() => tree({ files: { deny }, mounts: [mount] }, { located })).toThrow('under another path')
   })
 
   test.each([

@@ -1,6 +1,6 @@
 /**
- * The sandbox's file tree, as steps. It starts empty; what the policy grants is put in, the most specific path last,
- * so that it wins. Every grant, pin and cover is decided by `decideFile`, so mounts and explanations cannot disagree.
+ * The sandbox's file tree, as steps. It starts empty. Grants are added with the most specific path last, so that it wins.
+ * `decideFile` decides every grant, pin and cover, so mounts and explanations always agree.
  */
 import { PenError } from '../base/error.ts'
 import type { Bytes } from '../base/quantity.ts'
@@ -18,7 +18,7 @@ import type { Step } from './plan.ts'
 import { refusedGrant } from './refused-grant.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
-/** The system's own file, where an image has one, still counts. */
+/** Includes the system's git config, so that a file in an image still applies. */
 const gitSteps = ({ gitIdentity }: HostFacts): Step[] =>
   gitIdentity === undefined
     ? []
@@ -30,7 +30,7 @@ const gitSteps = ({ gitIdentity }: HostFacts): Step[] =>
         },
       ]
 
-/** At one path the later kind covers the earlier: a refusal is never under a grant. */
+/** At one path the later kind covers the earlier: a grant never covers a denial. */
 const ORDER = { scratch: 0, grant: 1, pin: 2, protect: 3, deny: 4 } as const
 
 interface Placed {
@@ -43,7 +43,7 @@ export interface Tree {
   readonly makeDirectories: readonly HostPath[]
   readonly growing: readonly HostPath[]
   readonly notes: readonly string[]
-  /** Where programs may be executed from, when only listed ones may. */
+  /** Where listed programs may execute from. */
   readonly executable: ToolView['executable']
 }
 
@@ -51,7 +51,7 @@ export function buildTree(
   policy: Policy,
   facts: HostFacts,
   identity: { uid: number; gid: number },
-  /** The programs, `/dev` and `/proc` are then the engine's to bring. */
+  /** With an image, the engine provides programs, `/dev` and `/proc`. */
   image: boolean,
 ): Tree {
   const placed: Placed[] = []
@@ -72,28 +72,28 @@ export function buildTree(
     size: scratchSize(policy, share),
     mode,
   }))
-  // Where the user's home lies in one of them, so do the toolchains.
+  // A scratch directory that contains the user's home also contains its toolchains, so it is mounted before them.
   const below = image ? [] : scratch.filter(({ at }) => facts.system.some(({ path }) => isWithin(path, at)))
   for (const step of scratch) if (!below.includes(step)) place('scratch', step)
 
   for (const path of new Set(policy.files.read.map(({ rule }) => rule.path))) {
     const write = decideFile(policy, path, 'write')
     const read = decideFile(policy, path, 'read')
-    // A grant whose place is also a protected one (no write) or a denied one (nothing) gives what is left of it.
+    // A grant of a protected path loses write access. A grant of a denied path is dropped.
     notes.push(...refusedGrant(policy, path, read, write))
     if (!read.ok) continue
     const { kind, real } = facts.located.get(path) ?? { kind: 'absent', real: path }
-    // The user's own grants were resolved when they were read. A link at a place that a profile names was made later, by
-    // whoever can write the project: following it would grant what it leads to.
+    // The user's grants were resolved when the config was read. A link at a path that a profile names is newer: an agent may have
+    // made it, and following it would grant its target.
     if (real !== path)
       throw new PenError('PATH_REFUSED', {
         what: `${path} is granted by ${showSource(read.source)}, but a link leads from it to ${real}`,
-        hint: 'replace the link by a directory, or grant the place that it leads to by its own name',
+        hint: 'replace the link with a directory, or grant its target by its own path',
       })
     if (kind === 'absent') {
       if (write.ok && isWithin(path, policy.workspace)) make.push(path)
       else if (read.source.layer === 'command line')
-        // In a document it may be meant for another machine, or for later; here it is a slip of the pen.
+        // In a document the path may be for another machine, or for later. On the command line it is a mistake.
         throw new PenError('MOUNT_SOURCE', {
           what: `${path} does not exist`,
           at: `--read or --write`,
@@ -138,7 +138,7 @@ export function buildTree(
   for (const { path, kind, why } of [...facts.denied, ...deniedAbove(policy, make)])
     if (reachable(policy, facts, path)) place('deny', { op: 'cover', at: path as GuestPath, kind, why })
 
-  // A directory above a held path could be renamed away, and a new one put in its place: a mount point cannot.
+  // A directory above a protected path could be renamed and replaced. A mount point cannot, so it is pinned.
   for (const path of pinsOf(
     [...held, ...facts.denied].map(({ path }) => path),
     facts.repository.pins,
@@ -161,7 +161,7 @@ export function buildTree(
       ...gitSteps(facts),
       ...tools.steps,
       ...openCovers(inOrder(placed)),
-      // What is private in it has mounts of its own; the rest would be one more place to fill, and to run things from.
+      // Private parts of /dev have their own mounts. The rest would be one more writable, executable place.
       ...(image ? [] : [{ op: 'seal', at: '/dev' as GuestPath } as const]),
       { op: 'seal', at: '/' as GuestPath },
     ],
@@ -174,7 +174,7 @@ export function buildTree(
 
 const NO_TOOLS: ToolView = { steps: [], late: [], executable: [], notes: [] }
 
-/** Private, empty, bounded directories: place, share of the scratch bound, mode. */
+/** Private, empty, bounded directories: path, share of the scratch limit, mode. */
 const SCRATCH: readonly (readonly [string, number, number])[] = [
   ['/tmp', 1, 0o1777],
   ['/var/tmp', 0.25, 0o1777],
@@ -183,7 +183,7 @@ const SCRATCH: readonly (readonly [string, number, number])[] = [
   [SANDBOX_HOME, 0.5, 0o700],
 ]
 
-/** Scratch lives in memory: it may take half of the memory that the sandbox has, and no more than its disk. */
+/** Scratch is in memory. It may take half of the memory limit, and at most the disk limit. */
 function scratchSize(policy: Policy, share: number): Bytes {
   const size = Math.min(policy.limits.disk, policy.limits.memory / 2) * share
   const unit = size < 1024 ** 2 ? 1024 : 1024 ** 2
@@ -209,7 +209,7 @@ function systemSteps(facts: HostFacts): Step[] {
   ]
 }
 
-/** Who the user is, and where names are asked for. */
+/** The user database, and the resolver configuration. */
 function accountSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number }): Step[] {
   const file = (at: string, text: string): Step => ({ op: 'file', at: at as GuestPath, text })
   return [
@@ -227,7 +227,7 @@ function accountSteps(facts: HostFacts, { uid, gid }: { uid: number; gid: number
   ]
 }
 
-/** Parents before children; at one path, the later kind last and alone. */
+/** Parents before children. At one path, only the last kind remains. */
 function inOrder(placed: readonly Placed[]): Step[] {
   const byPath = new Map<string, Placed>()
   for (const item of placed) {
@@ -248,7 +248,7 @@ const roots = (policy: Policy, facts: HostFacts): string[] => [
 const reachable = (policy: Policy, facts: HostFacts, path: string): boolean =>
   roots(policy, facts).some(root => isWithin(path, root))
 
-/** A mount shows what stands there: a protected place inside a denied one stays under its cover. */
+/** A mount would reveal the path, so a protected place inside a denied one stays covered. */
 const readable = (policy: Policy, facts: HostFacts, path: string): boolean => {
   const verdict = decideFile(policy, path as HostPath, 'read')
   if (verdict.ok || verdict.reason === 'denied-by-rule') return verdict.ok

@@ -1,4 +1,4 @@
-/** Merged settings become a policy with no optional field. What nobody said stays at the zero value, which denies. */
+/** Compiles merged settings into a policy without optional fields. A setting that no layer names keeps its zero value, which denies. */
 import type { Millis } from '../base/quantity.ts'
 import type { HostPath } from './files/path.ts'
 import type { Host } from './network/host.ts'
@@ -70,7 +70,7 @@ export function compile(
       index: compileNetwork({ mode, offline, allow, deny, mirrors }),
     },
     exec: {
-      // The ceiling holds for everybody: also for the timeout that nobody asked to be longer.
+      // The ceiling also caps the default timeout.
       timeout: Math.min(
         value(settings['exec.timeout'], zero.exec.timeout),
         value(settings['exec.ceiling'], zero.exec.ceiling),
@@ -123,7 +123,7 @@ function sourcesOf(settings: Settings): ReadonlyMap<SettingKey, Source> {
   const out = new Map<SettingKey, Source>()
   for (const [key, setting] of Object.entries(settings))
     if ('value' in setting) out.set(key as SettingKey, (setting as Setting<unknown>).source)
-  // A list of tools is either the user's, narrowed or not, or altogether somebody else's.
+  // All entries of a tools list come from one layer.
   const [tool] = settings['tools.allow']?.items ?? []
   if (tool !== undefined) out.set('tools.allow', tool.source)
   return out

@@ -1,4 +1,4 @@
-/** A key of the config as people type it: `limits.memory`, `env.NAME`. What may stand there comes from the schema. */
+/** A config key as people type it: `limits.memory`, `env.NAME`. The schema says which keys exist and what they take. */
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
 import { configSchema } from './schema.ts'
@@ -6,7 +6,7 @@ import type { Parsed } from './source.ts'
 
 export interface ConfigKey {
   readonly path: readonly string[]
-  /** `json` is whatever has parts of its own, or more than one form. */
+  /** `json` is for objects, and for values with more than one form. */
   readonly takes: 'text' | 'number' | 'boolean' | 'texts' | 'json'
 }
 

@@ -1,18 +1,18 @@
 /**
- * The verdict on running one program where no mount decides which programs are there: the gate of a soft sandbox asks here.
- * Elsewhere an absent `tools.allow` means the programs that the mounts show. Here nothing is shown, so it means none.
+ * The verdict on running one program in a soft sandbox, where no mount limits which programs exist.
+ * With mounts, an absent `tools.allow` means every mounted program. A soft sandbox mounts nothing, so there it means none.
  */
 import type { Policy } from './policy.ts'
 import { isFromUser, type Source, showSource } from './source.ts'
 
 export interface Tool {
-  /** By which it stands among the system's programs; undefined for a file from anywhere else. */
+  /** The program's name in a system directory; undefined for a file from anywhere else. */
   readonly name: string | undefined
-  /** A shell itself, or a script for one. */
+  /** True for a shell and for a script that a shell runs. */
   readonly shell: boolean
 }
 
-/** Whose wish it is: what the user typed at pen is a choice, what an agent asks for is a request. */
+/** Who asked: the user typed the command, or an agent requested it. */
 export type ChosenBy = 'user' | 'agent'
 
 export type ToolDenial = 'shell-off' | 'not-listed'
@@ -31,14 +31,14 @@ export function decideTool(
   if (tool.shell && !isFromUser(shell))
     return refuse(
       'shell-off',
-      'it is a shell, and without a wall around it no profile allows one: tools.shell has to be set by you',
+      'it is a shell, and soft isolation runs one only when your own config sets tools.shell',
       SHELL,
     )
   if (tools.allow !== 'shown') {
     const listed = sources.get('tools.allow')
     if (tool.name === undefined || !tools.allow.includes(tool.name))
       return refuse('not-listed', 'it is not among the tools that the policy lists', LIST)
-    // A list that only the project wrote takes away where mounts show programs. It grants nothing.
+    // A list from the project alone only restricts what mounts show. It grants nothing.
     if (chosenBy === 'user' || isFromUser(listed))
       return { ok: true, rule: `tools.allow ${tool.name}`, from: from(listed) }
   }
@@ -46,8 +46,8 @@ export function decideTool(
   return refuse('not-listed', 'you have listed no tools, and absence denies', LIST)
 }
 
-const SHELL = 'pen config set tools.shell true, if you mean it'
-const LIST = 'pen config set tools.allow NAME …, with the names of all that may run'
+const SHELL = 'pen config set tools.shell true'
+const LIST = 'pen config set tools.allow NAME …, with every program that may run'
 
 const from = (source: Source | undefined): string => (source === undefined ? 'default' : showSource(source))
 

@@ -1,4 +1,4 @@
-/** Small grammars of single entries in a config: variables, tools, users, ports. Each says why it refuses. */
+/** Parsers for single config entries: variables, tools, users, ports. Each refusal has a reason. */
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
 import { GROUPS } from './network/groups.ts'
@@ -7,10 +7,10 @@ import type { ConfigDocument } from './schema.ts'
 import type { EnvValue, Image, PortForward } from './settings.ts'
 import type { Parsed } from './source.ts'
 
-/** Names that say where a program is; a sandbox that could set them would lie to pen itself. */
+/** Variables that say where a program runs. Only pen sets them, so a sandbox cannot fake its own state. */
 const PEN_OWN = /^(AGENT_IN_SANDBOX|SOFT_SANDBOX|PEN_.*)$/
 
-/** An environment entry; without a text the host's own value is passed on by name. */
+/** One `env` entry. Without a text, the host's value of that name is passed. */
 export function envEntry(name: string, text: string | undefined): Parsed<EnvValue> {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,254}$/.test(name))
     return {

@@ -1,4 +1,4 @@
-/** What an untrusted layer added, when the user let it: each grant by itself, so that each can be printed. */
+/** Lists what an untrusted layer added with the user's permission, one grant at a time, for display. */
 import { FIELDS } from './fields.ts'
 import { denialDepth } from './files/decide-file.ts'
 import { depth, isWithin } from './files/path.ts'
@@ -9,7 +9,7 @@ import type { Setting, Source } from './source.ts'
 
 const DENIALS: readonly SettingKey[] = ['files.deny', 'files.protect', 'network.deny']
 
-/** Compares results, not documents: a profile that a layer chose is told with everything that came with it. */
+/** Compares merged results, not documents, so a profile chosen by a layer is listed with all its grants. */
 export function expansions(own: Settings, merged: Settings, untrusted: readonly string[]): Expansion[] {
   const out: Expansion[] = []
   const by = ({ layer }: Source) => (untrusted.includes(layer) ? layer : untrusted.join(', '))
@@ -18,7 +18,7 @@ export function expansions(own: Settings, merged: Settings, untrusted: readonly 
     const before = own[key]
     if (now === undefined || DENIALS.includes(key)) continue
     if ('items' in now) {
-      // Without a list of tools every program that is shown may run: the first list takes away.
+      // Without a tools list every mounted program may run, so the first list only restricts.
       if (key === 'tools.allow' && before === undefined) continue
       const had = ((before as List<unknown> | undefined)?.items ?? []).map(item => item.rule)
       const texts = new Set(had.map(rule => JSON.stringify(rule)))
@@ -41,8 +41,8 @@ export function expansions(own: Settings, merged: Settings, untrusted: readonly 
 }
 
 /**
- * A layer that may add still may not take back a denial by naming a deeper path: its grants are no more specific than
- * the denials and protected places that already cover them.
+ * Caps the specificity of an untrusted layer's grants. Otherwise such a layer could bypass a denial or a protected place
+ * by granting a deeper path inside it.
  */
 export function beneathDenials(added: Settings, denials: Settings, workspace: string): Settings {
   const capped = ({ path, rank }: PathGrant): PathGrant => {
@@ -79,7 +79,7 @@ function isGranted(key: SettingKey, before: unknown, now: unknown, own: Settings
   if (key === 'files.read' || key === 'files.write') {
     const { path } = now as PathGrant
     const grant = before as PathGrant
-    // A place that the user made read-only inside a writable one: to write it, or all around it, is told.
+    // The user made this place read-only inside a writable tree. Writing to it, or to a tree around it, is an addition.
     const isReadOnly = (own['files.read']?.items ?? []).some(
       ({ rule }) => rule.rank > grant.rank && (isWithin(path, rule.path) || isWithin(rule.path, path)),
     )

@@ -1,4 +1,4 @@
-/** Verdicts in words: what, why, which rule of which file and line decided, and what would change it. */
+/** Verdicts as text: the verdict, the reason, the deciding rule with its file and line, and what would change it. */
 import { decideFile, type FileAccess, type FileVerdict } from './files/decide-file.ts'
 import type { HostPath } from './files/path.ts'
 import { parseAddress } from './network/address.ts'
@@ -12,7 +12,7 @@ import type { Parsed, Source } from './source.ts'
 export interface Explanation {
   readonly subject: string
   readonly verdict: 'allowed' | 'denied'
-  /** A stable word for a denial. */
+  /** A stable identifier of the denial. */
   readonly reason: string | null
   readonly why: string
   readonly rule: string | null
@@ -24,7 +24,7 @@ export interface Explanation {
   readonly fix: string | null
 }
 
-/** `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`. The text is the user's question, not a rule. */
+/** Accepts `host:port`, `host` (port 443), `ip:port` or `[ipv6]:port`. The text is a question of the user, not a rule. */
 export function explainConnection(policy: Policy, text: string): Parsed<Explanation> {
   const target = parseQuestion(text)
   if (!target.ok) return target
@@ -62,7 +62,7 @@ export function parseQuestion(text: string): Parsed<Question> {
   if (bracketed !== undefined)
     return {
       ok: false,
-      why: 'only an IPv6 address stands in brackets',
+      why: 'only an IPv6 address has brackets',
       fix: 'write it as [2001:db8::7]:443',
     }
   const host = parseHost(plain)

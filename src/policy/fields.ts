@@ -1,13 +1,13 @@
 /**
- * How two layers' words on one setting become one. Two operations, one table:
+ * Merges two layers, setting by setting. One table defines two operations:
  *
- * - `grow` folds trusted layers, in order: later values win, lists add up, an empty list removes what came before.
- * - `narrow` applies an untrusted layer: grants intersect, denials unite, limits take the smaller. It can only take
- *   away: for every connection and every file, the verdict after is no wider than before.
+ * - `grow` folds trusted layers in order. Later values win, lists add up, and an empty list removes earlier entries.
+ * - `narrow` applies an untrusted layer. Grants intersect, denials unite, limits take the smaller value. No connection
+ *   or file is allowed after it that was denied before.
  *
- * `grow` is associative; `narrow` by two layers is the same in either order.
+ * `grow` is associative. `narrow` by two layers gives the same result in either order.
  *
- * Property tests hold all of this: `merge.property.test.ts`.
+ * `merge.property.test.ts` checks these properties.
  */
 import { isWithin } from './files/path.ts'
 import { type AllowRule, intersect, overlapping } from './network/net-rule.ts'
@@ -26,7 +26,7 @@ import { NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
 
 interface Field<T> {
   grow(earlier: T, later: T): T
-  /** `granted` is absent when no trusted layer said anything: then there is nothing to keep. */
+  /** `granted` is undefined when no trusted layer set the value. */
   narrow(granted: T | undefined, limit: T): T | undefined
 }
 
@@ -35,8 +35,8 @@ type Fields = { readonly [K in SettingKey]-?: Field<NonNullable<Settings[K]>> }
 const laterWins = <T>(_earlier: T, later: T): T => later
 
 /**
- * A single value with an order: an untrusted layer may only move it towards the tighter end. What nobody granted
- * stays unsaid, because the zero value it compiles to is tighter than anything a layer could say.
+ * A single value with an order. An untrusted layer may only make it stricter. A value that no trusted layer set stays unset,
+ * because its zero value is the strictest one.
  */
 function ordered<T>(tighter: (a: T, b: T) => boolean): Field<Setting<T>> {
   return {
@@ -50,13 +50,13 @@ const smaller = <T extends number>(): Field<Setting<T>> => ordered((a, b) => a <
 const words = <T>(order: readonly T[]): Field<Setting<T>> =>
   ordered((a, b) => order.indexOf(a) < order.indexOf(b))
 
-/** A value that only the user may choose: an untrusted layer's word is noted and passed over. */
+/** A value that only the user may choose. An untrusted layer's value is ignored. */
 const usersOnly = <T>(): Field<Setting<T>> => ({ grow: laterWins, narrow: granted => granted })
 
 const addUp = <T>(earlier: List<T>, later: List<T>): List<T> =>
   later.clear ? later : { clear: earlier.clear, items: [...earlier.items, ...later.items] }
 
-/** A list of grants: what both layers grant. `near` saves comparing each with each, where lists are long. */
+/** A list of grants: the result is what both layers grant. `near` avoids comparing every pair of two long lists. */
 function grants<T>(
   both: (granted: T, limit: T) => T | undefined,
   near: (limits: readonly T[]) => (granted: T) => readonly T[] = limits => () => limits,
@@ -65,7 +65,7 @@ function grants<T>(
     grow: addUp,
     narrow: (granted, limit) => {
       if (granted === undefined) return undefined
-      // Once each: an untrusted document that repeats itself must not multiply the lists.
+      // Deduplicated: an untrusted document with repeated entries must not multiply the lists.
       const items = new Map<string, Sourced<T>>()
       const limitsOf = near(limit.items.map(item => item.rule))
       for (const { rule, source } of granted.items)
@@ -80,11 +80,11 @@ function grants<T>(
   }
 }
 
-/** A list of denials: what either layer denies. An empty list of an untrusted layer denies nothing more. */
+/** A list of denials: the result is what either layer denies. An empty untrusted list adds no denial. */
 const denials = <T>(): Field<List<T>> => ({
   grow: addUp,
   narrow: (granted, limit) => {
-    // One that ends by itself does not stand for one that stays.
+    // A temporary denial does not replace a permanent one.
     const lasting = granted?.items.filter(({ source }) => source.temporary === undefined)
     const known = new Set(lasting?.map(({ rule }) => JSON.stringify(rule)))
     const fresh = limit.items.filter(({ rule }) => !known.has(JSON.stringify(rule)))
@@ -94,7 +94,7 @@ const denials = <T>(): Field<List<T>> => ({
 
 const same = <T>(a: T, b: T): T | undefined => (a === b ? a : undefined)
 
-/** The deeper of two nested paths, with the rank of the user's own grant. */
+/** The deeper of two nested paths, with the rank of the user's grant. */
 function deeper(granted: PathGrant, limit: PathGrant): PathGrant | undefined {
   if (isWithin(limit.path, granted.path)) return { path: limit.path, rank: granted.rank }
   return isWithin(granted.path, limit.path) ? granted : undefined
@@ -111,7 +111,7 @@ function sameMount(granted: Mount, limit: Mount): Mount | undefined {
 const samePort = (a: PortForward, b: PortForward) =>
   a.guest === b.guest && a.host === b.host ? a : undefined
 
-/** Names both layers have; the value is the user's, because a value is a grant too (`LD_PRELOAD`). */
+/** Keeps the names that both layers list. The value is the user's, because a value can be a grant too (`LD_PRELOAD`). */
 const environment: Field<ReadonlyMap<string, Setting<EnvValue>>> = {
   grow: (earlier, later) => new Map([...earlier, ...later]),
   narrow: (granted, limit) => granted && new Map([...granted].filter(([name]) => limit.has(name))),
@@ -119,13 +119,13 @@ const environment: Field<ReadonlyMap<string, Setting<EnvValue>>> = {
 
 const tools: Field<List<string>> = {
   ...grants<string>(same),
-  // Absent means "whatever the mounts show", so the first list to name tools already takes away.
+  // An absent list means every mounted program, so the first list restricts.
   narrow: (granted, limit) => (granted === undefined ? limit : grants<string>(same).narrow(granted, limit)),
 }
 
 const netGrants = grants<AllowRule>(intersect, overlapping)
 
-/** Weakest first. "auto" is never less than "process", and may be more: see `backend/probe.ts`. */
+/** Weakest first. "auto" is at least "process", and may be more: see `backend/probe.ts`. */
 export const ISOLATION_STRENGTH: readonly Isolation[] = [
   'soft',
   'process',
@@ -158,7 +158,7 @@ export const FIELDS: Fields = {
   'network.mode': words(NETWORK_MODES),
   'network.upstreamProxy': usersOnly(),
   'network.idle': smaller(),
-  // True overrules whatever grants network, so no later layer takes it back: not a file over a flag either.
+  // True overrides every network grant. No later layer can reset it, not even a file after a flag.
   'network.offline': {
     ...words([true, false]),
     grow: (earlier, later) => (earlier.value && !later.value ? earlier : later),
@@ -196,7 +196,7 @@ export function grow(earlier: Settings, later: Settings): Settings {
   )
 }
 
-/** Applies an untrusted layer, which can only take away. */
+/** Applies an untrusted layer, which can only restrict. */
 export function narrow(granted: Settings, limit: Settings): Settings {
   const kept = combine(withImpliedReads(granted), withImpliedReads(limit), (field, a, b) =>
     b === undefined ? a : field.narrow(a, b),
@@ -207,7 +207,7 @@ export function narrow(granted: Settings, limit: Settings): Settings {
   return writable === undefined ? kept : { ...kept, 'files.write': writable }
 }
 
-/** Who may write a path may read it: so a layer that names both means what it writes as readable too. */
+/** A writable path is readable. So a layer that sets both lists also means its writable paths as readable. */
 function withImpliedReads(settings: Settings): Settings {
   const read = settings['files.read']
   const write = settings['files.write']

@@ -1,4 +1,4 @@
-/** Layers become one, in the order of trust; the profile is decided first, because everything stands on it. */
+/** Merges all layers in order of trust. The profile is decided first, because the base layer depends on it. */
 import { beneathDenials, expansions } from './expansion.ts'
 import { FIELDS, grow, narrow } from './fields.ts'
 import type { Layer, List, SettingKey, Settings } from './settings.ts'
@@ -6,7 +6,7 @@ import type { Layer, List, SettingKey, Settings } from './settings.ts'
 type Profile = NonNullable<Settings['profile']>
 
 export interface MergeInput {
-  /** Makes the base layer for a profile; the profile itself is decided first, because everything stands on it. */
+  /** Makes the base layer of a profile. */
   readonly base: (profile: Profile['value']) => Layer
   /** The user's layers, weakest first. */
   readonly trusted: readonly Layer[]
@@ -17,10 +17,10 @@ export interface MergeInput {
 
 export interface Merged {
   readonly settings: Settings
-  /** What the user's own layers say, before an untrusted one took away or added. */
+  /** The merge of the user's own layers, before untrusted layers apply. */
   readonly own: Settings
   readonly layers: readonly Layer[]
-  /** Grants that an untrusted layer added because the user let it. */
+  /** Grants that an untrusted layer added with the user's permission. */
   readonly expanded: readonly Expansion[]
 }
 
@@ -55,15 +55,15 @@ export function mergeLayers(input: MergeInput): Merged {
 
 type Decided = { readonly settings: Settings; readonly bases: readonly Layer[] }
 
-/** Where nobody but the user said anything, there is nothing to decide. */
+/** Without an untrusted layer the user's settings are final. */
 function decide(input: MergeInput, said: Profile, own: Decided): Decided {
   if (input.untrusted.length === 0) return own
   return input.allowUserExpansion ? expand(input, said) : restrict(input, said)
 }
 
 /**
- * A stricter profile is a limit like any other: what is left is granted by the user's layers on the user's profile and
- * on the stricter one. Putting the stricter one in the place of the user's could widen, where the user narrowed by hand.
+ * A stricter profile is one more limit. The result is what the user's layers grant on both the user's profile and the stricter
+ * one. Replacing the user's profile could widen access where the user restricted it by hand.
  */
 function restrict({ base, trusted, untrusted }: MergeInput, said: Profile): Decided {
   const profile = untrusted.reduce(
@@ -82,7 +82,7 @@ function expand({ base, trusted, untrusted, workspace }: MergeInput, said: Profi
   const bases = [base(profile.value)]
   const granted = fold([...bases, ...trusted])
   const settings = untrusted.reduce((s, { settings }) => {
-    // What such a layer empties it takes away, and a list of denials is nothing to take away: those stay the user's.
+    // An empty list removes grants. It never removes denials: those stay the user's.
     const [emptied, added] = partition(settings)
     return grow(narrow(s, emptied), beneathDenials(added, s, workspace))
   }, granted)
@@ -92,7 +92,7 @@ function expand({ base, trusted, untrusted, workspace }: MergeInput, said: Profi
 const fold = (layers: readonly Layer[]): Settings =>
   layers.reduce<Settings>((s, layer) => grow(s, layer.settings), {})
 
-/** The lists that a layer empties, and all else that it says. */
+/** Splits the lists that a layer empties from its other settings. */
 function partition(settings: Settings): [Settings, Settings] {
   const isEmptied = (value: unknown) => (value as Partial<List<unknown>>).clear === true
   const pick = (emptied: boolean) =>

@@ -1,6 +1,6 @@
 /**
- * A validated document becomes a layer: every text in it is parsed into a checked value, or refused with its
- * place and a fix. One bad entry refuses the whole document; nothing falls back to a default.
+ * Parses a validated document into a layer. Every text becomes a checked value, or is refused with its place and a fix.
+ * One bad entry refuses the whole document. Nothing falls back to a default.
  */
 import { PenError, type Place } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
@@ -50,7 +50,7 @@ export interface LayerContext {
   readonly name: string
   readonly trust: Trust
   readonly world: PathWorld
-  /** Injected: the list of public suffixes is only loaded when a wildcard occurs. */
+  /** Injected, so that the list of public suffixes is loaded only for a wildcard. */
   readonly isPublicSuffix: IsPublicSuffix
 }
 
@@ -136,8 +136,8 @@ class LayerParser {
   }
 
   /**
-   * What the sandbox can write it can make a link, and the next run would follow it: a path that is written as lying in a
-   * place that this layer opens for writing must not lead out of that place.
+   * A sandbox can replace anything in a writable place with a link, and the next run would follow it. So a path written inside
+   * a place that this layer makes writable must not resolve to a path outside it.
    */
   #checkNested({ files = {}, mounts = [] }: ConfigDocument, said: Settings): void {
     const writable = [
@@ -157,8 +157,8 @@ class LayerParser {
       for (const place of writable)
         if (isWithin(written.value, place) && !isWithin(real.value.real, place))
           this.#refuse(path, text, {
-            why: `the path is a link that leads out of ${place}, which the sandbox may write, to ${real.value.real}`,
-            fix: 'name the place that it leads to',
+            why: `the path is a link out of ${place}, which the sandbox may write, to ${real.value.real}`,
+            fix: 'name its target',
           })
     }
     for (const key of ['read', 'write'] as const)
@@ -166,7 +166,7 @@ class LayerParser {
     for (const [i, mount] of mounts.entries()) if ('host' in mount) check(['mounts', i], mount.host)
   }
 
-  /** Few of a thousand rules are ever asked for their line: it is looked up then. */
+  /** Computes the line lazily: few rules of a large config are ever asked for it. */
   #source(path: DocumentPath): Source {
     return new LazySource(this.#context.name, this.#document, path)
   }
@@ -243,7 +243,7 @@ class LayerParser {
           why: 'patterns are anchored at the workspace',
           fix: 'write it relative to the workspace',
         }
-      // Verdicts are on real paths: a place denied by its alias is denied by its own name too.
+      // Verdicts use real paths, so a denial by an alias also denies the real name.
       const found = tryLocate(path.value, world)
       if (!found.ok) return found
       const { real } = found.value

@@ -31,21 +31,21 @@ export interface NetworkPolicy {
   readonly mode: NetworkMode
   readonly offline: boolean
   readonly ask: 'never' | 'hold'
-  /** How long a connection is held for a person. */
+  /** How long a connection waits for a person's answer. */
   readonly hold: Millis
   readonly idle: Millis
   readonly upstreamProxy: string | null
   readonly groups: readonly string[]
   readonly allow: readonly Sourced<AllowRule>[]
   readonly deny: readonly Sourced<DenyRule>[]
-  /** For one connection each: not in the index, because whoever meets one has to use it up. */
+  /** Rules for one connection each. They are not in the index, because a connection that uses one must consume it. */
   readonly once: OnceRules
-  /** What a project's document leaves: beyond it no grant of the user's has an effect, so nobody is asked for one. */
+  /** The project document's limits. Grants of the user beyond them have no effect, so pen asks no question about those. */
   readonly ceilings: readonly NetCeiling[]
   readonly index: NetworkIndex
 }
 
-/** One of the two lists, as an untrusted document has it. */
+/** One of the two lists of an untrusted document. */
 export interface NetCeiling {
   readonly list: 'http' | 'tcp'
   readonly rules: readonly AllowRule[]
@@ -69,12 +69,12 @@ export interface ExecPolicy {
 
 export interface ToolPolicy {
   readonly shell: boolean
-  /** 'shown' means whatever the mounts show. */
+  /** 'shown' means every program that the mounts show. */
   readonly allow: readonly string[] | 'shown'
   readonly exec: 'any' | 'listed'
 }
 
-/** What package managers inside are told of the sources that a group opens. */
+/** Files and variables that point package managers inside at the sources that a group opens. */
 export interface PackageSources {
   readonly files: readonly { readonly at: string; readonly text: string }[]
   readonly env: readonly { readonly name: string; readonly value: string }[]
@@ -100,11 +100,11 @@ export interface Policy {
   readonly sshAgent: readonly string[]
   readonly acceptGaps: readonly string[]
   readonly ports: readonly Sourced<PortForward>[]
-  /** Which layer decided each single value. */
+  /** The layer that set each single value. */
   readonly sources: ReadonlyMap<SettingKey, Source>
 }
 
-/** What is left when nobody grants anything. Compilation starts here, so a forgotten field denies. */
+/** The policy without any grant. Compilation starts here, so a forgotten field denies. */
 export const denyAll = (workspace: HostPath): Policy => ({
   profile: 'strict',
   isolation: 'auto',

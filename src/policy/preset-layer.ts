@@ -1,8 +1,8 @@
-/** What a preset opens for one run, given which variables the host has set. Values are never looked at: names suffice. */
+/** The layer of a preset for one run. It depends on which host variables are set, never on their values. */
 import type { GroupName } from './network/groups.ts'
 import { PRESETS, type PresetName } from './presets.ts'
 
-/** A document that the person chose by name: trusted as the command line is, and weaker than all that they wrote themselves. */
+/** A document that the user chose by name. It is trusted like the command line, and weaker than the user's own config. */
 export interface NamedDocument {
   readonly name: string
   readonly document: object
@@ -11,11 +11,11 @@ export interface NamedDocument {
 export interface PresetLayer extends NamedDocument {
   readonly groups: readonly GroupName[]
   readonly hosts: readonly string[]
-  /** Variables of the host that are passed on. */
+  /** Host variables that are passed to the sandbox. */
   readonly passed: readonly string[]
-  /** Among them: keys and tokens. */
+  /** The passed variables that hold keys or tokens. */
   readonly keys: readonly string[]
-  /** Among them: those that hold an address, which is not opened. */
+  /** The passed variables that hold an address. The preset does not allow that address. */
   readonly addresses: readonly string[]
 }
 
@@ -36,7 +36,7 @@ export function presetLayer(name: PresetName, isSet: (variable: string) => boole
     keys,
     addresses,
     document: {
-      // An empty list would take away what others granted.
+      // An empty list would remove the grants of other layers.
       network: { ...(groups.length > 0 && { groups }), ...(hosts.length > 0 && { http: hosts }) },
       mounts: preset.volumes.map(({ volume, at }) => ({ volume, at })),
       env: { ...preset.sets, ...Object.fromEntries(passed.map(variable => [variable, { from: 'host' }])) },

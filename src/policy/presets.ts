@@ -1,17 +1,17 @@
 /**
- * Coding agents, as data: what each needs of a sandbox and nothing more. A change to a preset is a change of its version.
- * None shows the host's own credentials: what an agent keeps, it keeps in a volume of the project's sandbox, and keys of
- * the host are passed on by name, only those that are set.
+ * Presets of coding agents, as data: only what each agent needs. Every change to a preset raises its version.
+ * No preset shows the host's credentials. An agent stores its state in a volume of the project's sandbox. Keys of the host
+ * are passed by variable name, and only if they are set.
  */
 import type { GroupHost, GroupName } from './network/groups.ts'
 import { NOTE_PATH, SANDBOX_HOME } from './profile.ts'
 
-/** Whose models an agent talks to. */
+/** A provider of models that an agent uses. */
 export interface Provider {
   readonly group: GroupName
-  /** Variables that hold a key or token for it. */
+  /** Variables that hold a key or token for the provider. */
   readonly keys: readonly string[]
-  /** Open without a key: the agent has a sign-in of its own for it, kept in a volume. */
+  /** Allowed without a key: the agent has its own sign-in, stored in a volume. */
   readonly always: boolean
 }
 
@@ -19,24 +19,24 @@ export interface PresetVolume {
   readonly volume: string
   readonly at: string
   readonly holds: string
-  /** Where in it the agent looks for instructions that hold everywhere. */
+  /** The file in the volume in which the agent looks for global instructions. */
   readonly instructions?: string
 }
 
 export interface AgentPreset {
   readonly version: number
   readonly title: string
-  /** The program, and what is always said to it. */
+  /** The program and its fixed arguments. */
   readonly command: readonly [string, ...string[]]
   readonly providers: readonly Provider[]
-  /** What it needs besides its models. */
+  /** Hosts that the agent needs, other than its models. */
   readonly hosts: readonly GroupHost[]
   readonly volumes: readonly PresetVolume[]
-  /** Further variables that are passed on when the host has them; none is a secret or an address. */
+  /** More host variables that are passed if set. None is a secret or an address. */
   readonly passes: readonly string[]
-  /** An address in one of these is passed on and not opened: a person must allow it. */
+  /** Variables that hold an address. They are passed, but a person must allow the address. */
   readonly addresses: readonly string[]
-  /** Where the agent takes such an address from its command line instead: the setting, and the words for a quoted value. */
+  /** For an agent that takes such an address as a flag: the setting's name, and the arguments for a quoted value. */
   readonly addressFlag?: {
     readonly variable: string
     readonly setting: string
@@ -44,18 +44,18 @@ export interface AgentPreset {
   }
   readonly sets: Readonly<Record<string, string>>
   /**
-   * What switches off the agent's own sandbox, which pen's filter would not let start: words of `command`, or a variable of `sets`. A flag
-   * that the user gives comes later and wins.
+   * How the preset switches off the agent's own sandbox, which cannot start inside pen: arguments of `command` or a variable
+   * of `sets`. A flag of the user comes later and wins.
    */
   readonly ownSandboxOff?: string
-  /** It reads instructions in the directories above the project too. */
+  /** The agent also reads instructions in directories above the project. */
   readonly readsAbove: boolean
   readonly install: string
 }
 
 export type PresetName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'aider'
 
-/** For agents that talk to whatever the user has a key for. */
+/** For agents that use any provider for which the user has a key. */
 const BY_KEY: readonly Provider[] = [
   { group: 'anthropic', keys: ['ANTHROPIC_API_KEY'], always: false },
   { group: 'openai', keys: ['OPENAI_API_KEY'], always: false },
@@ -66,7 +66,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   'claude-code': {
     version: 2,
     title: 'Claude Code',
-    // A project may ask for the sandbox in its settings: the command line counts more.
+    // A project can enable the sandbox in its settings. The command line overrides that.
     command: ['claude', '--settings', '{"sandbox":{"enabled":false}}'],
     ownSandboxOff: '--settings with sandbox.enabled false',
     providers: [
@@ -88,12 +88,12 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     passes: ['ANTHROPIC_MODEL', 'ANTHROPIC_SMALL_FAST_MODEL', 'MAX_THINKING_TOKENS'],
     addresses: ['ANTHROPIC_BASE_URL'],
     sets: {
-      // Otherwise a part of its state stands beside the directory, and is gone with the sandbox.
+      // By default part of the state is beside this directory and is lost with the sandbox.
       CLAUDE_CONFIG_DIR: `${SANDBOX_HOME}/.claude`,
-      // Reports and updates go to hosts that are not open: it need not try.
+      // Reports and updates use hosts that are not allowed.
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
-      // Otherwise it refuses --dangerously-skip-permissions where the user inside is root.
+      // Without it, Claude Code refuses --dangerously-skip-permissions when the user inside is root.
       IS_SANDBOX: '1',
     },
     readsAbove: true,
@@ -102,7 +102,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
   codex: {
     version: 2,
     title: 'Codex CLI',
-    // Before the subcommand it holds for all of them: interactive, exec, resume and review.
+    // Before the subcommand, the flag applies to all of them: interactive, exec, resume and review.
     command: ['codex', '-c', 'sandbox_mode="danger-full-access"'],
     ownSandboxOff: '-c sandbox_mode="danger-full-access"',
     providers: [{ group: 'openai', keys: ['OPENAI_API_KEY', 'CODEX_API_KEY'], always: true }],
@@ -117,7 +117,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     ],
     passes: [],
     addresses: ['OPENAI_BASE_URL'],
-    // It does not read the variable any more.
+    // Codex no longer reads the variable.
     addressFlag: {
       variable: 'OPENAI_BASE_URL',
       setting: 'openai_base_url',
@@ -144,9 +144,9 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     passes: ['GEMINI_MODEL', 'GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION'],
     addresses: ['GOOGLE_GEMINI_BASE_URL'],
     sets: {
-      // There is no browser inside: it prints the address to open.
+      // There is no browser inside. Gemini prints the address to open instead.
       NO_BROWSER: 'true',
-      // It then starts no container of its own, shows in its footer that it is in a sandbox, and tells its model.
+      // Gemini then starts no container of its own, and shows in its footer and to its model that it runs in a sandbox.
       SANDBOX: 'pen',
     },
     ownSandboxOff: 'SANDBOX=pen',
@@ -188,7 +188,7 @@ export const PRESETS: Readonly<Record<PresetName, AgentPreset>> = {
     passes: ['AIDER_MODEL', 'AIDER_WEAK_MODEL', 'AIDER_EDITOR_MODEL'],
     addresses: ['OPENAI_API_BASE'],
     sets: {
-      // It reads no AGENTS.md of its own accord.
+      // aider does not read AGENTS.md by default.
       AIDER_READ: NOTE_PATH,
       AIDER_ANALYTICS_DISABLE: 'true',
       AIDER_CHECK_UPDATE: 'false',

@@ -1,4 +1,4 @@
-/** The built-in base policies. Each one is a layer like any other; `strict` grants less than `coding`, `coding` less than `dev`. */
+/** The built-in base policies, each an ordinary layer. `strict` grants less than `coding`, and `coding` less than `dev`. */
 import type { Bytes, Millis } from '../base/quantity.ts'
 import { parseGlob } from './files/glob.ts'
 import { depth, type HostPath, type PathWorld } from './files/path.ts'
@@ -40,19 +40,19 @@ const ROOMY: ProfileLimits = {
   files: 4096,
 }
 
-/** The volume that keeps package caches between runs. It is the sandbox's alone: no host program reads it. */
+/** The volume that keeps package caches between runs. Only the sandbox uses it; no host program reads it. */
 export const CACHE_VOLUME = 'cache'
 export const SANDBOX_HOME = '/home/agent'
-/** Where what pen tells agents stands: see `plan/agent-note.ts`. */
+/** The path of the note for agents inside: see `plan/agent-note.ts`. */
 export const NOTE_PATH = `${SANDBOX_HOME}/AGENTS.md`
 
-/** What git inside reads instead of the system's file, which it includes: weaker than every other setting. */
+/** The system git config inside. It includes the image's own file, and every other git setting overrides it. */
 export const GIT_CONFIG_PATH = '/etc/pen.gitconfig'
 
 export function profileLayer(
   name: ProfileName,
   world: PathWorld,
-  /** What the user's home leads to. */
+  /** Project files that the user's home links to. */
   linked: readonly Sourced<ProtectRule>[] = [],
 ): Layer {
   const source: Source = { layer: `profile ${name}`, place: undefined }
@@ -71,7 +71,7 @@ export function profileLayer(
     'files.read': list(grant(world.workspace)),
     'files.write': list(grant(strict ? `${world.workspace}/output` : world.workspace)),
     'files.deny': list(...DENIED_GLOBS.map(deniedGlob)),
-    // In `strict` too, where nothing of the workspace is writable by itself: a user's own grant must not open them.
+    // `strict` needs these too: a grant of the user must not make a protected place writable.
     'files.protect': {
       clear: false,
       items: [
@@ -98,7 +98,7 @@ export function profileLayer(
     mounts: list({ kind: 'volume' as const, volume: CACHE_VOLUME, at: `${SANDBOX_HOME}/.cache` as never }),
     'tools.shell': set(true),
     'tools.exec': set('any'),
-    // Where the workspace is read-only nothing is committed.
+    // A read-only workspace cannot commit.
     'git.identity': set(!strict),
     user: set('host'),
   }

@@ -1,6 +1,6 @@
 /**
- * The one source of the configuration's shape: the validator, the TypeScript types, `config.schema.json` and
- * the reference page are all made from it. Grammar inside strings (hosts, paths, sizes) is checked in `parse.ts`.
+ * The single source of the config's shape. The validator, the TypeScript types, `config.schema.json` and the reference page
+ * are generated from it. `parse.ts` checks the grammar inside strings: hosts, paths, sizes.
  */
 import * as v from 'valibot'
 import { BACKEND_NAMES, IMAGE_PULLS, ISOLATION_LEVELS, NETWORK_MODES, PROFILE_NAMES } from './vocabulary.ts'
@@ -18,8 +18,8 @@ const time = (what: string) => text(`${what}, as "90s", "10m" or "8h"`)
 const filesSchema = v.strictObject({
   read: v.optional(texts('Paths the sandbox may read')),
   write: v.optional(texts('Paths the sandbox may read and write')),
-  deny: v.optional(texts('Paths and globs, anchored at the workspace, that stay invisible')),
-  protect: v.optional(texts('Paths that can be read but never written, also when absent at start')),
+  deny: v.optional(texts('Paths, and globs relative to the workspace, that stay hidden')),
+  protect: v.optional(texts('Paths that are never writable, even if they do not exist at the start')),
 })
 
 const networkSchema = v.strictObject({
@@ -28,24 +28,27 @@ const networkSchema = v.strictObject({
   ),
   tcp: v.optional(texts('Addresses that may be reached, as "ip:port", and "host.pen.internal:port"')),
   groups: v.optional(texts('Named sets of hosts that ship with pen')),
-  deny: v.optional(texts('Names and addresses that are refused whatever else allows them')),
+  deny: v.optional(texts('Names and addresses that are always refused: deny wins over allow')),
   ask: v.optional(
     described(v.picklist(['never', 'hold']), 'Whether a refused connection waits for a person'),
   ),
   mode: v.optional(
-    described(v.picklist(NETWORK_MODES), "The way out: none, the gateway, or the engine's own open network"),
+    described(
+      v.picklist(NETWORK_MODES),
+      "The network: none, through the gateway, or the engine's own open network",
+    ),
   ),
   upstreamProxy: v.optional(
-    described(v.nullable(v.string()), 'A company proxy through which the gateway dials'),
+    described(v.nullable(v.string()), 'An HTTP proxy through which the gateway dials'),
   ),
-  hold: v.optional(time('With "ask": "hold", how long it waits before it is refused')),
-  idle: v.optional(time('How long a silent connection is kept')),
-  offline: v.optional(described(v.boolean(), 'True overrules everything that grants network')),
+  hold: v.optional(time('With "ask": "hold", how long a connection waits before it is refused')),
+  idle: v.optional(time('How long an idle connection is kept')),
+  offline: v.optional(described(v.boolean(), 'True overrides every network grant')),
 })
 
 const execSchema = v.strictObject({
-  timeout: v.optional(time('How long one command may run when nothing else is said')),
-  ceiling: v.optional(time('The longest timeout that a caller may ask for')),
+  timeout: v.optional(time('The default timeout of one command')),
+  ceiling: v.optional(time('The longest timeout that a caller may request')),
   maxOutput: v.optional(size('How much output of one command is kept')),
 })
 
@@ -54,20 +57,20 @@ const limitsSchema = v.strictObject({
   memory: v.optional(size('Memory')),
   pids: v.optional(described(v.number(), 'Processes and threads')),
   wall: v.optional(time('Time from start to end')),
-  disk: v.optional(size('Scratch space, and growth of what is writable')),
+  disk: v.optional(size('Scratch space, and growth of writable directories')),
   output: v.optional(size('Growth of ./output')),
   files: v.optional(described(v.number(), 'Open files per process')),
 })
 
 const hostMountSchema = v.strictObject({
   host: text('A path on the host'),
-  at: text('Where the sandbox sees it'),
+  at: text('The path inside the sandbox'),
   mode: v.optional(described(v.picklist(['ro', 'rw']), 'Read-only unless "rw"')),
 })
 
 const volumeMountSchema = v.strictObject({
   volume: text('A named volume that outlives the sandbox'),
-  at: text('Where the sandbox sees it'),
+  at: text('The path inside the sandbox'),
 })
 
 const fromHostSchema = v.strictObject({ from: v.literal('host') })
@@ -77,24 +80,21 @@ export const configSchema = v.strictObject({
   version: v.optional(described(v.literal(1), 'The version of this shape')),
   profile: v.optional(described(v.picklist(PROFILE_NAMES), 'The built-in policy to start from')),
   isolation: v.optional(
-    described(v.picklist(ISOLATION_LEVELS), 'How strong the wall must be; nothing weaker is ever taken'),
+    described(v.picklist(ISOLATION_LEVELS), 'Minimum isolation; pen never falls back to a weaker one'),
   ),
-  backend: v.optional(described(v.picklist(BACKEND_NAMES), 'One engine by name')),
+  backend: v.optional(described(v.picklist(BACKEND_NAMES), 'One backend by name')),
   files: v.optional(described(filesSchema, 'Which files the sandbox sees')),
   network: v.optional(described(networkSchema, 'Which hosts the sandbox reaches')),
-  exec: v.optional(described(execSchema, 'Bounds of a single command')),
-  limits: v.optional(described(limitsSchema, 'What the sandbox may use up')),
+  exec: v.optional(described(execSchema, 'Limits of a single command')),
+  limits: v.optional(described(limitsSchema, 'Resource limits')),
   env: v.optional(
     described(
       v.record(v.string(), v.union([v.string(), fromHostSchema])),
-      'Variables for the sandbox: a text, or { "from": "host" } to pass on the host\'s',
+      'Variables for the sandbox: a text, or { "from": "host" } to pass the host\'s value',
     ),
   ),
   mounts: v.optional(
-    described(
-      v.array(v.union([hostMountSchema, volumeMountSchema])),
-      'Host paths and volumes at chosen places',
-    ),
+    described(v.array(v.union([hostMountSchema, volumeMountSchema])), 'Host paths and volumes to mount'),
   ),
   image: v.optional(
     described(
@@ -105,7 +105,7 @@ export const configSchema = v.strictObject({
         pull: v.optional(
           described(
             v.picklist(IMAGE_PULLS),
-            'Whether a base image that is missing is fetched: "missing" does',
+            'When to fetch a base image: "missing" if it is not on this machine, or "never"',
           ),
         ),
       }),
@@ -116,7 +116,7 @@ export const configSchema = v.strictObject({
     described(
       v.strictObject({
         shell: v.optional(described(v.boolean(), 'Whether a shell may be run')),
-        allow: v.optional(texts('The programs that may be run; absent means those that the mounts show')),
+        allow: v.optional(texts('The programs that may run; if absent, all that the mounts show')),
         exec: v.optional(
           described(
             v.picklist(['any', 'listed']),
@@ -130,9 +130,9 @@ export const configSchema = v.strictObject({
   git: v.optional(
     described(
       v.strictObject({
-        identity: v.optional(described(v.boolean(), 'Whether git inside has your user.name and user.email')),
+        identity: v.optional(described(v.boolean(), 'Whether git inside uses your user.name and user.email')),
       }),
-      'What git inside knows of you',
+      'Settings of git inside',
     ),
   ),
   user: v.optional(text('The user inside: "host", or "uid:gid"')),
@@ -140,16 +140,18 @@ export const configSchema = v.strictObject({
   ssh: v.optional(
     described(
       v.strictObject({
-        agent: v.optional(texts("Key fingerprints of the host's agent; not passed on yet: gap no-ssh-agent")),
+        agent: v.optional(
+          texts("Key fingerprints of the host's SSH agent; not supported yet: gap no-ssh-agent"),
+        ),
       }),
       'SSH',
     ),
   ),
-  acceptGaps: v.optional(texts('Gaps that you accept by name')),
+  acceptGaps: v.optional(texts('Gaps to accept, by name')),
   ports: v.optional(
     described(
       v.array(v.strictObject({ guest: v.number(), host: v.number() })),
-      "Ports of the sandbox that the host's loopback reaches",
+      "Ports of the sandbox to forward to the host's loopback",
     ),
   ),
 })

@@ -1,6 +1,6 @@
 /**
- * What one layer says, checked and typed. The keys are the config's own paths, so that a merge, an explanation and
- * an error name a setting alike. An absent key says nothing; only the merged result denies by absence.
+ * The checked, typed settings of one layer. The keys are the config's own paths, so merges, explanations and errors use the
+ * same names. An absent key sets nothing. Only the merged result denies by absence.
  */
 import type { Bytes, Millis } from '../base/quantity.ts'
 import type { Glob } from './files/glob.ts'
@@ -22,20 +22,20 @@ export type BackendName = (typeof BACKEND_NAMES)[number]
 export type NetworkMode = (typeof NETWORK_MODES)[number]
 
 /**
- * A granted path. `rank` is how specific the user's own grant was: an untrusted layer that narrows the grant to a
- * deeper path does not make it more specific, or it could climb over a denial.
+ * A granted path. `rank` is the specificity of the user's grant. When an untrusted layer narrows the grant to a deeper path,
+ * the rank stays, so the grant cannot override a denial.
  */
 export interface PathGrant {
   readonly path: HostPath
   readonly rank: number
 }
 
-/** A denied place: a glob anchored at the workspace, or one path anywhere. */
+/** A denied place: a glob relative to the workspace, or one absolute path. */
 export type FileDenyRule =
   | { readonly kind: 'glob'; readonly glob: Glob }
   | { readonly kind: 'path'; readonly path: string }
 
-/** A place that stays readable and is never written. Not resolved: the name itself is protected, even when absent. */
+/** A place that stays readable and is never writable. Its links are not resolved: the name is protected even when absent. */
 export interface ProtectRule {
   readonly path: string
 }
@@ -55,11 +55,11 @@ export interface Image {
   readonly dockerfile: string
   readonly context: string
   readonly args: ReadonlyMap<string, string>
-  /** Whether a base image that is missing is fetched. */
+  /** When a base image is fetched. */
   readonly pull: (typeof IMAGE_PULLS)[number]
 }
 
-/** A list as one layer gives it. An empty list in a config removes what earlier layers said. */
+/** A list of one layer. An empty list in a config removes the entries of earlier layers. */
 export interface List<T> {
   readonly clear: boolean
   readonly items: readonly Sourced<T>[]

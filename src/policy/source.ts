@@ -1,42 +1,42 @@
 import type { Place } from '../base/error.ts'
 
-/** Where a part of the policy came from, so that every verdict can name the line that decided it. */
+/** Where a part of the policy came from, so that every verdict can name the deciding line. */
 export interface Source {
-  /** The layer in words: `profile coding`, `live config`, `command line`, `agent-permissions.json`. */
+  /** The layer's name: `profile coding`, `live config`, `command line`, `agent-permissions.json`. */
   readonly layer: string
   readonly place: Place | undefined
-  /** What a person should know besides: a group's reason, a flag's spelling. */
+  /** More for a person: the reason of a group, the spelling of a flag. */
   readonly note?: string
-  /** For what ends by itself. */
+  /** Set for a rule that expires. */
   readonly temporary?: {
-    /** Milliseconds since 1970 from which it counts no more. */
+    /** Expiry, in milliseconds since 1970. */
     readonly until: number | undefined
-    /** Good for one connection: the id by which whoever takes it uses it up. */
+    /** For a rule that allows one connection: the id by which that connection claims the rule. */
     readonly once: string | undefined
   }
 }
 
-/** A rule and who asked for it. */
+/** A rule and its source. */
 export interface Sourced<T> {
   readonly rule: T
   readonly source: Source
 }
 
-/** A single value and who set it. */
+/** A single value and its source. */
 export interface Setting<T> {
   readonly value: T
   readonly source: Source
 }
 
-/** The answer of a parser that has no place to report: the caller adds it. */
+/** The result of a parser that does not know the place of its text. The caller adds the place. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly why: string; readonly fix?: string }
 
-/** The layer of what holds pen's own files: see config/protect-pen.ts. */
+/** The layer that protects pen's own files: see config/protect-pen.ts. */
 export const PEN_ITSELF = 'pen itself'
 
-/** Neither built in nor the project's own: somebody who may grant has said it. */
+/** True for a source that may grant and is not built in: the user's own config or flags. */
 export const isFromUser = (source: Source | undefined): boolean =>
   source !== undefined &&
   !source.layer.startsWith('profile ') &&

@@ -1,4 +1,4 @@
-/** Checks a document against the schema; the first thing wrong is reported with its place, its reason and a fix. */
+/** Validates a document against the schema. Reports the first error with its place, its reason and a fix. */
 import * as v from 'valibot'
 import { PenError, type Place } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
@@ -9,10 +9,10 @@ type Schema = v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>
 
 export type DocumentPath = readonly (string | number)[]
 
-/** A parsed document that knows where each of its parts stands. */
+/** A parsed document that knows the place of each of its parts. */
 export interface PositionedDocument {
   readonly value: unknown
-  /** Undefined for words that stand in no file, such as flags. */
+  /** Undefined for text outside a file, such as flags. */
   placeOf(path: DocumentPath): Place | undefined
   keyPlaceOf(path: DocumentPath): Place | undefined
 }
@@ -30,7 +30,7 @@ interface Fault {
   readonly path: DocumentPath
 }
 
-/** The validator takes a list for an object with optional keys; a person who wrote one meant something else. */
+/** The validator accepts a list in place of an object with optional keys. Refuse it here. */
 function refuseMisplacedList(
   schema: unknown,
   value: unknown,
@@ -54,12 +54,12 @@ function refuseMisplacedList(
 const pathOf = (issue: v.BaseIssue<unknown>): DocumentPath =>
   (issue.path ?? []).map(item => item.key as string | number)
 
-/** Of the shapes that a place may have, the author meant the one whose keys are there: that one says what is wrong. */
+/** Of several possible shapes, picks the one whose keys the value has, and reports the error of that shape. */
 function meantBy(issue: v.BaseIssue<unknown>, path: DocumentPath): Fault {
   const { input } = issue
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
   if (issue.type !== 'union' || !isObject) return { issue, path }
-  // The first key of a shape is the one that names it.
+  // The first key of a shape identifies it.
   const shared = (option: unknown) =>
     Object.keys(entriesOf(option) ?? {}).reduce(
       (n, key, i) => n + (key in input ? (i === 0 ? 100 : 1) : 0),
@@ -101,7 +101,7 @@ function asError({ issue, path }: Fault, document: PositionedDocument, name: str
   })
 }
 
-/** Places where people put passwords: what stands there is never repeated in a message. */
+/** Settings in which people put passwords. Messages never repeat their values. */
 export const mayHoldSecret = ([first, second]: DocumentPath): boolean =>
   first === 'env' ||
   (first === 'network' && second === 'upstreamProxy') ||
@@ -128,7 +128,7 @@ const expectation = (expected: string | null): string =>
     .map(word => KINDS[word] ?? word)
     .join(' or ')
 
-/** A short word is repeated, so that its author finds it; anything else is told by its kind. */
+/** Repeats a short value, so that its author finds it. Describes any other value by its kind. */
 function received({ input }: v.BaseIssue<unknown>, path: DocumentPath): string {
   const kind = input === null ? 'null' : Array.isArray(input) ? 'Array' : typeof input
   if (kind === 'object') return 'an object'
@@ -143,7 +143,7 @@ function wordHint(issue: v.BaseIssue<unknown>): string | undefined {
   return meant === undefined ? undefined : `did you mean "${meant}"?`
 }
 
-/** The keys the schema knows at a place, for "did you mean". */
+/** The keys that the schema has at a path, for "did you mean". */
 function keysAt(path: DocumentPath): string[] {
   const found = schemaAt(path) as { options?: unknown[] }
   return [found, ...(found.options ?? [])].flatMap(schema => Object.keys(entriesOf(schema) ?? {}))
@@ -161,7 +161,7 @@ function schemaAt(path: DocumentPath): object {
 const entriesOf = (schema: unknown): Record<string, unknown> | undefined =>
   (unwrap(schema) as { entries?: Record<string, unknown> }).entries
 
-/** Looks through `optional` and `pipe` to the schema that carries the entries. */
+/** Unwraps `optional` and `pipe` to the schema that has the entries. */
 function unwrap(schema: unknown): object {
   let at = schema
   while (typeof at === 'object' && at !== null && 'wrapped' in at) at = at.wrapped

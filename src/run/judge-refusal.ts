@@ -56,6 +56,6 @@ function judgeProgram({ tools }: Policy, name: string): Judged | null {
   return {
     reason: 'not-listed',
     why: 'it is not among the tools that the policy lists',
-    fix: 'pen config set tools.allow NAME …, with the names of all that may run, then pen restart',
+    fix: 'pen config set tools.allow NAME …, with every program that may run, then pen restart',
   }
 }

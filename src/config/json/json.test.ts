@@ -70,7 +70,7 @@ describe('places', () => {
   test('the second of two equal keys is the one that is shown, with the line of the first', () => {
     const error = errorOf(() => read('{\n "network": "deny",\n "net\\u0077ork": "allow"\n}'))
     expect(error.at).toEqual({ file: 'config.json', line: 3, column: 2 })
-    expect(error.message).toBe('the key "network" stands here for a second time')
+    expect(error.message).toBe('the key "network" is a duplicate')
     expect(error.hint).toContain('line 2, column 2')
   })
 

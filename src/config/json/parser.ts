@@ -124,7 +124,7 @@ class Parser {
     const first = known.get(key)?.keyAt
     if (first === undefined) return key
     const { line, column } = this.#source.placeAt(first)
-    const what = `the key "${printable(key, 60)}" stands here for a second time`
+    const what = `the key "${printable(key, 60)}" is a duplicate`
     throw this.#source.refusal(at, what, `keep one; the first is at line ${line}, column ${column}`)
   }
 

@@ -35,7 +35,7 @@ function parseName(text: string): Parsed<Destination> {
 function parseBracketed(text: string): Parsed<Destination> {
   const address = parseAddress(text)
   if (address.ok && isIPv6(address.value)) return { ok: true, value: { address: address.value } }
-  return { ok: false, why: 'only an IPv6 address stands in brackets' }
+  return { ok: false, why: 'only an IPv6 address has brackets' }
 }
 
 export function parseRequestTarget(method: string, text: string): Parsed<RequestTarget> {

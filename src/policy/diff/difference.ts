@@ -1,7 +1,6 @@
 /**
- * What is different between two policies, and which differences let a sandbox do more. A person agrees to a change by this
- * list, so it errs on one side only: what it does not mark as widening cannot be one. `difference.property.test.ts` holds
- * it against the verdicts themselves.
+ * Compares two policies and marks each difference that lets a sandbox do more. A person approves a change by this list,
+ * so a difference without the mark must never widen. `difference.property.test.ts` checks that against the verdicts.
  */
 import { type Bytes, type Millis, showBytes, showMillis } from '../../base/quantity.ts'
 import { ISOLATION_STRENGTH } from '../fields.ts'
@@ -43,7 +42,7 @@ function compareChoices(before: Policy, after: Policy): Difference[] {
     differs
       ? [{ key, change: 'changed', item, was: undefined, widens: true, source: after.sources.get(key) }]
       : []
-  // Whatever else runs, or runs it, is another program to trust: a change of these is always told as a widening.
+  // Each of these selects a program to trust, so every change counts as a widening.
   return [
     ...changed(
       'profile',
@@ -98,7 +97,7 @@ function compareNumbers(before: Policy, after: Policy): Difference[] {
   ]
 }
 
-/** The value that was may be a secret of the user's; the new one is what has to be agreed to. */
+/** Omits the old value, which may be a secret. The user approves the new one, so it is shown. */
 function compareEnvironment(before: Policy, after: Policy): Difference[] {
   const text = (value: EnvValue) => (value.kind === 'host' ? " from the host's own" : `=${value.text}`)
   const out: Difference[] = []
@@ -124,7 +123,7 @@ function compareEnvironment(before: Policy, after: Policy): Difference[] {
 function compareMounts(before: Policy, after: Policy): Difference[] {
   const of = ({ mounts }: Policy) => new Map(mounts.map(item => [showMount(item.rule), item]))
   const [had, has] = [of(before), of(after)]
-  // What lay beneath a mount is seen again when it goes.
+  // Removing a mount uncovers the files beneath it.
   const uncovers = ({ at }: Mount) =>
     after.files.read.some(({ rule }) => isWithin(at, rule.path) || isWithin(rule.path, at))
   return [

@@ -5,16 +5,16 @@ import type { PathGrant, SettingKey } from '../settings.ts'
 import type { Source, Sourced } from '../source.ts'
 import type { Difference } from './row.ts'
 
-/** Grants, denials and protected places. A grant that lies inside what was open before adds nothing. */
+/** Compares grants, denials and protected places. A grant inside an earlier grant adds nothing. */
 export function compareFiles(before: Policy, after: Policy): Difference[] {
   const [had, has] = [grantsOf(before), grantsOf(after)]
   const allowed = (path: PathGrant['path'], access: 'read' | 'write') => decideFile(before, path, access).ok
-  // The more specific grant wins: one for reading inside a writable place held it closed.
+  // The most specific grant wins, so a read grant inside a writable tree keeps that part read-only.
   const unlocks = ({ path, rank }: PathGrant) =>
     [...has.write.values()].some(
       ({ rule }) => isWithin(path, rule.path) || (isWithin(rule.path, path) && rule.rank <= rank),
     )
-  // What is now written is told as that, and not also as no longer read.
+  // A path that becomes writable is listed as a write, not also as a removed read.
   const onlyRead = new Map([...had.read].filter(([path]) => !has.write.has(path)))
   return [
     ...rows('files.read', onlyRead, has.read, ({ path }) => !allowed(path, 'read'), unlocks),
@@ -60,7 +60,7 @@ function rows<T>(
   ]
 }
 
-/** What may be written is readable by that, and is listed once. */
+/** A writable path is readable too, and is listed once. */
 function grantsOf({ files }: Policy): { readonly read: Items<PathGrant>; readonly write: Items<PathGrant> } {
   const byPath = (grants: readonly Sourced<PathGrant>[]) =>
     new Map(grants.map(grant => [grant.rule.path as string, grant]))

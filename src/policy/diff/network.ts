@@ -4,7 +4,7 @@ import type { Sourced } from '../source.ts'
 import { NETWORK_MODES } from '../vocabulary.ts'
 import { changed, compareNames, type Difference } from './row.ts'
 
-/** A name that was allowed by a wildcard is no new one, and a denial that a wider one replaces is not taken back. */
+/** A name that a wildcard already allowed is not new. A denial that a wider one replaces is not lost. */
 export function compareNetwork(before: Policy, after: Policy): Difference[] {
   const [had, has] = [before.network, after.network]
   const words = (value: boolean) => (value ? 'yes' : 'no')
@@ -17,7 +17,7 @@ export function compareNetwork(before: Policy, after: Policy): Difference[] {
       after,
     ),
     ...changed('network.ask', [had.ask, has.ask], has.ask === 'hold', after),
-    // Also for the mirrors that come with one: a name that a group vouches for may be a private address.
+    // A group also brings mirrors, which may resolve to private addresses.
     ...compareNames('network.groups', had.groups, has.groups),
     ...compareAllowed(had.allow, has.allow),
     ...compareDenied(had.deny, has.deny),

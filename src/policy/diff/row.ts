@@ -5,16 +5,16 @@ import type { Source } from '../source.ts'
 export interface Difference {
   readonly key: SettingKey
   readonly change: 'added' | 'removed' | 'changed'
-  /** The rule or the new value as text. It may come from a hostile file: whoever shows it escapes it. */
+  /** The rule or the new value as text. It may come from a hostile file: escape it before display. */
   readonly item: string
-  /** The value before, where there was one and it cannot be a secret. */
+  /** The previous value, if there was one and it cannot be a secret. */
   readonly was: string | undefined
   readonly widens: boolean
-  /** Who says so, for what is new. */
+  /** The layer that set the new value. */
   readonly source: Source | undefined
 }
 
-/** A single value; nothing when it is the same. */
+/** The difference of a single value; empty when it did not change. */
 export function changed(
   key: SettingKey,
   [was, item]: readonly [string, string],
@@ -25,7 +25,7 @@ export function changed(
   return [{ key, change: 'changed', item, was, widens, source: after.sources.get(key) }]
 }
 
-/** A list in which every entry is a grant of its own. */
+/** Compares a list in which every entry is a separate grant. */
 export function compareNames(
   key: SettingKey,
   before: readonly string[],

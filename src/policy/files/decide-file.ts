@@ -1,6 +1,6 @@
 /**
- * The verdict on one file. The most specific rule wins, whatever the order in the file; where a grant and a refusal
- * are equally specific, the refusal wins. The plan's mounts, the broker and `pen policy explain` all ask here.
+ * The verdict on one file. The most specific rule wins, whatever the order in the config. When a grant and a denial are
+ * equally specific, the denial wins. The plan, the file broker and `pen policy explain` all use it.
  */
 import { shellWord } from '../../base/shell-word.ts'
 import type { Policy } from '../policy.ts'
@@ -24,21 +24,21 @@ export type FileVerdict =
 
 export type FileDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected'
 
-/** Where a refusal reaches for a path: the components it matched, or -1 when it does not touch the path. */
+/** How many path components a denial matched, or -1 when it does not cover the path. */
 export function denialDepth(rule: FileDenyRule, path: string, workspace: string): number {
   if (rule.kind === 'path') return isWithin(path, rule.path) ? depth(rule.path) : -1
   if (path === workspace || !isWithin(path, workspace)) return -1
   if (!globMatches(rule.glob, path.slice(workspace.length + 1))) return -1
-  // A glob that floats to any depth is as specific as the path itself: no grant climbs over it.
+  // A `**/` glob is as specific as the path itself, so no grant overrides it.
   return rule.glob.anyDepth ? depth(path) : depth(workspace) + rule.glob.components.length
 }
 
-/** `path` is canonical where it exists; a path that does not exist yet is judged by its canonical parent and its name. */
+/** `path` is canonical if it exists. For an absent path, only its parent is canonical. */
 export function decideFile(policy: Policy, path: HostPath, access: FileAccess): FileVerdict {
   const { files, workspace } = policy
   const readable = mostSpecific(files.read, path)
   const writable = mostSpecific(files.write, path)
-  // A read grant inside a write grant makes that part read-only: the more specific one wins.
+  // A read grant inside a write grant makes that part read-only, because the more specific grant wins.
   const readOnly = (readable?.rule.rank ?? -1) > (writable?.rule.rank ?? -1)
   const grant = access === 'read' ? readable : readOnly ? undefined : writable
   const denial = deepestDenial(files.deny, path, workspace)
@@ -59,7 +59,7 @@ export function decideFile(policy: Policy, path: HostPath, access: FileAccess): 
     if (guard !== undefined && (grant === undefined || depth(guard.rule.path) >= grant.rule.rank))
       return refuse(
         'protected',
-        'the host would run or trust what stands there',
+        'the host would run or trust this file',
         path,
         access,
         guard.source,
@@ -108,7 +108,7 @@ function refuse(
 ): FileVerdict {
   const fix =
     reason === 'denied-by-rule'
-      ? 'remove that entry from files.deny, if you mean it'
+      ? 'remove that entry from files.deny'
       : reason === 'protected'
         ? 'change it yourself, outside the sandbox'
         : grantFlagFix(path, access)
@@ -122,7 +122,7 @@ function refuse(
   }
 }
 
-/** The path may be a sandbox's own choice. */
+/** A sandbox may have chosen the path, so it is quoted for a shell. */
 function grantFlagFix(path: string, access: FileAccess): string {
   const word = shellWord(path)
   const rule = `add it to files.${access} in your config`

@@ -1,6 +1,6 @@
 /**
- * Files that the user grants while a sandbox runs. The broker and `pen grant` share these verdicts. Here a denial wins over
- * every grant, however specific: what is served is not held by a mount, so nothing else stands between the two.
+ * Verdicts on files that the user grants while a sandbox runs, for the file broker and `pen grant`. Here a denial wins
+ * over every grant, even a more specific one. No mount protects these files, so this check is the only one.
  */
 import { shellWord } from '../../base/shell-word.ts'
 import type { Policy } from '../policy.ts'
@@ -13,14 +13,14 @@ import { START_FILES } from './start-files.ts'
 
 export interface FileGrant {
   readonly path: HostPath
-  /** A file is granted by its name in its directory: whoever replaces it on the host goes on granting it. */
+  /** A file is granted by its name: a file that replaces it on the host is granted too. */
   readonly kind: 'file' | 'directory'
   readonly write: boolean
-  /** Whether files may be made, or found to be, executable. */
+  /** Whether files may be executable. */
   readonly execute: boolean
-  /** Milliseconds since 1970; undefined: until it is revoked. */
+  /** Milliseconds since 1970. Undefined: until it is revoked. */
   readonly until: number | undefined
-  /** Which directory it was when it was granted: the granted one, or that of the file. */
+  /** The identity of the granted directory, or of the granted file's directory, at the time of the grant. */
   readonly root: DirectoryIdentity
 }
 
@@ -36,24 +36,24 @@ export type GrantVerdict =
   | {
       readonly ok: false
       readonly reason: GrantDenial
-      /** Told to the sandbox too: what it asked for, and nothing of the host's. */
+      /** Also sent to the sandbox, so it contains nothing about the host. */
       readonly why: string
       readonly fix?: string
-      /** The rule as people write it, and where it stands: for the user and the audit. */
+      /** The rule as people write it, and its source: for the user and the audit. */
       readonly rule?: string
       readonly from?: string
     }
 
 export type GrantedPolicy = Pick<Policy, 'files' | 'workspace'>
 
-/** The directory whose identity counts. */
+/** The directory whose identity is checked. */
 export const rootOf = ({ path, kind }: Pick<FileGrant, 'path' | 'kind'>): string =>
   kind === 'directory' ? path : path.slice(0, path.lastIndexOf('/')) || '/'
 
 export const covers = (grant: FileGrant, path: string): boolean =>
   grant.kind === 'file' ? path === grant.path : isWithin(path, grant.path)
 
-/** `path` is absolute and has no odd component; it comes from a sandbox and is hostile otherwise. */
+/** `path` is absolute and normalized. It comes from a sandbox and is otherwise hostile. */
 export function decideGrant(
   policy: GrantedPolicy,
   grants: readonly FileGrant[],
@@ -64,7 +64,7 @@ export function decideGrant(
   if (held !== undefined) return held
   const all = grants.filter(grant => covers(grant, path))
   const live = all.filter(({ until }) => until === undefined || now < until)
-  // The most specific one that suffices: it says what of the mode may stay.
+  // The most specific sufficient grant decides whether files may be executable.
   const fitting = live
     .filter(grant => access === 'read' || grant.write)
     .sort((a, b) => b.path.length - a.path.length)[0]
@@ -77,11 +77,11 @@ export function decideGrant(
     ...(fix !== undefined && { fix }),
   })
   if (live.length > 0) return because('read-only', 'it is granted for reading only')
-  if (all.length > 0) return because('expired', 'the time of its grant is over')
-  return because('not-granted', 'nobody granted it, and absence denies')
+  if (all.length > 0) return because('expired', 'its grant has expired')
+  return because('not-granted', 'no grant covers it, and absence denies')
 }
 
-/** What no grant opens. */
+/** Denials that no grant can override. */
 function closedToGrants(policy: GrantedPolicy, path: string, access: FileAccess): GrantVerdict | undefined {
   const denial = policy.files.deny.find(({ rule }) => isDenied(rule, path, policy.workspace))
   if (denial !== undefined)
@@ -97,13 +97,13 @@ function closedToGrants(policy: GrantedPolicy, path: string, access: FileAccess)
     return {
       ok: false,
       reason: 'protected',
-      why: 'it lies in the project, where mounts decide what is written',
+      why: 'it is in the project, where mounts decide what is writable',
     }
   const guard = protectedPart(path)
   return guard === undefined ? undefined : { ok: false, reason: 'protected', why: guard }
 }
 
-/** Some file systems find a file by its name in any case: a denied one is denied in every spelling, wherever it lies. */
+/** Some file systems ignore case, so a denial covers every spelling of its path. */
 const isDenied = (rule: FileDenyRule, path: string, workspace: string): boolean =>
   denialDepth(rule, path, workspace) >= 0 ||
   denialDepth(
@@ -116,15 +116,15 @@ const folded = <T extends string>(path: T): T => path.normalize('NFC').toLowerCa
 
 let protectedPaths: ReadonlyMap<string, string> | undefined
 
-/** What the host runs or trusts is so in every project, not only in this one: no grant for writing reaches it. */
+/** The host runs or trusts these files in every project, so no write grant may include them. */
 function protectedPart(path: string): string | undefined {
   protectedPaths ??= new Map([
     ...PROTECTED_PLACES.map(place => [place.path.toLowerCase(), place.why] as const),
     ...START_FILES,
   ])
   const names = folded(path).slice(1).split('/')
-  if (names.some(name => name.endsWith('.git'))) return 'it lies in a git repository’s own directory'
-  // As many components as the longest place has.
+  if (names.some(name => name.endsWith('.git'))) return 'it is inside a git repository’s own directory'
+  // No protected place has more than three components.
   for (let from = 0; from < names.length; from++)
     for (let length = 1; length <= 3 && from + length <= names.length; length++) {
       const why = protectedPaths.get(names.slice(from, from + length).join('/'))
@@ -135,7 +135,7 @@ function protectedPart(path: string): string | undefined {
 
 export type Refused = { readonly why: string; readonly fix?: string }
 
-/** Whether a person may grant this at all. */
+/** Whether the user may grant this path at all. */
 export function checkGrantable(
   policy: GrantedPolicy,
   world: PathWorld,
@@ -143,7 +143,7 @@ export function checkGrantable(
 ): Refused | undefined {
   if (path === policy.workspace)
     return {
-      why: 'it is the project itself, which the sandbox sees anyway',
+      why: 'it is the project itself, which the sandbox already sees',
       fix: 'see files.write in docs/policy.md',
     }
   const source = checkMountSource(path, world)
@@ -159,7 +159,7 @@ export function checkGrantable(
   return { why: held.why, fix }
 }
 
-/** How a person lets a sandbox that runs have what no rule grants, if that can be had at all. */
+/** The command that lets a running sandbox have a file that no rule grants; undefined if none can. */
 export function grantFix(
   policy: GrantedPolicy,
   world: PathWorld,
@@ -172,7 +172,7 @@ export function grantFix(
   return command === undefined ? undefined : `${command} --for 1h`
 }
 
-/** For a person to copy; undefined where they could not. */
+/** A command to paste; undefined when the path cannot be quoted. */
 export function grantCommand(path: string, access: FileAccess): string | undefined {
   const word = shellWord(path)
   return word === undefined ? undefined : `pen grant ${word}${access === 'write' ? ' --rw' : ''}`

@@ -1,21 +1,21 @@
 /**
- * Deny globs: which names below the workspace root a sandbox may not see. The grammar is small on purpose, so that
- * a glob can be expanded without walking the tree and two readers cannot disagree about what it covers.
+ * Deny globs: names below the workspace root that a sandbox may not see. The grammar is small on purpose: expanding a glob
+ * needs no walk of the tree, and no two readers interpret it differently.
  */
 import type { Parsed } from '../source.ts'
 
 declare const checked: unique symbol
 
-/** A glob that passed `parseGlob`. */
+/** A glob that `parseGlob` accepted. */
 export interface Glob {
   readonly [checked]: 'Glob'
   /** As the user wrote it. */
   readonly text: string
   /** One pattern per path component, without the leading `**`. */
   readonly components: readonly string[]
-  /** Began with `**` + `/`: matches at every depth. Without walking the tree that can only be kept at the root. */
+  /** Starts with `**` + `/`: matches at every depth. Without a walk of the tree, only matches at the root are enforced. */
   readonly anyDepth: boolean
-  /** Ended in `/`: matches directories (and what is in them) only. */
+  /** Ends in `/`: matches only directories and their contents. */
   readonly directoryOnly: boolean
 }
 
@@ -48,8 +48,8 @@ export function parseGlob(text: string): Parsed<Glob> {
 }
 
 /**
- * Does the glob cover this path, or a directory above it? `path` is relative to the workspace root, already
- * canonical. Whether the path is a directory matters only for globs that end in `/`; unknown counts as yes: deny.
+ * Whether the glob covers this path or a directory above it. `path` is canonical and relative to the workspace root.
+ * `directory` matters only for globs that end in `/`. Unknown counts as true, which denies.
  */
 export function globMatches(glob: Glob, path: string, { directory = true, foldCase = false } = {}): boolean {
   const names = path.split('/')
@@ -64,7 +64,7 @@ export function globMatches(glob: Glob, path: string, { directory = true, foldCa
   return false
 }
 
-/** One component against one name. Two indices and one remembered star: never worse than pattern × name steps. */
+/** Matches one component with one name. Needs at most pattern × name steps: it backtracks only to the last star. */
 export function nameMatches(pattern: string, name: string, foldCase = false): boolean {
   const p = foldCase ? pattern.toLowerCase() : pattern
   const n = foldCase ? name.toLowerCase() : name

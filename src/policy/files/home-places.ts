@@ -1,15 +1,16 @@
 /**
- * What a user's shells, logins, desktop, editors and agents run or obey in a home, as a tree of names. When one of these places is a link into
- * the project, the file of the project is protected: see `config/home-links.ts`. `START_FILES` has those that no `pen grant` opens.
+ * Files in a home that the user's shells, logins, desktop, editors and agents run or obey, as a tree of names. If one of them
+ * is a link into the project, its target is protected: see `config/home/home-links.ts`. `START_FILES` lists those that
+ * `pen grant` refuses.
  */
 export interface HomePlace {
-  /** The user's programs run or obey what stands there, and all that is in it. */
+  /** The user's programs run or obey this file, or everything in this directory. */
   readonly run?: true
-  /** The same, but only for its direct entries: a project further down in it is none of them. */
+  /** The same, for direct entries only. A project deeper in this directory is not affected. */
   readonly shallow?: true
-  /** Its entries may be links of their own. */
+  /** Entries of this directory may be links themselves. */
   readonly list?: true
-  /** A small directory of settings: looked through when the home is found to have links to the project. */
+  /** A small settings directory. It is searched when the home has links into the project. */
   readonly deep?: true
   readonly in?: HomeTree
 }
@@ -24,7 +25,7 @@ const LISTED_PROGRAMS: HomePlace = { ...PROGRAMS, list: true }
 
 const all = (place: HomePlace, names: string): HomeTree =>
   Object.fromEntries(names.split(' ').map(name => [name, place]))
-/** Agents keep sessions, caches and whole checkouts beside their settings: those are named. */
+/** Agents keep sessions, caches and checkouts beside their settings, so only the settings are listed. */
 const agent = (files: string, directories: string): HomePlace => ({
   ...PROGRAMS,
   in: { ...all(RUN, files), ...all(LIST, directories) },
@@ -45,7 +46,7 @@ const CONFIG: HomeTree = {
   Cursor: { in: { User: LIST } },
 }
 
-/** Parts that variables of the environment can move elsewhere. */
+/** Parts of the home that environment variables can move. */
 export const HOME_PARTS = {
   config: { in: CONFIG },
   data: { in: { applications: RUN, 'dbus-1': LIST, systemd: { ...RUN, in: { user: LIST } } } },

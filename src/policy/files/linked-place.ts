@@ -1,4 +1,4 @@
-/** What a place of the user's home leads to in the directories that a sandbox may write. */
+/** Paths in writable directories to which a place in the user's home links. */
 import type { Layer, ProtectRule } from '../settings.ts'
 import type { Source, Sourced } from '../source.ts'
 import { isWithin } from './path.ts'
@@ -6,20 +6,20 @@ import { isWithin } from './path.ts'
 export interface LinkedPlace {
   /** As the user writes it: `~/.bashrc`. */
   readonly name: string
-  /** Where it ends, and the links on the way; the workspace itself when all of it is read there. */
+  /** The final target and every link on the way. It is the workspace itself when the whole workspace is read from there. */
   readonly paths: readonly string[]
 }
 
 const LAYER = 'your home ('
 
-/** The place of the home that leads to a protected one. */
+/** The place in the home that links to a protected path. */
 export const linkedFrom = ({ layer }: Source): string | undefined =>
   layer.startsWith(LAYER) ? layer.slice(LAYER.length, -1) : undefined
 
-/** A mount for each that is there: beyond this many the directories at the top that hold them are protected, and then the workspace. */
+/** Each protected path needs a mount. Above this number, protect their top-level directories instead, and then the workspace. */
 const MAX_APART = 200
 
-/** A place that the user grants for writing by its own name is theirs to open. The layers are the user's own. */
+/** Skips a place that the user grants for writing by name. `trusted` holds only the user's own layers. */
 export function protectLinked(
   linked: readonly LinkedPlace[],
   trusted: readonly Layer[],

@@ -1,6 +1,6 @@
 /**
- * Canonical paths. Only `canonicalize()` makes a `HostPath`, so whatever holds one has been made absolute,
- * resolved and checked. Pure: what the file system says comes in through `PathWorld`.
+ * Canonical paths. Only `canonicalize()` makes a `HostPath`, so every `HostPath` is absolute, resolved and checked.
+ * Pure: the file system is injected as `PathWorld`.
  */
 import { PenError } from '../../base/error.ts'
 import type { Parsed } from '../source.ts'
@@ -15,7 +15,7 @@ export type GuestPath = string & { readonly [guestPath]: true }
 
 export type PathKind = 'file' | 'directory' | 'other' | 'absent'
 
-/** What the file system says of a path: where links lead, and what is there. */
+/** What the file system has at a path, with links resolved. */
 export interface Located {
   readonly real: string
   readonly kind: PathKind
@@ -35,7 +35,7 @@ const MAX_PATH = 4096
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this pattern refuses
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 
-/** The text of a path as written, made absolute without asking the file system. */
+/** Makes a written path absolute without using the file system. */
 export function absolute(text: string, world: Pick<PathWorld, 'workspace' | 'home'>): Parsed<string> {
   const refuse = (why: string, fix?: string) =>
     fix === undefined ? { ok: false as const, why } : { ok: false as const, why, fix }
@@ -67,14 +67,14 @@ export function normalize(path: string): string {
   return `/${out.join('/')}`
 }
 
-/** Whether `path` is `root` or lies below it, compared by whole components. */
+/** Whether `path` is `root` or below it, compared by whole components. */
 export const isWithin = (path: string, root: string): boolean =>
   path === root || (root === '/' ? path.startsWith('/') : path.startsWith(`${root}/`))
 
-/** How specific a path is: its number of components. */
+/** The specificity of a path: its number of components. */
 export const depth = (path: string): number => (path === '/' ? 0 : path.split('/').length - 1)
 
-/** Turns a path of a config into a canonical one, or says why not. The text may be hostile. */
+/** Makes a config path canonical, or says why not. The text may be hostile. */
 export function canonicalize(text: string, trust: Trust, world: PathWorld): Parsed<HostPath> {
   const made = absolute(text, world)
   if (!made.ok) return made
@@ -82,14 +82,14 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
   if (text.split('/').includes('..') && trust === 'untrusted')
     return {
       ok: false,
-      why: 'the path climbs with ".."',
+      why: 'the path contains ".."',
       fix: 'write it relative to the workspace, without ".."',
     }
   const found = tryLocate(made.value, world)
   if (!found.ok) return found
   const { real } = found.value
-  // A path written out in full is the user's wish; from a document that the agent can write it is nobody's. But what lies
-  // in the workspace as written is the agent's to turn into a link, however the user wrote it: that leads nowhere else.
+  // The user may write an absolute path that leads anywhere. An untrusted document may not. A path inside the workspace may not
+  // lead out of it either, even in the user's config: the agent can replace it with a link.
   const isBeneath = isWithin(made.value, world.workspace)
   if ((!explicit || isBeneath || trust === 'untrusted') && !isWithin(real, world.workspace)) {
     const why = isBeneath
@@ -100,7 +100,7 @@ export function canonicalize(text: string, trust: Trust, world: PathWorld): Pars
   return { ok: true, value: real as HostPath }
 }
 
-/** A loop of links, or a name that is too long, is a reason like any other: the caller adds the place in the file. */
+/** Returns a link loop or a name that is too long as a refusal. The caller adds the place in the file. */
 export function tryLocate(path: string, world: PathWorld): Parsed<Located> {
   try {
     return { ok: true, value: world.locate(path) }
@@ -110,10 +110,10 @@ export function tryLocate(path: string, world: PathWorld): Parsed<Located> {
   }
 }
 
-/** Directories whose contents are the running system itself: sockets, devices, other processes. */
+/** Directories of the running system: sockets, devices, processes. */
 const SYSTEM_LIVE = ['/proc', '/sys', '/dev', '/run']
 
-/** Directories that are a whole system or a whole person: granting one would grant everything. */
+/** Directories that hold a whole system or all users. Granting one would grant everything. */
 export const NEVER_GRANTED: readonly string[] = [
   '/',
   '/bin',
@@ -138,7 +138,7 @@ export const NEVER_GRANTED: readonly string[] = [
   '/var/tmp',
 ]
 
-/** Refuses a mount source that would show more than any project needs, or pen's own state. */
+/** Refuses a mount source that shows far too much, or pen's own state. */
 export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostPath> {
   const refuse = (why: string) => ({
     ok: false as const,
@@ -150,8 +150,7 @@ export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostP
   for (const live of SYSTEM_LIVE)
     if (isWithin(path, live)) return { ok: false, why: `${live} is the running system and is never mounted` }
   if (path === world.workspace) return { ok: true, value: path }
-  if (NEVER_GRANTED.includes(path))
-    return refuse(`${path} is a whole part of the system, and cannot be granted`)
+  if (NEVER_GRANTED.includes(path)) return refuse(`${path} is a system directory and cannot be granted`)
   if (isWithin(world.workspace, path)) return refuse('the path is an ancestor of the workspace')
   if (isWithin(world.home, path)) return refuse('the path is an ancestor of your home directory')
   if (isWithin(world.state, path)) return refuse("the path is an ancestor of pen's own state")
@@ -160,12 +159,12 @@ export function checkMountSource(path: HostPath, world: PathWorld): Parsed<HostP
   return { ok: true, value: path }
 }
 
-/** A path inside the sandbox, as written in a config. */
+/** Parses a path inside the sandbox, as written in a config. */
 export function guest(text: string): Parsed<GuestPath> {
   if (!text.startsWith('/') || text.length > MAX_PATH || CONTROL.test(text) || text.split('/').includes('..'))
     return {
       ok: false,
-      why: 'the place inside must be an absolute path without ".."',
+      why: 'the path inside must be absolute, without ".."',
       fix: 'write it as /home/agent/…',
     }
   const path = normalize(text)

@@ -1,12 +1,12 @@
 /**
- * What every profile keeps from being written: files that make the host run something without
- * anyone asking for the project's code to run (a git command, `cd`, opening an editor, starting an agent).
- * Files that run when someone builds or tests the project are the agent's work and stay writable: see RUN_LATER.
- * The reasons are printed by `pen policy explain`; `docs/protected-paths.md` has the longer story.
+ * Files that every profile protects from writes. The host runs or obeys them without running project code: on a git
+ * command, on `cd`, or when an editor or agent starts.
+ * Files that run during a build or a test stay writable, because they are the agent's work: see RUN_LATER.
+ * `pen policy explain` prints the reasons. `docs/protected-paths.md` explains them.
  */
 
 export interface ProtectedPlace {
-  /** Relative to the workspace root; a directory protects all that is in it. */
+  /** Relative to the workspace root. A directory protects everything in it. */
   readonly path: string
   readonly why: string
 }
@@ -187,17 +187,12 @@ export const PROTECTED_PLACES: readonly ProtectedPlace[] = [
   ...because(PEN, '.pen', 'agent-permissions.json'),
 ]
 
-/**
- * Denied in every profile, inside the workspace. The home directory, with its keys and keychains, needs no glob:
- * a sandbox has a home of its own.
- */
+/** Denied in every profile, inside the workspace. The home needs no glob, because a sandbox has its own home. */
 export const DENIED_GLOBS: readonly string[] = ['.env*']
 
-/**
- * The agent's to edit, yet run by the host once someone builds, tests or pushes: told at the end of a run when they changed.
- */
+/** Files that the agent may edit and that the host runs on a build, a test or a push. A run that changed one lists it at its end. */
 export const RUN_LATER: readonly string[] = [
-  // First: of many only the first are shown.
+  // These come first, because a long list is cut.
   ...['.git/rebase-merge/git-rebase-todo', '.gitattributes', '.gitmodules'],
   ...['package.json', 'pnpm-workspace.yaml', 'binding.gyp', 'bunfig.toml', 'deno.json', 'deno.jsonc'],
   ...['Makefile', 'makefile', 'GNUmakefile', 'CMakeLists.txt', 'meson.build'],

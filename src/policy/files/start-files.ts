@@ -1,10 +1,10 @@
 /**
- * What a login, a shell, a desktop or a remote login runs or believes by itself, beside the places of a project (PROTECTED_PLACES).
- * A sandbox that may write one of them runs on the host the next time. Compared in lower case, in whatever directory they are.
+ * Files that logins, shells, desktops or remote logins run or trust, in addition to PROTECTED_PLACES. A sandbox that can write
+ * one runs code on the host. Compared in lower case, in every directory.
  */
 const SHELLS = 'a shell runs it when it starts'
-const DESKTOP = 'a login or a desktop starts what stands there'
-const PROGRAMS = 'a command is looked for there'
+const DESKTOP = 'a login or a desktop starts it'
+const PROGRAMS = 'shells look up commands there'
 const LOGINS = 'it decides who may log in, or what a login runs'
 
 const because = (why: string, ...paths: readonly string[]) => paths.map(path => [path, why] as const)

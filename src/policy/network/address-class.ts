@@ -1,6 +1,6 @@
 import { type Address, addressBytes, printAddress, readAddress } from './address.ts'
 
-/** What kind of place an address is. Only `public` is dialled for a name; see `docs/decisions`. */
+/** The kind of an address. For a name, pen dials only `public` addresses; see `docs/decisions`. */
 export type AddressClass =
   | 'public'
   | 'unspecified'
@@ -17,8 +17,8 @@ export type AddressClass =
   | 'reserved'
 
 /**
- * The longest matching network decides. The three IPv4 TEST-NETs have no line: they may be dialled.
- * IPv6 is the other way round: everything is reserved but the one block that is handed out.
+ * The longest matching network decides. The three IPv4 TEST-NETs have no entry, so they may be dialled.
+ * For IPv6 everything is reserved, except the block that is assigned.
  */
 const NETWORKS: Readonly<Record<string, AddressClass>> = {
   '0.0.0.0/0': 'public',
@@ -73,11 +73,11 @@ export function classifyAddress(address: Address): AddressClass {
   let best: Network | undefined
   for (const network of networks())
     if (network.bits > (best?.bits ?? -1) && contains(network, bytes)) best = network
-  // Not one network: bytes that no parser made. Deny is the zero value.
+  // No network matches: no parser made these bytes. The zero value denies.
   return best?.class ?? 'reserved'
 }
 
-/** The IPv4 address that an IPv6 address carries where it only wraps one; for messages, never for dialling. */
+/** The IPv4 address embedded in an IPv6 address. For messages only, never for dialling. */
 export function embeddedIPv4(address: Address): Address | undefined {
   const bytes = addressBytes(address)
   if (bytes.length !== 16 || classifyAddress(address) !== 'embedded-v4') return undefined
@@ -94,7 +94,7 @@ interface Network {
 
 let table: readonly Network[] | undefined
 
-/** Read on first use: most runs never classify an address. */
+/** Built on first use, because most runs never classify an address. */
 function networks(): readonly Network[] {
   table ??= Object.entries(NETWORKS).map(([text, kind]) => {
     const slash = text.indexOf('/')

@@ -3,14 +3,14 @@ import type { Parsed } from '../source.ts'
 declare const brand: unique symbol
 
 /**
- * An IP address in its one spelling: a dotted quad, or IPv6 as RFC 5952 writes it, in hexadecimal throughout and
- * without a zone. Only this file makes it.
+ * An IP address in canonical form: a dotted quad, or IPv6 by RFC 5952, in hexadecimal and without a zone. Only this file
+ * makes one.
  */
 export type Address = string & { readonly [brand]: 'Address' }
 
 /**
- * Reads what every resolver reads alike, and nothing else: four decimal numbers without leading zeros, or IPv6
- * without zone. Spellings from hostile places end here: `0177.0.0.1`, `127.1` and `::1%x.allowed.test` are refused.
+ * Accepts only what every resolver reads the same way: four decimal numbers without leading zeros, or IPv6 without a zone.
+ * Hostile spellings such as `0177.0.0.1`, `127.1` and `::1%x.allowed.test` are refused here.
  */
 export function parseAddress(text: string): Parsed<Address> {
   const bytes = readAddress(text)
@@ -55,12 +55,12 @@ function readIPv6(text: string): number[] | undefined {
   const tail = halves.length === 2 ? readGroups(halves[1] ?? '', true) : []
   if (head === undefined || tail === undefined) return undefined
   const missing = 16 - head.length - tail.length
-  // "::" stands for at least one group of zeros.
+  // "::" means at least one group of zeros.
   if (halves.length === 2 ? missing < 2 : missing !== 0) return undefined
   return [...head, ...new Array<number>(missing).fill(0), ...tail]
 }
 
-/** Groups between single colons; the very last may be a dotted quad. */
+/** Groups between single colons. The last one may be a dotted quad. */
 function readGroups(text: string, last: boolean): number[] | undefined {
   if (text === '') return []
   const bytes: number[] = []
@@ -78,7 +78,7 @@ function readGroups(text: string, last: boolean): number[] | undefined {
   return bytes.length <= 16 ? bytes : undefined
 }
 
-/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups becomes "::". */
+/** RFC 5952: lower case, no leading zeros, and "::" for the first longest run of two or more zero groups. */
 function printGroups(bytes: readonly number[]): string {
   const groups: number[] = []
   for (let i = 0; i < 16; i += 2) groups.push(((bytes[i] ?? 0) << 8) | (bytes[i + 1] ?? 0))

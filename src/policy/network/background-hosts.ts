@@ -1,12 +1,12 @@
 /**
- * Hosts that agents call by themselves, beside their work: reports, experiments, update checks. No task needs them. A sandbox
- * is refused them like any other host; a person is not asked about them, and is told of them in one line.
- * Hosts that serve other things too, such as registries and api.github.com, are not here: such a refusal may matter.
+ * Hosts that agents call in the background: reports, experiments, update checks. No task needs them. They are refused like any
+ * other host, but pen asks no question about them and reports them in one line.
+ * Hosts that also serve other purposes, such as registries and api.github.com, are not listed: their refusal may matter.
  */
 import type { Host } from './host.ts'
 
 export interface BackgroundHost {
-  /** Who calls it. */
+  /** The agent that calls it. */
   readonly by: string
   readonly why: string
 }

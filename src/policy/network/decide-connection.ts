@@ -16,10 +16,10 @@ import type { AllowRule, DenyRule } from './net-rule.ts'
 import type { NetworkIndex, TargetRules } from './network.ts'
 import type { Port } from './port.ts'
 
-/** What a sandbox asked to reach: a name that it looked up, or an address that no look-up gave it. */
+/** What a sandbox wants to reach: a name that it looked up, or an address that came from no lookup. */
 export type Destination = { readonly name: Host } | { readonly address: Address }
 
-/** What the gateway dials after a yes. A name still has to be resolved, and every answer passed to `checkDial`. */
+/** What the gateway dials. A name must still be resolved, and every answer must pass `checkDial`. */
 export type Dial =
   | { readonly kind: 'name'; readonly host: Host; readonly port: Port }
   | { readonly kind: 'address'; readonly address: Address; readonly port: Port }
@@ -34,7 +34,7 @@ export interface Allowed {
 
 export type ConnectionVerdict = Allowed | Denied
 
-/** The one place where a connection is judged. The destination comes from a sandbox: hostile, but already canonical. */
+/** The only place that judges a connection. The destination comes from a sandbox: hostile, but canonical. */
 export function decideConnection(index: NetworkIndex, to: Destination, port: Port): ConnectionVerdict {
   const off = denyAll(index)
   if (off !== undefined) return off
@@ -43,9 +43,8 @@ export function decideConnection(index: NetworkIndex, to: Destination, port: Por
 }
 
 /**
- * Judges an address that an allowed name resolved to. DNS answers come from outside: hostile. A name may not turn into
- * a private or local place unless a rule names that very address, or the name is a mirror that the system's own
- * configuration vouches for.
+ * Judges an address that an allowed name resolved to. DNS answers are hostile. A name may resolve to a private or local
+ * address only if a rule lists that address, or if the name is a configured mirror.
  */
 export function checkDial(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
   const off = denyAll(index)
@@ -73,7 +72,7 @@ function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerd
   let allowed = exact?.allow.get(port)
   let near = exact?.allow.size ? exact : undefined
   if (index.suffixes.size > 0) {
-    // Every suffix is asked even after a yes: a denial further up still wins.
+    // Check every suffix, even after a match: a denial for a parent domain still wins.
     for (let dot = host.indexOf('.'); dot !== -1 && denied === undefined; dot = host.indexOf('.', dot + 1)) {
       const rules = index.suffixes.get(host.slice(dot + 1))
       if (rules === undefined) continue
@@ -83,7 +82,7 @@ function decideName(index: NetworkIndex, host: Host, port: Port): ConnectionVerd
     }
   }
   if (denied !== undefined) return denyByRule(denied)
-  // No parser makes a rule for such a name; should one arrive another way, it still opens nothing.
+  // No parser makes a rule for a loopback name. If one arrives another way, it opens nothing.
   if (isLoopbackName(host)) return denyLoopback(host, port)
   if (allowed === undefined) return denyName(host, port, near, index.suffixes.get(host))
   return { ok: true, rule: allowed.rule, source: allowed.source, dial: { kind: 'name', host, port } }

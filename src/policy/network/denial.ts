@@ -6,7 +6,7 @@ import { type AllowRule, type DenyRule, type NetTarget, printEndpoint, printRule
 import type { TargetRules } from './network.ts'
 import type { Port } from './port.ts'
 
-/** Stable words: they are in the audit and in the `x-pen-denied` header. */
+/** Stable identifiers: the audit and the `x-pen-denied` header contain them. */
 export type DenialReason =
   | 'offline'
   | 'network-off'
@@ -20,12 +20,12 @@ export type DenialReason =
 export interface Denied {
   readonly ok: false
   readonly reason: DenialReason
-  /** One sentence for a person, without full stop. It holds canonical names only. */
+  /** One sentence for a person, without a full stop. It contains canonical names only. */
   readonly why: string
-  /** The rule that denied, or for a near miss the rule that would have allowed something close. */
+  /** The rule that denied. For a near miss: the rule that allows something close. */
   readonly rule: AllowRule | DenyRule | undefined
   readonly source: Source | undefined
-  /** The command or change that would allow it. */
+  /** The command or change that would allow the connection. */
   readonly fix: string
 }
 
@@ -38,7 +38,7 @@ export function deny(
   return { ok: false, reason, why, rule: by?.rule, source: by?.source, fix }
 }
 
-/** Where `pen deny` writes, and `pen forget` takes away. */
+/** The layer that `pen deny` writes and `pen forget` edits. */
 const LIVE = 'live config'
 
 export function denyByRule(by: Sourced<DenyRule>): Denied {
@@ -49,9 +49,9 @@ export function denyByRule(by: Sourced<DenyRule>): Denied {
   return deny('denied-by-rule', `denied by "${rule}"`, fix, by)
 }
 
-/** A sandbox that dials loopback through the gateway means a service of the machine it was started on. */
+/** A sandbox that dials loopback through the gateway wants a service on the host. */
 export function denyLoopback(target: Host | Address, port: Port): Denied {
-  const why = `${target} is the sandbox itself here, and a service of this machine has its own name`
+  const why = `${target} means the sandbox itself; a service of this machine has another name`
   return deny('local-name', why, allowCommand({ kind: 'host-service' }, port))
 }
 
@@ -66,7 +66,7 @@ export function denyAddress(address: Address, kind: AddressClass, port: Port): D
 
 const NONE = 'none'
 
-/** Only what the grammar of rules takes is offered: see `endpoint.ts`. */
+/** Offers only rules that the grammar in `endpoint.ts` accepts. */
 function fixFor(address: Address, kind: AddressClass, port: Port): string {
   const inner = embeddedIPv4(address)
   if (inner !== undefined) {
@@ -75,13 +75,13 @@ function fixFor(address: Address, kind: AddressClass, port: Port): string {
   }
   if (kind === 'multicast' || kind === 'broadcast') return `${NONE}: such an address takes no connection`
   if (kind === 'link-local' && isIPv6(address)) return `${NONE}: it needs a zone id, which no rule can hold`
-  // The gateway hands such addresses out itself; one that it did not comes from another run.
+  // The gateway assigns these addresses to names. An unknown one comes from an earlier run.
   if (kind === 'benchmark' && !isIPv6(address))
-    return `${NONE}: in a sandbox it stands for a name that was looked up there, so connect to the name`
+    return `${NONE}: in a sandbox such an address belongs to a name: connect to the name`
   return allowCommand({ kind: 'address', address }, port)
 }
 
-/** `near` are the rules that would have matched at another port. */
+/** `near` holds the rules that match the host at another port. */
 export function denyName(
   host: Host,
   port: Port,
@@ -105,7 +105,7 @@ export function denyName(
   return deny('not-allowed', `no rule allows ${host}`, fix)
 }
 
-/** Undefined when the target is allowed at no port at all. */
+/** Undefined when no port of the target is allowed. */
 export function denyPort(target: NetTarget, port: Port, near: TargetRules): Denied | undefined {
   const [other] = near.allow.values()
   if (other === undefined) return undefined
@@ -123,7 +123,7 @@ export function denyHostService(port: Port, rules: TargetRules): Denied {
 const allowCommand = (target: NetTarget, port: Port): string => `pen allow ${printRule({ ...target, port })}`
 
 function inWords(kind: AddressClass): string {
-  if (kind === 'embedded-v4') return 'a disguised IPv4'
+  if (kind === 'embedded-v4') return 'an embedded IPv4'
   if (kind === 'cgnat') return 'a carrier-grade NAT'
   return `a ${kind}`
 }

@@ -17,35 +17,35 @@ import { HTTPS_PORT, type Port, parsePort } from './port.ts'
 
 export { everySuffixIsPublic, type IsPublicSuffix } from './net-target.ts'
 
-/** An entry of `network.http`: a name or wildcard, at port 443 unless it says another. */
+/** Parses an entry of `network.http`: a name or wildcard. The port is 443 if absent. */
 export function parseHttpRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
   const plain = plainName(text)
   if (plain !== undefined) return { ok: true, value: plain }
   return parseEntry(text, entry => place(parseGrant(entry, isPublicSuffix), 'http'))
 }
 
-/** Most entries, and only such as every step of the long way would take as they are: a cold start reads a thousand in time. */
+/** The fast path for plain entries, which the full parser would accept unchanged. A start may read a thousand entries. */
 function plainName(text: string): AllowRule | undefined {
   const match = PLAIN_ENTRY.exec(text)
   if (match === null || text.length > 253 || text.includes('xn--')) return undefined
   return { kind: 'name', host: match[1] as Host, port: Number(match[2]) as Port }
 }
 
-/** Names of this machine and of the local network, ports of five digits and all oddities are for the long way. */
+/** Names of this machine or the local network, ports with five digits, and unusual spellings take the full parser. */
 const PLAIN_ENTRY =
   /^((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!localhost:|localdomain:|internal:)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?):([1-9][0-9]{0,3})$/
 
-/** An entry of `network.tcp`: an address or `host.pen.internal`, always with its port. */
+/** Parses an entry of `network.tcp`: an address or `host.pen.internal`, always with a port. */
 export function parseTcpRule(text: string): Parsed<AllowRule> {
   return parseEntry(text, entry => place(parseGrant(entry, everySuffixIsPublic), 'tcp'))
 }
 
-/** A grant for either list, as `pen allow` and `--allow` take it; `listOf` says where it belongs. */
+/** Parses a grant for either list, as in `pen allow` and `--allow`. `listOf` says where it belongs. */
 export function parseAllowRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<AllowRule> {
   return parseEntry(text, entry => parseGrant(entry, isPublicSuffix))
 }
 
-/** An entry of `network.deny`: any target; without a port it means all of them. */
+/** Parses an entry of `network.deny`: any target. Without a port it means all ports. */
 export function parseDenyRule(text: string, isPublicSuffix: IsPublicSuffix): Parsed<DenyRule> {
   return parseEntry(text, entry => {
     const parts = parseParts(entry)
@@ -81,7 +81,7 @@ function requireWord(target: NetTarget, { hasWord, port }: Parts): Parsed<never>
   )
 }
 
-/** Special addresses may be granted one by one; these take no connection at all. */
+/** Special addresses can be granted one by one. These accept no connection at all. */
 function refuseUnreachable(address: Address): Parsed<never> | undefined {
   const kind = classifyAddress(address)
   if (kind === 'multicast' || kind === 'broadcast') return refuse(`a ${kind} address takes no connection`)
@@ -90,7 +90,7 @@ function refuseUnreachable(address: Address): Parsed<never> | undefined {
   return undefined
 }
 
-/** A grant stands in the list for its kind, so that one look at a list tells what sort of door it opens. */
+/** Refuses a grant in the wrong list, so that each list has one kind of target. */
 function place(rule: Parsed<AllowRule>, list: 'http' | 'tcp'): Parsed<AllowRule> {
   if (!rule.ok || listOf(rule.value) === list) return rule
   const why = list === 'http' ? 'network.http holds names' : `network.tcp holds addresses and ${HOST_SERVICE}`
@@ -116,12 +116,12 @@ function colonOrEnd(text: string): number {
 
 function refuseShape(text: string): Parsed<never> {
   const address = parseAddress(text)
-  if (address.ok) return refuse('an IPv6 address stands in brackets', `write "[${address.value}]:PORT"`)
+  if (address.ok) return refuse('an IPv6 address needs brackets', `write "[${address.value}]:PORT"`)
   if (/[[\]]/.test(text)) return refuse('brackets are only for IPv6 addresses, as in "[2001:db8::7]:443"')
   return refuse('an entry is one host and one port, with one colon between them')
 }
 
-/** A URL, or an entry with spaces around it, is refused like any other oddity, but with the entry that was meant. */
+/** Refuses a URL, or an entry with spaces around it, and suggests the correct entry. */
 function parseEntry<R extends DenyRule>(text: string, parse: (text: string) => Parsed<R>): Parsed<R> {
   const parsed = parse(text)
   if (parsed.ok) return parsed

@@ -1,13 +1,13 @@
 /**
- * Named sets of hosts. A change to a set is a change of its version, so that a person can be shown what is new.
- * Sets for package managers name no registry: they follow the package manager's own configuration
- * (`config/groups.ts`), so a private mirror just works.
+ * Named sets of hosts. Every change to a set raises its version, so that pen can show what is new.
+ * Sets for package managers name no registry. They follow the package manager's own configuration (`config/groups.ts`), so
+ * a private mirror works without setup.
  */
 
-/** Whose configuration says where packages come from. */
+/** The package manager whose configuration lists the sources. */
 export type PackageManager = 'npm' | 'pip' | 'cargo' | 'go' | 'apt' | 'containers'
 
-/** An entry as it would stand in `network.http`, and what it is for. */
+/** An entry of `network.http`, and its purpose. */
 export interface GroupHost {
   readonly rule: string
   readonly reason: string
@@ -43,7 +43,7 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
   ubuntu: { version: 1, reason: 'Ubuntu packages, from the sources of apt', follows: 'apt' },
   github: {
     version: 1,
-    reason: 'clone, fetch, push and the API of GitHub; whoever can push can also publish',
+    reason: 'clone, fetch, push and the API of GitHub; a push can also publish',
     hosts: [
       { rule: 'github.com:443', reason: 'git over HTTPS and release pages' },
       { rule: 'github.com:22', reason: 'git over SSH' },
@@ -56,7 +56,7 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
   },
   gitlab: {
     version: 1,
-    reason: 'clone, fetch, push and the API of gitlab.com; whoever can push can also publish',
+    reason: 'clone, fetch, push and the API of gitlab.com; a push can also publish',
     hosts: [
       { rule: 'gitlab.com:443', reason: 'git over HTTPS, archives and the API' },
       { rule: 'gitlab.com:22', reason: 'git over SSH' },
@@ -83,7 +83,7 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
     hosts: [
       { rule: 'api.openai.com:443', reason: 'the API' },
       { rule: 'auth.openai.com:443', reason: 'sign-in and renewal of its token' },
-      { rule: 'chatgpt.com:443', reason: 'the API for those who signed in with a plan' },
+      { rule: 'chatgpt.com:443', reason: 'the API for sign-ins with a plan' },
     ],
   },
   'google-ai': {
@@ -91,7 +91,7 @@ export const GROUPS: Readonly<Record<GroupName, Group>> = {
     reason: 'Gemini models',
     hosts: [
       { rule: 'generativelanguage.googleapis.com:443', reason: 'the API' },
-      { rule: 'cloudcode-pa.googleapis.com:443', reason: 'the API for those who signed in with an account' },
+      { rule: 'cloudcode-pa.googleapis.com:443', reason: 'the API for sign-ins with an account' },
       { rule: 'oauth2.googleapis.com:443', reason: 'renewal of the sign-in token' },
     ],
   },

@@ -8,16 +8,14 @@ import { covers, listOf } from './net-rule.ts'
 import { exactRule } from './once-rules.ts'
 import type { Port } from './port.ts'
 
-/** Refused because no rule names it. Every other reason is somebody's decision already. */
+/** Denials for lack of a rule. Every other reason is an explicit decision. */
 const UNDECIDED: ReadonlySet<DenialReason> = new Set([
   'not-allowed',
   'port-not-allowed',
   'literal-not-allowed',
 ])
 
-/**
- * Whether a connection waits for a person: the policy says so, and an answer of theirs would count.
- */
+/** Whether a connection waits for a person: the policy asks for it, and the person's answer can have an effect. */
 export function waitsForAnswer(network: NetworkPolicy, denied: Denied, to: Destination, port: Port): boolean {
   if (network.ask !== 'hold' || !mayBeOffered(denied, to)) return false
   const rule = exactRule(to, port)
@@ -27,9 +25,9 @@ export function waitsForAnswer(network: NetworkPolicy, denied: Denied, to: Desti
 }
 
 /**
- * Whether a person may be offered it. A sandbox chooses what it dials, and could ask until somebody agrees: so services of this
- * machine, of its network and of its cloud are not offered. Whoever wants them open writes the rule. Nor are hosts that agents
- * call in the background: a person would be asked about them again and again.
+ * Whether a person may be asked about a destination. A sandbox chooses what it dials and can repeat it until a person agrees.
+ * So services of this machine, its network and its cloud are never offered: the user must write that rule.
+ * Background hosts of agents are not offered either, because they would cause endless questions.
  */
 export function mayBeOffered(denied: Denied, to: Destination): boolean {
   if (!UNDECIDED.has(denied.reason)) return false

@@ -3,16 +3,16 @@ import { isWellFormedPunycode } from './punycode.ts'
 
 declare const brand: unique symbol
 
-/** A DNS name in its one spelling: lower-case ASCII, no trailing dot. Never an address. Only `parseHost` makes it. */
+/** A DNS name in canonical form: lower-case ASCII, no trailing dot. Never an address. Only `parseHost` makes one. */
 export type Host = string & { readonly [brand]: 'Host' }
 
-/** The one name for a service on the host's own loopback. It is never resolved. */
+/** The only name for a service on the host's loopback. It is never resolved. */
 export const HOST_SERVICE = 'host.pen.internal'
 
 /**
- * Names come from sandboxes, projects and DNS messages: hostile. Case and one trailing dot are folded; any other
- * spelling that some resolver would read differently is refused. The reason never repeats the text. An underscore is no
- * letter of a host name by RFC 1123, but DNS has names with it (`_dmarc.example.com`), and all resolvers read them alike.
+ * Names come from sandboxes, projects and DNS messages, so they are hostile. Case and one trailing dot are normalized. Other
+ * spellings that resolvers read differently are refused. The reason never repeats the text.
+ * RFC 1123 forbids underscores in host names, but DNS names have them (`_dmarc.example.com`) and all resolvers agree on them.
  */
 export function parseHost(text: string): Parsed<Host> {
   if (text === '') return refuse('a host name is missing')
@@ -33,7 +33,7 @@ export function parseHost(text: string): Parsed<Host> {
     if (label.startsWith('xn--') && !isWellFormedPunycode(label))
       return refuse('an "xn--" part is not valid punycode')
   }
-  // `127.1`, `0x7f000001` and `0` are addresses to a C resolver, and names to whoever asks "is this an IP address?".
+  // A C resolver reads `127.1`, `0x7f000001` and `0` as addresses. An "is this an IP address" check reads them as names.
   if (NUMERIC_LABEL.test(labels.at(-1) ?? ''))
     return refuse(
       'a name cannot end in a number: resolvers read it as an address',
@@ -42,7 +42,7 @@ export function parseHost(text: string): Parsed<Host> {
   return { ok: true, value: name as Host }
 }
 
-/** Names that mean the machine they are looked up on. In a sandbox that is the sandbox, on the host it would be the host. */
+/** Names of the machine that looks them up: the sandbox when looked up inside, the host when looked up by the gateway. */
 export function isLoopbackName(host: Host): boolean {
   return host === 'localhost' || host.endsWith('.localhost') || LOOPBACK_ALIASES.has(host)
 }
@@ -57,7 +57,7 @@ export function isUnder(host: Host, suffix: Host): boolean {
   return host.length > suffix.length && host.endsWith(suffix) && host[host.length - suffix.length - 1] === '.'
 }
 
-/** Most names, and only names that pass all checks of `parseHost` but the two it adds: it saves a cold start half its time. */
+/** The fast path for most names, in half the time of the full checks. Length and `xn--` are checked separately. */
 const PLAIN_NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const ODD_CHARACTER = /[^A-Za-z0-9._-]/u
 const NUMERIC_LABEL = /^(?:[0-9]+|0x[0-9a-f]*)$/
@@ -82,7 +82,7 @@ function refuseCharacter(character: string): Parsed<never> {
   return refuse(`a host name cannot hold "${character}"`)
 }
 
-const DELIMITER = 'a host name stands alone, without scheme, path, query or fragment'
+const DELIMITER = 'a host name has no scheme, path, query or fragment'
 const CHARACTER_REASONS: Readonly<Record<string, string>> = {
   '\0': 'a host name cannot hold a NUL byte: resolvers stop reading there',
   '%': 'a host name has no percent-encoding and no zone id',
@@ -94,6 +94,6 @@ const CHARACTER_REASONS: Readonly<Record<string, string>> = {
   '\\': 'a host name has no backslash',
   '[': 'brackets are only for IPv6 addresses',
   ']': 'brackets are only for IPv6 addresses',
-  '*': 'a star may only stand for all subdomains, as in "*.example.com"',
+  '*': 'a star may only mean all subdomains, as in "*.example.com"',
   ',': 'an entry names one host: write one entry for each',
 }

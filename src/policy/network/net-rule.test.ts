@@ -73,7 +73,7 @@ test('a printed rule parses to the same rule', () => {
   )
 })
 
-test('the intersect of two grants allows exactly what both allow', () => {
+test('the intersection of two grants allows exactly what both allow', () => {
   fc.assert(
     fc.property(allowRule, allowRule, (a, b) => {
       const both = intersect(a, b)
@@ -86,7 +86,7 @@ test('the intersect of two grants allows exactly what both allow', () => {
   )
 })
 
-test('the intersect of grants does not depend on their order or number', () => {
+test('the intersection of grants does not depend on their order or number', () => {
   const and = (a: AllowRule | undefined, b: AllowRule | undefined) => a && b && intersect(a, b)
   fc.assert(
     fc.property(allowRule, allowRule, allowRule, (a, b, c) => {

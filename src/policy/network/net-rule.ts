@@ -3,37 +3,37 @@ import { classifyAddress } from './address-class.ts'
 import { HOST_SERVICE, type Host, isUnder } from './host.ts'
 import type { Port } from './port.ts'
 
-/** Whom a rule is about. `host.pen.internal` and addresses are never names: a name rule cannot mean them, nor the reverse. */
+/** The target of a rule. A name rule never matches `host.pen.internal` or an address, and the reverse. */
 export type NetTarget =
   | { readonly kind: 'name'; readonly host: Host }
   | { readonly kind: 'wildcard'; readonly suffix: Host }
   | { readonly kind: 'address'; readonly address: Address }
   | { readonly kind: 'host-service' }
 
-/** One endpoint, or all subdomains of a name at one port. The gateway's whole vocabulary. */
+/** One endpoint, or all subdomains of a name at one port. */
 export type NetRule<P extends Port | 'any' = Port> = NetTarget & { readonly port: P }
 
-/** A grant names its port. */
+/** A grant has one port. */
 export type AllowRule = NetRule<Port>
 
-/** A denial may mean every port. */
+/** A denial may cover every port. */
 export type DenyRule = NetRule<Port | 'any'>
 
-/** The list of `config.json` in which a grant belongs. */
+/** The list of `config.json` to which a grant belongs. */
 export function listOf(rule: AllowRule): 'http' | 'tcp' {
   return rule.kind === 'name' || rule.kind === 'wildcard' ? 'http' : 'tcp'
 }
 
 /**
- * Stands in front of a grant that opens a cloud's metadata service. What answers there gives out the credentials of the whole
- * machine, so such a grant says that it is meant.
+ * Prefix of a grant that opens a cloud's metadata service. That service gives out the machine's credentials, so the grant
+ * must name it explicitly.
  */
 export const METADATA_WORD = 'metadata:'
 
 export const isMetadata = (target: NetTarget): boolean =>
   target.kind === 'address' && classifyAddress(target.address) === 'metadata'
 
-/** The text that parses to this rule again. */
+/** The text that parses to this rule. */
 export function printRule(rule: DenyRule): string {
   const text = printEndpoint(rule, rule.port)
   return rule.port !== 'any' && isMetadata(rule) ? `${METADATA_WORD}${text}` : text
@@ -57,7 +57,7 @@ function printTarget(rule: NetTarget): string {
   }
 }
 
-/** Says whether all that `inner` means is also meant by `outer`. */
+/** Whether `outer` matches everything that `inner` matches. */
 export function covers(outer: DenyRule, inner: DenyRule): boolean {
   if (outer.port !== 'any' && outer.port !== inner.port) return false
   switch (outer.kind) {
@@ -76,8 +76,8 @@ export function covers(outer: DenyRule, inner: DenyRule): boolean {
 }
 
 /**
- * What two grants both allow: the narrower of them, or nothing. Names form a tree and a grant has one port, so two
- * grants never overlap in part. An untrusted layer is merged with this: it can narrow a grant and never make one.
+ * What two grants both allow: the narrower one, or nothing. Names form a tree and a grant has one port, so grants never
+ * overlap partly. Untrusted layers are merged with this function, so they can narrow a grant and never create one.
  */
 export function intersect(a: AllowRule, b: AllowRule): AllowRule | undefined {
   if (covers(a, b)) return b
@@ -85,8 +85,8 @@ export function intersect(a: AllowRule, b: AllowRule): AllowRule | undefined {
 }
 
 /**
- * For each grant, those of a list that it may intersect. Names and addresses are looked up, so that two long lists, one of them
- * hostile, do not multiply; a wildcard is compared with all.
+ * Returns a function that lists the grants which may overlap with a rule. Names and addresses use a lookup, so two long lists,
+ * one of them hostile, do not multiply. A wildcard is compared with all.
  */
 export function overlapping(list: readonly AllowRule[]): (rule: AllowRule) => readonly AllowRule[] {
   const texts = new Set(list.map(printRule))

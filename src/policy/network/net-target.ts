@@ -6,19 +6,19 @@ import { isMetadata, METADATA_WORD, type NetTarget, printEndpoint } from './net-
 import type { Port } from './port.ts'
 
 /**
- * Says whether a name is a suffix under which anyone can register, such as `com` or `co.uk`.
- * The list is large, so the caller hands it in when an entry has a star at all.
+ * Whether anyone can register names under a suffix, such as `com` or `co.uk`.
+ * The list is large, so the caller injects it only for an entry with a star.
  */
 export type IsPublicSuffix = (name: Host) => boolean
 
-/** For a caller that has no list: then no wildcard is safe. */
+/** For a caller without the list: no wildcard is safe then. */
 export const everySuffixIsPublic: IsPublicSuffix = () => true
 
-/** A rule's text, taken apart and not yet believed. */
+/** The parts of a rule's text, not yet checked. */
 export interface Parts {
   readonly target: string
   readonly inBrackets: boolean
-  /** `metadata:` stands in front. */
+  /** Whether the text starts with `metadata:`. */
   readonly hasWord: boolean
   readonly port: Port | undefined
 }
@@ -61,10 +61,10 @@ function parseWildcard(text: string, isPublicSuffix: IsPublicSuffix): Parsed<Net
   const suffix = parseHost(text.replace(/^\*\.?/, ''))
   if (!suffix.ok) return suffix
   if (!text.startsWith('*.'))
-    return refuse('a star stands for whole parts of a name', `write "*.${suffix.value}"`)
+    return refuse('a star must be a whole part of a name', `write "*.${suffix.value}"`)
   const own = refuseOwnName(suffix.value, undefined)
   if (own !== undefined) return own
-  // A list of suffixes ages with the binary it ships in; a new top-level domain must not slip through.
+  // The suffix list is as old as the binary. Refusing single labels also covers newer top-level domains.
   if (!suffix.value.includes('.') || isPublicSuffix(suffix.value))
     return refuse(
       `anyone can have a name under "${suffix.value}"`,
@@ -73,7 +73,7 @@ function parseWildcard(text: string, isPublicSuffix: IsPublicSuffix): Parsed<Net
   return { ok: true, value: { kind: 'wildcard', suffix: suffix.value } }
 }
 
-/** `localhost` would be the sandbox itself to the sandbox and the host to the gateway: nobody can mean both. */
+/** `localhost` means the sandbox inside and the host in the gateway, so a rule for it is ambiguous. */
 function refuseOwnName(host: Host, port: Port | undefined): Parsed<never> | undefined {
   if (isLoopbackName(host)) return refuse(OWN_LOOPBACK, serviceFix(port))
   if (host === 'pen.internal' || isUnder(host, 'pen.internal' as Host))
@@ -81,14 +81,14 @@ function refuseOwnName(host: Host, port: Port | undefined): Parsed<never> | unde
   return undefined
 }
 
-/** No list may hold an address that means "this machine", or another address than it says. */
+/** Refuses an address that means this machine, or that embeds another address. */
 function refuseOwnAddress(address: Address, port: Port | undefined): Parsed<never> | undefined {
   const kind = classifyAddress(address)
   if (kind === 'loopback' || kind === 'unspecified') return refuse(OWN_LOOPBACK, serviceFix(port))
   const inner = embeddedIPv4(address)
   if (inner === undefined) return undefined
   const meant = printEndpoint({ kind: 'address', address: inner }, port ?? 'any')
-  return refuse('the address is an IPv4 address in disguise', `write "${meant}"`)
+  return refuse('the address embeds an IPv4 address', `write "${meant}"`)
 }
 
 const OWN_LOOPBACK = 'a sandbox has its own loopback, which needs no rule'

@@ -4,29 +4,29 @@ import type { Host } from './host.ts'
 import type { AllowRule, DenyRule, NetTarget } from './net-rule.ts'
 import type { Port } from './port.ts'
 
-/** How a sandbox is connected; `bridge` is the engine's own open network, which no rule of pen's can hold. */
+/** How a sandbox is connected. `bridge` is the engine's open network, where pen enforces no rule. */
 export type NetworkMode = 'gateway' | 'none' | 'bridge'
 
 export interface NetworkInput {
   readonly mode: NetworkMode
-  /** Overrules every grant, whoever made it. */
+  /** Overrides every grant. */
   readonly offline: boolean
   readonly allow: readonly Sourced<AllowRule>[]
   readonly deny: readonly Sourced<DenyRule>[]
   /**
-   * Mirrors that the user's or the system's package-manager configuration names. Naming a mirror there counts as
-   * naming its address, so these may resolve to a private one. Never filled from a file in a project.
+   * Mirrors named in the user's or the system's package-manager configuration. These may resolve to a private address, because
+   * the configuration names them. Never filled from a file in a project.
    */
   readonly mirrors?: readonly Host[]
 }
 
-/** All that the rules say about one target. */
+/** All rules for one target. */
 export interface TargetRules {
   readonly allow: ReadonlyMap<Port, Sourced<AllowRule>>
   readonly deny: ReadonlyMap<Port | 'any', Sourced<DenyRule>>
 }
 
-/** The same while it is filled; most targets have rules of one kind only. */
+/** The mutable form of `TargetRules`. Most targets have only one kind of rule. */
 interface Gathered {
   allow: Map<Port, Sourced<AllowRule>>
   deny: Map<Port | 'any', Sourced<DenyRule>>
@@ -35,7 +35,7 @@ interface Gathered {
 const NO_ALLOW: Gathered['allow'] = new Map()
 const NO_DENY: Gathered['deny'] = new Map()
 
-/** The compiled rules: one look-up for a name or address, one per dot for wildcards, however many rules there are. */
+/** The compiled rules. A name or address takes one lookup, wildcards one per dot, whatever the number of rules. */
 export interface NetworkIndex {
   readonly mode: NetworkMode
   readonly offline: boolean
@@ -46,7 +46,7 @@ export interface NetworkIndex {
   readonly mirrors: ReadonlySet<Host>
 }
 
-/** Where two layers say the same, the one that came first is named as the reason. */
+/** When two layers have the same rule, the earlier one is reported as the source. */
 export function compileNetwork(input: NetworkInput): NetworkIndex {
   const names = new Map<Host, Gathered>()
   const suffixes = new Map<string, Gathered>()

@@ -1,4 +1,4 @@
-/** Rules that are good for one connection, and rules that end by themselves. Deny still wins over all of them. */
+/** Rules for one connection, and rules that expire. Denials still win over all of them. */
 
 import type { NetworkPolicy } from '../policy.ts'
 import type { Sourced } from '../source.ts'
@@ -13,13 +13,13 @@ export interface OnceRules {
   readonly deny: readonly Sourced<DenyRule>[]
 }
 
-/** The rule that means this connection and no other. */
+/** The rule that matches exactly this connection. */
 export function exactRule(to: Destination, port: Port): AllowRule {
   if ('address' in to) return { kind: 'address', address: to.address, port }
   return to.name === HOST_SERVICE ? { kind: 'host-service', port } : { kind: 'name', host: to.name, port }
 }
 
-/** The first that means this connection and is not used up. */
+/** The first unused rule that matches this connection. */
 export function findOnce<R extends DenyRule>(
   rules: readonly Sourced<R>[],
   to: Destination,
@@ -31,7 +31,7 @@ export function findOnce<R extends DenyRule>(
   return rules.find(({ rule, source }) => !isSpent(source.temporary?.once ?? '') && covers(rule, wanted))
 }
 
-/** What a rule says yes to, when nothing denies it. */
+/** The verdict that an allow rule gives when no rule denies. */
 export function allowedBy({ rule, source }: Sourced<AllowRule>, to: Destination, port: Port): Allowed {
   const exact = exactRule(to, port)
   const dial =
@@ -43,11 +43,11 @@ export function allowedBy({ rule, source }: Sourced<AllowRule>, to: Destination,
   return { ok: true, rule, source, dial }
 }
 
-/** The rules in force and one more grant: for the one connection that has used it up. */
+/** The current rules plus one grant, for the connection that used up that grant. */
 export const withGrant = (network: NetworkPolicy, grant: Sourced<AllowRule>): NetworkIndex =>
   compileNetwork({ ...network, allow: [...network.allow, grant], mirrors: [...network.index.mirrors] })
 
-/** When the first of the rules ends by itself; undefined when none does. */
+/** When the first rule expires; undefined when none does. */
 export function nextExpiry({ allow, deny, once }: NetworkPolicy): number | undefined {
   let next: number | undefined
   for (const { source } of [...allow, ...deny, ...once.allow, ...once.deny]) {
@@ -57,7 +57,7 @@ export function nextExpiry({ allow, deny, once }: NetworkPolicy): number | undef
   return next
 }
 
-/** The policy without what has ended: needs no file, so that nothing on disk can keep a rule alive. */
+/** The policy without expired rules. It reads no file, so nothing on disk can keep a rule alive. */
 export function withoutExpired(network: NetworkPolicy, now: number): NetworkPolicy {
   const lives = ({ source }: Sourced<unknown>): boolean => (source.temporary?.until ?? Infinity) > now
   const allow = network.allow.filter(lives)

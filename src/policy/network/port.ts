@@ -2,12 +2,12 @@ import type { Parsed } from '../source.ts'
 
 declare const brand: unique symbol
 
-/** A TCP port, 1–65535. Only `parsePort` makes it. */
+/** A TCP port, 1–65535. Only `parsePort` makes one. */
 export type Port = number & { readonly [brand]: 'Port' }
 
 export const HTTPS_PORT = 443 as Port
 
-/** Digits only, in their one spelling: number parsers disagree about `0x1bb`, `4.43e2`, ` 443` and `00443`. */
+/** Accepts only plain digits, because number parsers disagree about `0x1bb`, `4.43e2`, ` 443` and `00443`. */
 export function parsePort(text: string): Parsed<Port> {
   if (text === '') return { ok: false, why: 'the port is missing after the colon' }
   if (/^[1-9][0-9]{0,4}$/.test(text)) {

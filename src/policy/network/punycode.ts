@@ -1,18 +1,17 @@
 /**
- * Says whether a lower-case `xn--` label is well-formed punycode (RFC 3492), without ever using what it decodes to.
+ * Whether a lower-case `xn--` label is well-formed punycode (RFC 3492). The decoded text is never used.
  *
- * Names are compared as they are spelled; a label that does not decode could be "repaired" by one resolver and
- * refused by another, and two programs that disagree about a name are how a filter is walked around.
- * The encoding of a label is unique (digits are unambiguous for a given bias), so decoding alone is the whole check.
+ * Names are compared as spelled. One resolver may repair a malformed label that another refuses, and such a disagreement
+ * can bypass a filter. The encoding of a label is unique, so decoding it is a complete check.
  */
 export function isWellFormedPunycode(label: string): boolean {
   if (!label.startsWith('xn--')) return false
   const encoded = label.slice(4)
   const delimiter = encoded.lastIndexOf('-')
-  // A delimiter in front of nothing is not one, and falls to the digit check below.
+  // A delimiter at the start is not a delimiter. The digit check below refuses it.
   const basic = Math.max(delimiter, 0)
   const digits = delimiter > 0 ? encoded.slice(delimiter + 1) : encoded
-  // All-ASCII text in punycode is a second spelling of a plain label.
+  // Punycode of ASCII text is an alternative spelling of a plain label.
   if (digits === '') return false
 
   let codePoint = 128
@@ -41,7 +40,7 @@ export function isWellFormedPunycode(label: string): boolean {
   return true
 }
 
-/** `a`–`z` are 0–25, `0`–`9` are 26–35; the end of the text (NaN) and a hyphen are no digits. */
+/** `a`–`z` are 0–25 and `0`–`9` are 26–35. A hyphen and the end of the text (NaN) are not digits. */
 function digitValue(code: number): number | undefined {
   if (code >= 0x61 && code <= 0x7a) return code - 0x61
   if (code >= 0x30 && code <= 0x39) return code - 0x30 + 26

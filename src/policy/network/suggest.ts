@@ -1,4 +1,4 @@
-/** From what was refused to the smallest change that would let it through. Nothing here is applied: a person reads it. */
+/** Suggests the smallest change that would allow the refused connections. A person decides; nothing is applied here. */
 
 import type { NetworkPolicy } from '../policy.ts'
 import { isBackgroundHost } from './background-hosts.ts'
@@ -9,7 +9,7 @@ import { type AllowRule, covers, printRule } from './net-rule.ts'
 import { exactRule } from './once-rules.ts'
 import type { Port } from './port.ts'
 
-/** What a sandbox dialled, however that went. */
+/** A destination that a sandbox dialled, and how often. */
 export interface DialAttempt {
   readonly to: Destination
   readonly port: Port
@@ -17,17 +17,17 @@ export interface DialAttempt {
 }
 
 export interface Suggestion {
-  /** One rule for each, as narrow as rules are. */
+  /** One rule for each destination, as narrow as possible. */
   readonly add: readonly { readonly rule: AllowRule; readonly count: number }[]
-  /** Shorter, and wider: each stands for several of these, and for names that nobody asked for. */
+  /** Wildcards that replace several of these rules. Each also allows names that were not dialled. */
   readonly wildcards: readonly { readonly rule: AllowRule; readonly covers: number }[]
-  /** Of this machine, its network or its cloud: whoever wants them open says so by themselves. */
+  /** Services of this machine, its network or its cloud. The user must allow these explicitly. */
   readonly withheld: readonly { readonly target: string; readonly why: string; readonly fix: string }[]
-  /** Denied by name: a rule would not help. */
+  /** Denied by a rule, so an allow rule has no effect. */
   readonly denied: readonly { readonly target: string; readonly fix: string }[]
 }
 
-/** Fewer are better named one by one. */
+/** With fewer hosts, single rules are better than a wildcard. */
 const WILDCARD_THRESHOLD = 3
 
 export function suggest(
@@ -57,7 +57,7 @@ function wildcardsFor(add: Suggestion['add'], isPublicSuffix: IsPublicSuffix): S
   for (const { rule } of add) {
     if (rule.kind !== 'name') continue
     const parent = rule.host.slice(rule.host.indexOf('.') + 1)
-    // Under a public suffix, or anywhere else where no rule may have a star, there is none.
+    // No wildcard is offered under a public suffix, or where the grammar refuses one.
     const wide = parseAllowRule(`*.${parent}:${rule.port}`, isPublicSuffix)
     if (!wide.ok) continue
     const count = add.filter(({ rule: other }) => covers(wide.value, other)).length
