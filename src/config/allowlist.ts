@@ -1,13 +1,13 @@
 /**
- * The two text files beside `config.json`: `http-allowlist.txt` and `network-allowlist.txt`, one entry a line.
- * Only the lines are read here; what an entry means is for the grammar of hosts. The files are untrusted like
- * `config.json`: one bad line refuses the whole file, since a skipped line would be a rule that silently is not there.
+ * The text files beside `config.json`: `http-allowlist.txt` and `network-allowlist.txt`, one entry per line.
+ * Only lines are read here; the host grammar checks the entries. The files are untrusted like `config.json`. One bad line
+ * refuses the whole file, because a skipped line would be a rule that is silently missing.
  */
 import type { Place } from '../base/error.ts'
 import { codePoint, findDisruptive, nameHidden } from './hidden.ts'
 import { decodeText, type SourceText } from './json/source-text.ts'
 
-/** A word of visible ASCII, unchecked beyond that, and where it stands. */
+/** A word of visible ASCII, not checked further, and its place. */
 export interface Entry {
   readonly text: string
   readonly place: Place
@@ -36,7 +36,7 @@ export function readAllowlist(bytes: Uint8Array, file: string): Entry[] {
 function readLine(source: SourceText, start: number, line: string): Entry | undefined {
   const comment = line.search(/(?:^|[ \t])#/)
   const content = comment < 0 ? line : line.slice(0, comment)
-  // A comment grants nothing, but it is read by the person who decides: it must not redraw the line beside it.
+  // A comment grants nothing, but a person reads it. It must not change how the line beside it is displayed.
   const disruptive = findDisruptive(line.replaceAll('\t', ' '))
   if (disruptive >= 0)
     throw source.refusal(start + disruptive, `${nameHidden(line, disruptive)} in a line`, 'delete it')

@@ -1,4 +1,4 @@
-/** The live config, copied into the project's `.pen/` for people to check in. */
+/** Copies the live config into the project's `.pen/`, where people can commit it. */
 import { PenError } from '../base/error.ts'
 import { whileLocked } from './edit.ts'
 import { readJson } from './json/json.ts'
@@ -10,9 +10,9 @@ import { foldedBytes } from './proposal.ts'
 export interface Backup {
   readonly file: string
   readonly changed: boolean
-  /** Text lists of the project: what they said and is in force is in the document now. */
+  /** Removed text lists of the project. Their entries that are in force are now in the document. */
   readonly removed: readonly string[]
-  /** Keys whose values could be secrets, and are now in the project. */
+  /** Keys whose values may be secrets and are now in the project. */
   readonly values: readonly string[]
 }
 
@@ -33,9 +33,9 @@ export async function backUp(
     const { password, values } = secretsIn(readJson(bytes, 'live config').value)
     if (password && !options.withPassword)
       throw new PenError('CONFIG_VALUE', {
-        what: 'network.upstreamProxy holds a user name or password, which everybody who reads the project would see',
+        what: 'network.upstreamProxy contains a user name or password, which every reader of the project would see',
         at: live.live?.file ?? project.stateDir,
-        hint: 'name the proxy without it, or say --with-password',
+        hint: 'remove it from the address, or run: pen config backup --with-password',
       })
     using directory = PenDirectory.openOrMake(workspace)
     const changed = directory.peek('config.json')?.equals(bytes) !== true

@@ -1,6 +1,6 @@
 /**
- * Which directory an MCP client works in, by its roots. The user's word comes first: what `pen mcp` was started with is the bound,
- * and a root only chooses a directory inside it. The client is the user's own program; the model behind it does not choose roots.
+ * Chooses the directory of an MCP client from its roots. The directory in which `pen mcp` was started is the limit, and a
+ * root only selects a directory inside it. The client is the user's program; the model behind it does not choose roots.
  */
 import { realpathSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -8,13 +8,13 @@ import { PenError } from '../base/error.ts'
 import { isWithin } from '../policy/files/path.ts'
 
 export interface Bound {
-  /** A real path: the project, or where the client started pen. */
+  /** A real path: the project, or the directory in which the client started pen. */
   readonly directory: string
   /** Whether the user named it with `--project`. */
   readonly named: boolean
 }
 
-/** The directory to work in: the bound, or one inside it. Without a root on this machine it is the bound. */
+/** The limit itself, or a directory inside it. Without a root on this machine it is the limit. */
 export function chooseRoot(bound: Bound, uris: readonly string[]): string {
   const roots = uris.flatMap(uri => directoryOf(uri) ?? [])
   if (roots.length === 0 || roots.some(root => isWithin(bound.directory, root))) return bound.directory
@@ -27,7 +27,7 @@ export function chooseRoot(bound: Bound, uris: readonly string[]): string {
   })
 }
 
-/** Links are resolved first: a sandbox may have put one where a root was. */
+/** Resolves links first, because a sandbox may have replaced a root with a link. */
 function directoryOf(uri: string): string | undefined {
   try {
     const path = realpathSync(fileURLToPath(uri))
@@ -37,7 +37,7 @@ function directoryOf(uri: string): string | undefined {
   }
 }
 
-/** The nearest directory above both, or one of them. */
+/** The nearest common ancestor. */
 function nearestAbove(one: string, other: string): string {
   const [words, others] = [one.split('/'), other.split('/')]
   const differ = words.findIndex((word, at) => word !== others[at])

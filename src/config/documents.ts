@@ -1,4 +1,4 @@
-/** What the documents of a project say, as layers with their positions. */
+/** Parses a project's documents into layers with positions. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import type { PathWorld, Trust } from '../policy/files/path.ts'
@@ -15,18 +15,18 @@ import type { DocumentFile, Layers } from './layers.ts'
 import { publicSuffixTest } from './public-suffix.ts'
 
 export interface Documents {
-  /** The live config, and the text lists beside it. */
+  /** The live config and its text lists. */
   readonly live: DocumentFile | undefined
   readonly http: DocumentFile | undefined
   readonly tcp: DocumentFile | undefined
   /** `agent-permissions.json`. */
-  readonly asked: DocumentFile | undefined
+  readonly permissions: DocumentFile | undefined
   /** The command line, in the shape of a config document. */
-  readonly said: object | undefined
+  readonly flags: object | undefined
   readonly preset?: NamedDocument | undefined
 }
 
-interface Read {
+interface ReadDocument {
   readonly name: string
   readonly trust: Trust
   readonly document: PositionedDocument
@@ -36,42 +36,46 @@ export async function parseDocuments(documents: Documents, world: PathWorld): Pr
   const live = readDocument(documents.live, 'live config', 'user')
   const http = readList(documents.http)
   const tcp = readList(documents.tcp)
-  const said = unwritten('command line', documents.said)
-  const preset = unwritten(documents.preset?.name ?? '', documents.preset?.document)
-  const asked = readDocument(documents.asked, 'agent-permissions.json', 'untrusted')
+  const flags = withoutFile('command line', documents.flags)
+  const preset = withoutFile(documents.preset?.name ?? '', documents.preset?.document)
+  const permissions = readDocument(documents.permissions, 'agent-permissions.json', 'untrusted')
 
-  const all = [preset, live, said, asked].filter(read => read !== undefined)
+  const all = [preset, live, flags, permissions].filter(read => read !== undefined)
   const isPublicSuffix = await publicSuffixTest([
     ...all.flatMap(read => hostTexts(read.document.value)),
     ...http.map(entry => entry.text),
   ])
-  // The validator is not needed for the text lists.
+  // Text lists alone do not need the validator.
   const { parseLayer } = all.length === 0 ? { parseLayer: undefined } : await import('../policy/parse.ts')
-  const parse = (read: Read | undefined): Layer[] =>
+  const parse = (read: ReadDocument | undefined): Layer[] =>
     read === undefined || parseLayer === undefined
       ? []
       : [parseLayer(read.document, { ...read, world, isPublicSuffix })]
   return {
-    trusted: [...parse(preset), ...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(said)],
-    untrusted: parse(asked),
+    trusted: [...parse(preset), ...parse(live), ...listLayer(http, tcp, isPublicSuffix), ...parse(flags)],
+    untrusted: parse(permissions),
   }
 }
 
-/** Text that stands in no file. */
-const unwritten = (name: string, value: object | undefined): Read | undefined =>
+/** A document without a file. */
+const withoutFile = (name: string, value: object | undefined): ReadDocument | undefined =>
   value === undefined
     ? undefined
     : { name, trust: 'user', document: { value, placeOf: nowhere, keyPlaceOf: nowhere } }
 
 const nowhere = () => undefined
 
-const readDocument = (found: DocumentFile | undefined, name: string, trust: Trust): Read | undefined =>
+const readDocument = (
+  found: DocumentFile | undefined,
+  name: string,
+  trust: Trust,
+): ReadDocument | undefined =>
   found === undefined ? undefined : { name, trust, document: readJson(found.bytes, found.file) }
 
 const readList = (found: DocumentFile | undefined): readonly Entry[] =>
   found === undefined ? [] : readAllowlist(found.bytes, found.file)
 
-/** The texts that may hold a wildcard, from a document that nobody has validated yet. */
+/** The texts that may contain a wildcard, from a document that is not validated yet. */
 function hostTexts(value: unknown): unknown[] {
   const network = (value as { network?: { http?: unknown; deny?: unknown } } | null)?.network
   return [network?.http, network?.deny].flatMap(list => (Array.isArray(list) ? (list as unknown[]) : []))

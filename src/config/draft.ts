@@ -1,4 +1,4 @@
-/** A copy of the live config for an editor, in a directory that nobody else can reach. */
+/** A copy of the live config for an editor, in a private directory. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { liveConfig, readLive, rewriteLiveConfig, sameBytes } from './edit.ts'
@@ -17,7 +17,7 @@ export class Draft {
     this.#before = readLive(liveConfig(project))
     this.#first = this.#before?.toString('utf8') ?? printJson({ version: 1, profile: 'coding' })
     try {
-      // Editors follow settings in the directory of a file: this one holds nothing of the project's.
+      // Editors read settings from the directory of a file. This one contains nothing from the project.
       this.directory = mkdtempSync(`${project.stateDir}/edit-`)
       this.file = `${this.directory}/config.json`
       writeFileSync(this.file, this.#first, { mode: 0o600 })
@@ -31,16 +31,16 @@ export class Draft {
     }
   }
 
-  /** Puts what was saved in force, if all of it is right. Returns whether it differs from what was. */
+  /** Applies the saved text if it is valid. Returns whether it changed anything. */
   async finish(): Promise<boolean> {
     const saved = readFileSync(this.file)
     if (saved.equals(Buffer.from(this.#first))) return false
     return await rewriteLiveConfig(this.#project, now => {
       if (sameBytes(now, this.#before)) return saved
       throw new PenError('STATE', {
-        what: 'the live config was changed by somebody else meanwhile: your edit was not taken',
+        what: 'the live config was changed in the meantime: your edit was not applied',
         at: liveConfig(this.#project),
-        hint: `it is kept in ${this.file}: run pen config edit again and take over what you need`,
+        hint: `your text is in ${this.file}; edit again: pen config edit`,
       })
     })
   }

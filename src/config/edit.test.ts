@@ -107,7 +107,7 @@ describe('an edit of the live config', () => {
       writeFileSync(file, `{"version":1,"limits":{"pids":${++n}}}`)
       return editNetworkList(config, 'http', list => [...list, 'b.example.com:443'])
     })
-    expect(edit).rejects.toThrow('changes faster')
+    expect(edit).rejects.toThrow('keeps changing')
     expect(readFileSync(file, 'utf8')).toBe('{"version":1,"limits":{"pids":10}}')
   })
 
@@ -163,7 +163,7 @@ describe('the lock', () => {
   })
 
   test('that cannot be made is told with a fix', async () => {
-    expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('cannot be locked (ENOENT)')
+    expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('could not be taken (ENOENT)')
   })
 })
 

@@ -1,19 +1,17 @@
-/** Changes to the user's live config: validated before they are written, whole or not at all, one backup kept. */
-import { mkdirSync } from 'node:fs'
+/** Edits the live config: validated before the write, written atomically, with one backup. */
 import { removeLeftovers, writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { parseLayer } from '../policy/parse.ts'
 import { type JsonObject, type JsonValue, printJson, readJson } from './json/json.ts'
+import { MAX_BYTES } from './json/source-text.ts'
 import { withLock } from './lock.ts'
-import type { Project } from './project.ts'
+import { makeStateDirectory, type Project } from './project.ts'
 import { publicSuffixTest } from './public-suffix.ts'
-
-const MAX_BYTES = 65_536
 
 export type Edit = (config: JsonObject) => JsonObject
 
-/** An editor that saves again and again: at some point the person must decide. */
+/** Stop after this many retries, when another program keeps saving the file. */
 const MOST_TRIES = 10
 
 /** Returns whether anything changed. */
@@ -27,8 +25,8 @@ export const editLiveConfig = (project: Project, edit: Edit): Promise<boolean> =
 export const liveConfig = (project: Project): string => `${project.stateDir}/config.json`
 
 /**
- * What `make` says takes the place of the live config, if it is one. `make` may be asked again, when an editor has saved
- * meanwhile, and may throw: then everything stays as it is. Returns whether anything changed.
+ * Replaces the live config with the result of `make`, if that is valid. `make` is called again when an editor saves in
+ * between. If it throws, nothing changes. Returns whether anything changed.
  */
 export async function rewriteLiveConfig(
   project: Project,
@@ -44,18 +42,18 @@ export async function rewriteLiveConfig(
       const check = { name: 'live config', trust: 'user' as const, world: project.world, isPublicSuffix }
       parseLayer(readJson(bytes, file), check)
       if (before !== undefined) writeFileAtomically(`${file}.before`, before)
-      // An editor knows nothing of the lock: what it saved meanwhile is not to be lost, but edited in turn.
+      // An editor does not use the lock. Retry if it saved in between, so that its change is not lost.
       if (writeFileAtomically(file, bytes, { unless: () => !sameBytes(readLive(file), before) })) return true
     }
     throw new PenError('STATE', {
-      what: 'the configuration changes faster than it can be edited',
+      what: 'another program keeps changing the live config',
       at: file,
       hint: 'close the program that writes it, then try again',
     })
   })
 }
 
-/** While no other pen writes the configuration of this project: the live one, or its `.pen/`. */
+/** Runs `work` while no other pen writes this project's live config or its `.pen/`. */
 export async function whileLocked<T>(project: Project, work: () => T): Promise<T> {
   const file = liveConfig(project)
   makeStateDirectory(project.stateDir)
@@ -71,20 +69,7 @@ export const readLive = (file: string): Buffer | undefined =>
 export const sameBytes = (a: Buffer | undefined, b: Buffer | undefined): boolean =>
   a === undefined || b === undefined ? a === b : a.equals(b)
 
-export function makeStateDirectory(dir: string): void {
-  try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    throw new PenError('STATE', {
-      what: `the directory of the configuration could not be made (${errnoOf(error) ?? 'unknown error'})`,
-      at: dir,
-      hint: 'check that it is yours to write and that the disk is not full',
-      cause: error,
-    })
-  }
-}
-
-/** The entries of text lists as what they mean: a part of the document beside them. */
+/** Adds the entries of the text lists to the document. */
 export function foldLists(
   config: JsonObject,
   lists: { readonly http: readonly string[]; readonly tcp: readonly string[] },
@@ -99,7 +84,7 @@ export function foldLists(
   )
 }
 
-/** The list at `network.<key>` with `change` applied; an emptied list is left out, because `[]` would say "remove all". */
+/** Changes the list at `network.<key>`. An empty list is dropped, because `[]` would mean "remove all". */
 export function editNetworkList(
   config: JsonObject,
   key: string,

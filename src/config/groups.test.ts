@@ -373,7 +373,7 @@ describe('go', () => {
 
 test('npm does not say an address with a password in it: the file does, and what is told inside is without', async () => {
   install('npm', 'The registry option is protected', 1)
-  expect((await refusalOf('npm')).message).toContain('npm did not say')
+  expect((await refusalOf('npm')).message).toContain('npm did not print')
   put('home/.npmrc', 'registry=https://you:secret@r.example.com/\n//r.example.com/:_authToken=secret\n')
   expect(await rulesOf('npm')).toEqual(['r.example.com:443'])
   const { told } = await resolveGroup('npm', context)

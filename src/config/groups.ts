@@ -18,23 +18,23 @@ import { packageSources } from './registries/package-sources.ts'
 import { pipIndexes } from './registries/pip-indexes.ts'
 
 export interface GroupContext extends AskContext {
-  /** Nothing in these directories counts: the agent can write there. */
+  /** Configuration in these directories is ignored, because the agent can write there. */
   readonly writable: readonly string[]
-  /** Where the system's configuration lies; `/etc` unless a test says otherwise. */
+  /** The directory of the system's configuration. `/etc` except in tests. */
   readonly etc?: string
-  /** `$CARGO_HOME` where the user has set it. */
+  /** `$CARGO_HOME`, if the user set it. */
   readonly cargoHome?: string
 }
 
 export interface ResolvedGroup {
   readonly rules: readonly Sourced<AllowRule>[]
-  /** Names in the rules that the user's or system's configuration vouches for: these may resolve to a private address. */
+  /** Names in the rules that come from the user's or system's configuration. These may resolve to a private address. */
   readonly mirrors: readonly Host[]
-  /** How a package manager inside learns of them. */
+  /** Files and variables that point a package manager inside at these sources. */
   readonly told: PackageSources
 }
 
-/** What a group means on this machine, now. */
+/** The rules of a group on this machine. */
 export async function resolveGroup(name: string, context: GroupContext): Promise<ResolvedGroup> {
   if (!isGroupName(name))
     throw new PenError('GROUP', {
@@ -53,7 +53,7 @@ export async function resolveGroup(name: string, context: GroupContext): Promise
       rules.set(printRule(rule), { rule, source: sourceOf(layer, mirror) })
   }
   const found = [...rules.values()]
-  // A tool's built-in default is a public service: nobody here has said that it may be a private one.
+  // A tool's built-in default is a public service. Only a configured mirror may resolve to a private address.
   const named = found.filter(({ source }) => source.place !== undefined)
   return {
     rules: found,

@@ -1,6 +1,8 @@
-/** Makes a directory a project. Only what is written here goes into the live config: what was in `.pen/` before has to be shown. */
+/** Makes a directory a project. An existing `.pen/` is never applied here: the user must review it first. */
+import { lstatSync } from 'node:fs'
+import type { GroupName } from '../policy/network/groups.ts'
 import { rewriteLiveConfig, sameBytes, whileLocked } from './edit.ts'
-import { type Initial, initialConfig } from './initial.ts'
+import { printJson } from './json/json.ts'
 import { findLive } from './layers.ts'
 import { DOCUMENTS, PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
@@ -10,7 +12,7 @@ export interface Initialized {
   readonly wrote: boolean
   readonly live: 'written' | 'kept' | 'absent'
   readonly groups: Initial['groups']
-  /** Whether the two differ, to the byte. */
+  /** Whether the live config and the project's differ in any byte. */
   readonly differs: boolean
 }
 
@@ -35,7 +37,7 @@ export async function initialize(project: Project, schema: string): Promise<Init
   }
 }
 
-/** False when the project has a configuration already, of whatever kind. */
+/** False when the project already has any configuration. */
 function writeProject(project: Project, text: string, schema: string): boolean {
   using there = PenDirectory.open(project.world.workspace)
   if (there !== undefined && DOCUMENTS.some(name => there.read(name) !== undefined)) return false
@@ -49,4 +51,38 @@ function writeProject(project: Project, text: string, schema: string): boolean {
 function readProject(project: Project): Buffer | undefined {
   using directory = PenDirectory.open(project.world.workspace)
   return directory?.read('config.json')?.bytes
+}
+
+/** The config that `pen init` writes, with groups that the project's files suggest. */
+interface Initial {
+  readonly text: string
+  /** The groups in the config, and the file that suggested each. */
+  readonly groups: readonly { readonly name: GroupName; readonly because: string }[]
+}
+
+/**
+ * A project file can suggest only these groups. Each means the package sources in the user's own settings. Groups with hosts
+ * that accept a push are never suggested.
+ */
+const SUGGESTED_BY: Readonly<Record<string, GroupName>> = {
+  'package.json': 'npm',
+  'pyproject.toml': 'pypi',
+  'requirements.txt': 'pypi',
+  'setup.py': 'pypi',
+  'setup.cfg': 'pypi',
+  Pipfile: 'pypi',
+  'Cargo.toml': 'crates',
+  'go.mod': 'go',
+}
+
+function initialConfig(workspace: string): Initial {
+  const found = new Map<GroupName, string>()
+  for (const [file, name] of Object.entries(SUGGESTED_BY))
+    if (!found.has(name) && lstatSync(`${workspace}/${file}`, { throwIfNoEntry: false })?.isFile() === true)
+      found.set(name, file)
+  const network = found.size === 0 ? {} : { network: { groups: [...found.keys()] } }
+  return {
+    text: printJson({ $schema: './config.schema.json', version: 1, profile: 'coding', ...network }),
+    groups: [...found].map(([name, because]) => ({ name, because })),
+  }
 }

@@ -9,31 +9,31 @@ import type { Project } from './project.ts'
 
 const MAX_BYTES = 65_536
 
-/** A document as it was found: nobody has looked at what it says. */
+/** A document's file and bytes, not yet parsed. */
 export interface DocumentFile {
   readonly file: string
   readonly bytes: Buffer
 }
 
 export interface Layers {
-  /** The user's own, weakest first: a preset, live config, the text lists beside it, the command line. */
+  /** The user's layers, weakest first: a preset, live config, its text lists, the command line. */
   readonly trusted: readonly Layer[]
-  /** `agent-permissions.json`: the agent can write it. */
+  /** `agent-permissions.json`, which the agent can write. */
   readonly untrusted: readonly Layer[]
 }
 
 export interface ReadOptions {
-  /** What the command line says, in the shape of a config document. */
+  /** The command line, in the shape of a config document. */
   readonly flags: object
   readonly offline: boolean
-  /** What the person chose by its name. Weaker than their own documents, so that those have the last word. */
+  /** A preset that the user chose by name. It is weaker than the user's own documents. */
   readonly preset?: NamedDocument | undefined
   /**
-   * What a sandbox that runs was started with. The agent may have written its document since: it is not read again,
-   * so that it can neither ride on an edit of the user's nor stand in its way.
+   * The untrusted layers with which a running sandbox started. The agent may have changed its document since, so it is not read
+   * again. It cannot benefit from the user's edit, nor block it.
    */
   readonly untrusted?: readonly Layer[]
-  /** Which temporary grants count; without it, those of no run. */
+  /** Which temporary grants count. By default those without a run. */
   readonly grants?: GrantView
 }
 
@@ -43,15 +43,15 @@ export async function readLayers(
 ): Promise<Layers> {
   const { world } = project
   const { live, http, tcp } = findLive(project)
-  const asked =
+  const permissions =
     untrusted === undefined ? find(`${world.workspace}/agent-permissions.json`, 'untrusted') : undefined
-  const said = Object.keys(flags).length === 0 ? undefined : flags
+  const given = Object.keys(flags).length === 0 ? undefined : flags
   const last = [...(await temporary(project.stateDir, grants)), ...(offline ? [OFFLINE] : [])]
-  if ([live, http, tcp, asked, said, preset].every(document => document === undefined))
+  if ([live, http, tcp, permissions, given, preset].every(document => document === undefined))
     return { trusted: last, untrusted: untrusted ?? [] }
-  // What understands documents is loaded only when somebody said something.
+  // The parser is loaded only when a document or flag exists.
   const { parseDocuments } = await import('./documents.ts')
-  const layers = await parseDocuments({ live, http, tcp, asked, said, preset }, world)
+  const layers = await parseDocuments({ live, http, tcp, permissions, flags: given, preset }, world)
   return { trusted: [...layers.trusted, ...last], untrusted: untrusted ?? layers.untrusted }
 }
 
@@ -60,7 +60,7 @@ const temporary = async (stateDir: string, view: GrantView): Promise<Layer[]> =>
     ? []
     : await (await import('./grants/grant-layer.ts')).grantLayer(stateDir, view)
 
-/** The user's own documents: what is in force when a sandbox starts. */
+/** The user's own documents, which are in force when a sandbox starts. */
 export const findLive = ({ stateDir }: Project) => ({
   live: find(`${stateDir}/config.json`, 'user'),
   http: find(`${stateDir}/http-allowlist.txt`, 'user'),
@@ -78,7 +78,7 @@ const OFFLINE: Layer = {
   },
 }
 
-/** Granting files must be the user's own; a project's document is only ever restricting, whoever wrote it. */
+/** A granting file must belong to the user or root. A project's document only restricts, so its owner does not matter. */
 function find(file: string, trust: Trust): DocumentFile | undefined {
   const bytes = readRegularFile(file, {
     maxBytes: MAX_BYTES,

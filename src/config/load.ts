@@ -15,16 +15,16 @@ import type { Project } from './project.ts'
 import { protectPen } from './protect-pen.ts'
 
 export interface LoadOptions {
-  /** What the command line says, in the shape of a config document. */
+  /** The command line, in the shape of a config document. */
   readonly flags: object
-  /** Overrules every grant of network. Not in `flags`: the commonest of all needs no parser. */
+  /** Overrides every network grant. Not in `flags`, so that the most common flag needs no parser. */
   readonly offline: boolean
   readonly allowUserExpansion: boolean
-  /** What the person chose by its name: see `policy/preset-layer.ts`. */
+  /** A preset that the user chose by name: see `policy/preset-layer.ts`. */
   readonly preset?: NamedDocument | undefined
-  /** For a sandbox that runs: its untrusted documents as they were before it started. */
+  /** For a running sandbox: its untrusted layers from before the start. */
   readonly untrusted?: readonly Layer[]
-  /** Which temporary grants count; without it, those of no run. */
+  /** Which temporary grants count. By default those without a run. */
   readonly grants?: GrantView
 }
 
@@ -32,9 +32,9 @@ export interface Loaded {
   readonly project: Project
   readonly policy: Policy
   readonly merged: Merged
-  /** What `agent-permissions.json` said when it was read. */
+  /** The layers of `agent-permissions.json` as it was read. */
   readonly untrusted: readonly Layer[]
-  /** What could not be told of the user's home, in words. */
+  /** What could not be checked in the user's home, as text. */
   readonly homeWarnings: readonly string[]
 }
 
@@ -60,7 +60,7 @@ export async function loadPolicy(project: Project, options: LoadOptions): Promis
   }
 }
 
-/** What every profile says, and what the user's home leads to of what a sandbox may write. */
+/** The profile's layer, with protection for writable files to which the user's home links. */
 export function baseLayers(
   world: PathWorld,
   { trusted, untrusted }: Layers,
@@ -71,7 +71,7 @@ export function baseLayers(
   return { base: profile => profileLayer(profile, world, protect), homeWarnings }
 }
 
-/** What the user's own layers alone would allow: to tell what a project's document took away. */
+/** The policy of the user's own layers, to show what a project's document restricted. */
 export const ownPolicy = ({ project, merged }: Loaded): Promise<Policy> => compileFor(project, merged.own)
 
 const compileFor = async (
@@ -89,7 +89,7 @@ const ceilingsOf = (untrusted: readonly Layer[]): NetCeiling[] =>
     }),
   )
 
-/** Beyond the workspace. */
+/** Writable paths other than the workspace. */
 const writableIn = (settings: Settings): string[] => [
   ...(settings['files.write']?.items ?? []).map(({ rule }) => rule.path),
   ...(settings.mounts?.items ?? []).flatMap(({ rule }) =>
@@ -100,14 +100,12 @@ const writableIn = (settings: Settings): string[] => [
 export async function groupRules(settings: Settings, project: Project): Promise<GroupRules> {
   const names = new Set(settings['network.groups']?.items.map(item => item.rule) ?? [])
   const out = new Map<string, ResolvedGroup>()
-  // Offline asks no package manager: whatever a group holds, nothing of it is allowed.
+  // Offline allows no host, so no package manager is asked.
   if (names.size === 0 || settings['network.offline']?.value === true) return out
   const { resolveGroup } = await import('./groups.ts')
-  const { isGroupName } = await import('../policy/network/groups.ts')
   const { home, state, workspace } = project.world
   const writable = [workspace, `${project.stateDir}/volumes`, ...writableIn(settings)]
   for (const name of names)
-    if (isGroupName(name))
-      out.set(name, await resolveGroup(name, { home, writable, cacheDir: `${state}/cache` }))
+    out.set(name, await resolveGroup(name, { home, writable, cacheDir: `${state}/cache` }))
   return out
 }

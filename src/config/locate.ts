@@ -3,12 +3,12 @@ import { errnoOf, PenError } from '../base/error.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
 import type { HostPath, Located, PathKind } from '../policy/files/path.ts'
 
-/** As many links as the kernel follows. */
+/** The kernel's own limit. */
 const MAX_LINKS = 40
 
 /**
- * Where a path really is, and what is there. For an absent one: its nearest real ancestor, and the rest as written.
- * A link whose target is absent is still a link: the agent may have made it, and may make the target next.
+ * The real path and its file type. For an absent path: the real path of its nearest ancestor, plus the rest as written.
+ * A dangling link counts as a link: the agent may have made it, and may create the target next.
  */
 export function locate(path: string, links = 0): Located {
   let rest = ''
@@ -23,7 +23,7 @@ export function locate(path: string, links = 0): Located {
         throw new PenError('PATH_REFUSED', {
           what: 'a path cannot be resolved',
           at: path,
-          hint: errno === 'ELOOP' ? 'its links lead in a circle: remove one of them' : String(errno),
+          hint: errno === 'ELOOP' ? 'its links form a loop: remove one of them' : String(errno),
           cause: error,
         })
       if (at === '/')
@@ -39,7 +39,7 @@ export function locate(path: string, links = 0): Located {
   }
 }
 
-/** Where a link that leads nowhere points, from the real directory that it stands in. */
+/** The target of a dangling link, relative to the real directory of the link. */
 function linkAt(path: string): string | undefined {
   try {
     return resolve(realpathSync.native(dirname(path)), readlinkSync(path))
@@ -54,7 +54,7 @@ function countLink(links: number, path: string): number {
   throw new PenError('PATH_REFUSED', {
     what: 'a path has too many links',
     at: path,
-    hint: 'name the place itself',
+    hint: 'write the real path',
   })
 }
 
@@ -66,7 +66,7 @@ function kindOf(real: string): PathKind {
 
 /** The user's home. A relative or missing one would put pen's state where the project can write. */
 export function findHome(): HostPath {
-  // node:os takes longer to load than the question is worth: only whoever has no HOME pays for it.
+  // Loading node:os is slow, so it is loaded only without HOME.
   const home = process.env['HOME'] ?? process.getBuiltinModule('node:os').userInfo().homedir
   if (!home.startsWith('/') || home.includes('\0') || home.includes('\n'))
     throw new PenError('STATE', {

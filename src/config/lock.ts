@@ -1,6 +1,6 @@
 /**
- * One pen at a time edits a file, or keeps a sandbox. The kernel keeps the lock (flock) and takes it back from whoever dies, so
- * there is none to be taken for stale: a file that names its owner can be taken over by two at once, and outlives a reused number.
+ * One pen at a time edits a file or supervises a sandbox. The kernel holds the lock (flock) and releases it when the owner
+ * dies, so no lock is ever stale. A lock file with a pid could be taken over twice, and pids are reused.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -9,20 +9,20 @@ const WAIT_MS = 10
 const LOCK_TIMEOUT_MS = 10_000
 const LOCK_EX_NB = 2 | 4
 
-/** Ours until it is released, or this process ends. */
+/** Held until it is released or this process ends. */
 export interface Lock {
-  /** Open for reading and writing. Not inherited by what is started meanwhile. */
+  /** Open for reading and writing. Child processes do not inherit it. */
   readonly fd: number
   release(): void
 }
 
 export interface LockWait {
   readonly timeoutMs: number
-  /** What to say when it is over. */
+  /** The error after the timeout. */
   readonly busy: string
 }
 
-/** Runs `work` while no other pen does the same for this file: two edits at once lose nothing. */
+/** Runs `work` under the lock of a file, so that concurrent edits lose nothing. */
 export async function withLock<T>(file: string, work: () => T): Promise<T> {
   const busy = 'another pen is editing the configuration'
   const lock = await takeLock(`${file}.lock`, { timeoutMs: LOCK_TIMEOUT_MS, busy })
@@ -44,27 +44,26 @@ export async function takeLock(path: string, { timeoutMs, busy }: LockWait): Pro
   }
 }
 
-/** Undefined while somebody else has it. */
+/** Undefined while another process holds the lock. */
 export async function tryLock(path: string): Promise<Lock | undefined> {
   const fd = take(path, await loadFlock())
   if (fd === undefined) return undefined
   return {
     fd,
     release: () => {
-      // While it is still held: whoever opened it meanwhile sees that it has no name any more, and makes a new one.
+      // Remove the name before the release. A process that opened the old file sees that it is unlinked, and makes a new one.
       if (standsAt(path, fd)) rmSync(path, { force: true })
       closeSync(fd)
     },
   }
 }
 
-/** Not when somebody removed it: another's may stand there by now. */
+/** False when the name was removed: it may be another process's lock by now. */
 const standsAt = (path: string, fd: number): boolean =>
   fstatSync(fd).ino === statSync(path, { throwIfNoEntry: false })?.ino
 
 type Flock = (fd: number, operation: number) => number
 
-/** Undefined while somebody else has it. */
 function take(lock: string, flock: Flock): number | undefined {
   let fd: number | undefined
   try {
@@ -76,7 +75,7 @@ function take(lock: string, flock: Flock): number | undefined {
   } catch (error) {
     if (fd !== undefined) closeSync(fd)
     throw new PenError('STATE', {
-      what: `the place cannot be locked (${errnoOf(error) ?? 'unknown error'})`,
+      what: `the lock could not be taken (${errnoOf(error) ?? 'unknown error'})`,
       at: lock,
       hint: 'check that the directory is yours and that the disk is not full',
       cause: error,
@@ -86,7 +85,7 @@ function take(lock: string, flock: Flock): number | undefined {
 
 let loaded: Flock | undefined
 
-/** Bun has no call for it. */
+/** Bun has no flock call. */
 async function loadFlock(): Promise<Flock> {
   const { cLibrary } = await import('../base/kernel/c-library.ts')
   loaded ??= cLibrary({ flock: { args: ['i32', 'i32'], returns: 'i32' } })().flock

@@ -1,6 +1,6 @@
 /**
- * The project's `.pen/`, opened once. The agent, or whoever made the project, may have put a link in its place or in the
- * place of a file in it, and may be swapping them now: everything is asked of the open directory, and no link is followed.
+ * The project's `.pen/`, opened once. An agent or the project's author may replace it, or a file in it, with a link at any
+ * time. So every access goes through the open directory, and no link is followed.
  */
 import {
   closeSync,
@@ -22,14 +22,14 @@ import type { DocumentFile } from './layers.ts'
 export const DOCUMENTS = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'] as const
 export type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
 
-/** Longer than a supervisor takes to look. */
+/** Longer than a supervisor needs to notice a new file. */
 const SETTLE_MS = 400
 
 export class PenDirectory {
   readonly path: string
   readonly #workspace: string
   readonly #fd: number
-  /** Made just now, where there was none. */
+  /** Whether this process created the directory. */
   #isNew: boolean = false
 
   private constructor(workspace: string, fd: number) {
@@ -38,7 +38,7 @@ export class PenDirectory {
     this.#fd = fd
   }
 
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   static open(workspace: string): PenDirectory | undefined {
     const path = `${workspace}/.pen`
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
@@ -53,7 +53,7 @@ export class PenDirectory {
           ? `${path} is a link or a file, not a directory`
           : `${path} could not be opened (${errno})`,
         at: path,
-        hint: isOther ? 'look at what it is, then put a directory in its place' : 'make it yours to read',
+        hint: isOther ? 'inspect it, then replace it with a directory' : 'make it readable',
         cause: error,
       })
     }
@@ -69,7 +69,7 @@ export class PenDirectory {
       if (errnoOf(error) !== 'EEXIST')
         throw new PenError('STATE', {
           what: `could not make ${path} (${errnoOf(error) ?? 'unknown error'})`,
-          hint: 'check that the project is yours to write and that the disk is not full',
+          hint: 'check that you can write in the project and that the disk is not full',
           cause: error,
         })
     }
@@ -82,17 +82,17 @@ export class PenDirectory {
     }
     throw isNew
       ? removedAgain(path)
-      : new PenError('STATE', { what: `${path} was removed meanwhile`, hint: 'try again' })
+      : new PenError('STATE', { what: `${path} was removed in the meantime`, hint: 'try again' })
   }
 
-  /** Whoever wrote it: what it says takes effect only when it has been shown and agreed to. */
+  /** Any author is accepted: the content takes effect only after the user reviewed it. */
   read(name: DocumentName): DocumentFile | undefined {
     const file = `${this.path}/${name}`
     const bytes = readRegularFile(this.#at(name), { maxBytes: MAX_BYTES, name: file })
     return bytes === undefined ? undefined : { file, bytes }
   }
 
-  /** The same, and nothing for what is no regular file: for whoever is about to put one in its place. */
+  /** Like `read`, but undefined for anything except a regular file. For a caller that will replace it. */
   peek(name: DocumentName): Buffer | undefined {
     try {
       return this.read(name)?.bytes
@@ -102,7 +102,7 @@ export class PenDirectory {
     }
   }
 
-  /** In one step, in the place of whatever stands there; a link there is replaced. For whoever holds the lock of the live config. */
+  /** Replaces the file, or a link in its place, atomically. The caller holds the lock of the live config. */
   write(name: DocumentName, bytes: Uint8Array | string): void {
     removeLeftovers(this.#at(name))
     writeFileAtomically(this.#at(name), bytes, {
@@ -112,7 +112,7 @@ export class PenDirectory {
     })
   }
 
-  /** Whether there was one. */
+  /** Returns whether the file existed. */
   remove(name: DocumentName): boolean {
     try {
       unlinkSync(this.#at(name))
@@ -128,8 +128,8 @@ export class PenDirectory {
   }
 
   /**
-   * A sandbox that runs, and was started where there was no `.pen/`, has a supervisor that takes away what appears there: it
-   * cannot tell whose it is. So a new one is looked at again before anybody is told that it was written.
+   * A running sandbox that started without `.pen/` has a supervisor that quarantines everything that appears there, also what the user
+   * creates. So check that a new directory stays before reporting success.
    */
   confirmStays(): void {
     if (this.#isNew) confirmPathStays(this.path, fstatSync(this.#fd))
@@ -139,12 +139,12 @@ export class PenDirectory {
     closeSync(this.#fd)
   }
 
-  /** Through the descriptor where the kernel has a way to; elsewhere the name, which nothing in a sandbox can reach at the time. */
+  /** A path through the descriptor on Linux. Elsewhere the plain path, which no running sandbox can change. */
   #at(name: string): string {
     return process.platform === 'linux' ? `/proc/self/fd/${this.#fd}/${name}` : `${this.path}/${name}`
   }
 
-  /** Root that works in somebody's project leaves nothing of root's there. */
+  /** Root must not leave root-owned files in a user's project. */
   #owner(): Owner | undefined {
     return ownerOf(this.#workspace)
   }
@@ -155,14 +155,14 @@ interface Owner {
   readonly gid: number
 }
 
-/** Undefined where that is whoever writes. */
+/** Undefined when the writer is the owner. */
 export function ownerOf(workspace: string): Owner | undefined {
   if (process.getuid?.() !== 0) return undefined
   const { uid, gid } = lstatSync(workspace)
   return uid === 0 ? undefined : { uid, gid }
 }
 
-/** Fails when what was made at a protected place is taken away again. */
+/** Throws when a supervisor removes what was created at a protected place. */
 export function confirmPathStays(path: string, { dev, ino }: Pick<Stats, 'dev' | 'ino'>): void {
   for (let waited = 0; waited < SETTLE_MS; waited += 20) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
@@ -174,7 +174,7 @@ export function confirmPathStays(path: string, { dev, ino }: Pick<Stats, 'dev' |
 
 const removedAgain = (path: string): PenError =>
   new PenError('STATE', {
-    what: `${path} was taken away again: a sandbox of this project is running, and nothing may appear there`,
+    what: `${path} was removed again: a sandbox of this project is running and protects that path`,
     at: path,
-    hint: 'end the sandbox, then try again',
+    hint: 'stop the sandbox, then try again: pen stop',
   })

@@ -1,6 +1,6 @@
 /**
- * The `agent-permissions.json` that `pen init --permissions` writes. Denials alone: whatever else somebody grants, and also where the
- * project may add, it takes away and adds nothing.
+ * The `agent-permissions.json` that `pen init --permissions` writes. It contains only denials, so it restricts even when the
+ * project's document may add grants.
  */
 import { lstatSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
@@ -17,7 +17,7 @@ export const permissionsTemplate = (): string =>
     network: { deny: [] },
   })
 
-/** False when something has the name already, whatever it is. */
+/** False when the name already exists. */
 export function writePermissions(workspace: string): boolean {
   const path = `${workspace}/${PERMISSIONS}`
   const there = () => lstatSync(path, { throwIfNoEntry: false })

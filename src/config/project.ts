@@ -1,16 +1,16 @@
-/** Which directory is the project, and where pen keeps what it knows of it. */
-import { existsSync, lstatSync } from 'node:fs'
-import { PenError } from '../base/error.ts'
+/** Finds the project directory, and pen's state for it. */
+import { existsSync, lstatSync, mkdirSync } from 'node:fs'
+import { errnoOf, PenError } from '../base/error.ts'
 import { dirname } from '../base/posix-path.ts'
 import { sha256 } from '../base/sha256.ts'
 import { type HostPath, isWithin, NEVER_GRANTED, type PathWorld } from '../policy/files/path.ts'
 import { findHome, locate } from './locate.ts'
 
-/** Stands in the state of a sandbox for as long as one is kept. */
+/** In the sandbox's state directory while a supervisor runs. */
 export const SUPERVISOR_RECORD = 'supervisor.json'
-/** Stands there from `pen start` until `pen stop`, whether the sandbox runs or not. */
+/** In the state directory from `pen start` until `pen stop`, whether or not the sandbox runs. */
 export const STARTED = 'started.json'
-/** Each of them makes a directory a project of pen's. */
+/** Any of these files makes a directory a project. */
 const PROJECT_MARKERS = ['config.json', SUPERVISOR_RECORD, STARTED] as const
 
 export interface Project {
@@ -18,28 +18,28 @@ export interface Project {
   readonly world: PathWorld
   /** `~/.pen/sandboxes/<id>`: live config, audit, volumes. Never inside the project, never visible to a sandbox. */
   readonly stateDir: HostPath
-  /** The directory in which the command was given. */
+  /** The directory in which the command runs. */
   readonly cwd: HostPath
 }
 
-/** A name that every engine accepts: the directory's own, made safe, and a hash of its whole canonical path. */
+/** A name that every engine accepts: the directory's name in safe characters, and a hash of its canonical path. */
 export function sandboxId(workspace: string): string {
   const name = plain(workspace.slice(workspace.lastIndexOf('/') + 1).toLowerCase()).slice(0, 32)
   const hash = sha256(workspace).slice(0, 16)
   return `${name === '' ? 'project' : name}-${hash}`
 }
 
-/** Most names are: they are asked first, because the first replacement costs a start a tenth of a millisecond. */
+/** Tests first, because most names are plain and the first replacement costs a start 0.1 ms. */
 const plain = (name: string): string =>
   /[^a-z0-9]/.test(name) ? name.replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '') : name
 
 /**
- * The nearest directory at or above the current one that pen knows from its own state, by a config or by a sandbox that was
- * started; else the current one. Nothing in the tree itself is asked: a file planted by an agent must not move or widen the workspace.
+ * The nearest directory, from the current one upwards, that pen's own state knows by a config or a started sandbox; else the
+ * current one. Files in the tree do not count: a file planted by an agent must not change the workspace.
  */
 export function findProject(directory?: string): Project {
   const home = findHome()
-  // Some keep it elsewhere, behind a link: what counts is where it is, because no sandbox may see it.
+  // ~/.pen may be a link. Its real path counts, because no sandbox may see it.
   const state = locate(`${home}/.pen`).real as HostPath
   const cwd = currentDirectory(directory)
   let workspace = cwd
@@ -53,7 +53,7 @@ export function findProject(directory?: string): Project {
   return describe(workspace, cwd, home, state)
 }
 
-/** The current directory itself, whatever pen knows above it: for the command that makes it a project. */
+/** The current directory itself, for the command that makes it a project. */
 export function projectHere(directory?: string): Project {
   const home = findHome()
   const cwd = currentDirectory(directory)
@@ -72,14 +72,14 @@ function describe(workspace: HostPath, cwd: HostPath, home: HostPath, state: Hos
   }
 }
 
-/** What pen shows to a sandbox as `/etc`, and what it takes for the user's word, stands there. */
+/** pen trusts this directory: it holds the live config, and files that a sandbox sees as `/etc`. */
 function checkState(state: HostPath): void {
   const stats = lstatSync(state, { throwIfNoEntry: false })
   if (stats === undefined || (stats.mode & 0o002) === 0) return
   throw new PenError('STATE', {
-    what: 'every user of this machine may write where pen keeps its state',
+    what: 'every user of this machine can write to pen’s state directory',
     at: state,
-    hint: `look whether it is as you left it, then: chmod 700 ${state}`,
+    hint: `check its contents, then: chmod 700 ${state}`,
   })
 }
 
@@ -100,7 +100,7 @@ function currentDirectory(directory: string | undefined): HostPath {
   }
 }
 
-/** The runtime shows what is no text as one character; by that name the directory is not found. */
+/** The runtime replaces invalid UTF-8 with U+FFFD, and no directory has that name. */
 function refuseOddName(directory: string): void {
   if (!directory.includes('\ufffd') || lstatSync(directory, { throwIfNoEntry: false }) !== undefined) return
   throw new PenError('PATH_REFUSED', {
@@ -127,4 +127,18 @@ function checkWorkspace(workspace: HostPath, home: HostPath, states: readonly Ho
       what: `${workspace} cannot be a project: ${why}`,
       hint: 'cd into the directory of one project',
     })
+}
+
+/** A project without a config has no state directory yet. */
+export function makeStateDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new PenError('STATE', {
+      what: `could not create the state directory (${errnoOf(error) ?? 'unknown error'})`,
+      at: dir,
+      hint: 'check that you can write there and that the disk is not full',
+      cause: error,
+    })
+  }
 }

@@ -79,7 +79,7 @@ describe('a proposal of the project', () => {
     const seen = await proposal(at)
     at.writeLive('config.json', '{"network":{"deny":["b.test"]}}')
     expect(await refusal(inside(at, () => applyProposal(findProject(at.workspace), seen)))).toContain(
-      'STATE the live config was changed while you were looking',
+      'STATE the live config was changed during your review',
     )
     expect(liveText(at)).toBe('{"network":{"deny":["b.test"]}}')
   })

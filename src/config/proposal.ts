@@ -1,4 +1,4 @@
-/** The project's `.pen/` beside the live config: what would change, and the very bytes that would take effect. */
+/** Compares the project's `.pen/` with the live config: the differences, and the exact bytes that would take effect. */
 import { PenError } from '../base/error.ts'
 import { sha256 } from '../base/sha256.ts'
 import { compile } from '../policy/compile.ts'
@@ -18,11 +18,11 @@ import type { Project } from './project.ts'
 
 export interface Proposal {
   readonly differences: readonly Difference[]
-  /** Widenings that show only when the command line names this profile. */
+  /** Widenings that appear only with this profile on the command line. */
   readonly elsewhere: readonly { readonly profile: ProfileName; readonly difference: Difference }[]
-  /** Of all bytes on both sides: when it is the same, so is everything that was shown. */
+  /** A digest of all bytes on both sides. The same digest means that the same differences were shown. */
   readonly digest: string
-  /** What the live config was, and what it would be. */
+  /** The live config before and after. */
   readonly before: Buffer | undefined
   readonly after: Buffer
 }
@@ -33,18 +33,18 @@ interface Documents {
   readonly tcp: DocumentFile | undefined
 }
 
-/** Reads each file once; whatever is done with the proposal is done with what was read here. */
+/** Reads each file once. Applying the proposal uses these bytes. */
 export async function readProposal(project: Project): Promise<Proposal> {
   const live = findLive(project)
   const proposed = readProject(project)
-  // First as it stands, so that a mistake is told by its own file and line.
+  // Parse the files as they are first, so that an error names its own file and line.
   await parseDocuments({ ...proposed, ...NO_OTHERS }, project.world)
   const after = foldedBytes(proposed)
   const isVerbatim = proposed.live?.bytes.equals(after) === true
   const next = { file: isVerbatim ? (proposed.live?.file ?? '') : liveConfig(project), bytes: after }
   const [before, then] = await Promise.all([
     policiesOf(live, project),
-    // The user's own text lists stay beside it.
+    // The user's own text lists stay in force.
     policiesOf({ ...live, live: next }, project),
   ])
   const differences = comparePolicies(before.own, then.own)
@@ -57,18 +57,18 @@ export async function readProposal(project: Project): Promise<Proposal> {
   return { differences, elsewhere, digest: digestOf(live, proposed), before: live.live?.bytes, after }
 }
 
-/** Puts in force what was shown, and nothing else: neither what is in the project by now nor over an edit made meanwhile. */
+/** Applies exactly the reviewed bytes. Fails if the live config changed since; later changes in the project are ignored. */
 export const applyProposal = (project: Project, { before, after }: Proposal): Promise<boolean> =>
   rewriteLiveConfig(project, now => {
     if (sameBytes(now, before)) return after
     throw new PenError('STATE', {
-      what: 'the live config was changed while you were looking: nothing was applied',
+      what: 'the live config was changed during your review: nothing was applied',
       at: liveConfig(project),
-      hint: 'look again with pen config diff',
+      hint: 'review again: pen config diff',
     })
   })
 
-const NO_OTHERS = { asked: undefined, said: undefined }
+const NO_OTHERS = { permissions: undefined, flags: undefined }
 
 const nameOf = ({ key, change, item }: Difference): string => JSON.stringify([key, change, item])
 
@@ -84,11 +84,11 @@ function readProject({ world }: Project): Documents {
   throw new PenError('CONFIG_FILE', {
     what: `there is no configuration in ${path}`,
     at: path,
-    hint: 'pen init writes a first one, pen config backup the one that is in force; or cd to the directory that has it',
+    hint: 'write one: pen init; or copy the live one: pen config backup; or cd to the directory that has it',
   })
 }
 
-/** As they stand where there is a document alone; else one document, so that one step puts all of it in force. */
+/** The bytes of the document if it stands alone. With text lists, one merged document, so that one write applies all. */
 export function foldedBytes({ live, http, tcp }: Documents): Buffer {
   const entries = (found: DocumentFile | undefined) =>
     found === undefined ? [] : readAllowlist(found.bytes, found.file).map(({ text }) => text)
@@ -100,11 +100,11 @@ export function foldedBytes({ live, http, tcp }: Documents): Buffer {
 
 interface Policies {
   readonly own: Policy
-  /** As it would be with `--profile` on the command line. */
+  /** The policy with `--profile` on the command line. */
   on(profile: ProfileName): Policy
 }
 
-/** The user's own layers alone: a project's other documents only take away, whatever these say. */
+/** Uses only the user's own layers, because the project's other documents can only restrict. */
 async function policiesOf(documents: Documents, project: Project): Promise<Policies> {
   const { world } = project
   const { trusted } = await parseDocuments({ ...documents, ...NO_OTHERS }, world)

@@ -1,6 +1,6 @@
 /**
- * pen itself in what a sandbox may write, as where it is installed for one project: those places are protected like git's hooks. Where
- * they cannot be, because the grant is for pen's own files, pen refuses to start.
+ * Protects pen's own files when they are inside a writable directory, as after an install in one project. If the grant is for
+ * pen's files themselves, pen refuses to start.
  */
 import { lstatSync, type Stats } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -10,7 +10,7 @@ import { type HostPath, isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { PEN_ITSELF } from '../policy/source.ts'
 
-/** What runs on the host out of a package of pen's; and a binary that stands alone. */
+/** The files of a pen package that the host runs, and a standalone binary. */
 const FILES = ['/package.json', '/dist/index.js', '/dist/pen', '']
 
 export function protectPen(policy: Policy, places: PenPlaces = penPlaces(policy.workspace)): Policy {
@@ -47,13 +47,13 @@ const refusal = (at: string, why: string, hint: string): PenError =>
     hint,
   })
 
-/** A mount holds a path. By another hard link, wherever that is, the same file could be written. */
+/** A mount protects one path. Through another hard link the same file would be writable. */
 function refuseHardLink(file: string): void {
   let stats: Stats | undefined
   try {
     stats = lstatSync(file, { throwIfNoEntry: false })
   } catch (error) {
-    // ENOTDIR, ELOOP, EACCES: there is no such file.
+    // ENOTDIR, ELOOP or EACCES: the file does not exist here.
     if (errnoOf(error) === undefined) throw error
   }
   if (stats === undefined || !stats.isFile() || stats.nlink <= 1) return

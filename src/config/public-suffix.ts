@@ -2,8 +2,8 @@ import type { Host } from '../policy/network/host.ts'
 import { everySuffixIsPublic, type IsPublicSuffix } from '../policy/network/net-target.ts'
 
 /**
- * The test for public suffixes that these entries need. The list costs more to load than all of pen's start
- * (measured: 4 ms), so it is loaded only when an entry has a star; without one the answer is never used.
+ * The test for public suffixes that these entries need. Loading the list takes longer than the rest of a start (4 ms), so it
+ * is loaded only for an entry with a star. Other entries never use it.
  */
 export async function publicSuffixTest(entries: Iterable<unknown>): Promise<IsPublicSuffix> {
   for (const entry of entries)
@@ -11,7 +11,7 @@ export async function publicSuffixTest(entries: Iterable<unknown>): Promise<IsPu
   return everySuffixIsPublic
 }
 
-/** Only the ICANN part of the list: `*.githubusercontent.com` belongs to one owner, `*.co.uk` to nobody. */
+/** Only the ICANN part of the list: `*.githubusercontent.com` has one owner, `*.co.uk` has many. */
 export async function loadPublicSuffixes(): Promise<IsPublicSuffix> {
   const { parse } = await import('tldts-icann')
   return (name: Host) => {

@@ -3,14 +3,13 @@
  * the project can write it, and a build runs what it says: so what is built is the copy that a person has seen and agreed
  * to, kept where no sandbox can reach it. The file in the project is only ever compared with that.
  */
-import { mkdirSync } from 'node:fs'
 import dockerfile from '../../image/Dockerfile' with { type: 'text' }
 import { writeFileAtomically } from '../base/atomic-file.ts'
-import { errnoOf, PenError } from '../base/error.ts'
+import { PenError } from '../base/error.ts'
 import { resolve } from '../base/posix-path.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'
-import type { Project } from '../config/project.ts'
+import { makeStateDirectory, type Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
 import { checkDockerfile } from './check-dockerfile.ts'
 
@@ -108,20 +107,6 @@ function agreedText({ stateDir }: Project): string | undefined {
 export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
   makeStateDirectory(stateDir)
   writeFileAtomically(`${stateDir}/${AGREED_FILE}`, text)
-}
-
-/** Where a project was never configured there is none yet. */
-export function makeStateDirectory(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
-  } catch (cause) {
-    throw new PenError('STATE', {
-      what: `could not make ${path} (${errnoOf(cause) ?? 'unknown error'})`,
-      at: path,
-      hint: 'check that it is yours to write and that the disk is not full',
-      cause,
-    })
-  }
 }
 
 /** Of a text that was agreed to, or is about to be. Throws when an engine would be led out of the build by it. */

@@ -10,12 +10,11 @@ import type { Policy } from '../policy/policy.ts'
 import { GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
 import { showSource } from '../policy/source.ts'
 import { noteSteps } from './agent-note.ts'
+import { checkMountAlias, isAtItsOwnPath, refusedGrant } from './check-grants.ts'
 import { AUTHORITIES_PATH, USER_NAME } from './environment.ts'
 import type { HostFacts } from './facts.ts'
-import { checkMountAlias, isAtItsOwnPath } from './mount-source.ts'
 import { deniedAbove, openCovers } from './open-covers.ts'
 import type { Step } from './plan.ts'
-import { refusedGrant } from './refused-grant.ts'
 import { type ToolView, viewTools } from './tools.ts'
 
 /** Includes the system's git config, so that a file in an image still applies. */

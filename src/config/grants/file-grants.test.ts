@@ -87,7 +87,7 @@ describe('grants', () => {
       writeFileSync(file, good.replace(from, to))
       expect([to, refusal(() => readFileGrants(project.stateDir))]).not.toEqual([to, 'read'])
     }
-    await editFileGrants(project, () => [], 'whatever it says')
+    await editFileGrants(project, () => [], 'discard')
     expect(readFileGrants(project.stateDir)).toEqual([])
   })
 

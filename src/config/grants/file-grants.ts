@@ -1,13 +1,12 @@
-/** `file-grants.json` beside the live config: what the user granted while sandboxes run. No sandbox sees it, no project writes it. */
+/** `file-grants.json` beside the live config: file grants for running sandboxes. No sandbox sees it and no project writes it. */
 import { removeLeftovers, writeFileAtomically } from '../../base/atomic-file.ts'
 import { PenError } from '../../base/error.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import type { FileGrant } from '../../policy/files/decide-grant.ts'
 import { type HostPath, normalize } from '../../policy/files/path.ts'
-import { makeStateDirectory } from '../edit.ts'
 import { type JsonDocument, type JsonPath, type JsonValue, printJson, readJson } from '../json/json.ts'
 import { withLock } from '../lock.ts'
-import type { Project } from '../project.ts'
+import { makeStateDirectory, type Project } from '../project.ts'
 
 const MAX_BYTES = 262_144
 const MAX_GRANTS = 256
@@ -15,25 +14,25 @@ const KEYS = ['path', 'kind', 'write', 'execute', 'until', 'root']
 
 export const fileGrantsFile = (stateDir: string): string => `${stateDir}/file-grants.json`
 
-/** Throws when one byte of it is odd: a file that was half understood would grant what nobody meant. */
+/** Throws if any byte is invalid: a partly read file could grant something unintended. */
 export function readFileGrants(stateDir: string): readonly FileGrant[] {
   const file = fileGrantsFile(stateDir)
   const bytes = readRegularFile(file, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
   return bytes === undefined ? [] : parseGrants(readJson(bytes, file, { maxBytes: MAX_BYTES }))
 }
 
-/** One change at a time. `edit` gets those that still hold; what it returns takes their place. */
+/** Edits under a lock. `edit` receives the unexpired grants, and its result replaces them. */
 export async function editFileGrants(
   project: Project,
   edit: (grants: readonly FileGrant[]) => readonly FileGrant[],
-  /** To begin anew, where the file cannot be read. */
-  before: 'as it is' | 'whatever it says' = 'as it is',
+  /** `discard` starts over when the file cannot be read. */
+  damaged: 'refuse' | 'discard' = 'refuse',
 ): Promise<void> {
   const file = fileGrantsFile(project.stateDir)
   makeStateDirectory(project.stateDir)
   await withLock(file, () => {
     removeLeftovers(file)
-    const present = before === 'as it is' ? readFileGrants(project.stateDir) : readIfGood(project.stateDir)
+    const present = damaged === 'refuse' ? readFileGrants(project.stateDir) : readIfValid(project.stateDir)
     const now = Date.now()
     const after = edit(present.filter(({ until }) => until === undefined || now < until))
     if (after.length > MAX_GRANTS)
@@ -45,7 +44,7 @@ export async function editFileGrants(
   })
 }
 
-function readIfGood(stateDir: string): readonly FileGrant[] {
+function readIfValid(stateDir: string): readonly FileGrant[] {
   try {
     return readFileGrants(stateDir)
   } catch (error) {
@@ -76,12 +75,12 @@ function parseGrants(document: JsonDocument): readonly FileGrant[] {
     throw new PenError('CONFIG_VALUE', {
       what,
       at: document.placeOf(path),
-      hint: 'pen revoke --all begins anew',
+      hint: 'start over: pen revoke --all',
     })
   }
   if (!isObject(value) || Object.keys(value).some(key => key !== 'version' && key !== 'grants'))
     return refuse('this is not a list of grants', [])
-  if (value['version'] !== 1) return refuse('these grants are of another version of pen', ['version'])
+  if (value['version'] !== 1) return refuse('the grants are from another version of pen', ['version'])
   const { grants } = value
   if (!Array.isArray(grants) || grants.length > MAX_GRANTS) return refuse('this is not a list of grants', [])
   return grants.map((one: JsonValue, i) => parseGrant(one) ?? refuse('this is not a grant', ['grants', i]))

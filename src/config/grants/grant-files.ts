@@ -1,13 +1,13 @@
 /**
- * Where grants lie that end by themselves: one small file each, written once and never edited. Whoever removes the file has
- * used the grant up, so that of many connections, of many sandboxes, one gets it.
+ * The files of temporary grants: one small file each, written once and never edited. Removing the file claims the grant, so
+ * exactly one connection of all sandboxes gets it.
  */
 import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, unlinkSync } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 
 export const grantDirectory = (stateDir: string): string => `${stateDir}/grants`
 
-/** By time. What a killed writer left is not among them. */
+/** Sorted by time, without leftovers of a killed writer. */
 export function grantFiles(stateDir: string): string[] {
   const dir = grantDirectory(stateDir)
   if (lstatSync(dir, { throwIfNoEntry: false }) === undefined) return []
@@ -16,13 +16,13 @@ export function grantFiles(stateDir: string): string[] {
     .sort()
 }
 
-/** `20260102T030405678Z-1a2b3c4d.json`: sorts by time, and the same name never comes twice. */
+/** `20260102T030405678Z-1a2b3c4d.json`: sorts by time and is unique. */
 const GRANT_FILE = /^\d{8}T\d{9}Z-[0-9a-f]{8}\.json$/
 
 export const newGrantFile = (now: Date): string =>
   `${now.toISOString().replaceAll(/[-:.]/g, '')}-${crypto.randomUUID().slice(0, 8)}.json`
 
-/** True for exactly one caller, of all there are. */
+/** True for exactly one caller. */
 export function claimGrant(stateDir: string, file: string): boolean {
   if (!GRANT_FILE.test(file)) return false
   try {
@@ -31,7 +31,7 @@ export function claimGrant(stateDir: string, file: string): boolean {
     if (errnoOf(error) === 'ENOENT') return false
     throw error
   }
-  // A power failure must not give back what was used.
+  // A power failure must not restore a used grant.
   const fd = openSync(grantDirectory(stateDir), 'r')
   try {
     fsyncSync(fd)

@@ -1,4 +1,4 @@
-/** Temporary grants as a layer of the policy: the user's own, and the last word among the user's. */
+/** Temporary grants as a policy layer. They are the user's own and override the user's other layers. */
 import type { AllowRule, DenyRule } from '../../policy/network/net-rule.ts'
 import { listOf } from '../../policy/network/net-rule.ts'
 import type { Layer, List } from '../../policy/settings.ts'
@@ -6,8 +6,8 @@ import type { Source, Sourced } from '../../policy/source.ts'
 import { type Grant, readGrants } from './network-grants.ts'
 
 /**
- * Whose session grants count: those of one run; of none, while it is being started; or, for a person who asks what is in
- * force, all of them, each with its end told. Whoever asks what lasts counts none.
+ * Which session grants count: those of one run, or none while a run starts (`start`). For display all of them count, each with
+ * its expiry (`shown`). A question about permanent rules counts none (`none`).
  */
 export type GrantView = { readonly run: string } | 'start' | 'shown' | 'none'
 
@@ -46,7 +46,7 @@ function sourceOf({ by, once, run, until, file }: Grant, view: GrantView): Sourc
   return {
     layer: `${by}, ${life.join(', ')}`,
     place: undefined,
-    // Whoever only asks uses nothing up: to them it is a rule like any other.
+    // A question does not use up a grant, so it is shown as an ordinary rule.
     temporary: { until: until?.getTime(), once: once && view !== 'shown' ? file : undefined },
   }
 }

@@ -1,4 +1,4 @@
-/** From what a person typed to the place that is granted: canonical, allowed to be granted, and of a known identity. */
+/** Resolves what a person typed to the granted path: canonical, grantable, and with the identity of its directory. */
 import { lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { penPlaces } from '../../base/pen-places.ts'
@@ -14,7 +14,7 @@ export interface GrantQuestion {
   readonly policy: GrantedPolicy
   readonly world: PathWorld
   readonly write: boolean
-  /** As it was typed, for the person. */
+  /** The text as typed, for messages. */
   readonly shown: string
 }
 
@@ -32,20 +32,21 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
   const path = found.value
   const refused = checkGrantable(policy, world, { path, write })
   if (refused !== undefined) return refuse(refused.why, refused.fix)
-  // Whoever could replace it would be started by the user's next command.
+  // A sandbox that can replace pen's files would run code with the user's next command.
   const { run } = penPlaces(world.workspace)
   if (write && run.some(part => isWithin(part, path) || isWithin(path, part)))
     return refuse('pen itself is installed there', 'grant it for reading only, or install pen elsewhere')
   const { kind } = world.locate(path)
-  if (kind === 'absent') return refuse('nothing stands there', 'make it first, or grant the directory above')
+  if (kind === 'absent')
+    return refuse('it does not exist', 'create it first, or grant the directory above it')
   if (kind === 'other') return refuse('it is neither a file nor a directory', 'name a file or a directory')
   const { dev, ino } = lstatSync(rootOf({ path, kind }), { bigint: true })
   return { path, kind, root: { dev, ino } }
 }
 
-const LINK_FIX = 'grant the place that it leads to, by its own path'
+const LINK_FIX = 'grant its target by its own path'
 
-/** As it is written: what lies there may be a link that an agent made. */
+/** Checks the written path: an agent may have put a link there. */
 function isInProject(text: string, world: PathWorld): boolean {
   const made = absolute(text, world)
   return made.ok && isWithin(made.value, world.workspace)

@@ -1,29 +1,29 @@
 /**
- * What `pen allow` and `pen deny` said for a while: until a time, for one run, or for one connection. It is the user's own
- * word, as the live config is, and lies beside it; it is no part of the config, so that no backup and no project ever holds it.
+ * Temporary rules of `pen allow` and `pen deny`: until a time, for one run, or for one connection. They are trusted like the
+ * live config and stored beside it. They are not part of the config, so no backup and no project contains them.
  */
-import { mkdirSync } from 'node:fs'
 import { writeFileAtomically } from '../../base/atomic-file.ts'
-import { errnoOf, PenError } from '../../base/error.ts'
+import { PenError } from '../../base/error.ts'
 import { readRegularFile } from '../../base/regular-file.ts'
 import { parseAllowRule, parseDenyRule } from '../../policy/network/endpoint.ts'
 import { type AllowRule, type DenyRule, printRule } from '../../policy/network/net-rule.ts'
 import type { IsPublicSuffix } from '../../policy/network/net-target.ts'
 import type { Parsed } from '../../policy/source.ts'
 import { type JsonValue, printJson, readJson } from '../json/json.ts'
+import { makeStateDirectory } from '../project.ts'
 import { publicSuffixTest } from '../public-suffix.ts'
 import { claimGrant, grantDirectory, grantFiles, newGrantFile } from './grant-files.ts'
 
 export interface GrantOrder {
   readonly effect: 'allow' | 'deny'
   readonly rule: AllowRule | DenyRule
-  /** Which command made it: it is told wherever the rule is. */
+  /** The command that made the grant. It is shown with the rule. */
   readonly by: 'pen allow' | 'pen deny' | 'pen watch'
-  /** For one connection. */
+  /** For one connection only. */
   readonly once: boolean
-  /** Of this run alone. */
+  /** For this run only. */
   readonly run: string | undefined
-  /** Undefined only for what ends with its run. */
+  /** Undefined only for a grant that ends with its run. */
   readonly until: Date | undefined
 }
 
@@ -33,9 +33,9 @@ export interface Grant extends GrantOrder {
 }
 
 const MAX_BYTES = 4096
-/** More are refused: somebody forgot to write a rule. */
+/** More are refused, because a permanent rule is missing. */
 const MOST_GRANTS = 256
-/** A clock that was set back by more than this must not bring a grant to life again. */
+/** A clock that was set back by more than this must not revive a grant. */
 const CLOCK_SLACK_MS = 60_000
 
 export function addGrants(stateDir: string, orders: readonly GrantOrder[]): void {
@@ -43,9 +43,9 @@ export function addGrants(stateDir: string, orders: readonly GrantOrder[]): void
     throw new PenError('STATE', {
       what: `there are ${MOST_GRANTS} temporary grants already`,
       at: grantDirectory(stateDir),
-      hint: 'write a lasting rule (pen allow without a flag), or take some back with pen forget',
+      hint: 'write a permanent rule (pen allow HOST:PORT), or remove some with pen forget',
     })
-  makeDirectory(grantDirectory(stateDir))
+  makeStateDirectory(grantDirectory(stateDir))
   const made = new Date()
   for (const [i, { effect, rule, by, once, run, until }] of orders.entries())
     writeFileAtomically(
@@ -62,11 +62,11 @@ export function addGrants(stateDir: string, orders: readonly GrantOrder[]): void
     )
 }
 
-/** Those that count at this time, oldest first. A damaged one stops everything: it may be a denial. */
+/** The grants in force, oldest first. A damaged file throws, because it may be a denial. */
 export const readGrants = async (stateDir: string, now = Date.now()): Promise<Grant[]> =>
   (await allGrants(stateDir)).filter(grant => !isOver(grant, now))
 
-/** Takes back those that are meant, and clears away what is over. Returns the ones that were in force and meant. */
+/** Removes the matching grants and all expired ones. Returns the matching ones that were in force. */
 export async function removeGrants(stateDir: string, isMeant: (grant: Grant) => boolean): Promise<Grant[]> {
   const now = Date.now()
   return (await allGrants(stateDir)).filter(grant => {
@@ -83,7 +83,7 @@ async function allGrants(stateDir: string): Promise<Grant[]> {
   const found = grantFiles(stateDir).flatMap(file => {
     const path = `${grantDirectory(stateDir)}/${file}`
     const bytes = readRegularFile(path, { maxBytes: MAX_BYTES, owner: 'self-or-root' })
-    // Nothing: used up between the listing and now.
+    // Undefined: the grant was used after the listing.
     return bytes === undefined ? [] : [{ file, path, value: readJson(bytes, path).value }]
   })
   if (found.length === 0) return []
@@ -106,7 +106,7 @@ function readGrant(file: string, path: string, value: JsonValue, isPublicSuffix:
   const rule: Parsed<DenyRule> =
     allow === undefined ? parseDenyRule(text, isPublicSuffix) : parseAllowRule(text, isPublicSuffix)
   if (!rule.ok) throw damaged(rule.why)
-  if (by !== 'pen allow' && by !== 'pen deny' && by !== 'pen watch') throw damaged('by nobody')
+  if (by !== 'pen allow' && by !== 'pen deny' && by !== 'pen watch') throw damaged('"by"')
   if (once !== undefined && once !== true) throw damaged('"once"')
   if (run !== undefined && typeof run !== 'string') throw damaged('"run"')
   const time = (at: unknown): Date => {
@@ -127,16 +127,3 @@ function readGrant(file: string, path: string, value: JsonValue, isPublicSuffix:
 }
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-
-function makeDirectory(dir: string): void {
-  try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    throw new PenError('STATE', {
-      what: `the directory of temporary grants could not be made (${errnoOf(error) ?? 'unknown error'})`,
-      at: dir,
-      hint: 'check that it is yours to write and that the disk is not full',
-      cause: error,
-    })
-  }
-}

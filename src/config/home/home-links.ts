@@ -1,8 +1,8 @@
 /**
- * Files of the project that the user's home leads to: a dotfiles project, in which `~/.bashrc` is a link to `bashrc`. A sandbox that writes
- * such a file runs on the host at the next login. So the known places of the home are looked at, and what they lead to is protected.
- * The number of questions is bounded: neither the home nor the project is searched. The home is the user's own: trusted. A link in the
- * project may be a sandbox's work: it is only looked at, and is protected too.
+ * Project files to which the user's home links, as in a dotfiles project where `~/.bashrc` is a link to `bashrc`. A sandbox that
+ * writes such a file runs code on the host at the next login. So pen checks the known places of the home and protects their
+ * targets. The number of lookups is bounded: neither the home nor the project is searched.
+ * The home is trusted. A link in the project may be a sandbox's work: it is never written, and is protected too.
  */
 import { readdirSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
@@ -14,19 +14,19 @@ import { LinkTrails, lookAt, type Trail } from './link-trail.ts'
 
 export interface HomeLinks {
   readonly linked: readonly LinkedPlace[]
-  /** What could not be told for sure, in words for the user. */
+  /** What could not be checked, as text for the user. */
   readonly homeWarnings: readonly string[]
 }
 
-/** Bytes of a directory, on ext4 at least some 4,000 names. */
+/** In bytes; on ext4 about 4,000 names. */
 const MAX_DIRECTORY = 262_144
-/** On ext4 some 500 names: more take longer to list than the known ones to be asked for. */
+/** On ext4 about 500 names. Listing more takes longer than looking up the known names. */
 const SMALL_DIRECTORY = 16_384
 const FEW = 12
-/** Directories of settings are small. */
+/** Settings directories are small. */
 const MAX_DEEPER = 500
 
-/** `writable` are the other directories that the sandbox may write. */
+/** `writable` lists the other directories that the sandbox may write. */
 export function findHomeLinks(
   world: Pick<PathWorld, 'workspace' | 'home'>,
   writable: readonly string[],
@@ -67,7 +67,7 @@ class Search implements HomeLinks {
     else if (ways.length === 0 && (trail.stats?.nlink ?? 0) > 1) this.#doubt(name, path, trail)
   }
 
-  /** Whether they are there or not: a sandbox could make them. */
+  /** Adds absent places too, because a sandbox could create them. */
   #addAll(name: string, path: string, place: HomePlace): void {
     if (place.run === true) this.#found.set(name, (this.#found.get(name) ?? new Set()).add(path))
     else
@@ -75,7 +75,7 @@ class Search implements HomeLinks {
         this.#addAll(`${name}/${child}`, `${path}/${child}`, place.in[child] ?? {})
   }
 
-  /** The project lies in a place, as one in `~/.config/nvim/lua` does, or is a directory that holds places, as `~/.config` does. */
+  /** Handles a project inside a place (`~/.config/nvim/lua`), and a project that contains places (`~/.config`). */
   #around(dir: string, name: string, place: HomePlace): void {
     const names = dir === this.#workspace ? [] : this.#workspace.slice(dir.length + 1).split('/')
     let at: HomePlace | undefined = place
@@ -90,7 +90,7 @@ class Search implements HomeLinks {
 
   #directory({ end, stats }: Trail, name: string, place: HomePlace): void {
     const { list, deep, in: places = {} } = place
-    // All of it is protected, but links in it may lead to other files of the project.
+    // The whole directory is protected, but links in it may lead to other project files.
     const isHeld = place.run === true && this.#isInside(end)
     if (deep === true && !isHeld) this.#deep.push({ dir: end, name })
     if (list !== true && place.in === undefined) return
@@ -102,7 +102,7 @@ class Search implements HomeLinks {
         if (places[entry] === undefined && isLink(`${end}/${entry}`)) look(entry, ENTRY)
   }
 
-  /** The places that are there. One listing answers for all, unless the directory is large. */
+  /** The places that exist. One listing answers for all, unless the directory is large. */
   #names(dir: string, places: HomeTree): readonly string[] {
     const names = Object.keys(places)
     if (names.length < FEW) return names
@@ -111,7 +111,7 @@ class Search implements HomeLinks {
     return namesOf(dir).filter(name => Object.hasOwn(places, name))
   }
 
-  /** For a home in which every file is a link of its own, also those in directories of directories. */
+  /** Also searches nested settings directories, for a home in which every file is a separate link. */
   lookDeeper(): void {
     if (this.#found.size === 0) return
     let count = 0
@@ -124,7 +124,7 @@ class Search implements HomeLinks {
         else if (++count < MAX_DEEPER) this.#deep.push(below)
         else if (count === MAX_DEEPER)
           this.homeWarnings.push(
-            `${name} has too many directories to look at all of them: links from there to the project may be missed; name such files under files.protect`,
+            `${name} has too many directories to check: links into the project may be missed; list such files under files.protect`,
           )
       }
   }
@@ -132,9 +132,9 @@ class Search implements HomeLinks {
   #entries(dir: string, size: number): readonly string[] {
     if (size <= MAX_DIRECTORY || this.#isInside(dir)) return namesOf(dir)
     throw new PenError('PATH_REFUSED', {
-      what: 'this directory has too many entries to look for links into the project',
+      what: 'this directory has too many entries to check for links into the project',
       at: dir,
-      hint: 'move out of it what does not belong there',
+      hint: 'remove what does not belong there',
     })
   }
 
@@ -142,11 +142,11 @@ class Search implements HomeLinks {
     return this.#roots.some(root => path !== root && isWithin(path, root))
   }
 
-  /** The other name may be anywhere: finding it would take a walk of the project. */
+  /** The other hard link may be anywhere. Finding it would need a walk of the project. */
   #doubt(name: string, path: string, { stats }: Trail): void {
     if (this.#trails.follow(this.#workspace).stats?.dev === stats?.dev)
       this.homeWarnings.push(
-        `${name} has a second name (a hard link): if that is in the project, the sandbox can change it; make it a file of its own: cp -p ${path} ${path}.new && mv ${path}.new ${path}`,
+        `${name} has another hard link: if that is in the project, the sandbox can change it; replace it with a copy: cp -p ${path} ${path}.new && mv ${path}.new ${path}`,
       )
   }
 }

@@ -1,4 +1,4 @@
-/** Where a user's programs look for what they run by themselves: the known places of the home, as the environment moves them, and `PATH`. */
+/** Where a user's programs look for files to run: known places of the home, those moved by variables, and `PATH`. */
 import { lstatSync, readFileSync } from 'node:fs'
 import { HOME_PARTS, HOME_TREE, type HomePlace } from '../../policy/files/home-places.ts'
 import { isWithin, type PathWorld } from '../../policy/files/path.ts'
@@ -35,7 +35,7 @@ const ZSH: HomePlace = {
   in: Object.fromEntries(Object.entries(HOME_TREE).filter(([name]) => name.startsWith('.z'))),
 }
 
-/** Variables that move a part of the home elsewhere, or name a file that a program runs when it starts. */
+/** Variables that move a part of the home, or name a file that a program runs at its start. */
 const MOVED: readonly (readonly [string, string, HomePlace])[] = [
   ['XDG_CONFIG_HOME', '/.config', HOME_PARTS.config],
   ['XDG_DATA_HOME', '/.local/share', HOME_PARTS.data],
@@ -48,7 +48,7 @@ const MOVED: readonly (readonly [string, string, HomePlace])[] = [
   ['PYTHONSTARTUP', '/.pythonrc', RUN],
 ]
 
-/** Where the user's shell looks for commands. What package tools fill in the project is the sandbox's work, and stays writable. */
+/** Directories of the user's PATH. Those that package tools fill inside the project stay writable. */
 function addSearchPath(spots: HomeLocation[], workspace: string, env: Environment): void {
   const { PATH = '', VIRTUAL_ENV, CONDA_PREFIX, DIRENV_DIR } = env
   const isBelow = (dir: string, top: string | undefined): boolean =>
@@ -64,10 +64,10 @@ function addSearchPath(spots: HomeLocation[], workspace: string, env: Environmen
       spots.push({ path: dir, name: `${dir} in PATH`, place: RUN })
 }
 
-/** Not the user's to make a link of. */
+/** Only root can make links there. */
 const OF_SYSTEM = ['/usr', '/bin', '/sbin', '/nix', '/snap']
 
-/** Root works in a user's project: that user's home counts as well. */
+/** When root works in a user's project, that user's home counts too. */
 function ownersHome({ workspace, home }: World): string[] {
   if (process.getuid?.() !== 0) return []
   const uid = lstatSync(workspace, { throwIfNoEntry: false })?.uid ?? 0

@@ -1,21 +1,21 @@
 /**
- * Follows links one by one, and remembers what it saw. `realpath` tells only where a path ends: a sandbox that can replace a link on the way
- * decides where it ends next time, so each name on the way that lies in a writable directory counts.
+ * Follows links one by one and caches every step. `realpath` returns only the end of a path. A sandbox that can replace a link
+ * on the way decides where the path ends next time, so every name in a writable directory counts.
  */
 import { lstatSync, readlinkSync, type Stats } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 
 export interface Trail {
-  /** Where the path ends, free of links; what is absent keeps its name. */
+  /** The end of the path, without links. An absent part keeps its name. */
   readonly end: string
-  /** Undefined when nothing is there. */
+  /** Undefined when nothing exists there. */
   readonly stats: Stats | undefined
-  /** Names by which links in the watched directories lead on. */
+  /** The links in watched directories that the path passes. */
   readonly through: readonly string[]
 }
 
 const NOWHERE: Trail = { end: '', stats: undefined, through: [] }
-/** Deeper than any path: recursion ends. */
+/** Deeper than any real path, so that the recursion ends. */
 const MAX_DEPTH = 400
 
 export class LinkTrails {
@@ -26,7 +26,7 @@ export class LinkTrails {
     this.#isWatched = isWatched
   }
 
-  /** The path has no link in it: no question for each part of it. */
+  /** Marks a path as free of links, which saves a lookup for each of its parts. */
   isReal(path: string): void {
     this.#known.set(path, { end: path, stats: lookAt(path), through: [] })
   }
@@ -35,7 +35,7 @@ export class LinkTrails {
     const known = this.#known.get(path)
     if (known !== undefined) return known
     if (path === '' || path === '/' || depth > MAX_DEPTH) return NOWHERE
-    // Links in a circle meet this.
+    // A link loop finds this entry.
     this.#known.set(path, NOWHERE)
     const trail = this.#step(path, depth)
     this.#known.set(path, trail)
@@ -53,7 +53,7 @@ export class LinkTrails {
     }
     const end = `${parent.end}/${name}`
     const through = parent.through.map(way => `${way}/${name}`)
-    // Nothing lies in what is absent or no directory. The root itself was not looked at.
+    // Nothing exists below an absent path or a file. The root itself was not looked up.
     if (parent.end !== '' && parent.stats?.isDirectory() !== true) return { end, stats: undefined, through }
     const stats = lookAt(end)
     const text = stats?.isSymbolicLink() === true ? linkText(end) : undefined
@@ -68,7 +68,7 @@ export function lookAt(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch (error) {
-    // Not ours to enter, or no path at all: whoever is not root finds nothing there either.
+    // Not accessible, or not a valid path: without root the user's programs find nothing there either.
     if (errnoOf(error) === undefined) throw error
     return undefined
   }

@@ -1,6 +1,6 @@
 /**
- * Strict JSON with positions: the only reader of configuration. The document may be an attacker's, so whatever
- * two readers could understand differently (duplicate keys, odd numbers, hidden characters) is refused whole.
+ * Strict JSON with positions: the only reader of configuration. The document may be hostile. Everything that two readers could
+ * interpret differently is refused: duplicate keys, unusual numbers, hidden characters.
  */
 import { PenError, type Place } from '../../base/error.ts'
 import { type JsonNode, parseJson } from './parser.ts'
@@ -8,7 +8,7 @@ import { decodeText, MAX_BYTES } from './source-text.ts'
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
 
-/** Has no prototype: a key that the file does not hold is never found. */
+/** Has no prototype, so a key that the file does not contain is never found. */
 export interface JsonObject {
   readonly [key: string]: JsonValue
 }
@@ -17,9 +17,9 @@ export type JsonPath = readonly (string | number)[]
 
 export interface JsonDocument {
   readonly value: JsonValue
-  /** Where the value at a path starts; for a path that does not exist, its nearest ancestor. */
+  /** The start of the value at a path. For an absent path, the start of its nearest ancestor. */
   placeOf(path: JsonPath): Place
-  /** Where the key of the last step starts; an array's item has its value's place. */
+  /** The start of the last key in the path. For an array item, the start of its value. */
   keyPlaceOf(path: JsonPath): Place
 }
 
@@ -30,7 +30,7 @@ export interface JsonLimits {
 
 export const MAX_DEPTH = 32
 
-/** Linear in the size of the input, and bounded by it. Throws `CONFIG_SYNTAX` with the place and the fix. */
+/** Takes linear time in the size of the input. Throws `CONFIG_SYNTAX` with the place and the fix. */
 export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {}): JsonDocument {
   const source = decodeText(bytes, file, limits.maxBytes ?? MAX_BYTES)
   const root = parseJson(source, limits.maxDepth ?? MAX_DEPTH)
@@ -56,15 +56,15 @@ function nearestNode(root: JsonNode, path: JsonPath): JsonNode {
 }
 
 /**
- * Laid out like the file whose place it takes, else with two spaces. What it prints, `readJson` reads as the same value within the same
- * limits; a value of which that is not true is refused, so that pen never writes a file it cannot read again.
+ * Indents like the file that it replaces, else with two spaces. Refuses a value that `readJson` would not read back as the
+ * same value, so pen never writes a file that it cannot read.
  */
 export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint8Array): string {
   const refuse = (why: string, hint: string, cause?: unknown) =>
     new PenError('CONFIG_VALUE', { what: `this cannot be written as configuration: ${why}`, hint, cause })
   const known = (_key: string, part: unknown): unknown => {
     if (part === undefined || Object.is(part, -0) || (typeof part === 'number' && !Number.isFinite(part)))
-      throw refuse(`${Object.is(part, -0) ? '-0' : String(part)} is no value of JSON`, 'use another value')
+      throw refuse(`${Object.is(part, -0) ? '-0' : String(part)} is not a JSON value`, 'use another value')
     return part
   }
   const text = `${JSON.stringify(value, known, indentOf(like))}\n`
@@ -76,7 +76,7 @@ export function printJson(value: JsonValue, limits: JsonLimits = {}, like?: Uint
   return text
 }
 
-/** The first step inwards is how deep its author indents. */
+/** The first indentation in the file is its author's indent. */
 function indentOf(like: Uint8Array | undefined): string {
   return (like && /\n([ \t]{1,8})\S/.exec(new TextDecoder().decode(like))?.[1]) ?? '  '
 }

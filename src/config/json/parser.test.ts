@@ -42,7 +42,7 @@ a surrogate
   "ab^<ed a0 80>" | "ab^<ed bf bf>"
 beyond U+10FFFF
   "^<f4 90 80 80>" | "^<f5 80 80 80>" | "^<ff>" | "^<fc 80>"
-continues no character
+unexpected continuation byte
   "^<80>" | "<c3 a9>^<bf>" | [<0a 20>^<a9>
 cut short
   "^<c3>" | "^<e2 82>" | "^<f0 9f 98>" | "^<f0 9f> | "^<e9>"
@@ -75,7 +75,7 @@ leading zero
   [^01] | [^-01] | [^00] | [^012] | [^0443] | [^01.5] | [^+01]
 exponent
   [^1e400] | [^4.43e2] | [^1E5] | [^0e1] | [^1e-2] | [^1e+2] | [^-1e1] | [^1e] | [^1.5e]
-not written as JSON
+is not valid JSON
   [^+1] | [^.5] | [^1.] | [^-] | [^--1] | [^0x1F] | [^0o17] | [^0b1] | [^1_000] | [^-Infinity] | [^-NaN]
   [^1.2.3] | [^1-2] | [^-.5] | [^1a] | [^0.e1x] | [^.] | [^443n] | [^- 1] | [^1..2] | [^127.0.0.1]
 minus zero
@@ -94,7 +94,7 @@ never allowed
   {^"\u005f_proto__":1}
 does not end
   ^" | ^"abc | [^"a<0a>b"] | [^"a<0d><0a>b"] | [^"a] | {"a":^"b} | ^"\" | [^"a<0a>"]
-starts no escape
+starts no JSON escape
   ["^\x41"] | ["^\a"] | ["^\'"] | ["^\0"] | ["^\u12"] | ["^\u{41}"] | ["^\uXYZW"] | ["^\U0041"] | ["^\
   ["^\<U+00E9>"] | ["^\u"] | ["^\ "] | ["^\u+123"]
 U+0000 (control character) in a string

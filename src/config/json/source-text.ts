@@ -1,18 +1,17 @@
 /**
- * Bytes of a configuration file become text here and nowhere else. The file may come from a project that an
- * agent can write, so a byte that is not UTF-8 is refused, never replaced: two byte strings that decode to one
- * text could name one host to the person who reads the file and another to the program.
+ * The only place where bytes of a configuration file become text. The file may come from a project that an agent can write.
+ * Invalid UTF-8 is refused, never replaced: otherwise a reader and the program could see different hosts.
  */
 import { isUtf8 } from 'node:buffer'
 import { PenError, type Place } from '../../base/error.ts'
 
 export const MAX_BYTES = 65536
 
-/** Checked text that knows where each of its UTF-16 offsets stands in the file. Made by `decodeText` only. */
+/** Checked text that maps UTF-16 offsets to places in the file. Only `decodeText` makes one. */
 export interface SourceText {
   readonly text: string
   placeAt(offset: number): Place
-  /** A syntax error at an offset, to be thrown. `what` holds no raw text of the file. */
+  /** A syntax error at an offset, for the caller to throw. `what` contains no raw text of the file. */
   refusal(offset: number, what: string, hint: string): PenError
 }
 
@@ -27,7 +26,7 @@ export function decodeText(bytes: Uint8Array, file: string, maxBytes: number = M
     throw start.refusal(0, 'the file looks like UTF-16 or UTF-32', 'save it as UTF-8')
 
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  // A loop over every byte is most of what reading a large document costs: only a refusal needs to know the place.
+  // Only a refusal needs the position. The byte loop is most of the cost of a large document.
   const bad = isUtf8(bytes) ? undefined : firstInvalid(bytes)
   if (bad === undefined) {
     const source = locate(file, utf8.decode(bytes))
@@ -44,7 +43,7 @@ export function decodeText(bytes: Uint8Array, file: string, maxBytes: number = M
   )
 }
 
-/** Where well-formed UTF-8 (Unicode table 3-7) first ends: the start of the ill-formed sequence. */
+/** The start of the first ill-formed UTF-8 sequence (Unicode table 3-7). */
 function firstInvalid(bytes: Uint8Array): { at: number; why: string } | undefined {
   let at = 0
   while (at < bytes.length) {
@@ -53,9 +52,9 @@ function firstInvalid(bytes: Uint8Array): { at: number; why: string } | undefine
       at++
       continue
     }
-    if (lead < 0xc0) return { at, why: 'it continues no character' }
+    if (lead < 0xc0) return { at, why: 'an unexpected continuation byte' }
     if (lead < 0xc2) return { at, why: 'an overlong form' }
-    if (lead > 0xf4) return { at, why: 'nothing lies beyond U+10FFFF' }
+    if (lead > 0xf4) return { at, why: 'beyond U+10FFFF' }
     const length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
     const second = bytes[at + 1] ?? 0
     for (let i = 1; i < length; i++)
@@ -63,13 +62,13 @@ function firstInvalid(bytes: Uint8Array): { at: number; why: string } | undefine
     if ((lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90))
       return { at, why: 'an overlong form' }
     if (lead === 0xed && second > 0x9f) return { at, why: 'a surrogate' }
-    if (lead === 0xf4 && second > 0x8f) return { at, why: 'nothing lies beyond U+10FFFF' }
+    if (lead === 0xf4 && second > 0x8f) return { at, why: 'beyond U+10FFFF' }
     at += length
   }
   return undefined
 }
 
-/** A place costs a binary search, so that every rule of a large policy can carry its own. */
+/** A place costs one binary search, so every rule of a large policy can have one. */
 function locate(file: string, text: string): SourceText {
   let index: { lines: number[]; astral: number[] } | undefined
   const placeAt = (offset: number): Place => {
@@ -85,14 +84,14 @@ function locate(file: string, text: string): SourceText {
   return { text, placeAt, refusal }
 }
 
-/** The offsets at which lines start, and those of characters that take two UTF-16 units. */
+/** The offsets of line starts, and of characters that take two UTF-16 units. */
 function indexOf(text: string): { lines: number[]; astral: number[] } {
   const lines = [0]
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines.push(at + 1)
   return { lines, astral: Array.from(text.matchAll(/[\ud800-\udbff]/g), match => match.index) }
 }
 
-/** How many members of an ascending list are at most `limit`. */
+/** How many elements of an ascending list are at most `limit`. */
 function countUpTo(ascending: readonly number[], limit: number): number {
   let low = 0
   let high = ascending.length

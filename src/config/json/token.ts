@@ -1,4 +1,4 @@
-/** What a number may look like, and the words for everything that JSON is not. */
+/** Number syntax, and error texts for everything that is not JSON. */
 import type { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
 import { codePoint, findHidden, nameHidden } from '../hidden.ts'
@@ -6,7 +6,7 @@ import type { SourceText } from './source-text.ts'
 
 const DECIMAL = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/
 
-/** A number whose value is what its digits say, in every reader: no exponent, no rounding, no minus zero. */
+/** Accepts only a number that every reader interprets the same way: no exponent, no rounding, no minus zero. */
 export function readNumber(source: SourceText, at: number, token: string): number {
   const refuse = (why: string, hint: string) =>
     source.refusal(at, `the number ${printable(token, 40)} ${why}`, hint)
@@ -15,7 +15,7 @@ export function readNumber(source: SourceText, at: number, token: string): numbe
     if (/^[-+]?0[0-9]/.test(token)) throw refuse('has a leading zero', 'write it without')
     if (/^[-+]?[0-9]*\.?[0-9]*[eE][-+]?[0-9]*$/.test(token))
       throw refuse('has an exponent', 'write all digits')
-    throw refuse('is not written as JSON wants it', 'write digits only, like 512 or 1.5')
+    throw refuse('is not valid JSON', 'write digits only, like 512 or 1.5')
   }
   const value = Number(token)
   if (Object.is(value, -0)) throw refuse('is minus zero', 'write 0')
@@ -26,10 +26,10 @@ export function readNumber(source: SourceText, at: number, token: string): numbe
   return value
 }
 
-/** What `unexpected` calls the end, where nothing more may follow. */
+/** The text of `unexpected` for the end of the file. */
 export const END = 'the end of the file'
 
-/** The error for a character where `wanted` should stand, with the fix for the usual causes. */
+/** The error for a character in place of `wanted`, with a fix for the usual causes. */
 export function unexpected(source: SourceText, at: number, wanted: string): PenError {
   const { text } = source
   const char = String.fromCodePoint(text.codePointAt(at) ?? 0)

@@ -3,7 +3,7 @@ import { printable } from '../../base/printable.ts'
 import type { ConfigKey } from '../../policy/config-key.ts'
 import { type JsonObject, type JsonValue, readJson } from './json.ts'
 
-/** What a document says at a key; undefined when it says nothing. */
+/** The document's value at a key; undefined if it is not set. */
 export function valueAt(document: JsonValue, path: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = document
   for (const name of path) {
@@ -14,7 +14,7 @@ export function valueAt(document: JsonValue, path: readonly string[]): JsonValue
   return at
 }
 
-/** The document with another value at a key, or none. What was emptied by that is left out. */
+/** The document with another value at a key, or without the key. Objects that become empty are removed. */
 export function withValueAt(
   document: JsonObject,
   [name = '', ...rest]: readonly string[],
@@ -29,7 +29,7 @@ export function withValueAt(
   return others
 }
 
-/** Words of the command line as the value that a key takes. They are checked like the rest of the document, when it is written. */
+/** Parses words of the command line as a key's value. The whole document is validated when it is written. */
 export function readWords(words: readonly string[], { path, takes }: ConfigKey): JsonValue {
   const [first = ''] = words
   if (takes === 'texts') return words.length === 1 && first.startsWith('[') ? json(first) : words
@@ -40,7 +40,7 @@ export function readWords(words: readonly string[], { path, takes }: ConfigKey):
       hint: 'quote it if it has spaces in it',
     })
   if (takes === 'text') return first
-  // A variable is a text unless it says otherwise; so is a proxy.
+  // A variable or proxy is a string unless it is written as JSON.
   if (takes === 'json' && !/^[[{"]|^null$/.test(first)) return first
   if (takes === 'boolean' && first !== 'true' && first !== 'false')
     throw new PenError('CONFIG_VALUE', {

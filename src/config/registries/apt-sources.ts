@@ -4,7 +4,7 @@ import type { GroupContext } from '../groups.ts'
 import type { Mirror } from './mirror.ts'
 import { listSystemDirectory, readSystemFile } from './system-file.ts'
 
-/** The addresses in apt's sources: one-line (`.list`) and deb822 (`.sources`) files, and lists of mirrors they point to. */
+/** The addresses in apt's sources: one-line (`.list`) and deb822 (`.sources`) files, and mirror lists that they reference. */
 export function aptSources(context: GroupContext): Mirror[] {
   const directory = join(context.etc ?? '/etc', 'apt')
   const parts = join(directory, 'sources.list.d')
@@ -29,7 +29,7 @@ export function aptSources(context: GroupContext): Mirror[] {
   })
 }
 
-/** `deb [options] URI suite components`; the options may hold spaces. */
+/** `deb [options] URI suite components`. The options may contain spaces. */
 export function oneLineSources(text: string, file: string): Mirror[] {
   return numbered(text, file).flatMap(({ line, at }) => {
     const url = /^\s*deb(?:-src)?\s+(?:\[[^\]]*\]\s*)?([^\s#]+)/.exec(line)?.[1]
@@ -37,7 +37,7 @@ export function oneLineSources(text: string, file: string): Mirror[] {
   })
 }
 
-/** Stanzas of `Field: value`, the value going on in indented lines; a stanza may be switched off. */
+/** Stanzas of `Field: value`, with indented continuation lines. A stanza can be disabled. */
 export function deb822Sources(text: string, file: string): Mirror[] {
   const mirrors: Mirror[] = []
   let stanza: Mirror[] = []
@@ -62,7 +62,7 @@ export function deb822Sources(text: string, file: string): Mirror[] {
   return mirrors
 }
 
-/** One address a line, options after a tab. */
+/** One address per line, options after a tab. */
 function mirrorList(text: string, file: string): Mirror[] {
   return numbered(text, file).flatMap(({ line, at }) => {
     const url = /^\s*([^\s#]+)/.exec(line)?.[1]

@@ -8,21 +8,21 @@ import { capture } from '../../base/spawn.ts'
 export interface Question {
   readonly tool: string
   readonly args: readonly string[]
-  /** Files whose change may change the answer; the answer itself may name more. */
+  /** Files whose change may change the answer. The answer itself may name more. */
   readonly watch: (answer: string) => readonly string[]
 }
 
 export interface AskContext {
   readonly home: string
   readonly cacheDir: string
-  /** The absolute path of a tool that may be run, or undefined. Tests hand in their own. */
+  /** Returns the absolute path of a trusted tool, or undefined. Tests inject their own. */
   readonly find?: (name: string) => string | undefined
 }
 
 /**
- * Asks a package manager about itself, and remembers the answer until the tool or a file it reads has changed: npm
- * takes a third of a second to start. It runs in `/`, so that no project's configuration is read, and with nothing of
- * pen's environment. Undefined when the tool is not installed where only root could have put it.
+ * Asks a package manager for its configuration and caches the answer until the tool or one of its files changes. Starting npm takes
+ * 0.3 s. The tool runs in `/` with a clean environment, so it reads no project configuration.
+ * Undefined when the tool is not in a directory that only root can write.
  */
 export async function askTool(question: Question, context: AskContext): Promise<string | undefined> {
   const program = (context.find ?? findTool)(question.tool)
@@ -44,13 +44,13 @@ export async function askTool(question: Question, context: AskContext): Promise<
       NO_UPDATE_NOTIFIER: '1',
       npm_config_update_notifier: 'false',
       npm_config_logs_max: '0',
-      // It makes the directory whatever it is asked: not in the user's home, which has none.
+      // npm always creates its cache directory. Keep it out of the user's home.
       npm_config_cache: join(context.cacheDir, 'npm'),
     },
   })
   if (code !== 0)
     throw new PenError('GROUP', {
-      what: `${question.tool} did not say where its packages come from`,
+      what: `${question.tool} did not print its package sources`,
       at: `${program} ${question.args.join(' ')}`,
       hint: `run that command to see why, or allow the hosts with pen allow`,
     })
@@ -59,7 +59,7 @@ export async function askTool(question: Question, context: AskContext): Promise<
   return stdout
 }
 
-/** The cache is pen's own, but a broken one must only cost time. */
+/** A broken cache file only costs time. */
 function recall(file: string): { stamp: string; answer: string } | undefined {
   try {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'))

@@ -8,8 +8,8 @@ import { readSystemFile } from './system-file.ts'
 const NAMES_REGISTRY = /^(?:source\..+\.registry|registries\..+\.index)$/
 
 /**
- * The registries that cargo's own config.toml names. cargo does not tell its default, and what it left in its cache
- * is no evidence: people mount that cache writable into sandboxes.
+ * The registries in cargo's own config.toml. cargo does not print its default. Its cache proves nothing, because people mount
+ * it writable into sandboxes.
  */
 export function cargoRegistries(context: GroupContext): Mirror[] {
   const files = ['config.toml', 'config'].map(name =>

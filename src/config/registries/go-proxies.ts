@@ -6,7 +6,7 @@ import { readIni } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
 import { readSystemFile } from './system-file.ts'
 
-/** The module proxies and the checksum database that the user set with `go env -w`, and those that `go env` tells. */
+/** The module proxies and the checksum database from `go env -w` and from `go env`. */
 export async function goProxies(context: GroupContext): Promise<Mirror[]> {
   const file = join(context.home, '.config/go/env')
   const set = readIni(readSystemFile(file, context.writable) ?? '', file).flatMap(({ key, value, at }) => {
@@ -27,7 +27,7 @@ export async function goProxies(context: GroupContext): Promise<Mirror[]> {
   return [...set, ...proxies(first, at), ...database(second, at)]
 }
 
-/** Addresses between commas or bars; `direct` and `off` are no addresses. */
+/** Addresses separated by commas or bars. `direct` and `off` are not addresses. */
 function proxies(text: string, at: Mirror['at']): Mirror[] {
   const words = text.split(/[,|]/).map(word => word.trim())
   return words.filter(word => !['', 'direct', 'off'].includes(word)).map(url => ({ url, at }))

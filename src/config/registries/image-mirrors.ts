@@ -6,10 +6,10 @@ import { readIni } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
 import { listSystemDirectory, readSystemFile } from './system-file.ts'
 
-/** What people write before a short image name, and what the settings of the engines call its registry. */
+/** The prefix of a short image name, which engines use as the name of its registry. */
 const SHORT = 'docker.io'
 
-/** Where the engines of this user and this system fetch Docker Hub's images: podman's registries.conf, Docker's daemon.json. */
+/** Mirrors of Docker Hub in the engines' settings: podman's registries.conf, Docker's daemon.json. */
 export function imageMirrors(context: GroupContext): Mirror[] {
   const etc = context.etc ?? '/etc'
   const read = (file: string): string => readSystemFile(file, context.writable) ?? ''
@@ -31,7 +31,7 @@ export function imageMirrors(context: GroupContext): Mirror[] {
   })
 }
 
-/** `[[registry]]` blocks, each with the `[[registry.mirror]]` blocks that follow it. */
+/** `[[registry]]` blocks, each with the `[[registry.mirror]]` blocks after it. */
 function registryMirrors(text: string, file: string): Mirror[] {
   const blocks = text.split(/^(?=\s*\[\[registry\]\])/m)
   let line = 0

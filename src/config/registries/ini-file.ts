@@ -1,7 +1,7 @@
 import type { Place } from '../../base/error.ts'
 
 export interface IniValue {
-  /** Lower case; empty before the first section. */
+  /** Lower case. Empty before the first section. */
   readonly section: string
   readonly key: string
   readonly value: string
@@ -9,8 +9,8 @@ export interface IniValue {
 }
 
 /**
- * The `key = value` lines of npmrc, pip.conf and cargo's config.toml, as far as addresses of mirrors need it. An indented
- * line continues the value before it, as pip reads it. Quotes around keys and values are dropped.
+ * The `key = value` lines of npmrc, pip.conf and cargo's config.toml, as far as mirror addresses need them. An indented line
+ * continues the previous value, as in pip. Quotes around keys and values are removed.
  */
 export function readIni(text: string, file: string): IniValue[] {
   const values: IniValue[] = []

@@ -4,12 +4,12 @@ import { parseAllowRule } from '../../policy/network/endpoint.ts'
 import type { AllowRule } from '../../policy/network/net-rule.ts'
 import { everySuffixIsPublic } from '../../policy/network/net-target.ts'
 
-/** An address that a package manager's configuration names, and where it says so. */
+/** An address in a package manager's configuration, and its place. */
 export interface Mirror {
-  /** May hold a user name and password: it is taken apart by `mirrorRule` and never shown. */
+  /** May contain a user name and password. Only this file parses it, and it is never shown. */
   readonly url: string
   readonly at: Place | string
-  /** The setting that names it, where a package manager inside is to be told of it: see `package-sources.ts`. */
+  /** The setting that names the address, if a package manager inside needs it: see `package-sources.ts`. */
   readonly setting?: string
 }
 
@@ -19,12 +19,12 @@ const PORTS: ReadonlyMap<string | undefined, string> = new Map([
   ['ssh', '22'],
 ])
 
-/** Where packages come from that need no network. */
+/** Sources that need no network. */
 const LOCAL_SCHEMES: ReadonlySet<string | undefined> = new Set(['file', 'copy', 'cdrom', 'rsh'])
 
 /**
- * The one reading of an address, for what is opened and for what is told inside: a second one could take for a host or a path what
- * the first took for a password.
+ * The only parser of these addresses, for the rule and for the configuration inside. A second parser could read a password as
+ * a host or a path.
  */
 const ADDRESS =
   /^(?:(?:sparse|registry|git|mirror)\+)?([a-z]+):(?:\/\/(?:[^/?#\s]*@)?([^/?#\s]*)([^?#\s]*))?/i
@@ -34,21 +34,21 @@ function partsOf({ url }: Mirror) {
   return { scheme: scheme?.toLowerCase(), authority, path }
 }
 
-/** Of one that has a rule: neither name and password nor question and fragment, all of which may sign in. */
+/** The address without user name, password, query and fragment, any of which may hold credentials. */
 export function addressOf(mirror: Mirror): string | undefined {
   const { scheme, authority, path } = partsOf(mirror)
-  // What no address can have is written in its escaped form.
+  // Escapes characters that a URL cannot contain.
   return URL.parse(`${scheme}://${authority}${path}`)?.href
 }
 
-/** The grant for one mirror; undefined when it is a directory or a disc. */
+/** The grant for one mirror; undefined for a local directory or disc. */
 export function mirrorRule(mirror: Mirror): AllowRule | undefined {
   const { scheme, authority } = partsOf(mirror)
   if (LOCAL_SCHEMES.has(scheme)) return undefined
   const port = PORTS.get(scheme)
   if (port === undefined || authority === undefined || authority === '')
     throw new PenError('GROUP', {
-      what: 'the address of a package source is not one that pen can read',
+      what: 'pen cannot parse the address of a package source',
       at: mirror.at,
       hint: 'write it as http://HOST/ or https://HOST/, or allow its host with pen allow',
     })

@@ -7,8 +7,8 @@ import type { Mirror } from './mirror.ts'
 import { readSystemFile } from './system-file.ts'
 
 /**
- * The registries in the user's and the global npmrc, and npm's own default where neither names one. npm is asked in
- * `/`, so a project's `.npmrc` is not read.
+ * The registries in the user's and the global npmrc, or npm's own default. npm runs in `/`, so a project's `.npmrc` is not
+ * read.
  */
 export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   const userFile = join(context.home, '.npmrc')
@@ -22,7 +22,7 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
     },
     context,
   ).catch((error: unknown) => {
-    // It does not say an address with a password in it. The file does.
+    // npm does not print an address with a password. The file contains it.
     if (error instanceof PenError && error.code === 'GROUP' && mirrors.some(isDefault)) return undefined
     throw error
   })
@@ -39,7 +39,7 @@ export async function npmRegistries(context: GroupContext): Promise<Mirror[]> {
   })
 }
 
-/** To npm the rest of the line, wherever it begins. */
+/** npm treats the rest of the line as a comment, from any position. */
 const COMMENT = /(?<!\\)[;#].*$/
 
 const isDefault = ({ setting }: Mirror): boolean => setting === 'registry'
@@ -60,7 +60,7 @@ function namedIn(file: string, writable: readonly string[]): Mirror[] {
     })
 }
 
-/** npm prints `key=value` lines when it is asked for more than one. */
+/** npm prints `key=value` lines when it is asked for more than one key. */
 function fromAnswer(answer: string, key: string): string | undefined {
   const line = answer.split('\n').find(candidate => candidate.startsWith(`${key}=`))
   const value = line?.slice(key.length + 1).trim()

@@ -1,6 +1,6 @@
 /**
- * What package managers inside are told of the sources that the user's configuration names: the addresses, and never what signs in
- * there. They stand where the project's own settings, and a variable of the policy's, come before them.
+ * Configuration for package managers inside: the source addresses from the user's configuration, never the credentials. The
+ * project's own settings and variables of the policy override it.
  */
 import type { PackageManager } from '../../policy/network/groups.ts'
 import type { PackageSources } from '../../policy/policy.ts'
@@ -14,7 +14,7 @@ const HEAD = '# by pen, from the configuration on the host, without its tokens'
 interface Named {
   readonly setting: string
   readonly at: Mirror['at']
-  /** As it may be told inside. */
+  /** The address without credentials. */
   readonly address: string
 }
 
@@ -30,7 +30,7 @@ export function packageSources(
   if (named.length === 0) return NOTHING
   switch (manager) {
     case 'npm':
-      // Of all global files it reads the one that it is told of.
+      // npm reads only the global file that this variable names.
       return {
         files: [{ at: NPMRC, text: npmrc(named) }],
         env: [{ name: 'npm_config_globalconfig', value: NPMRC }],
@@ -38,21 +38,21 @@ export function packageSources(
     case 'pip':
       return { files: [{ at: PIP_CONF, text: pipConf(named) }], env: [] }
     case 'go':
-      // It has no file that comes after a project's, and a project has none.
+      // go has no system-wide file, so a variable is needed.
       return { files: [], env: [{ name: 'GOPROXY', value: named.map(({ address }) => address).join(',') }] }
     default:
       return NOTHING
   }
 }
 
-/** The user's file comes before the system's. */
+/** The user's file overrides the system's. */
 function npmrc(named: readonly Named[]): string {
   const first = new Map<string, string>()
   for (const { setting, address } of named) if (!first.has(setting)) first.set(setting, address)
   return [HEAD, ...[...first].map(([setting, address]) => `${setting}=${address}`), ''].join('\n')
 }
 
-/** The last file that names a setting decides it, all of it. */
+/** The last file that names a setting overrides all others. */
 function pipConf(named: readonly Named[]): string {
   const of = (setting: string): string[] => {
     const all = named.filter(one => one.setting === setting)

@@ -6,11 +6,11 @@ import { readIni } from './ini-file.ts'
 import type { Mirror } from './mirror.ts'
 import { readSystemFile } from './system-file.ts'
 
-/** pip knows its default index and the host of its files; isolated mode reads nothing from where it runs. */
+/** Prints pip's default index and its file host. Isolated mode reads nothing from the current directory. */
 const DEFAULTS =
   'from pip._internal.models.index import PyPI as p; print(p.simple_url); print("https://" + p.file_storage_domain)'
 
-/** The indexes in pip's and uv's configuration of the user and the system, or pip's own where they name none. */
+/** The indexes in the pip and uv configuration of the user and the system, or pip's default. */
 export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
   const etc = context.etc ?? '/etc'
   const files = [
@@ -48,7 +48,7 @@ export async function pipIndexes(context: GroupContext): Promise<Mirror[]> {
   return [...mirrors, ...defaults.map(url => ({ url, at: 'the defaults of pip' }))]
 }
 
-/** uv reads a file of its own: `[[index]] url`, `index-url` and `extra-index-url`, alone or under `[pip]`. */
+/** uv's own file: `[[index]] url`, `index-url` and `extra-index-url`, at the top or under `[pip]`. */
 function uvIndexes(context: GroupContext): Mirror[] {
   const files = [join(context.etc ?? '/etc', 'uv/uv.toml'), join(context.home, '.config/uv/uv.toml')]
   return files.flatMap(file =>

@@ -5,13 +5,12 @@ import { readRegularFile } from '../../base/regular-file.ts'
 
 const MAX_BYTES = 1 << 20
 
-/** As many links as the kernel follows. */
+/** The kernel's own limit. */
 const MAX_LINKS = 40
 
 /**
- * Reads a configuration file of the user or the system, or undefined when there is none. Such a file may be a link
- * (people keep their dot files elsewhere), but neither to nor by way of a place where the sandbox may write, as in the workspace: what
- * the agent can write grants nothing, and what it can link to grants nothing by its choice.
+ * Reads a configuration file of the user or the system; undefined if there is none. The file may be a link, as for dotfiles.
+ * It is refused if the link leads to or through a directory that the sandbox can write: an agent must not choose grants.
  */
 export function readSystemFile(path: string, writable: readonly string[]): string | undefined {
   try {
@@ -20,7 +19,7 @@ export function readSystemFile(path: string, writable: readonly string[]): strin
       throw new PenError('GROUP', {
         what: `${path} is in ${printable(through)}, or is reached through it, where the sandbox could change it`,
         at: path,
-        hint: 'keep it elsewhere, or allow the hosts with pen allow instead of the group',
+        hint: 'move it elsewhere, or allow the hosts with pen allow instead of the group',
       })
     return readRegularFile(real, { maxBytes: MAX_BYTES, owner: 'self-or-root' })?.toString('utf8')
   } catch (error) {
@@ -35,7 +34,7 @@ export function readSystemFile(path: string, writable: readonly string[]): strin
   }
 }
 
-/** Where a path leads, and which of these places it passes, compared by identity: a spelling or a second mount is no other place. */
+/** Resolves a path and finds the first of these places on the way. Compares inodes, so other spellings and mounts match too. */
 function follow(path: string, places: readonly string[]): { real: string; through: string | undefined } {
   const known = new Map(places.flatMap(place => identityOf(statSync(place, MAY_BE_ABSENT), place)))
   let [real, links] = ['', 0]
@@ -67,7 +66,7 @@ const idOf = ({ dev, ino }: BigIntStats): string => `${dev}:${ino}`
 const identityOf = (stats: BigIntStats | undefined, place: string): [string, string][] =>
   stats === undefined ? [] : [[idOf(stats), place]]
 
-/** The names in a directory, in order; none when there is no such directory. */
+/** The sorted names in a directory; empty if there is no such directory. */
 export function listSystemDirectory(path: string): string[] {
   try {
     return readdirSync(path).sort()

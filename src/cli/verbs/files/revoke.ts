@@ -36,7 +36,7 @@ export const verb = defineVerb({
         revoked.push(...gone.map(grant => grant.path))
         return grants.filter(grant => !gone.includes(grant))
       },
-      flags.all ? 'whatever it says' : 'as it is',
+      flags.all ? 'discard' : 'refuse',
     )
     if (flags.json) terminal.printJson({ revoked, project: project.world.workspace })
     else
