@@ -47,7 +47,7 @@ export function findCommand(plan: Plan, hostPath: string): Found {
   if (lost !== undefined)
     return notFound(
       `${what}: ${lost} is a link that leads out of it`,
-      hostHas(toHost(lost, plan)?.path ?? lost, plan),
+      hostHasTargetOf(toHost(lost, plan)?.path ?? lost, plan),
     )
   const elsewhere = (name.includes('/') ? candidates : hostPath.split(':').map(dir => `${dir}/${name}`)).find(
     path => path.startsWith('/') && look(path) === 'runs',
@@ -79,12 +79,18 @@ const notExecutable = (name: string, state: 'refused' | 'directory'): Found => (
       }),
 })
 
-function hostHas(path: string, plan: Plan): string {
+function hostHas(path: string, plan: Plan, directories = directoriesOf(path)): string {
   const isShown = (part: string) =>
     plan.steps.some(step => step.op !== 'seal' && step.at.endsWith(`/${part}`))
   const toolchain = HOME_TOOLCHAINS.some(part => path.includes(`/${part}/`) && !isShown(part))
-  const reads = directoriesOf(path).map(dir => `--read ${shellWord(dir) ?? 'its directory'}`)
+  const reads = directories.map(dir => `--read ${shellWord(dir) ?? 'its directory'}`)
   return `the host has it at ${path}, which this policy does not show: use ${toolchain ? '--profile dev, or ' : ''}${reads.join(' ')}`
+}
+
+/** The sandbox sees the link, but not the file that it leads to. */
+function hostHasTargetOf(link: string, plan: Plan): string {
+  const missing = directoriesOf(link).filter(dir => toHost(dir, plan) === undefined)
+  return hostHas(realPath(link) ?? link, plan, missing)
 }
 
 /**

@@ -17,9 +17,12 @@ export function events(box: Box, project = box.project): string[] {
     .map(({ limit, reason }) => `${limit} ${reason}`)
 }
 
-/** pen's lines about limits, without its name. */
+/** pen's lines about limits, without its name and without the fix, which each line must have. */
 export const limitNotes = ({ stderr }: Ran): string[] =>
-  [...stderr.matchAll(/^pen: limit: (.*)$/gm)].map(([, line = '']) => line)
+  [...stderr.matchAll(/^pen: limit: (.*)$/gm)].map(([, line = '']) => {
+    const [what = '', fix = ''] = line.split('; to raise it: ')
+    return fix.includes('pen config set limits.') ? what : `${line} (without a fix)`
+  })
 
 export const limited = (limit: string, more: RunOptions = {}): RunOptions => ({
   ...more,

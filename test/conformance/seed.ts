@@ -16,14 +16,17 @@ export function seedOf({ who, flags, env }: Seeded): string {
   const name = `home-${who.uid}-${flags.filter(flag => !flag.startsWith('-')).join('-')}`
   const known = seeds.get(name)
   if (known !== undefined) return known
-  const home = join(import.meta.dir, '../../dist/test', name)
+  // Not below dist/, where pen is: pen refuses a project there.
+  const home = join(import.meta.dir, '../../.test-homes', name)
   mkdirSync(join(home, 'project'), { recursive: true })
   for (const dir of [home, join(home, 'project')]) lchownSync(dir, who.uid, who.gid)
   const [program = '', ...rest] = [...who.become, PEN, 'run', ...flags, '--', 'true']
-  spawnSync(program, rest, {
+  const { status, stderr } = spawnSync(program, rest, {
     cwd: join(home, 'project'),
     env: { PATH: '/usr/bin:/bin', HOME: home, ...env },
+    encoding: 'utf8',
   })
+  if (status !== 0) throw new Error(`the seed of ${name} could not be made: ${stderr}`)
   const seed = join(home, '.pen/cache')
   seeds.set(name, seed)
   return seed

@@ -1,6 +1,7 @@
 /** The same lifecycle in a container, for every engine that this machine can have. */
 import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
+import { PRESETS } from '../../src/policy/presets.ts'
 import { Box } from '../conformance/box.ts'
 import type { Launcher } from '../conformance/launcher.ts'
 import { ANY_BACKEND } from '../conformance/test-backend.ts'
@@ -25,6 +26,9 @@ function containersOf(engine: TestEngine, here: ProjectSandbox): string[] {
  */
 const INSTALL_AGENT =
   'printf \'#!/bin/sh\\necho "asked: $*, before: $(cat ~/.codex/last 2>/dev/null)"\\necho "$*" > ~/.codex/last\\n\' > /r/bin/codex && chmod 755 /r/bin/codex'
+
+/** The words that the preset puts in front of the user's. */
+const WORDS = PRESETS.codex.command.slice(1).join(' ')
 
 /** From pen's own image, or from one that is built for the project. */
 async function inContainer(
@@ -134,10 +138,13 @@ onEachEngine(
       engine,
       async here => {
         const agent = (...words: string[]) => here.pen('agent', 'codex', '--', ...words)
-        expect(await agent('one')).toMatchObject({ code: 0, stdout: 'asked: one, before: \n' })
+        expect(await agent('one')).toMatchObject({ code: 0, stdout: `asked: ${WORDS} one, before: \n` })
         await here.pen('start', '--detach', '--agent', 'codex')
         expect(containersOf(engine, here)).toHaveLength(1)
-        expect(await agent('two')).toMatchObject({ code: 0, stdout: 'asked: two, before: one\n' })
+        expect(await agent('two')).toMatchObject({
+          code: 0,
+          stdout: `asked: ${WORDS} two, before: ${WORDS} one\n`,
+        })
         expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: 'two\n' })
         const absent = await here.pen('agent', 'gemini')
         expect([absent.code, absent.stderr]).toEqual([

@@ -88,7 +88,7 @@ for (const name of Object.keys(PRESETS) as PresetName[])
       )
       expect(lines).toContain('has its key')
       expect(lines).toContain('other secret: none')
-      expect(lines).toContain('asked: --model x')
+      expect(lines).toContain(`asked: ${[...PRESETS[name].command.slice(1), '--model', 'x'].join(' ')}`)
       expect(lines.filter(line => line.startsWith('https:'))).toEqual([
         ...first.urls.map(url => `${url} 200`),
         'https://evil.test/ 000',
@@ -174,11 +174,12 @@ forEachKind(
         pen('agent', 'codex'),
       ]
       const lines = first.stdout.split('\n')
+      const words = PRESETS.codex.command.slice(1).join(' ')
       expect([first.status, second.status]).toEqual([0, 0])
       expect(lines.filter(line => line.startsWith('printed'))).toEqual(
         printed.reads.map(file => `printed by ${file}`),
       )
-      for (const line of ['kept nothing', 'has its key', 'other secret: none', 'asked: --model x'])
+      for (const line of ['kept nothing', 'has its key', 'other secret: none', `asked: ${words} --model x`])
         expect(lines).toContain(line)
       expect(lines.filter(line => line.startsWith('https:'))).toEqual([
         ...printed.urls.map(url => `${url} 200`),
