@@ -95,7 +95,7 @@ describe('the lines at the end', () => {
       ...of(1),
       reason: 'sni-mismatch',
       why: 'its ClientHello names evil.test',
-      fix: 'connect to the name that is meant',
+      fix: 'connect to the host that the request names',
     }
     const led: AuditEventInput = {
       kind: 'connection-denied',

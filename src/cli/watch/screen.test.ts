@@ -158,7 +158,9 @@ describe('the screen', () => {
     state.add(refused('nas.local', { reason: 'local-name' }))
     state.add(refused('host.pen.internal'))
     state.add(refused('play.googleapis.com'))
-    state.add(refused('x.test', { reason: 'sni-mismatch', fix: 'connect to the name that is meant' }))
+    state.add(
+      refused('x.test', { reason: 'sni-mismatch', fix: 'connect to the host that the request names' }),
+    )
     for (const address of ['10.0.0.5', '169.254.169.254'])
       state.add(refused('x', { name: undefined, address, fix: `pen allow ${address}:443` }))
     expect(state.refused()).toEqual([])

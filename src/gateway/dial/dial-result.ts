@@ -1,4 +1,4 @@
-/** How dialling ended. A failure is not a denial: the policy said yes, and the world said no. */
+/** The result of a dial. In a failure, the policy allowed the connection and the server or network failed. */
 
 import type { Address } from '../../policy/network/address.ts'
 import type { Denied } from '../../policy/network/denial.ts'

@@ -1,8 +1,8 @@
 /**
- * Dials what the policy allowed. A name is resolved here, after the verdict; every answer is checked and the checked
- * address itself is dialled, so that no second look-up can lead elsewhere. Answers that may not be dialled are left
- * out, and when none remains the connection is refused: a name with a public and a private address is still reached,
- * at the public one.
+ * Dials a destination that the policy allowed. A name is resolved here, after the verdict. Each resolved address is
+ * checked, and the checked address itself is dialled, so that DNS rebinding has no effect. Addresses that fail the check
+ * are skipped: a name with a public and a private address is reached at the public one. When none is left, the
+ * connection is refused.
  */
 import { errnoOf } from '../../base/error.ts'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
@@ -19,11 +19,11 @@ import { denyOwn, OwnAddresses } from './own-addresses.ts'
 import type { Resolver } from './resolve.ts'
 import { dialThroughProxy } from './upstream-proxy.ts'
 
-/** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
+/** `done` is called once, asynchronously: with undefined when connected, else with the error. */
 export type Connect = (address: Address, port: Port, done: (error: unknown) => void) => StreamSocket
 
-/** Of one dial, at the same time: then the oldest has had its time. */
-const MOST_ATTEMPTS = 4
+/** Parallel attempts of one dial. Beyond it the oldest one is closed. */
+const MAX_ATTEMPTS = 4
 
 export interface DialerOptions {
   readonly network: () => NetworkPolicy
@@ -36,8 +36,8 @@ export class Dialer {
   readonly #options: DialerOptions
   readonly #dials: Semaphore
   readonly #own = new OwnAddresses()
-  /** Attempts beside the first one of their dial, all dials together. */
-  #beside = 0
+  /** Parallel attempts beyond the first of each dial, over all dials. */
+  #extraAttempts = 0
 
   constructor(options: DialerOptions) {
     this.#options = options
@@ -45,15 +45,15 @@ export class Dialer {
   }
 
   get inFlight(): number {
-    return this.#dials.inside
+    return this.#dials.taken
   }
 
   async dial(dial: Dial, cancellation: Cancellation, indexOf: IndexOf = plainIndex): Promise<DialResult> {
-    await this.#dials.enter()
+    await this.#dials.acquire()
     try {
       return cancellation.isCancelled ? GIVEN_UP : await this.#dial(dial, cancellation, indexOf)
     } finally {
-      this.#dials.leave()
+      this.#dials.release()
     }
   }
 
@@ -81,7 +81,7 @@ export class Dialer {
     cancellation: Cancellation,
     indexOf: IndexOf,
   ): Promise<DialResult> {
-    // The policy in force now, which may be narrower than the one that allowed the name.
+    // The current policy may be narrower than the one that allowed the name.
     const index = indexOf(this.#options.network())
     const good: Address[] = []
     let refusal: { readonly denied: Denied; readonly address: Address } | undefined
@@ -96,7 +96,7 @@ export class Dialer {
     )
   }
 
-  /** Whether this address may be dialled for what was allowed. */
+  /** Whether the policy lets this address be dialled. */
   check(index: NetworkIndex, address: Address, dial: Dial): { readonly ok: true } | Denied {
     const check = checkDial(index, address, dial)
     if (!check.ok || dial.kind !== 'name' || !this.#own.has(address)) return check
@@ -104,60 +104,60 @@ export class Dialer {
   }
 
   /**
-   * Tries the addresses in order, the next one beside a slow one; the first that answers wins. How many addresses there
-   * are is for a hostile zone to say, and each attempt costs a descriptor: so only a few stand beside each other.
+   * Tries the addresses in order, and starts the next one while a slow one is pending. The first that connects wins. A
+   * hostile zone chooses the number of addresses and each attempt costs a descriptor, so parallel attempts are limited.
    */
   connectAny(addresses: readonly Address[], port: Port, cancellation: Cancellation): Promise<DialResult> {
     const { connect: open, limits } = this.#options
     return new Promise(resolve => {
-      const open_ = new Set<StreamSocket>()
+      const attempts = new Set<StreamSocket>()
       let next = 0
-      let beside = 0
+      let extra = 0
       let stagger: ReturnType<typeof setTimeout> | undefined
       let lastError: unknown
-      const countBeside = (): void => {
-        const now = Math.max(open_.size - 1, 0)
-        this.#beside += now - beside
-        beside = now
+      const countExtra = (): void => {
+        const now = Math.max(attempts.size - 1, 0)
+        this.#extraAttempts += now - extra
+        extra = now
       }
       const settle = (result: DialResult): void => {
         clearTimeout(stagger)
         clearTimeout(deadline)
         cancellation.onCancel = undefined
-        for (const socket of open_) socket.destroy()
-        open_.clear()
-        countBeside()
+        for (const socket of attempts) socket.destroy()
+        attempts.clear()
+        countExtra()
         resolve(result)
       }
-      const tryBeside = (): void => {
-        if (this.#beside >= limits.maxBeside) {
-          stagger = setTimeout(tryBeside, limits.staggerMs)
+      const tryInParallel = (): void => {
+        if (this.#extraAttempts >= limits.maxBeside) {
+          stagger = setTimeout(tryInParallel, limits.staggerMs)
           return
         }
-        const [oldest] = open_
-        if (oldest !== undefined && open_.size >= MOST_ATTEMPTS && open_.delete(oldest)) oldest.destroy()
+        const [oldest] = attempts
+        if (oldest !== undefined && attempts.size >= MAX_ATTEMPTS && attempts.delete(oldest)) oldest.destroy()
         tryNext()
       }
       const tryNext = (): void => {
         clearTimeout(stagger)
-        countBeside()
+        countExtra()
         const address = addresses[next++]
         if (address === undefined) {
-          if (open_.size === 0) settle(unreachable(lastError))
+          if (attempts.size === 0) settle(unreachable(lastError))
           return
         }
         const socket = open(address, port, error => {
-          if (!open_.delete(socket)) return socket.destroy()
+          if (!attempts.delete(socket)) return socket.destroy()
           if (error === undefined) return settle({ kind: 'connected', socket, address })
           lastError = error
           tryNext()
         })
-        open_.add(socket)
-        countBeside()
-        if (next < addresses.length) stagger = setTimeout(tryBeside, limits.staggerMs)
+        attempts.add(socket)
+        countExtra()
+        if (next < addresses.length) stagger = setTimeout(tryInParallel, limits.staggerMs)
       }
       const deadline = setTimeout(
-        () => settle(failed('upstream-timeout', 'no answer from the server')),
+        () => settle(failed('upstream-timeout', 'the server did not answer')),
         limits.connectMs,
       )
       cancellation.onCancel = () => settle(GIVEN_UP)
@@ -166,14 +166,14 @@ export class Dialer {
   }
 }
 
-/** The rules that count for one dial. */
+/** The rules that apply to one dial. */
 type IndexOf = (network: NetworkPolicy) => NetworkIndex
 
 const plainIndex: IndexOf = ({ index }) => index
 
 const GIVEN_UP = failed('given-up', 'the client went away')
 
-/** `host.pen.internal`: the one name for these, and only by its own rule. */
+/** The addresses of `host.pen.internal`. Only a rule for that name leads here. */
 const LOOPBACK: readonly Address[] = ['127.0.0.1', '::1'].flatMap(text => {
   const address = parseAddress(text)
   return address.ok ? [address.value] : []

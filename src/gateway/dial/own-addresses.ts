@@ -1,7 +1,6 @@
 /**
- * The addresses of the machine that pen runs on. Most of them are private and refused as such; a public one is the
- * machine's all the same, and behind it may listen what only a firewall keeps from the world. A name that leads there
- * came from outside, so it needs a rule that names the address.
+ * The addresses of the host. Most are private and refused for that. Services at a public one may rely on a firewall that
+ * does not filter local traffic. So a name that resolves to an own address needs a rule that names the address.
  */
 
 import { type Address, parseAddress } from '../../policy/network/address.ts'
@@ -9,7 +8,7 @@ import { type Denied, deny } from '../../policy/network/denial.ts'
 import { printEndpoint } from '../../policy/network/net-rule.ts'
 import type { Port } from '../../policy/network/port.ts'
 
-/** Networks come and go while a sandbox runs. */
+/** Interfaces may change while a sandbox runs. */
 const FRESH_MS = 1000
 
 export class OwnAddresses {

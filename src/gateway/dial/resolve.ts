@@ -1,9 +1,9 @@
 /**
- * Names to addresses, on the host, and only for names that the policy allowed: a look-up is a message to whoever runs
- * the name's zone. A name is asked for as it is, without search domains. The host's own hosts file comes first, as the
- * user expects. Answers are hostile; whoever dials has to check each one.
+ * Resolves names on the host, and only names that the policy allowed, because a lookup is a message to the owner of the
+ * zone. Search domains do not apply. The hosts file comes first. Answers are hostile, and the dialer checks each one.
  */
 import type { Resolver as DnsResolver } from 'node:dns/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { type Address, parseAddress } from '../../policy/network/address.ts'
 import { type Host, parseHost } from '../../policy/network/host.ts'
 
@@ -13,25 +13,25 @@ export type Resolution =
 
 export interface Resolver {
   resolve(name: Host): Promise<Resolution>
-  /** The policy changed: what was learned under the old one is not used again. */
+  /** Clears the cache, after a policy change. */
   forget?(): void
 }
 
 export interface ResolverOptions {
-  /** `address:port`; by default those of the host. */
+  /** `address:port`. The default is the name servers of the host. */
   readonly servers?: readonly string[]
   readonly timeoutMs?: number
   readonly hostsFile?: string | null
 }
 
-/** Long enough for a page with its pictures, short enough that an operator's change is followed. */
+/** Long enough to load a page, and short enough to follow a change of the zone. */
 const MAX_TTL_MS = 30_000
 const MAX_KNOWN = 1024
 const MAX_ADDRESSES = 32
-/** The other family is waited for this long once one has answered. */
+/** How long to wait for the other address family after the first answer. */
 const OTHER_FAMILY_MS = 50
 const HOSTS_MS = 2_000
-/** Lists that block by such a file have several. */
+/** Block lists in a hosts file may have several MiB. */
 const MAX_HOSTS_FILE = 33_554_432
 
 interface Answer {
@@ -73,7 +73,7 @@ export class HostResolver implements Resolver {
     const { addresses, ttlMs, failure } = await this.#fromDns(name)
     if (addresses.length === 0)
       return failure === 'lookup-failed'
-        ? { ok: false, reason: failure, why: `the look-up of ${name} failed or took too long` }
+        ? { ok: false, reason: failure, why: `the lookup of ${name} failed or timed out` }
         : {
             ok: false,
             reason: 'name-not-found',
@@ -90,14 +90,14 @@ export class HostResolver implements Resolver {
   #fromDns(name: Host): Promise<Answer> {
     const { timeoutMs = 5000 } = this.#options
     const dns = this.#resolver()
-    // The final dot makes it the whole name.
+    // The final dot makes the name fully qualified.
     const asked = `${name}.`
     return new Promise(resolve => {
       const answers: Answer[] = []
       let timer = setTimeout(() => finish(), timeoutMs)
       const finish = (): void => {
         clearTimeout(timer)
-        // It would go on to ask the host's other name servers, a descriptor for each.
+        // Otherwise it would ask the other name servers too, with a descriptor for each.
         if (answers.length < 2) dns.cancel()
         resolve(merge(answers))
       }
@@ -117,7 +117,7 @@ export class HostResolver implements Resolver {
     })
   }
 
-  /** A fresh one each time: it reads the host's name servers anew, and it has a cache of its own that would outlive ours. */
+  /** A new resolver for each lookup: it reads the current name servers, and starts with an empty cache. */
   #resolver(): DnsResolver {
     const { servers, timeoutMs = 5000 } = this.#options
     const { Resolver } = process.getBuiltinModule('node:dns/promises')
@@ -145,27 +145,26 @@ const TTL = { ttl: true } as const
 
 interface HostsFile {
   readonly since: number
-  /** Which version of the file this is. */
-  readonly look: string
+  /** Identifies the version of the file. */
+  readonly version: string
   readonly text: string
   readonly found: Map<Host, Address[]>
 }
 
-/** The file is the user's own, and read again only when it has changed. */
+/** The file is trusted. It is read again only when it has changed. */
 async function readHosts(path: string, since: number, known: HostsFile | undefined): Promise<HostsFile> {
   try {
-    const { readFile, stat } = await import('node:fs/promises')
     const { ino, size, mtimeMs } = await stat(path)
-    const look = `${ino} ${size} ${mtimeMs}`
-    if (known?.look === look) return { ...known, since }
+    const version = `${ino} ${size} ${mtimeMs}`
+    if (known?.version === version) return { ...known, since }
     const text = size > MAX_HOSTS_FILE ? '' : (await readFile(path, 'utf8')).toLowerCase()
-    return { since, look, text, found: new Map() }
+    return { since, version, text, found: new Map() }
   } catch {
-    return { since, look: '', text: '', found: new Map() }
+    return { since, version: '', text: '', found: new Map() }
   }
 }
 
-/** `text` in lower case. Only lines that hold the name are looked at: some files have a hundred thousand. */
+/** `text` is in lower case. Parses only lines that contain the name, because some files have 100,000 lines. */
 export function hostsEntries(text: string, name: Host): Address[] {
   const found: Address[] = []
   for (let at = text.indexOf(name); at !== -1; ) {
@@ -200,7 +199,7 @@ function failureOf(error: unknown): Answer {
   return { addresses: [], ttlMs: 0, failure: isAbsent ? 'name-not-found' : 'lookup-failed' }
 }
 
-/** IPv6 and IPv4 in turn, so that one dead family costs one attempt. An answer that never came counts as a failure. */
+/** Alternates IPv6 and IPv4, so that a broken family costs one attempt. A missing answer counts as a failure. */
 function merge(answers: readonly Answer[]): Answer {
   const v6 = answers.flatMap(answer => answer.addresses).filter(address => address.includes(':'))
   const v4 = answers.flatMap(answer => answer.addresses).filter(address => !address.includes(':'))

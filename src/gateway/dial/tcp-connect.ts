@@ -1,4 +1,4 @@
-/** TCP connections come to be: accepted where a descriptor listens, or dialled. */
+/** Creates TCP connections: accepts them on a listening descriptor, or dials. */
 import { CallFailed } from '../../base/kernel/call-failed.ts'
 import { close } from '../../base/kernel/descriptor.ts'
 import { AF, SOL, socketOption } from '../../base/kernel/socket.ts'
@@ -16,7 +16,7 @@ const LOOPBACK_V6 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 export interface Listening {
   readonly port: number
-  /** Those that were accepted stay. */
+  /** Accepted connections stay open. */
   stop(): void
 }
 
@@ -25,7 +25,7 @@ type Accept = (socket: TcpSocket) => void
 const F_DUPFD_CLOEXEC = 1030
 const BACKLOG = 512
 
-/** The descriptor listens already, and is the listener's from now on. */
+/** Takes ownership of a listening descriptor. */
 export function listenTcp(fd: number, accepted: Accept): Listening {
   let isOpen: boolean = true
   const listener = listenInTurns(took => {
@@ -45,12 +45,12 @@ export function listenTcp(fd: number, accepted: Accept): Listening {
   }
 }
 
-/** On this machine alone; without a port, at one that is free. */
+/** Listens on loopback. Port 0 chooses a free port. */
 export function listenLoopback(accepted: Accept, family: Family = AF.inet, port = 0): Listening {
   const fd = unconnected(family)
   try {
     if (family === AF.inet6) switchOn(fd, SOL.ipv6, IPV6_V6ONLY)
-    // Connections of an earlier listener may still be fading away there. Two that listen are refused all the same.
+    // Allows ports with connections in TIME_WAIT. A second listener is still refused.
     if (port !== 0) switchOn(fd, SOL.socket, SO_REUSEADDR)
     const name = socketName(family, family === AF.inet ? [127, 0, 0, 1] : LOOPBACK_V6, port)
     systemCall('bind', fd, name, name.length)
@@ -80,7 +80,7 @@ function portOf(fd: number): number {
   return new DataView(name.buffer).getUint16(2)
 }
 
-/** The runtime itself sends small pieces at once. */
+/** Bun sets TCP_NODELAY itself. */
 function acceptFrom(fd: number, accepted: Accept): Stoppable {
   const options = {
     fd,
@@ -94,17 +94,17 @@ function acceptFrom(fd: number, accepted: Accept): Stoppable {
       },
     },
   }
-  // Its types know of descriptors for `connect` alone.
+  // Bun's types declare `fd` only for `connect`.
   const listener = Bun.listen(options as unknown as Bun.TCPSocketListenOptions<TcpSocket>)
   return { stop: () => listener.stop() }
 }
 
-/** `done` is called once, later: with nothing when it is connected, or with what went wrong. */
+/** `done` is called once, asynchronously: with undefined when connected, else with the error. */
 export function connectTcp(
   address: Address,
   port: Port,
   done: (error: unknown) => void,
-  /** Made elsewhere, for another network namespace than ours. It is the connection's from now on. */
+  /** A socket of another network namespace. The connection takes ownership. */
   made?: number,
 ): TcpSocket {
   const socket = new TcpSocket()
@@ -121,8 +121,8 @@ export function connectTcp(
 }
 
 /**
- * Begun here rather than by the runtime, whose own way cannot be given up before it has come to an end. On this machine it
- * has often finished when the call returns.
+ * Calls `connect` itself, because a dial by Bun cannot be cancelled. On loopback the connection often stands when the
+ * call returns.
  */
 function startConnecting(
   address: Address,
@@ -138,7 +138,7 @@ function startConnecting(
     const state = connectionState(fd)
     const isConnected = state === TCP_STATE.established
     if (isConnected || state === TCP_STATE.synSent) return { fd, isConnected }
-    // So has a refusal; the call itself said "in progress".
+    // A refusal may also have arrived already, after the call returned EINPROGRESS.
     const failure = socketOption(fd, SOL.socket, SO_ERROR)
     throw new CallFailed('connect', failure === 0 ? errno : failure)
   } catch (error) {

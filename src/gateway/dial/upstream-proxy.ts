@@ -1,7 +1,7 @@
 /**
- * A company proxy that the user named. It gets a CONNECT for what the policy allowed, and resolves the name itself: which
- * address it dials is its operator's business, and pen's address guard ends there. The proxy's own address needs no rule
- * (the user named it). Its password is in the URL and goes nowhere but to the proxy.
+ * Dials through an upstream proxy that the user configured, such as a company proxy. The proxy gets a CONNECT for an
+ * allowed destination and resolves the name itself, so pen cannot check the final address. The proxy's own address needs
+ * no rule. The password in its URL goes only to the proxy.
  */
 import type { Address } from '../../policy/network/address.ts'
 import type { Dial } from '../../policy/network/decide-connection.ts'
@@ -35,17 +35,17 @@ export async function dialThroughProxy(
       ? result
       : failed('upstream-proxy', 'the upstream proxy could not be reached')
   const socket = isSecure
-    ? await import('../tls/tls-socket.ts').then(tls => tls.secured(result.socket, to, ANSWER_MS))
+    ? await import('../tls/tls-socket.ts').then(tls => tls.startTls(result.socket, to, ANSWER_MS))
     : result.socket
   if (typeof socket === 'string') return failed('upstream-proxy', socket)
-  const refusal = await askFor(socket, dial, credentials(proxy))
+  const refusal = await requestTunnel(socket, dial, credentials(proxy))
   if (refusal === undefined) return { kind: 'connected', socket, address: undefined }
   socket.destroy()
   return failed('upstream-proxy', refusal)
 }
 
-/** Undefined when the tunnel stands, else what went wrong. The proxy's own words are not passed on. */
-function askFor(
+/** Undefined when the tunnel stands, else a text about the failure. Text of the proxy is not passed on. */
+function requestTunnel(
   socket: StreamSocket,
   dial: { readonly port: Port } & Exclude<Dial, { readonly kind: 'host-service' }>,
   authorization: string,
@@ -69,12 +69,16 @@ function askFor(
       if (end.kind === 'bad') settle('the upstream proxy gave a malformed answer')
       if (end.kind === 'more') scanned = end.scanned
       if (end.kind !== 'end') return
-      // What follows is the server's, and waits for whoever attaches next.
+      // The bytes that follow come from the server. The next reader gets them.
       socket.detach(held.subarray(end.end))
       const status = /^HTTP\/1\.[01] ([0-9]{3})(?: |\r)/.exec(held.toString('latin1', 0, 64))?.[1]
-      settle(status?.startsWith('2') ? undefined : `the upstream proxy answered ${status ?? 'with nonsense'}`)
+      settle(
+        status?.startsWith('2')
+          ? undefined
+          : `the upstream proxy answered ${status ?? 'with a malformed status'}`,
+      )
     }
-    // It may say goodbye and stay half open: that is no answer either.
+    // A half close without an answer is a failure too.
     socket.attach({ data, end: fail, drain: () => undefined, close: fail })
     const request = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`
     socket.write(Buffer.from(request, 'latin1'))
@@ -87,7 +91,7 @@ function credentials({ username, password }: URL): string {
   return `Proxy-Authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`
 }
 
-/** A percent sign that encodes nothing stands for itself, as in other clients. */
+/** An invalid percent encoding is taken literally, as other clients do. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -1,6 +1,6 @@
 /**
- * A port of the sandbox's loopback, for programs of the host: pen listens on the host's loopback and dials inside, one connection for
- * each that comes. The sandbox only ever answers. Both ends are strangers to each other and to pen: bytes pass, nothing is read.
+ * Forwards a port of the sandbox's loopback to the host. pen listens on the host's loopback and dials inside for each
+ * connection, so the sandbox only answers. pen trusts neither end and does not interpret the bytes.
  */
 import { errnoOf, PenError } from '../../base/error.ts'
 import { close } from '../../base/kernel/descriptor.ts'
@@ -18,53 +18,53 @@ import type { TcpSocket } from '../stream/tcp-socket.ts'
 
 export interface PortPair {
   readonly guest: Port
-  /** 0 for one that is free. */
+  /** 0 chooses a free port. */
   readonly host: Port | 0
 }
 
-/** What all forwards of a sandbox share. */
+/** State that all forwards of a sandbox share. */
 export interface ForwardContext {
   readonly sockets: NamespaceSockets
   readonly owners: SocketOwners
   readonly held: BufferBudget
-  /** Whose programs are let in. */
+  /** The user ids that may connect. */
   readonly users: ReadonlySet<number>
-  /** A place among the connections that may be open at once; false where there is none. */
+  /** Takes one of the limited connections. False when none is free. */
   enter(): boolean
   leave(): void
 }
 
 const CONNECT_MS = 10_000
-/** One side has said goodbye, and the other says nothing. */
+/** Idle timeout of a half-closed tunnel. */
 const HALF_CLOSED_MS = 600_000
 const SWEEP_MS = 30_000
-/** No byte moves, in either direction. */
+/** A tunnel without traffic counts as stalled after this time. */
 const STALLED_MS = 60_000
-/** The free port of one family may be taken in the other. */
-const MOST_TRIES = 8
+/** A port that is free in one family may be in use in the other. */
+const MAX_TRIES = 8
 
 interface Tunnel {
   readonly client: ByteStream
   readonly upstream: ByteStream
-  /** The two ends of the client's connection, as the client has them. */
+  /** The connection of the client, from its point of view. */
   readonly ends: readonly [own: SocketEnd, peer: SocketEnd]
 }
 
 export class Forward {
   readonly guest: Port
   readonly host: number
-  /** Where it listens on the host. */
+  /** The listening addresses on the host. */
   readonly addresses: readonly string[]
   readonly #context: ForwardContext
   readonly #listening: readonly Listening[]
   readonly #tunnels = new Set<Tunnel>()
   readonly #sweeper: ReturnType<typeof setInterval>
   #isClosed: boolean = false
-  /** Connections that were passed on; and those that were not, because of whom they came from or how many there were. */
+  /** Connections that were forwarded, and those refused because of their user or a limit. */
   connections = 0
   refused = 0
 
-  /** Nothing is accepted before the caller returns to the event loop. */
+  /** Accepts nothing before the caller returns to the event loop. */
   constructor({ guest, host }: PortPair, context: ForwardContext) {
     this.guest = guest
     this.#context = context
@@ -77,8 +77,8 @@ export class Forward {
     if (context.owners.userOf({ address: '127.0.0.1', port: this.host }) === process.geteuid?.()) return
     this.close()
     throw new PenError('BACKEND', {
-      what: 'the kernel does not tell whose programs connect, so other users of this machine could not be kept out',
-      hint: 'load its module tcp_diag: modprobe tcp_diag',
+      what: 'the kernel does not report which user connects, so pen cannot keep other users of this machine out',
+      hint: 'sudo modprobe tcp_diag',
     })
   }
 
@@ -127,7 +127,7 @@ export class Forward {
     this.#tunnels.delete(tunnel)
   }
 
-  /** A server on one family alone is found, whichever it is. */
+  /** Tries IPv4, then IPv6, because a server may listen on only one of them. */
   async #dial(): Promise<TcpSocket> {
     const { v4, v6 } = await this.#context.sockets.take()
     try {
@@ -140,7 +140,7 @@ export class Forward {
     }
   }
 
-  /** Ends what nobody waits for any more: a server inside that never says goodbye would else keep every place. */
+  /** Ends abandoned tunnels. Otherwise a server that never closes could use up all connections. */
   sweep(): void {
     const late = performance.now() - HALF_CLOSED_MS
     for (const tunnel of this.#tunnels) {
@@ -149,20 +149,20 @@ export class Forward {
       if (isSilent && (client.ended || upstream.ended)) client.reset()
       else if (this.#isAbandoned(tunnel)) {
         client.socket.destroy()
-        // What was sent still arrives inside.
+        // Bytes that were sent still arrive inside.
         upstream.socket.destroy()
       }
     }
   }
 
   /**
-   * Its program has not only said goodbye, as one does that still reads: it has no such socket any more. And all that it said was passed
-   * on, or nobody takes it.
+   * The program has not only half-closed, as a reader may do: its socket is gone. And all its bytes are forwarded, or the
+   * server does not read them.
    */
   #isAbandoned({ client, upstream, ends }: Tunnel): boolean {
     const isOver = client.ended && upstream.buffered === 0
-    const stands = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
-    return (isOver || stands) && this.#context.owners.userOf(...ends) === undefined
+    const isStalled = Math.max(client.lastActive, upstream.lastActive) < performance.now() - STALLED_MS
+    return (isOver || isStalled) && this.#context.owners.userOf(...ends) === undefined
   }
 }
 
@@ -174,11 +174,11 @@ function dialInside(address: Address, port: Port, made: number): Promise<TcpSock
       port,
       error => {
         clearTimeout(late)
-        // Where nobody listens, a socket whose own port happens to be that one is connected to itself.
+        // Without a listener, a socket with the same local port connects to itself.
         const isItself = error === undefined && socket.local?.port === port
         if (isItself) socket.reset()
         if (error === undefined && !isItself) resolve(socket)
-        else reject(error ?? new Error('nobody listens'))
+        else reject(error ?? new Error('no server listens'))
       },
       made,
     )
@@ -198,7 +198,7 @@ function listenOn(host: number, accepted: (socket: TcpSocket) => void): readonly
     } catch (error) {
       if (NO_IPV6.includes(errnoOf(error) ?? '')) return [v4]
       v4.listener.stop()
-      if (host !== 0 || tries === MOST_TRIES) throw error
+      if (host !== 0 || tries === MAX_TRIES) throw error
     }
   }
 }
@@ -219,16 +219,16 @@ function refusal(error: unknown, address: string, port: number): unknown {
   const at = `${address}:${port}`
   if (errno === 'EADDRINUSE')
     return new PenError('CONNECT', {
-      what: `port ${port} of this machine is in use already`,
+      what: `port ${port} of this machine is already in use`,
       at,
-      hint: 'end what listens there, or name another port of this machine before the colon, 0 for one that is free',
+      hint: 'stop the program that listens there, or put another host port before the colon (0 chooses a free one)',
       cause: error,
     })
   if (errno === 'EACCES')
     return new PenError('CONNECT', {
-      what: `you may not listen on port ${port} of this machine`,
+      what: `not allowed to listen on port ${port} of this machine`,
       at,
-      hint: 'name one above 1023 before the colon, 0 for one that is free',
+      hint: 'put a host port above 1023 before the colon (0 chooses a free one)',
       cause: error,
     })
   return error
@@ -236,7 +236,7 @@ function refusal(error: unknown, address: string, port: number): unknown {
 
 const loopback = (text: string): Address => {
   const address = parseAddress(text)
-  if (!address.ok) throw new PenError('INTERNAL', { what: 'loopback is no address' })
+  if (!address.ok) throw new PenError('INTERNAL', { what: 'loopback did not parse as an address' })
   return address.value
 }
 const LOOPBACK_V4 = loopback('127.0.0.1')

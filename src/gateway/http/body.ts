@@ -1,10 +1,10 @@
-/** The body of a message, piece by piece, out of whatever framing it came in. Chunked coding is read as strictly as heads are. */
+/** Reads a message body piece by piece, in any framing. Chunked coding is read as strictly as heads. */
 import type { ByteStream } from '../stream/byte-stream.ts'
 import type { Framing } from './field.ts'
 
 const MAX_SIZE_LINE = 256
 const MAX_TRAILERS = 16_384
-/** RFC 9112 names no bound for extensions. Nobody uses them but for floods. */
+/** Chunk extensions are capped by MAX_SIZE_LINE. RFC 9112 has no limit, and only attacks use long ones. */
 const SIZE_LINE = /^([0-9A-Fa-f]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 export type BodyState = 'reading' | 'complete' | 'broken' | 'malformed'
@@ -14,11 +14,11 @@ export class BodyReader {
   why = ''
   readonly #from: ByteStream
   readonly #framing: Framing['kind']
-  /** Bytes of the body or of this chunk that are still to come. */
+  /** Remaining bytes of the body or of the current chunk. */
   #left: number
-  /** A chunk's data is followed by CRLF. */
+  /** The data of a chunk is read, and its CRLF comes next. */
   #atChunkEnd: boolean = false
-  /** Bytes of trailers that were read; undefined before the last chunk. */
+  /** Bytes of trailers read so far. Undefined before the last chunk. */
   #trailers: number | undefined
 
   constructor(from: ByteStream, framing: Framing) {
@@ -29,7 +29,7 @@ export class BodyReader {
       framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0) ? 'complete' : 'reading'
   }
 
-  /** The next piece, or undefined; then `state` says why. */
+  /** The next piece. Undefined at the end or on an error; see `state`. */
   async next(): Promise<Buffer | undefined> {
     while (this.state === 'reading') {
       const piece = this.step()
@@ -39,7 +39,7 @@ export class BodyReader {
     return undefined
   }
 
-  /** What is there already, without waiting. */
+  /** The bytes that have arrived, without waiting. */
   step(): Buffer | undefined {
     if (this.state !== 'reading') return undefined
     if (this.#framing === 'chunked' && this.#left === 0 && !this.#readSize()) return undefined
@@ -82,8 +82,8 @@ export class BodyReader {
   }
 
   /**
-   * Trailer fields are read, checked and dropped: a server that merged them into its head would see fields that nobody
-   * judged. Each line goes as soon as it is whole, so that one that comes byte by byte is not read again and again.
+   * Trailer fields are checked and dropped, because a server that merges them into the head would see unjudged fields.
+   * Each complete line is consumed at once, so that slow input is not scanned again and again.
    */
   #readTrailers(before: number): false {
     for (let read = before; ; ) {
@@ -113,7 +113,7 @@ export class BodyReader {
 
 const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/
 
-/** Where the line's CR stands. */
+/** The offset of the CR that ends the line. */
 function lineEnd(bytes: Buffer, start: number, max: number): number | 'long' | 'bare' | undefined {
   const lf = bytes.indexOf(0x0a, start)
   if (lf === -1) return bytes.length - start > max ? 'long' : undefined

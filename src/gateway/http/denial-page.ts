@@ -1,25 +1,25 @@
 /**
- * What a program is told in HTTP, TLS or SSH. An agent reads it, so it says that this is policy and not a fault, that trying
- * again is no use, and whom to ask for what. Nothing of the request is repeated; names in it are canonical.
+ * Replies to refused or failed connections in HTTP, TLS and SSH. Agents read them, so a denial says that it is policy,
+ * that a retry is useless, and what to ask the user for. It repeats nothing from the request except canonical names.
  */
 import type { DialFailure } from '../dial/dial-result.ts'
 import type { Refusal } from '../refusal.ts'
 
-/** The same in one line. */
+/** The denial in one line. */
 export const denialLine = ({ why, fix, reason }: Refusal): string =>
   `pen refused this connection: ${why}. This is the network policy of the sandbox. ` +
-  `${fix.startsWith('pen ') ? 'Outside the sandbox this would change it' : 'What would change it'}: ${fix} (${reason})`
+  `${fix.startsWith('pen ') ? 'The user can allow it outside the sandbox' : 'To change this'}: ${fix} (${reason})`
 
 export function denialPage(refusal: Refusal, hasBody = true): string {
   const isCommand = refusal.fix.startsWith('pen ')
   const lines = [
     `pen refused this connection: ${refusal.why}.`,
     '',
-    'This is the network policy of the sandbox, not a fault of the network or of the server.',
-    'Do not retry, and do not look for a way around it: every way out is judged alike.',
+    'This is the network policy of the sandbox, not a network or server error.',
+    'Do not retry, and do not look for a way around it: the policy applies to every connection.',
     isCommand
       ? 'If the task needs it, ask the user to run this outside the sandbox:'
-      : 'If the task needs it, this is what would change the answer:',
+      : 'If the task needs it, do this instead:',
     '',
     `    ${refusal.fix}`,
     '',
@@ -28,7 +28,7 @@ export function denialPage(refusal: Refusal, hasBody = true): string {
   return page(refusal.status ?? 403, `x-pen-denied: ${refusal.reason}`, lines, hasBody)
 }
 
-/** The policy allowed it: an agent must not take this for a denial. */
+/** The policy allowed the connection, so an agent must not read this as a denial. */
 export function failurePage(
   failure: Pick<DialFailure, 'why'> & { readonly reason: string },
   hasBody = true,
@@ -36,7 +36,7 @@ export function failurePage(
   const lines = [
     `pen allowed this connection, but it failed: ${failure.why}.`,
     '',
-    'This is not the network policy. The server or the network outside the sandbox is at fault, or the name is wrong.',
+    'This is not the network policy. The server or the network outside the sandbox failed, or the name is wrong.',
     '',
     `reason: ${failure.reason}`,
   ]
@@ -87,7 +87,7 @@ export const INTERNAL_ERROR = alert(80)
 
 export const startsSsh = (bytes: Buffer): boolean => bytes.toString('latin1', 0, 8) === 'SSH-2.0-'
 
-/** RFC 4253: the version of a server, then one packet before any key was exchanged: SSH_MSG_DISCONNECT, by application. */
+/** RFC 4253: a server version, then an unencrypted SSH_MSG_DISCONNECT with the reason BY_APPLICATION. */
 export function sshDisconnect(line: string): Buffer {
   const text = Buffer.from(line)
   const payload = Buffer.alloc(1 + 4 + 4 + text.length + 4)
@@ -95,7 +95,7 @@ export function sshDisconnect(line: string): Buffer {
   payload.writeUInt32BE(11, 1)
   payload.writeUInt32BE(text.length, 5)
   text.copy(payload, 9)
-  // At least four, and up to a multiple of eight with the five bytes in front.
+  // At least four bytes, and with the five header bytes a multiple of eight.
   const padding = 4 + ((8 - ((5 + payload.length + 4) % 8)) % 8)
   const head = Buffer.alloc(5)
   head.writeUInt32BE(1 + payload.length + padding, 0)

@@ -1,11 +1,11 @@
 /**
- * The head of an HTTP/1 message: where it ends, and its field lines. RFC 9112 in its strictest reading: whatever two
- * parsers could read differently (a line that ends in LF alone, a folded line, a space before the colon) is an error.
+ * The head of an HTTP/1 message: its end and its fields. This is RFC 9112 in its strictest reading. Everything that two
+ * parsers could read differently is an error: a bare LF, a folded line, a space before the colon.
  */
 export interface Field {
   /** As written. */
   readonly name: string
-  /** In lower case. */
+  /** The name in lower case. */
   readonly key: string
   readonly value: string
 }
@@ -17,7 +17,7 @@ export type Framing =
   /** Responses only. */
   | { readonly kind: 'until-close' }
 
-/** `status` is what a client is told; a bad upstream is always a 502. */
+/** `status` goes to a client with a bad request. A bad response is always a 502. */
 export interface BadHead {
   readonly kind: 'bad'
   readonly status: 400 | 405 | 414 | 431 | 501 | 505
@@ -35,7 +35,7 @@ export const badHead = (why: string, status: BadHead['status'] = 400): BadHead =
   why,
 })
 
-/** Looks on from `scanned`, so that a head that comes byte by byte is not read again and again. */
+/** Continues at `scanned`, so that slow input is not scanned again and again. */
 export function findHeadEnd(bytes: Uint8Array, scanned: number, max: number): HeadEnd {
   for (let at = scanned; at < bytes.length; at++) {
     if (at >= max) return badHead('the head is too long', 431)
@@ -67,7 +67,7 @@ export function readFields(lines: readonly string[], max: number): readonly Fiel
   return fields
 }
 
-/** By hand: a regular expression for trailing white space takes quadratic time on a hostile value. */
+/** Not a regular expression, because that takes quadratic time on a hostile value. */
 function trimEnd(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === ' ' || text[end - 1] === '\t')) end--
@@ -87,7 +87,7 @@ export const listOf = (fields: readonly Field[], key: string): string[] =>
       .filter(part => part !== ''),
   )
 
-/** What the length fields say; `undefined` when there are none. */
+/** Undefined without Content-Length and Transfer-Encoding. */
 export function framingOf(fields: readonly Field[], minor: 0 | 1): Framing | BadHead | undefined {
   const lengths = valuesOf(fields, 'content-length')
   const codings = valuesOf(fields, 'transfer-encoding')
@@ -105,7 +105,7 @@ export function framingOf(fields: readonly Field[], minor: 0 | 1): Framing | Bad
   return { kind: 'length', length: Number(length) }
 }
 
-/** Of one hop only, or pen's own word. Framing is made anew on each hop. */
+/** Fields of one hop, framing fields (each hop writes its own), and fields that only pen may set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -124,8 +124,9 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What goes on to the next hop. `Transfer_Encoding` and `Proxy.Authorization` go too: servers that turn field names into
- * variables read them as the real ones. What `Connection` names goes, save for Host, which the gateway sets itself.
+ * The fields for the next hop. Also drops spellings such as `Transfer_Encoding` and `Proxy.Authorization`, because servers
+ * that turn field names into variables read them as the real ones. Drops the fields that `Connection` names, except Host,
+ * which the gateway sets itself.
  */
 export function endToEnd(fields: readonly Field[]): Field[] {
   const named = new Set(listOf(fields, 'connection'))

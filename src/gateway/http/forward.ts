@@ -1,6 +1,6 @@
 /**
- * One request and its answer. Both heads are written anew from what was read, with framing of the gateway's own, so that
- * neither side ever sees a byte that the other side meant as something else.
+ * Forwards one request and its response. The gateway writes both heads itself, from the parsed fields and with its own
+ * framing. So both sides always agree on where a message ends.
  */
 import type { GatewayLimits } from '../limits.ts'
 import type { Route } from '../route.ts'
@@ -14,7 +14,7 @@ export interface Forwarding {
   readonly path: string
   readonly host: string
   readonly body: BodyReader
-  /** What of the body was there already. */
+  /** The part of the body that has arrived already. */
   readonly firstPiece: Buffer | undefined
 }
 
@@ -35,14 +35,14 @@ export async function forwardRequest(
   const isUpgrade = asksForWebSocket(request)
   const sentBefore = client.sent
   const sending = sendRequest(upstream, forwarding, isUpgrade)
-  const answer = readAnswer(client, upstream, request, isUpgrade, limits)
-  await Promise.race([answer, sending])
-  // Whatever of the answer is still being read ends with the upstream, which the caller closes.
+  const response = readResponse(client, upstream, request, isUpgrade, limits)
+  await Promise.race([response, sending])
+  // The caller closes the upstream, which ends a response that is still being read.
   if (body.state === 'broken') return { kind: 'cut', by: 'client' }
   if (body.state === 'malformed')
     return client.sent > sentBefore ? { kind: 'cut', by: 'client' } : { kind: 'bad-request', why: body.why }
-  const outcome = await answer
-  // An answer before the end of the request: what is left of it must not be taken for the next one.
+  const outcome = await response
+  // The response came before the end of the request. The rest of the body must not be read as the next request.
   return outcome.kind === 'keep' && body.state !== 'complete' ? { kind: 'close' } : outcome
 }
 
@@ -67,7 +67,7 @@ async function sendRequest(upstream: ByteStream, forwarding: Forwarding, isUpgra
   if (isChunked && body.state === 'complete') await upstream.write(LAST_CHUNK)
 }
 
-async function readAnswer(
+async function readResponse(
   client: ByteStream,
   upstream: ByteStream,
   request: RequestHead,
@@ -77,22 +77,25 @@ async function readAnswer(
   for (let informational = 0; ; informational++) {
     const head = await readHead(upstream, request.method, limits)
     if (head === undefined) return { kind: 'cut', by: 'upstream' }
-    if ('why' in head) return { kind: 'bad-answer', why: `its answer is ${head.why}` }
+    if ('why' in head) return { kind: 'bad-answer', why: `the server's response is ${head.why}` }
     if (head.status === 101) {
       if (!isUpgrade || !isWebSocket(head))
-        return { kind: 'bad-answer', why: 'it changed to a protocol nobody asked for' }
+        return {
+          kind: 'bad-answer',
+          why: 'the server switched to a protocol that the request did not ask for',
+        }
       await client.write(printHead(head, ['Upgrade: websocket', 'Connection: Upgrade']))
       return { kind: 'upgrade' }
     }
-    if (head.status >= 200) return relayAnswer(client, upstream, request, head)
+    if (head.status >= 200) return relayResponse(client, upstream, request, head)
     if (informational >= limits.maxInformational)
-      return { kind: 'bad-answer', why: 'it never came to its answer' }
-    // HTTP/1.0 knows no 1xx.
+      return { kind: 'bad-answer', why: 'the server sent too many 1xx responses' }
+    // HTTP/1.0 has no 1xx responses.
     if (request.minor === 1) await client.write(printHead(head, []))
   }
 }
 
-async function relayAnswer(
+async function relayResponse(
   client: ByteStream,
   upstream: ByteStream,
   request: RequestHead,
@@ -100,7 +103,8 @@ async function relayAnswer(
 ): Promise<ForwardOutcome> {
   const isChunked = head.framing.kind === 'chunked' && request.minor === 1
   const isDelimited = head.framing.kind === 'none' || head.framing.kind === 'length' || isChunked
-  const keeps = isDelimited && isKept(request.minor, request.fields) && isKept(head.minor, head.fields)
+  const keeps =
+    isDelimited && keepsAlive(request.minor, request.fields) && keepsAlive(head.minor, head.fields)
   const lines = isChunked ? framingLines(head.framing) : lengthLines(head)
   if (!keeps) lines.push('Connection: close')
   if (!(await client.write(printHead(head, lines)))) return { kind: 'cut', by: 'client' }
@@ -113,7 +117,7 @@ async function relayAnswer(
   return { kind: keeps ? 'keep' : 'close' }
 }
 
-/** Undefined when the upstream closed before it said anything. */
+/** Undefined when the upstream closed without a byte. */
 async function readHead(
   upstream: ByteStream,
   method: string,
@@ -141,25 +145,25 @@ function framingLines(framing: Framing): string[] {
   return framing.kind === 'chunked' ? ['Transfer-Encoding: chunked'] : []
 }
 
-/** The answer to a HEAD, or a 304, speaks of a length that does not follow. */
+/** A response to HEAD, and a 304, may carry the length of a body that does not follow. */
 function lengthLines({ framing, fields, status }: ResponseHead): string[] {
   if (framing.kind !== 'none') return framing.kind === 'length' ? framingLines(framing) : []
   const length = fields.find(field => field.key === 'content-length')
   return length === undefined || status === 204 ? [] : [`Content-Length: ${length.value}`]
 }
 
-const isKept = (minor: 0 | 1, fields: readonly Field[]): boolean =>
+const keepsAlive = (minor: 0 | 1, fields: readonly Field[]): boolean =>
   minor === 1 &&
   !listOf(fields, 'connection').includes('close') &&
   !listOf(fields, 'proxy-connection').includes('close')
 
-/** The only change of protocol that is let through. Others, h2c among them, are left out of the request and so never happen. */
+/** WebSocket is the only allowed upgrade. Others, such as h2c, are removed from the request. */
 const asksForWebSocket = ({ method, minor, framing, fields }: RequestHead): boolean =>
-  method === 'GET' && minor === 1 && framing.kind === 'none' && speaksOfWebSocket(fields)
+  method === 'GET' && minor === 1 && framing.kind === 'none' && namesWebSocket(fields)
 
-const isWebSocket = ({ fields }: ResponseHead): boolean => speaksOfWebSocket(fields)
+const isWebSocket = ({ fields }: ResponseHead): boolean => namesWebSocket(fields)
 
-function speaksOfWebSocket(fields: readonly Field[]): boolean {
+function namesWebSocket(fields: readonly Field[]): boolean {
   const upgrades = listOf(fields, 'upgrade')
   return (
     upgrades.length === 1 && upgrades[0] === 'websocket' && listOf(fields, 'connection').includes('upgrade')

@@ -1,4 +1,4 @@
-/** Request heads from a sandbox and response heads from wherever it was allowed to go: both hostile. */
+/** Reads request heads from a sandbox and response heads from servers. Both are hostile. */
 import type { GatewayLimits } from '../limits.ts'
 import { type BadHead, badHead, type Field, type Framing, framingOf, readFields, valuesOf } from './field.ts'
 
@@ -8,7 +8,7 @@ export interface RequestHead {
   readonly target: string
   readonly minor: 0 | 1
   readonly fields: readonly Field[]
-  /** As written; undefined only in HTTP/1.0. */
+  /** As written. Undefined only in HTTP/1.0. */
   readonly host: string | undefined
   readonly framing: Framing
 }
@@ -24,12 +24,12 @@ export interface ResponseHead {
 
 type HeadLimits = Pick<GatewayLimits, 'maxTarget' | 'maxRequestFields' | 'maxResponseFields'>
 
-// An upper-case word: methods are case-sensitive, and a server that folds them would act on what was not judged.
-// Bytes beyond ASCII are what curl makes of an address as people write it; they go on percent-encoded.
+// The method is upper case: methods are case-sensitive, and a server that ignores case would run an unjudged method.
+// curl sends non-ASCII bytes of a URL as they are. The gateway forwards them percent-encoded.
 const REQUEST_LINE = /^([A-Z][A-Z-]{0,31}) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])$/
 const ANY_VERSION = / HTTP\/([0-9])(?:\.([0-9]))?$/
 
-/** `head` is everything up to and with the empty line, in which `findHeadEnd` found no stray control character. */
+/** `head` ends with the empty line. `findHeadEnd` has checked it for control characters. */
 export function readRequestHead(head: Uint8Array, limits: HeadLimits): RequestHead | BadHead {
   const [first = '', ...lines] = linesOf(head)
   const line = REQUEST_LINE.exec(first)
@@ -60,7 +60,7 @@ function refuseLine(line: string, limits: HeadLimits): BadHead {
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9][0-9]{2})(?: ([^\0]*))?$/
 
-/** `method` is that of the request which this answers: a HEAD has no body whatever the fields say. */
+/** `method` is that of the request: a response to HEAD has no body, whatever the fields say. */
 export function readResponseHead(
   head: Uint8Array,
   method: string,

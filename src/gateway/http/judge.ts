@@ -1,4 +1,4 @@
-/** Whom a request is for, and whether it says so in one voice. Everything in it is hostile. */
+/** Finds the destination of a request, and checks that target and Host agree on it. All of it is hostile. */
 import { type Port, parsePort } from '../../policy/network/port.ts'
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'
@@ -12,9 +12,9 @@ import {
 } from './target.ts'
 
 export type HttpMode =
-  /** The program dialled this endpoint: every request has to be for it. */
+  /** The program dialled this endpoint, and every request must be for it. */
   | { readonly kind: 'fixed'; readonly endpoint: Endpoint }
-  /** The program speaks to a proxy: every request says whom it is for. */
+  /** The program uses the gateway as a proxy, and every request names its destination. */
   | { readonly kind: 'proxy' }
 
 export type Judgement =
@@ -22,7 +22,7 @@ export type Judgement =
   | { readonly kind: 'connect'; readonly endpoint: Endpoint }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly raw?: string | undefined }
 
-/** They echo what they are sent, which helps nobody but an attacker. */
+/** These methods echo the request, which helps only attackers. */
 const ECHOING = new Set(['TRACE', 'TRACK'])
 
 export function judgeRequest(request: RequestHead, mode: HttpMode): Judgement {
@@ -47,11 +47,11 @@ function judgeFixed(request: RequestHead, endpoint: Endpoint): Judgement {
   const { to, port } = host.value
   if (!sameDestination(to, endpoint.to) || (port !== undefined && port !== endpoint.port))
     return mismatch(endpoint, 'Host', request.host)
-  // With or without its port, as it came: signatures cover it.
+  // Keeps or omits the port as the client did, because signatures cover the Host.
   return { kind: 'forward', endpoint, path, host: printAuthority(to, port) }
 }
 
-/** The absolute form decides, and the Host is made from it. */
+/** The absolute target decides. The gateway writes the Host from it. */
 function judgeProxied(request: RequestHead): Judgement {
   const target = parseRequestTarget(request.method, request.target)
   if (!target.ok) return refused(badRequest(target.why))
@@ -87,7 +87,7 @@ const refused = (refusal: Refusal): Judgement => ({ kind: 'refused', refusal })
 
 export const NOT_PROXY: Refusal = {
   reason: 'not-a-proxy-request',
-  why: 'this is the gateway itself, and the request does not say whom it is for',
+  why: 'this is the proxy of the sandbox, and the request names no destination',
   fix: 'use it as an HTTP proxy, with CONNECT or an http:// target',
   status: 400,
 }
@@ -95,8 +95,8 @@ export const NOT_PROXY: Refusal = {
 function mismatch(endpoint: Endpoint, what: 'Host' | 'target' | 'CONNECT', raw: string): Judgement {
   const refusal: Refusal = {
     reason: 'host-mismatch',
-    why: `the connection is to ${printDestination(endpoint.to)}:${endpoint.port}, and its ${what} names another`,
-    fix: 'connect to the name that is meant',
+    why: `the connection is to ${printDestination(endpoint.to)}:${endpoint.port}, and its ${what} names another host`,
+    fix: 'connect to the host that the request names',
   }
   return { kind: 'refused', refusal, raw }
 }

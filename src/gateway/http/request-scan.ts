@@ -1,21 +1,21 @@
 /**
- * Looks for an HTTP request in bytes that pass as another protocol. The bytes are hostile. Lenient servers skip control
- * bytes, split at odd white space, take any method and any version, and some read a request line over several lines.
- * So the scan does not parse a request. It looks for the parts without which no server finds another host in the bytes:
- * a line that ends with a version of HTTP, an absolute target, or a Host field.
+ * Searches bytes that pass as another protocol for an HTTP request. The bytes are hostile. Lenient servers skip control
+ * bytes, split at unusual white space, accept any method and version, and some accept a request line over several lines.
+ * So the scan does not parse a request. It looks for the parts that a server needs to find another host: a line that
+ * ends with an HTTP version, an absolute target, or a Host field.
  */
 export class RequestScan {
-  /** The last bytes in lower case. A run of white space and control bytes is one newline or one space. */
+  /** The last bytes in lower case. A run of white space and control bytes becomes one newline or one space. */
   #tail: string = '\n'
   #words = 0
   #spacedWords = 0
-  /** A method and a target need a separator. STOMP and Redis have a `host:` at the start of a line, and none. */
+  /** A request needs a separator between method and target. STOMP and Redis have a `host:` line without one. */
   #hasSeparator: boolean = false
   #version: 'none' | 'written' | 'over' = 'none'
   #left = SCANNED_BYTES
   #last = SPACE
 
-  /** Says what was found. The bytes are the ones that follow those of the last call. */
+  /** Returns what was found. `bytes` continue those of the last call. */
   found(bytes: Uint8Array): string | undefined {
     const end = Math.min(bytes.length, this.#left)
     this.#left -= end
@@ -53,7 +53,7 @@ export class RequestScan {
     return isTarget && ABSOLUTE.test(this.#tail) ? 'an absolute target' : undefined
   }
 
-  /** A CR that no LF follows separates words for some servers. */
+  /** For some servers a CR without LF separates words. */
   #noteSeparator(byte: number): void {
     if ((byte !== LF && byte !== CR) || (this.#last === CR && byte !== LF)) this.#hasSeparator = true
   }
@@ -66,15 +66,15 @@ export class RequestScan {
   }
 }
 
-/** No server reads a longer head by default, but those that read until memory is used up. */
+/** By default no server reads a longer head, except those without any limit. */
 export const SCANNED_BYTES = 262_144
 const TAIL = 32
 
 const [TAB, LF, CR, SPACE, SLASH, COLON] = [0x09, 0x0a, 0x0d, 0x20, 0x2f, 0x3a]
-/** Logs quote request lines. No version holds one of these. */
+/** Logs quote request lines. No HTTP version contains one of these characters. */
 const QUOTES = Buffer.from('"\'`<>()[]{},;')
 
-/** What C, Python and Java call white space, and every other control byte. */
+/** White space of C, Python and Java, and all other control bytes. */
 const isGap = (byte: number): boolean => byte <= SPACE || (byte >= 0x7f && byte <= 0xa0)
 
 const HOST_FIELD = /\nhost[\n ]?:$/

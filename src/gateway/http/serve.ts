@@ -1,4 +1,4 @@
-/** Serves HTTP/1 requests one after the other. Each is read, judged and recorded before a byte of it goes upstream. */
+/** Serves the HTTP/1 requests of a connection in order. Each is judged and recorded before any byte goes upstream. */
 
 import { badRequest, type Refusal } from '../refusal.ts'
 import type { Endpoint, Route } from '../route.ts'
@@ -11,7 +11,7 @@ import { type ForwardOutcome, forwardRequest } from './forward.ts'
 import { type RequestHead, readRequestHead } from './head.ts'
 import { type HttpMode, judgeRequest } from './judge.ts'
 
-/** Returns the endpoint of a CONNECT that was granted and dialled; else the connection is over when this returns. */
+/** Returns the endpoint of a CONNECT that was allowed and dialled. Otherwise the connection is over. */
 export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpoint | undefined> {
   const about = mode.kind === 'fixed' ? mode.endpoint : undefined
   for (;;) {
@@ -23,7 +23,7 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
       await refuse(session, judgement.refusal, about, protocol, judgement.raw)
       return undefined
     }
-    // A first chunk that is nonsense is refused before anybody upstream hears of the request.
+    // A malformed first chunk is refused before anything goes upstream.
     const body = new BodyReader(session.client, request.framing)
     const firstPiece = judgement.kind === 'forward' ? body.step() : undefined
     if (body.state === 'malformed') {
@@ -46,7 +46,7 @@ export async function serveHttp(session: Session, mode: HttpMode): Promise<Endpo
   }
 }
 
-/** True when the next request may come. */
+/** True when the connection stays open for the next request. */
 async function settle(
   session: Session,
   route: Route,
@@ -62,7 +62,7 @@ async function settle(
       client.finish('', session.shared.limits.lingerMs)
       return false
     case 'cut':
-      // In the middle of an answer: only a reset says that it is not the whole.
+      // In the middle of a response, only a reset shows the client that it is incomplete.
       session.end(outcome.by)
       return false
     case 'upgrade': {
@@ -85,7 +85,7 @@ async function settle(
   }
 }
 
-/** The way that is open already if it leads there; ways are never shared between connections, nor kept beside another. */
+/** Reuses the open route if it leads there. A session has one route, and sessions never share routes. */
 async function routeTo(
   session: Session,
   endpoint: Endpoint,
@@ -102,14 +102,14 @@ async function routeTo(
   return (await session.dial(route, protocol)) === undefined ? undefined : route
 }
 
-/** Undefined when there is no next request, or the client has been told what is wrong with it. */
+/** Undefined when there is no next request, or it was refused. */
 async function readHead(session: Session, about: Endpoint | undefined): Promise<RequestHead | undefined> {
   const { client, shared } = session
   const { limits } = shared
   let scanned = 0
   let deadline: number | undefined
   for (;;) {
-    // One empty line in front is forgiven: old clients send it after a body.
+    // One empty line before the head is allowed, because old clients send it after a body.
     if (scanned === 0 && client.held[0] === 0x0d && client.held[1] === 0x0a) client.consume(2)
     const end = findHeadEnd(client.held, scanned, limits.maxRequestHead)
     if (end.kind === 'end') {
@@ -123,14 +123,14 @@ async function readHead(session: Session, about: Endpoint | undefined): Promise<
       return undefined
     }
     scanned = end.scanned
-    // A head has to come at once; between two requests the idle time of the policy counts.
+    // A head has a deadline from its first byte. Between two requests the idle timeout of the policy applies.
     if (client.held.length > 0 || (session.route === undefined && about === undefined))
       deadline ??= performance.now() + limits.headMs
     if (await client.more(deadline === undefined ? undefined : deadline - performance.now())) continue
     if (client.ended || client.closed || client.held.length === 0) {
       session.route?.end('client')
       client.finish('', limits.lingerMs)
-    } else await refuse(session, badRequest('its head is not complete', 408), about, 'http')
+    } else await refuse(session, badRequest('its head is incomplete', 408), about, 'http')
     return undefined
   }
 }

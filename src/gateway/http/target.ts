@@ -1,4 +1,4 @@
-/** Whom a request names: in its target, in its Host. One spelling each; everything else is refused, never repaired. */
+/** Parses the destination in a request target and in a Host field. Other spellings are refused, never repaired. */
 import { type Address, isIPv6, parseAddress } from '../../policy/network/address.ts'
 import type { Destination } from '../../policy/network/decide-connection.ts'
 import { parseHost } from '../../policy/network/host.ts'
@@ -42,12 +42,12 @@ export function parseRequestTarget(method: string, text: string): Parsed<Request
   if (text === '*')
     return method === 'OPTIONS'
       ? { ok: true, value: { form: 'asterisk' } }
-      : { ok: false, why: 'a star as target is for OPTIONS' }
+      : { ok: false, why: 'the target * is only for OPTIONS' }
   if (text.startsWith('/')) return { ok: true, value: { form: 'origin', path: inAscii(text) } }
   const match = /^http:\/\/([^/?]*)(.*)$/is.exec(text)
   if (match === null)
     return /^https:/i.test(text)
-      ? { ok: false, why: 'https is asked for with CONNECT' }
+      ? { ok: false, why: 'https needs CONNECT' }
       : { ok: false, why: 'the target is neither a path nor an http:// address' }
   const [, authorityText = '', rest = ''] = match
   const authority = parseAuthority(authorityText)
@@ -62,7 +62,7 @@ export function parseRequestTarget(method: string, text: string): Parsed<Request
   }
 }
 
-/** The one spelling that every server reads alike. */
+/** Percent-encodes non-ASCII bytes, so that every server reads the same path. */
 const inAscii = (path: string): string =>
   path.replaceAll(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)
 

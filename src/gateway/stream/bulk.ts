@@ -1,7 +1,7 @@
 /**
- * Moves what has piled up in the kernel from one socket to another, through one buffer that is allocated once.
- * The runtime makes an object of every chunk; for a download that costs more than the kernel's two copies.
- * The runtime stays the owner of both sockets: between two of its reads, this takes what it would have read next.
+ * Copies bytes that wait in the kernel from one socket to another, through one static buffer. Bun allocates an object for
+ * every chunk, and for a download that costs more than the two copies of the kernel. Bun keeps ownership of both sockets:
+ * between two of its reads, this takes the bytes that Bun would read next.
  */
 import { ptr } from 'bun:ffi'
 import { MSG } from '../../base/kernel/socket.ts'
@@ -9,60 +9,57 @@ import { tryCall } from '../../base/kernel/system-call.ts'
 import type { StreamSocket } from './stream-socket.ts'
 import { connectionState, TCP_STATE } from './tcp-socket.ts'
 
-/** A chunk this large says that more is waiting. */
+/** A chunk of this size suggests that more bytes wait. */
 export const BULK = 16_384
-const ROOM = 1_048_576
-/** What one tunnel may move before the others get their turn: some 2 ms. */
-const MOST_ROUNDS = 4
-/** What all tunnels together may move before the event loop gets to something else: some 10 ms. */
-const MOST_AT_ONCE = 33_554_432
+const BUFFER_SIZE = 1_048_576
+/** Rounds of one tunnel before other tunnels get a turn: about 2 ms. */
+const MAX_ROUNDS = 4
+/** Bytes of all tunnels in one turn of the event loop: about 10 ms. */
+const MAX_PER_TURN = 33_554_432
 
 export interface Moved {
   readonly bytes: number
-  /** Taken, but the other side has no room for it now. */
+  /** Read, but the other side cannot take it now. */
   readonly rest: Buffer | undefined
-  /** Reset by its peer. The kernel tells that once, and it told us. */
+  /** The peer reset the connection. The kernel reports it once, so Bun does not see it. */
   readonly isReset: boolean
 }
 
-let room: { readonly buffer: Buffer; readonly at: number } | undefined
+let shared: { readonly buffer: Buffer; readonly at: number } | undefined
 
-/**
- * Only between sockets that hold nothing back: bytes in the runtime's own queues come first. And only between plain ones:
- * what the kernel holds of a TLS connection is not what its reader would read, so it shows no descriptor.
- */
+/** Does nothing when Bun has queued bytes, which must go first, or when a side is TLS, which has no descriptor. */
 export function moveBulk(from: StreamSocket, to: StreamSocket): Moved {
   const source = from.descriptor
   const target = to.descriptor
   if (source === undefined || target === undefined || process.platform !== 'linux') return NOTHING
   if (from.unread > 0 || to.unsent > 0) return NOTHING
-  if (movedAtOnce >= MOST_AT_ONCE) return NOTHING
-  if (movedAtOnce === 0) setImmediate(newTurn)
+  if (movedThisTurn >= MAX_PER_TURN) return NOTHING
+  if (movedThisTurn === 0) setImmediate(newTurn)
   const moved = move(source, target)
-  // Never nothing: the turn has begun.
-  movedAtOnce += moved.bytes + 1
+  // Plus one, because 0 means that no turn has begun.
+  movedThisTurn += moved.bytes + 1
   return moved
 }
 
-let movedAtOnce = 0
+let movedThisTurn = 0
 const newTurn = (): void => {
-  movedAtOnce = 0
+  movedThisTurn = 0
 }
 
 function move(source: number, target: number): Moved {
-  room ??= newRoom()
-  const { buffer, at } = room
+  shared ??= newBuffer()
+  const { buffer, at } = shared
   let bytes = 0
-  for (let round = 0; round < MOST_ROUNDS; round++) {
-    const taken = tryCall('recvfrom', source, at, ROOM, MSG.dontWait)
-    // Its end is seen by the runtime too, which then says goodbye.
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const taken = tryCall('recvfrom', source, at, BUFFER_SIZE, MSG.dontWait)
+    // Bun sees the end of the stream too, and handles it.
     if (taken === 0) break
     if (taken < 0) return { bytes, rest: undefined, isReset: isClosed(source) }
     bytes += taken
     let given = 0
     while (given < taken) {
       const sent = tryCall('sendto', target, at + given, taken - given, MSG.dontWait | MSG.noSignal)
-      // Full or broken: the runtime finds out which when it writes the rest.
+      // Full or broken. Bun finds out which when it writes the rest.
       if (sent <= 0) return { bytes, rest: Buffer.from(buffer.subarray(given, taken)), isReset: false }
       given += sent
     }
@@ -72,10 +69,10 @@ function move(source: number, target: number): Moved {
 
 const NOTHING: Moved = { bytes: 0, rest: undefined, isReset: false }
 
-function newRoom() {
-  const buffer = Buffer.allocUnsafeSlow(ROOM)
+function newBuffer() {
+  const buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE)
   return { buffer, at: Number(ptr(buffer)) }
 }
 
-/** Asked of the connection rather than of errno, which may have been overwritten by the time it is read. */
+/** Asks for the TCP state, because errno may be overwritten before it is read. */
 const isClosed = (fd: number): boolean => connectionState(fd) === TCP_STATE.closed

@@ -1,18 +1,18 @@
 /**
- * One end of a connection, read at the reader's pace: bytes are held (bounded, then the socket is paused) until they
- * are consumed, or pass straight through to another end. The socket has the same listener all its life, so no byte
- * falls between two readers.
+ * One end of a connection with flow control. Bytes are held until a reader consumes them, or are piped to another stream.
+ * When too many are held, the socket pauses. The socket keeps one listener for its whole life, so no byte is lost between
+ * two readers.
  */
 
 import type { BufferBudget, BufferOwner } from './buffer-budget.ts'
 import { BULK, moveBulk } from './bulk.ts'
 import type { SocketEvents, StreamSocket } from './stream-socket.ts'
 
-/** More than any head that is waited for; a pause comes after it, never before a head can be complete. */
-const HOLD = 131_072
+/** More than the largest head, so that a head is always complete before the socket pauses. */
+const MAX_HELD = 131_072
 
-/** Less than this is not worth counting. */
-const WORTH_COUNTING = 4096
+/** Smaller amounts are not counted. */
+const MIN_COUNTED = 4096
 
 const EMPTY = Buffer.alloc(0)
 
@@ -21,20 +21,20 @@ export class ByteStream implements BufferOwner, SocketEvents {
   received = 0
   sent = 0
   lastActive = performance.now()
-  /** The peer has sent all it will send. */
+  /** The peer has half-closed: no more bytes come. */
   ended: boolean = false
   closed: boolean = false
-  /** Closed by an error or a reset, not by two goodbyes. */
+  /** Closed by an error or a reset, not by both sides. */
   broken: boolean = false
   onClose: (() => void) | undefined
   onEnd: (() => void) | undefined
   onOverrun: (() => void) | undefined
-  /** Asked before bytes pass to the other end: how many of those held may go now. */
+  /** Called before bytes pass on. Returns how many of the held bytes may pass now. */
   gate: ((held: Buffer) => number) | undefined
 
   readonly #counted: BufferBudget | undefined
   #held: Buffer = EMPTY
-  /** Own memory in which `#held` may grow; undefined while `#held` is the chunk that came. */
+  /** A buffer in which `#held` can grow. Undefined while `#held` is a received chunk. */
   #room: Buffer | undefined
   #sink: ByteStream | undefined
   #source: ByteStream | undefined
@@ -54,7 +54,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
     return this.#held
   }
 
-  /** In memory, not in the kernel: what came and waits, and what could not be sent yet. */
+  /** Bytes in memory, not in the kernel: received and held, or not yet sent. */
   get buffered(): number {
     if (this.closed) return 0
     return this.#held.length + this.socket.unread + this.socket.unsent
@@ -76,23 +76,23 @@ export class ByteStream implements BufferOwner, SocketEvents {
     return taken
   }
 
-  /** Waits for bytes beyond those held. False when the time is over, or no more will come. */
+  /** Waits for bytes beyond the held ones. False on a timeout, or when no more bytes come. */
   more(ms?: number): Promise<boolean> {
     if (this.ended || this.closed) return FALSE
-    // Whoever waits beside a full hold waits for the end, or for its time.
-    if (this.#held.length < HOLD) this.socket.resume()
+    // With a full buffer, the caller waits only for the end or the timeout.
+    if (this.#held.length < MAX_HELD) this.socket.resume()
     return new Promise(resolve => {
       this.#reader = resolve
       if (ms !== undefined) this.#readerTimer = setTimeout(() => this.#wake(false), Math.max(ms, 0))
     })
   }
 
-  /** Ends a wait in `more` as if its time were over. */
+  /** Ends a wait in `more` like a timeout. */
   stopWaiting(): void {
     this.#wake(false)
   }
 
-  /** Resolves when the bytes may be forgotten: written, or at least not piling up. False when nobody will read them. */
+  /** Resolves when the socket has room again. False when the connection is closed. */
   write(bytes: Uint8Array | string): Promise<boolean> {
     if (!this.isWritable) return FALSE
     this.lastActive = performance.now()
@@ -105,7 +105,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
     })
   }
 
-  /** From now on everything goes to the other end, what is held first. */
+  /** Pipes everything to another stream, held bytes first. */
   pipeTo(sink: ByteStream): void {
     this.#sink = sink
     sink.#source = this
@@ -116,7 +116,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
     else this.socket.pause()
   }
 
-  /** Nothing is asked any more, and what waited goes on. */
+  /** Removes the gate and passes the held bytes on. */
   openGate(): void {
     this.gate = undefined
     if (this.#sink !== undefined && !this.#passHeld(this.#sink)) this.socket.pause()
@@ -128,14 +128,14 @@ export class ByteStream implements BufferOwner, SocketEvents {
     return count === 0 || sink.#pass(this.consume(count))
   }
 
-  /** Back to holding. */
+  /** Stops piping. Further bytes are held. */
   unpipe(): void {
     if (this.#sink !== undefined) this.#sink.#source = undefined
     this.#sink = undefined
   }
 
-  /** A last word and goodbye. What the peer still sends is thrown away for a while: closing at once would be a reset, and it would lose the answer. */
-  finish(lastWord: Uint8Array | string, lingerMs: number): void {
+  /** Sends a last reply and half-closes. Discards input until `lingerMs`, because an early close would reset the peer. */
+  finish(reply: Uint8Array | string, lingerMs: number): void {
     this.unpipe()
     this.#discards = true
     this.consume(this.#held.length)
@@ -143,7 +143,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
       this.reset()
       return
     }
-    const bytes = typeof lastWord === 'string' ? Buffer.from(lastWord, 'latin1') : lastWord
+    const bytes = typeof reply === 'string' ? Buffer.from(reply, 'latin1') : reply
     this.sent += bytes.length
     this.socket.write(bytes)
     this.socket.end()
@@ -164,14 +164,14 @@ export class ByteStream implements BufferOwner, SocketEvents {
     return flows
   }
 
-  /** The source has said all. When this side's peer has, too, there is nobody left to be half open for. */
+  /** The source has ended. If this side's peer has ended too, the connection closes fully. */
   #endAfter(source: ByteStream): void {
     const isOver = this.ended && source.ended && source.#sink === this && this.#sink === source
     if (isOver && this.socket.unsent === 0) this.socket.destroy()
     else this.socket.end()
   }
 
-  /** More is waiting in the kernel, most likely. */
+  /** Moves further bytes that probably wait in the kernel. */
   #passMore(sink: ByteStream): void {
     const { bytes, rest, isReset } = moveBulk(this.socket, sink.socket)
     this.received += bytes
@@ -196,8 +196,8 @@ export class ByteStream implements BufferOwner, SocketEvents {
     }
     if (this.#discards) return
     this.#hold(chunk)
-    if (this.#held.length >= HOLD) this.socket.pause()
-    if (this.#held.length >= WORTH_COUNTING) this.#counted?.note(this)
+    if (this.#held.length >= MAX_HELD) this.socket.pause()
+    if (this.#held.length >= MIN_COUNTED) this.#counted?.note(this)
     this.#wake(true)
   }
 
@@ -210,7 +210,7 @@ export class ByteStream implements BufferOwner, SocketEvents {
     }
     const size = had + chunk.length
     if (this.#room === undefined || this.#room.length < size) {
-      this.#room = Buffer.allocUnsafeSlow(size < HOLD ? Math.max(size * 2, 1024) : size)
+      this.#room = Buffer.allocUnsafeSlow(size < MAX_HELD ? Math.max(size * 2, 1024) : size)
       this.#held.copy(this.#room)
     }
     chunk.copy(this.#room, had)

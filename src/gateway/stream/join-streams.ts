@@ -1,4 +1,4 @@
-/** Joins two ends until both are closed. Goodbyes pass through one direction at a time; a reset is passed on as a reset. */
+/** Joins two streams until both are closed. Passes on a half close in its direction, and a reset as a reset. */
 import type { EndReason } from '../route.ts'
 import type { ByteStream } from '../stream/byte-stream.ts'
 
@@ -10,7 +10,7 @@ export function joinStreams(client: ByteStream, upstream: ByteStream): Promise<E
         before?.()
         first ??= reason
         if (side.broken) other.reset()
-        // It may have waited for this one to read. Now nobody does, and its goodbye is all that is left to hear.
+        // The other side may be paused. It resumes so that its end is seen.
         else other.socket.resume()
         if (other.closed) resolve(first)
       }

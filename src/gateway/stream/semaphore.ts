@@ -1,29 +1,29 @@
-/** Lets so many in at once; the others wait in the order they came. */
+/** Grants a limited number of permits. Further callers wait in order. */
 export class Semaphore {
-  readonly #places: number
+  readonly #permits: number
   readonly #waiting: (() => void)[] = []
-  #inside = 0
+  #taken = 0
 
-  constructor(places: number) {
-    this.#places = places
+  constructor(permits: number) {
+    this.#permits = permits
   }
 
-  get inside(): number {
-    return this.#inside
+  get taken(): number {
+    return this.#taken
   }
 
-  enter(): Promise<void> {
-    if (this.#inside < this.#places) {
-      this.#inside++
+  acquire(): Promise<void> {
+    if (this.#taken < this.#permits) {
+      this.#taken++
       return Promise.resolve()
     }
     return new Promise(resolve => this.#waiting.push(resolve))
   }
 
-  leave(): void {
-    // The place passes on to the next in line without becoming free in between.
+  release(): void {
+    // The permit passes to the next caller without becoming free in between.
     const next = this.#waiting.shift()
-    if (next === undefined) this.#inside--
+    if (next === undefined) this.#taken--
     else next()
   }
 }

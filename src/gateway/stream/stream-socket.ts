@@ -1,33 +1,33 @@
-/** One end of a connection, as the gateway uses it. */
+/** The socket interface of the gateway. */
 
 export interface SocketEvents {
   data(chunk: Buffer): void
-  /** The peer has sent all it will send. */
+  /** The peer has half-closed: no more bytes come. */
   end(): void
-  /** What could not be sent at once has been sent. */
+  /** The queued bytes are sent. */
   drain(): void
-  /** The last event. Broken: by an error or a reset, not by two goodbyes. */
+  /** The last event. `isBroken`: closed by an error or a reset, not by both sides. */
   close(isBroken: boolean): void
 }
 
 export interface StreamSocket {
-  /** Who hears of it from now on. What came before waits, and is told first. */
+  /** Sets the listener. It first gets the bytes that arrived before. */
   attach(events: SocketEvents): void
-  /** Nobody hears of it until the next one attaches, to whom these bytes belong, and all that comes meanwhile. */
+  /** Removes the listener. The next one gets `unread` and all bytes that arrive meanwhile. */
   detach(unread: Buffer): void
-  /** Takes all of it, and tells whether more may follow now; else `drain` will. The bytes must not change afterwards. */
+  /** Queues all bytes. False when the caller must wait for `drain`. The caller must not change the bytes later. */
   write(bytes: Uint8Array): boolean
-  /** A goodbye after what was written. The peer may go on. */
+  /** Half-closes after the queued bytes. The peer may keep sending. */
   end(): void
-  /** What comes stays in the kernel. */
+  /** Leaves incoming bytes in the kernel. */
   pause(): void
   resume(): void
   destroy(): void
   reset(): void
   readonly isWritable: boolean
-  /** In memory, because the peer does not take it, or because nobody here did. */
+  /** Bytes in memory: queued for the peer, and received without a listener. */
   readonly unsent: number
   readonly unread: number
-  /** Of a plain connection that is open: another reader or writer finds the same bytes there. */
+  /** The descriptor of an open plain connection. Undefined for TLS. */
   readonly descriptor: number | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * A TCP connection on the runtime's own sockets. node:net stands on the same ones and costs four times the processor for
- * every connection; and it reads ahead, so that a peer which does not read is paid for in memory.
+ * A TCP connection on the sockets of Bun. node:net uses the same sockets but costs four times the CPU per connection. It
+ * also reads ahead, so a peer that does not read costs memory.
  */
 import { socketOption } from '../../base/kernel/socket.ts'
 import type { SocketEvents, StreamSocket } from './stream-socket.ts'
@@ -17,19 +17,19 @@ const EMPTY: readonly Uint8Array[] = []
 export class TcpSocket implements StreamSocket {
   #native: NativeSocket | undefined
   #events: SocketEvents | undefined
-  /** Arrived before anybody listened. */
+  /** Bytes that arrived without a listener. */
   #early: Buffer[] | undefined
   #queue: Uint8Array[] = EMPTY as Uint8Array[]
   #queued = 0
-  /** The peer said goodbye; we shall, when the queue is empty; we did. */
+  /** The peer has half-closed. We half-close when the queue is empty (`#isEnding`), or have done so (`#isShutDown`). */
   #hasEnded: boolean = false
   #isEnding: boolean = false
-  #saidGoodbye: boolean = false
+  #isShutDown: boolean = false
   #isPaused: boolean = false
   #isClosing: boolean = false
-  /** Known when it is closed. */
+  /** Set when the socket is closed. */
   #closedBroken: boolean | undefined
-  /** Until the connection stands: called once, with nothing or with what went wrong. */
+  /** Set while connecting. Called once: with undefined when connected, else with the error. */
   onConnected: ((error: unknown) => void) | undefined
   onClosed: (() => void) | undefined
 
@@ -66,7 +66,7 @@ export class TcpSocket implements StreamSocket {
   end(): void {
     if (this.#isEnding || this.#native === undefined) return
     this.#isEnding = true
-    if (this.#queued === 0) this.#sayGoodbye()
+    if (this.#queued === 0) this.#shutDown()
   }
 
   pause(): void {
@@ -84,7 +84,7 @@ export class TcpSocket implements StreamSocket {
   destroy(): void {
     if (this.#isClosing) return
     this.#isClosing = true
-    this.#saidGoodbye = true
+    this.#isShutDown = true
     this.#native?.close()
   }
 
@@ -121,8 +121,8 @@ export class TcpSocket implements StreamSocket {
     return native === undefined ? undefined : { address: native.remoteAddress, port: native.remotePort }
   }
 
-  #sayGoodbye(): void {
-    this.#saidGoodbye = true
+  #shutDown(): void {
+    this.#isShutDown = true
     this.#native?.shutdown()
   }
 
@@ -139,7 +139,7 @@ export class TcpSocket implements StreamSocket {
       }
       this.#queue.shift()
     }
-    if (this.#isEnding && !this.#saidGoodbye) this.#sayGoodbye()
+    if (this.#isEnding && !this.#isShutDown) this.#shutDown()
     else this.#events?.drain()
   }
 
@@ -151,7 +151,7 @@ export class TcpSocket implements StreamSocket {
     queueMicrotask(() => onConnected(undefined))
   }
 
-  /** What the runtime calls, for every connection the same. */
+  /** The handlers of Bun, shared by all connections. */
   static readonly handlers = {
     open(native: NativeSocket): void {
       native.data.#native = native
@@ -176,20 +176,20 @@ export class TcpSocket implements StreamSocket {
     },
     close({ data: self }: NativeSocket, error?: unknown): void {
       const { onConnected, onClosed } = self
-      // After our own goodbye, theirs is told by the close alone.
-      const isOver = error === undefined && self.#saidGoodbye && !self.#isClosing
+      // After our half close, Bun reports that of the peer only as a close.
+      const isOver = error === undefined && self.#isShutDown && !self.#isClosing
       self.#native = undefined
       self.#isClosing = true
       self.#queue = EMPTY as Uint8Array[]
       self.#queued = 0
       self.onConnected = undefined
       self.onClosed = undefined
-      // Never in the middle of what is being done to it: a close of our own is told from here too.
+      // Asynchronous, because `destroy` and `reset` also lead here, in the middle of a caller.
       queueMicrotask(() => {
         if (isOver) self.#takeEnd()
         onClosed?.()
         onConnected?.(error ?? new Error('closed'))
-        self.#closedBroken = error !== undefined || !self.#hasEnded || !self.#saidGoodbye
+        self.#closedBroken = error !== undefined || !self.#hasEnded || !self.#isShutDown
         self.#events?.close(self.#closedBroken)
       })
     },

@@ -1,17 +1,17 @@
 /**
- * The name in a TLS ClientHello. The bytes come from a sandbox: hostile. TLS is not opened; what counts is that every
- * server reads the same name from these bytes, so whatever RFC 8446 and RFC 6066 do not allow is refused. With
- * Encrypted Client Hello it is the outer name that counts: the inner one is as invisible as a Host header inside TLS.
+ * Reads the server name in a TLS ClientHello. The bytes are hostile. The gateway does not decrypt TLS, so every server
+ * must read the same name: everything that RFC 8446 and RFC 6066 do not allow is refused. With Encrypted Client Hello the
+ * outer name counts. The inner one is as invisible as a Host field inside TLS.
  */
 export type HelloReading =
-  /** Complete at the earliest when this many bytes are there. */
+  /** Needs at least this many bytes. */
   { readonly kind: 'more'; readonly need: number } | { readonly kind: 'bad'; readonly why: string } | Hello
 
 export interface Hello {
   readonly kind: 'hello'
-  /** As written, one byte a character; undefined when there is none. */
+  /** As written, one character per byte. Undefined without a server name. */
   readonly serverName: string | undefined
-  /** The bytes of its records. */
+  /** The length of its records in bytes. */
   readonly length: number
 }
 
@@ -20,7 +20,7 @@ const CLIENT_HELLO = 1
 const SERVER_NAME = 0
 const HOST_NAME = 0
 const MAX_RECORD = 16_384
-/** Whoever cuts a hello finer than this wants it read again and again. */
+/** Limits the work for a hello that is split into tiny records. */
 const MAX_RECORDS = 1024
 
 export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
@@ -32,10 +32,10 @@ export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
     if (bytes.length < at + 5) return { kind: 'more', need: at + 5 }
     if (bytes[at] !== HANDSHAKE || bytes[at + 1] !== 3) return bad('not a handshake record')
     const length = u16(bytes, at + 3)
-    if (length === 0 || length > MAX_RECORD) return bad('a record of no possible length')
+    if (length === 0 || length > MAX_RECORD) return bad('a record of an invalid length')
     const end = at + 5 + length
     if (end > max) return bad('the ClientHello is too long')
-    // The type is looked at as soon as it is there: a wrong one never gets to wait.
+    // The type is checked as soon as it arrives, so that a wrong one is refused at once.
     if ((fragments[0]?.[0] ?? bytes[at + 5] ?? CLIENT_HELLO) !== CLIENT_HELLO)
       return bad('the first message is not a ClientHello')
     if (bytes.length < end) return { kind: 'more', need: end }
@@ -46,7 +46,7 @@ export function readClientHello(bytes: Uint8Array, max: number): HelloReading {
     if (gathered < 4) continue
     total ??= messageLength(joined(fragments))
     if (total > max) return bad('the ClientHello is too long')
-    if (gathered > total) return bad('something follows the ClientHello in its record')
+    if (gathered > total) return bad('its record contains more than the ClientHello')
     if (gathered === total) return readHello(new Fields(joined(fragments), 4, total), at)
   }
 }
@@ -73,7 +73,7 @@ function readHello(hello: Fields, length: number): HelloReading {
     const type = extensions.number(2)
     const body = extensions.vector(2)
     if (type === undefined || body === undefined) return MALFORMED
-    if (seen.has(type)) return bad('an extension stands twice in the ClientHello')
+    if (seen.has(type)) return bad('an extension appears twice in the ClientHello')
     seen.add(type)
     if (type !== SERVER_NAME) continue
     const name = readServerName(body)
@@ -99,7 +99,7 @@ const MALFORMED = bad('a malformed ClientHello')
 
 const u16 = (bytes: Uint8Array, at: number): number => ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)
 
-/** A cursor that cannot leave its part of the bytes. */
+/** A cursor that cannot leave its range of the bytes. */
 class Fields {
   readonly #bytes: Uint8Array
   #at: number
@@ -111,7 +111,7 @@ class Fields {
     this.#end = end
   }
 
-  /** Negative after a skip beyond the end: then nothing more can be read. */
+  /** Negative after a skip beyond the end. Then every read fails. */
   get left(): number {
     return this.#end - this.#at
   }
@@ -127,7 +127,7 @@ class Fields {
     return value
   }
 
-  /** A part with its length in front. */
+  /** A vector of TLS: a length, then that many bytes. */
   vector(width: 1 | 2): Fields | undefined {
     const length = this.number(width)
     if (length === undefined || this.left < length) return undefined

@@ -1,7 +1,6 @@
 /**
- * The second ClientHello of a TLS connection. A server that asks for one (HelloRetryRequest) may go by the name in it, so
- * it is judged like the first. The client is hostile: it may send the second one before it is asked. So its records are
- * walked until the server has shown that it asks for none.
+ * Judges a second ClientHello. A server that asks for one (HelloRetryRequest) may use the name in it. A hostile client may
+ * send it before the server asks. So the gate reads client records until the server's answer shows that it asks for none.
  */
 import type { ByteStream } from '../stream/byte-stream.ts'
 import { type HelloReading, readClientHello } from './client-hello.ts'
@@ -9,7 +8,7 @@ import { type HelloReading, readClientHello } from './client-hello.ts'
 const HANDSHAKE = 22
 const CLIENT_HELLO = 1
 const RECORD_HEAD = 5
-/** RFC 8446, 4.1.3: the random of a ServerHello that is a HelloRetryRequest, after the heads of record and message and a version. */
+/** RFC 8446, 4.1.3: a HelloRetryRequest is a ServerHello with this random, after two headers and a version. */
 const RANDOM_AT = 11
 const RETRY = Buffer.from('cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c', 'hex')
 
@@ -17,9 +16,9 @@ export interface HelloGate {
   readonly client: ByteStream
   readonly upstream: ByteStream
   readonly maxHello: number
-  /** The bytes of the first ClientHello, which has been judged. */
+  /** The length of the first ClientHello, which has been judged. */
   readonly judged: number
-  /** Refuses, and says so, when the name may not be spoken. */
+  /** Refuses the connection and returns true when the name is not allowed. */
   readonly refuses: (reading: Exclude<HelloReading, { kind: 'more' }>) => boolean
 }
 
@@ -38,7 +37,7 @@ export function watchForSecondHello({ client, upstream, maxHello, judged, refuse
         at += RECORD_HEAD + held.readUInt16BE(at + 3)
         continue
       }
-      // Only a TLS 1.2 handshake goes on with another message, and its server asks for no second hello.
+      // Another handshake message means TLS 1.2, which has no HelloRetryRequest.
       if (held[at + RECORD_HEAD] !== CLIENT_HELLO) return open(held)
       const reading = readClientHello(held.subarray(at), maxHello)
       if (reading.kind === 'more') break

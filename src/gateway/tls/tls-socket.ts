@@ -1,12 +1,12 @@
-/** TLS to a company proxy. Rare, and so it stands on the runtime's ordinary streams. */
+/** TLS to an upstream proxy. It is rare, so it uses the ordinary streams of Node. */
 import { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import type { Destination } from '../../policy/network/decide-connection.ts'
 import type { SocketEvents, StreamSocket } from '../stream/stream-socket.ts'
 
-/** The proxy's certificate has to be for the name or address by which the user called it. The socket, or why there is none. */
-export function secured(plain: StreamSocket, to: Destination, ms: number): Promise<StreamSocket | string> {
-  // An address is no server name; it is compared with the certificate all the same.
+/** The certificate must match the name or address in the user's config. Returns the socket, or a text about the failure. */
+export function startTls(plain: StreamSocket, to: Destination, ms: number): Promise<StreamSocket | string> {
+  // An address is not a server name, but it must match the certificate too.
   const who = 'name' in to ? { host: to.name, servername: to.name } : { host: to.address }
   return new Promise(resolve => {
     const secure = connect({ socket: new PlainDuplex(plain), ...who, ALPNProtocols: ['http/1.1'] })
@@ -31,7 +31,7 @@ export function secured(plain: StreamSocket, to: Destination, ms: number): Promi
 const isAboutCertificate = (error: Error): boolean =>
   'code' in error && /CERT|UNABLE_TO|SELF_SIGNED|HOSTNAME|ALTNAME/.test(String(error.code))
 
-/** The encrypted side, as the runtime's TLS wants it. */
+/** The encrypted side, as a stream of Node. */
 class PlainDuplex extends Duplex {
   readonly #plain: StreamSocket
   #written: (() => void) | undefined
@@ -76,7 +76,7 @@ class PlainDuplex extends Duplex {
 }
 
 export class TlsSocket implements StreamSocket {
-  /** What the kernel holds of it is not what its reader would read. */
+  /** No descriptor: the kernel holds encrypted bytes, not those of the reader. */
   readonly descriptor = undefined
   readonly #secure: TLSSocket
   #events: SocketEvents | undefined
