@@ -22,7 +22,7 @@ onTheHost('P16 what was shown takes effect after a person agrees, and nothing el
   propose(box, 'shown.example.com')
   using screen = new Screen(box, `${PEN} config apply; echo "code $?"`)
   await screen.shows('! + network.http shown.example.com:443  (.pen/config.json:1)')
-  await screen.shows('WIDENS: it connects to more')
+  await screen.shows('WIDENS: it can reach more hosts')
   await screen.shows(QUESTION)
   // The agent changes the file while the person reads.
   propose(box, 'evil.example.com')

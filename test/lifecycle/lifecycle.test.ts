@@ -138,7 +138,7 @@ lifecycleTest('P18 each command is in the audit when it begins and when it ends'
     { kind: 'exec-end', execution: 2, exitCode: 0 },
   ])
   expect(JSON.stringify(records).length).toBeLessThan(3000)
-  expect((await here.pen('logs', '--all')).stdout).toContain('began: /bin/sh -c "exit 4"')
+  expect((await here.pen('logs', '--all')).stdout).toContain('started: /bin/sh -c "exit 4"')
 })
 
 lifecycleTest('P4 rm removes the sandbox and leaves the project; volumes go only with a flag', async here => {

@@ -1,4 +1,4 @@
-/** What completion offers, and the lines in which a shell's script reads it. */
+/** Completion candidates, and the lines in which the shell's script reads them. */
 import { printable } from '../../base/printable.ts'
 
 export interface Candidate {
@@ -8,9 +8,9 @@ export interface Candidate {
 
 export type Offer =
   | { readonly is: 'words'; readonly candidates: readonly Candidate[] }
-  /** Files and directories: the shell knows best how to spell them. */
+  /** Files and directories: the shell completes and quotes them. */
   | { readonly is: 'paths' }
-  /** A command of its own begins at this word, counted from `pen`, which is 0. */
+  /** A command begins at this word. `pen` is word 0. */
   | { readonly is: 'command'; readonly at: number }
 
 export const NOTHING: Offer = { is: 'words', candidates: [] }
@@ -21,14 +21,14 @@ export const words = (values: Iterable<string>, about?: string): Offer => ({
 })
 
 /**
- * Values end up on a command line. Names may come from a sandbox, which would like to choose what is run there: what is no plain
- * word to every shell is not offered, whatever it was checked for before.
+ * Candidates end up on a command line, and a sandbox can choose some of them to inject a command. Only words that are
+ * plain to every shell are offered.
  */
 const PLAIN_WORD = /^[A-Za-z0-9._:=/@%+,-]+$/
 const LONGEST = 300
 const MOST = 1000
 
-/** The kind first, then one candidate to a line, with a tab before what it is. */
+/** First the kind, then one candidate per line: the value, a tab, and a description. */
 export function offerLines(offer: Offer, current: string): string[] {
   if (offer.is === 'command') return [`command\t${offer.at}`]
   if (offer.is === 'paths') return ['paths']

@@ -1,4 +1,4 @@
-/** `pen __complete -- WORD…`, for the scripts of `pen completion`: what may stand where the last word is. It writes nothing. */
+/** `pen __complete -- WORD…` for the scripts of `pen completion`: prints candidates for the last word. Only reads. */
 import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
 import { beginsAtAWord } from '../frame/flags.ts'
 import type { Verb, VerbTable } from '../frame/verb.ts'
@@ -6,7 +6,7 @@ import type { Candidate, Offer } from './candidate.ts'
 import { NOTHING, offerLines } from './candidate.ts'
 import { CONTEXT, type Context, positionalOffer, valueOffer } from './values.ts'
 
-/** Never an error: a person is in the middle of a line, and whatever is wrong is told when it is run. */
+/** Never prints an error, because the user is in the middle of a line. */
 export async function complete(argv: readonly string[], table: VerbTable): Promise<number> {
   const { writeSync } = await import('node:fs')
   const typed = argv[0] === '--' ? argv.slice(1) : argv
@@ -19,7 +19,7 @@ export async function complete(argv: readonly string[], table: VerbTable): Promi
   return 0
 }
 
-/** The words after `pen`; the last one is being typed. */
+/** `typed` is the words after `pen`. The user is typing the last one. */
 export async function offerFor(typed: readonly string[], table: VerbTable, context: Context): Promise<Offer> {
   const current = typed.at(-1) ?? ''
   const before = typed.slice(0, -1)
@@ -60,7 +60,7 @@ async function secondWords(group: string, table: VerbTable): Promise<Candidate[]
 const summaryOf = async (name: string, table: VerbTable): Promise<string> =>
   (await table[name]?.())?.verb.summary ?? ''
 
-/** Reads the words as the parser does, but for mistakes: those are passed over. */
+/** Reads the words like the parser, but ignores mistakes. */
 async function insideVerb(
   verb: Verb,
   before: readonly string[],
@@ -74,7 +74,7 @@ async function insideVerb(
     const word = before[i] ?? ''
     if (word === '--' || !word.startsWith('-')) {
       if (beginsAtAWord(verb)) return { is: 'command', at: offset + i + (word === '--' ? 1 : 0) }
-      // What follows is another program's, and not a command of the shell's either.
+      // Arguments of another program follow.
       if (word === '--' && verb.command !== undefined) return NOTHING
       if (word === '--') return await positionalAt(verb, position, current, context)
       position++
@@ -113,13 +113,13 @@ const prefixed = (prefix: string, offer: Offer): Offer =>
     ? offer
     : { is: 'words', candidates: offer.candidates.map(one => ({ ...one, value: `${prefix}${one.value}` })) }
 
-/** Those that may still be given. */
+/** The flags that can still be given. */
 function flagsOf(verb: Verb, given: ReadonlySet<string>): Offer {
   const own = Object.entries(verb.flags)
     .filter(([name, { kind }]) => kind === 'list' || !given.has(name))
     .map(([name, { about }]) => ({ value: `--${name}`, about }))
-  const end = verb.command === undefined ? [] : [{ value: '--', about: 'the command follows' }]
-  return { is: 'words', candidates: [...own, { value: '--help', about: 'tell how it is used' }, ...end] }
+  const end = verb.command === undefined ? [] : [{ value: '--', about: 'end of flags; the command follows' }]
+  return { is: 'words', candidates: [...own, { value: '--help', about: 'show help' }, ...end] }
 }
 
 async function positionalAt(verb: Verb, index: number, current: string, context: Context): Promise<Offer> {

@@ -1,4 +1,4 @@
-/** What may stand for a value: by the word that help shows for it, or by the flag. A test finds what has no row. */
+/** Completions of values, by the placeholder in help. A test finds placeholders without a row. */
 import { readFileGrants } from '../../config/grants/file-grants.ts'
 import { findProject } from '../../config/project.ts'
 import { listSandboxes } from '../../lifecycle/list.ts'
@@ -23,18 +23,18 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Source = (current: string, context: Context) => Promise<Offer>
 
 const PATHS: Source = async () => ({ is: 'paths' })
-const lately = () => import('../render/recent-refusals.ts')
-const refused: Source = async () => words((await lately()).refusedHosts(), 'refused lately')
+const recent = () => import('../render/recent-refusals.ts')
+const refused: Source = async () => words((await recent()).refusedHosts(), 'recently refused')
 
-/** A grant that cannot be read keeps nobody from forgetting another. */
+/** An unreadable grant does not hide the others. */
 const ruled: Source = async () => {
-  const { ruledHosts, grantedHosts } = await lately()
+  const { ruledHosts, grantedHosts } = await recent()
   const granted = await grantedHosts().catch(() => [])
   return {
     is: 'words',
     candidates: [
       ...ruledHosts().map(value => ({ value, about: 'in the live config' })),
-      ...granted.map(value => ({ value, about: 'for a while' })),
+      ...granted.map(value => ({ value, about: 'temporary' })),
     ],
   }
 }
@@ -70,7 +70,7 @@ const sandboxes =
   }
 const anySandbox = sandboxes(() => true)
 
-/** Values of flags, by what stands for them in help. */
+/** Values of flags, by their placeholder in help. */
 export const VALUES: Readonly<Record<string, Source>> = {
   PATH: PATHS,
   'HOST:PORT': refused,
@@ -78,18 +78,18 @@ export const VALUES: Readonly<Record<string, Source>> = {
   'KEY=VALUE': async current => limitExamples(current),
   NAME: async () => words(gapNames()),
   GROUP: groupNames,
-  ID: async () => words((await lately()).keptRuns(), 'a run that is kept'),
-  // A place in a file, which only its reader knows.
+  ID: async () => words((await recent()).storedRuns(), 'stored run'),
+  // Positions in a file cannot be guessed.
   BYTE: async () => NOTHING,
   BYTES: async () => NOTHING,
-  // Read from another command's output, and never guessed.
+  // The user copies the digest from another command's output.
   'sha256:…': async () => NOTHING,
 }
 
-/** Words that are no flags, by verb and name. */
+/** Positional arguments, by verb and name. */
 export const WORDS: Readonly<Record<string, Source>> = {
   'allow target': refused,
-  'deny target': async () => words((await lately()).seenHosts(), 'seen lately'),
+  'deny target': async () => words((await recent()).seenHosts(), 'recently used'),
   'forget target': ruled,
   'stop name': sandboxes(state => state !== 'stopped'),
   'status name': anySandbox,
@@ -98,11 +98,11 @@ export const WORDS: Readonly<Record<string, Source>> = {
     /^[./~]/.test(current) ? await PATHS(current, context) : await refused(current, context),
   'config get key': configKey,
   'config set key': configKey,
-  // As many kinds as there are keys: what is wrong is told with the right form.
+  // Each key has its own kind of value. pen reports a wrong one with the right form.
   'config set value': async () => NOTHING,
   'grant path': PATHS,
   'revoke path': async () => words(await grantedPaths(), 'granted'),
-  // Inside: what the host has is the broker's to tell, and a completion asks nobody.
+  // Only the broker knows the host's files, and completion does not connect to it.
   'files ls path': PATHS,
   'files stat path': PATHS,
   'files cat path': PATHS,
@@ -113,7 +113,7 @@ export const WORDS: Readonly<Record<string, Source>> = {
   'groups name': groupNames,
   'agent name': agentNames,
   'help verb': async (_, { table }) => words(Object.keys(table).map(name => name.split(' ')[0] ?? name)),
-  // What listens inside nobody on the host knows.
+  // The host does not know which ports are open inside.
   'forward port': async () => NOTHING,
   'completion shell': async () => words(SHELLS),
 }

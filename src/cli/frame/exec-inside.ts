@@ -84,9 +84,9 @@ async function showWaiting(
   run: string,
   isRaw: boolean,
 ): Promise<() => string[]> {
-  const { tellHeld } = await import('../render/held-lines.ts')
+  const { showHeld } = await import('../render/held-lines.ts')
   const end = isRaw && isTerminal(2) ? '\r\n' : '\n'
-  return tellHeld(project, run, line => terminal.note(`pen: ${line}${end}`))
+  return showHeld(project, run, line => terminal.note(`pen: ${line}${end}`))
 }
 
 /** Connects to the supervisor, and starts one if none runs. Retries, because a supervisor may exit in between. */

@@ -1,75 +1,75 @@
-/** What a change of configuration means, for the person who is to agree to it. */
+/** Describes a change of the config for the user who has to confirm it. */
 import { printable } from '../../base/printable.ts'
 import type { Proposal } from '../../config/proposal.ts'
 import type { Difference } from '../../policy/diff/difference.ts'
 import type { Paint } from './colour.ts'
 
-/** A line is named where it stands in the project: elsewhere the person did not look. */
+/** Line numbers are shown only for this file, because the user reviews this one. */
 const PROPOSED = '/.pen/config.json'
 
-/** As long as a document may be. */
+/** The maximum size of a config document. */
 const LONGEST = 65_536
 
 const SIGNS = { added: '+', removed: '-', changed: '~' } as const
 
-/** By the beginning of a key: what it means that this became wider. */
+/** What a wider value means, by the start of the key. The subject is the sandbox. */
 const WIDER: readonly (readonly [string, string])[] = [
-  ['files.read', 'it reads, or writes, what it could not'],
-  ['files.write', 'it writes what it could not'],
-  ['files.deny', 'what was hidden can be opened'],
-  ['files.protect', 'what your machine may run can be written'],
-  ['network.deny', 'what was refused by name is not any more'],
-  ['network.offline', 'it has a network'],
-  ['network.mode', 'it has a wider way out'],
-  ['network.ask', 'it can make you be asked'],
-  ['network.hold', 'refused connections are held longer'],
-  ['network.idle', 'silent connections are kept longer'],
-  ['network.upstreamProxy', 'its traffic goes another way'],
-  ['network.', 'it connects to more'],
-  ['exec.', 'one command may use more'],
-  ['limits.', 'it may use more'],
-  ['env', 'its programs are given this'],
-  ['mounts', 'it sees what it could not'],
-  ['image', 'it is made of something else'],
-  ['tools.', 'it runs programs that it could not'],
-  ['isolation', 'a weaker wall is enough'],
-  ['backend', 'another engine holds it'],
-  ['runtime', 'another program holds it'],
-  ['user', 'it is another user'],
+  ['files.read', 'it can read or write more files'],
+  ['files.write', 'it can write more files'],
+  ['files.deny', 'it can open files that were hidden'],
+  ['files.protect', 'it can write files that your machine may run'],
+  ['network.deny', 'it can reach hosts that were denied'],
+  ['network.offline', 'it gets a network'],
+  ['network.mode', 'it gets wider network access'],
+  ['network.ask', 'it can make pen ask you'],
+  ['network.hold', 'refused connections wait longer'],
+  ['network.idle', 'idle connections stay open longer'],
+  ['network.upstreamProxy', 'its traffic takes another route'],
+  ['network.', 'it can reach more hosts'],
+  ['exec.', 'one command can use more'],
+  ['limits.', 'it can use more resources'],
+  ['env', 'its programs get this variable'],
+  ['mounts', 'it sees more of the host'],
+  ['image', 'it uses another image'],
+  ['tools.', 'it can run more programs'],
+  ['isolation', 'weaker isolation is enough'],
+  ['backend', 'another backend isolates it'],
+  ['runtime', 'another runtime isolates it'],
+  ['user', 'it runs as another user'],
   ['git.identity', 'its commits carry your name and e-mail address'],
-  ['ssh.agent', 'it signs with this key of yours'],
-  ['acceptGaps', 'a promise that is not kept is accepted'],
-  ['ports', 'programs of this machine reach it'],
+  ['ssh.agent', 'it can sign with this key of yours'],
+  ['acceptGaps', 'it runs without this protection'],
+  ['ports', 'programs of this machine can connect to it'],
   ['profile', 'it starts from a wider profile'],
 ]
 
-/** Undefined for what takes away or changes nothing that counts. */
+/** Undefined for a difference that does not widen permissions. */
 export const wideningWords = ({ key, widens }: Difference): string | undefined =>
-  widens ? (WIDER.find(([start]) => key.startsWith(start))?.[1] ?? 'it may do more') : undefined
+  widens ? (WIDER.find(([start]) => key.startsWith(start))?.[1] ?? 'it can do more') : undefined
 
 export function proposalText({ differences, elsewhere, digest }: Proposal, paint: Paint): string {
   const line = (difference: Difference, when = ''): string => {
     const { key, change, item, was, source } = difference
     const from = source?.place?.file.endsWith(PROPOSED) ? `  (${PROPOSED.slice(1)}:${source.place.line})` : ''
-    // Whole, however long: what is cut off would not have been shown.
+    // Never truncated: the user confirms only what was shown.
     const value = `${was === undefined ? '' : `${printable(was, LONGEST)} → `}${printable(item, LONGEST)}`
     const words = wideningWords(difference)
-    const said = `${SIGNS[change]} ${key} ${value}${from}`
-    if (words === undefined) return `  ${said}`
-    return `${paint('red', `! ${said}`)}\n      ${paint('bold', 'WIDENS')}: ${words}${when}`
+    const text = `${SIGNS[change]} ${key} ${value}${from}`
+    if (words === undefined) return `  ${text}`
+    return `${paint('red', `! ${text}`)}\n      ${paint('bold', 'WIDENS')}: ${words}${when}`
   }
   const widening = differences.filter(({ widens }) => widens).length + elsewhere.length
-  // What counts stands last, next to the question.
+  // Widening changes come last, next to the question.
   const [others, wider] = [false, true].map(widens => differences.filter(one => one.widens === widens))
   return [
     ...[...(others ?? []), ...(wider ?? [])].map(difference => line(difference)),
     ...elsewhere.map(({ profile, difference }) => line(difference, `, when run with --profile ${profile}`)),
     ...(differences.length + elsewhere.length === 0
-      ? ['the text differs, and what a sandbox may do does not']
+      ? ['the text differs, but the permissions are the same']
       : [
           widening === 0
-            ? 'nothing of this lets a sandbox do more'
-            : paint('red', `${widening} of these ${widening === 1 ? 'lets' : 'let'} a sandbox do more`),
+            ? 'no change widens permissions'
+            : paint('red', `${widening} ${widening === 1 ? 'change widens' : 'changes widen'} permissions`),
         ]),
     digest,
   ].join('\n')
@@ -93,6 +93,6 @@ const differenceData = (difference: Difference, profile: string | null) => ({
   was: difference.was ?? null,
   widens: difference.widens,
   why: wideningWords(difference) ?? null,
-  /** Where it shows only with this profile on the command line. */
+  /** Set if the difference applies only with this --profile. */
   profile,
 })

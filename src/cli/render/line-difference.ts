@@ -1,14 +1,14 @@
-/** Two texts, line by line, for the person who is to agree to the second. Both may be hostile: every line is escaped. */
+/** A line diff for the user who has to confirm the new text. Both texts can be hostile: every line is escaped. */
 import { printable } from '../../base/printable.ts'
 import type { Paint } from './colour.ts'
 
 type Change = { readonly sign: ' ' | '-' | '+'; readonly line: string }
 
-/** Beyond it the comparison would take seconds: then everything is old, and everything is new. */
+/** Larger comparisons would take seconds. Then all old lines are removed and all new lines are added. */
 const MAX_PAIRS = 4_000_000
-/** Lines that stayed as they are, around those that did not. */
+/** Unchanged lines shown around each change. */
 const AROUND = 3
-/** As long as a Dockerfile may be: what is cut off would not have been shown. */
+/** The maximum size of a Dockerfile: lines are never truncated. */
 const LONGEST = 65_536
 
 export function lineDifference(before: string, after: string, paint: Paint): string {
@@ -24,7 +24,7 @@ export function lineDifference(before: string, after: string, paint: Paint): str
   return shown.join('\n')
 }
 
-/** A text that is new as a whole. */
+/** A text without an older version. */
 export const allNew = (text: string, paint: Paint): string =>
   text
     .replace(/\n$/, '')
@@ -49,7 +49,7 @@ function compare(before: readonly string[], after: readonly string[]): Change[] 
   ]
 }
 
-/** By the longest lines in common. */
+/** Longest common subsequence. */
 function middle(old: readonly string[], fresh: readonly string[]): Change[] {
   const width = fresh.length + 1
   if (old.length * width > MAX_PAIRS)

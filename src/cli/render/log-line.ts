@@ -1,6 +1,7 @@
-/** One audit record as one line for a person. Every text in it may come from a sandbox: hostile until `printable()`. */
+/** One audit record as one line. Every text in it can come from a sandbox, so it is hostile until `printable()`. */
 import type { AuditRecord } from '../../audit/read.ts'
 import { asWord, inQuotes, printable, printableJson } from '../../base/printable.ts'
+import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
 import type { Colour, Paint } from './colour.ts'
 
 const COLOURS: Readonly<Record<AuditRecord['verdict'], Colour>> = {
@@ -26,6 +27,10 @@ export function logLine(record: AuditRecord, paint: Paint): string {
   return parts.join('  ').trimEnd()
 }
 
+/** Refused background calls of agents, such as reports and update checks, are counted, not shown. */
+export const isBackgroundRefusal = ({ kind, name }: AuditRecord): boolean =>
+  kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
+
 type Fields = (name: string) => string | undefined
 
 const fieldsOf =
@@ -34,7 +39,7 @@ const fieldsOf =
     const value = record[name]
     if (typeof value === 'number' || typeof value === 'boolean') return String(value)
     if (typeof value !== 'string' || value === '') return undefined
-    // Some fields were spelled out when they were written: their backslashes are not doubled again.
+    // Some fields were escaped when they were written. Their backslashes must not be doubled again.
     return printable(value).replaceAll('\\\\', '\\')
   }
 
@@ -51,7 +56,7 @@ function describe(record: AuditRecord, field: Fields): Description {
     case 'connection-held':
       return {
         target: endpoint(field),
-        text: `waits for an answer until ${localTime(field('until') ?? '').slice(-8)}`,
+        text: `waits for approval until ${localTime(field('until') ?? '').slice(-8)}`,
       }
     case 'connection-denied':
       return { target: endpoint(field), text: `${because}${said(field)}` }
@@ -81,8 +86,8 @@ function describe(record: AuditRecord, field: Fields): Description {
         target: word(field('path') ?? ''),
         text:
           field('held') === 'true'
-            ? `appeared or was replaced, and was ${field('how') === 'cover' ? 'covered' : 'protected again'}`
-            : `appeared or was replaced, and could not be held: ${because}`,
+            ? `was created or replaced, and is ${field('how') === 'cover' ? 'hidden again' : 'protected again'}`
+            : `was created or replaced, and could not be protected: ${because}`,
       }
     case 'broker-allowed':
       return { target: word(field('path') ?? ''), text: `${field('op')}: granted by ${field('rule') ?? '-'}` }
@@ -96,7 +101,7 @@ function describe(record: AuditRecord, field: Fields): Description {
     case 'grants-changed':
       return { target: 'grants', text: changes(record) }
     case 'exec-start':
-      return { target: `command ${field('execution')}`, text: `began: ${words(record)}` }
+      return { target: `command ${field('execution')}`, text: `started: ${words(record)}` }
     case 'exec-end':
       return {
         target: `command ${field('execution')}`,
@@ -110,14 +115,14 @@ function describe(record: AuditRecord, field: Fields): Description {
     case 'forward-end':
       return {
         target: `port ${field('guest')}`,
-        text: `forwarded no more: ${field('connections')} connections, ${field('refused')} refused, ${field('ms')} ms`,
+        text: `forward closed: ${field('connections')} connections, ${field('refused')} refused, ${field('ms')} ms`,
       }
     case 'file-allowed':
       return { target: word(field('path') ?? ''), text: `${field('access')} allowed by ${field('rule')}` }
     case 'file-denied':
       return { target: word(field('path') ?? ''), text: `${field('access')} refused: ${because}` }
     case 'tool-allowed':
-      return { target: field('program') ?? '', text: `may run by ${field('rule')}: ${words(record)}` }
+      return { target: field('program') ?? '', text: `allowed by ${field('rule')}: ${words(record)}` }
     case 'tool-denied':
       return { target: words(record), text: because }
     case 'tool-ended':
@@ -129,12 +134,12 @@ function describe(record: AuditRecord, field: Fields): Description {
     case 'policy-edit-refused':
       return {
         target: field('at') ?? 'policy',
-        text: `an edit was refused, the old policy holds: ${because}`,
+        text: `an edit was refused, the old policy stays active: ${because}`,
       }
     case 'run-start':
       return {
         target: `run ${field('run')}`,
-        text: `began: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
+        text: `started: ${field('soft') === 'true' ? 'SOFT_SANDBOX, ' : ''}${field('backend')}, pen ${field('pen')}, ${field('os')} ${field('kernel')}`,
       }
     case 'run-end':
       return {
@@ -144,12 +149,12 @@ function describe(record: AuditRecord, field: Fields): Description {
     case 'dropped':
       return { target: 'audit', text: dropped(record, field) }
     default:
-      // Of a later version of pen: told as it stands.
+      // From a later version of pen: shown unchanged.
       return { target: printable(record.kind, 32), text: printable(JSON.stringify(record), 1000) }
   }
 }
 
-/** What a sandbox chose, and may be a sentence with a command in it: set apart from what pen says. It is spelled out already. */
+/** Quotes text that the sandbox chose, because it can imitate pen's own words. The text is already escaped. */
 const word = (printed: string): string => (asWord(printed) === printed ? printed : inQuotes(printed))
 
 function endpoint(field: Fields): string {
@@ -168,9 +173,9 @@ const moved = (field: Fields): string => (field('to') === undefined ? '' : `; mo
 const ended = (field: Fields): string =>
   [
     `ended: exit ${field('exitCode')} after ${field('ms')} ms`,
-    ...(field('timedOut') === 'true' ? ['its time was over'] : []),
-    ...(field('truncated') === 'true' ? ['its output was cut'] : []),
-    ...(field('survivors') === '0' ? [] : [`${field('survivors')} processes are left`]),
+    ...(field('timedOut') === 'true' ? ['timed out'] : []),
+    ...(field('truncated') === 'true' ? ['output truncated'] : []),
+    ...(field('survivors') === '0' ? [] : [`${field('survivors')} processes still running`]),
   ].join('; ')
 
 const words = ({ command }: AuditRecord): string =>
@@ -187,10 +192,10 @@ function changes({ added, removed }: AuditRecord): string {
 function dropped(record: AuditRecord, field: Fields): string {
   const kinds = printableJson(record['kinds'] ?? {}).slice(0, 400)
   if (record['reason'] === 'not-written')
-    return `${field('count')} records could not be written, and what they were about was not done: ${kinds}`
+    return `${field('count')} records could not be written, so their actions were refused: ${kinds}`
   const reached =
     record['reached'] === undefined ? '' : `; reached ${printableJson(record['reached']).slice(0, 2000)}`
-  return `full: records ${field('firstSeq')} to ${field('lastSeq')} are gone: ${kinds}${reached}`
+  return `full: records ${field('firstSeq')} to ${field('lastSeq')} were deleted: ${kinds}${reached}`
 }
 
 function localTime(time: string): string {

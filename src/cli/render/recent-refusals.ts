@@ -1,6 +1,6 @@
 /**
- * Hosts of the current project, for completion. Names in the audit were chosen by programs in a sandbox: only those are taken
- * that parse as a host in its one spelling. Reads only, newest first, and not for long: a person waits.
+ * Hosts of the current project, newest first, for completion. Programs in the sandbox chose the names in the audit, so
+ * only names that parse as a host in canonical spelling are used. The time is limited, because the user waits.
  */
 import { auditDirectory } from '../../audit/directory.ts'
 import { type AuditRecord, listSegments, parseRecord, readLines } from '../../audit/read.ts'
@@ -16,12 +16,12 @@ import { parsePort } from '../../policy/network/port.ts'
 const MOST_HOSTS = 50
 const MOST_RUNS = 50
 const TIME_LIMIT_MS = 150
-/** Lines between two looks at the clock. */
+/** Lines between two checks of the clock. */
 const LOOK_EVERY = 256
 
 const audit = (): string => auditDirectory(findProject().stateDir)
 
-/** What `pen allow` would open: refused because no rule names it, or waiting for an answer. */
+/** Hosts that `pen allow` would allow: refused because no rule covers them, or waiting for approval. */
 export const refusedHosts = (): string[] =>
   hostsOf(
     ({ kind, fix }) =>
@@ -29,11 +29,11 @@ export const refusedHosts = (): string[] =>
       (kind === 'connection-denied' && typeof fix === 'string' && fix.startsWith('pen allow ')),
   )
 
-/** Everything that was dialled by name. */
+/** All hosts that programs connected to by name. */
 export const seenHosts = (): string[] =>
   hostsOf(({ kind }) => kind === 'connection-denied' || kind === 'connection-allowed')
 
-export function keptRuns(): string[] {
+export function storedRuns(): string[] {
   const runs = new Set(listSegments(audit()).map(({ run }) => run))
   return [...runs].slice(-MOST_RUNS).reverse()
 }
@@ -43,7 +43,7 @@ function hostsOf(isWanted: (record: AuditRecord) => boolean): string[] {
   const end = performance.now() + TIME_LIMIT_MS
   const dir = audit()
   for (const { file } of listSegments(dir).reverse()) {
-    // The newest stands last in its file, and comes first here.
+    // In a file the newest record is last. Here it comes first.
     const inFile = new Set<string>()
     let count = 0
     for (const line of readLines(`${dir}/${file}`)) {
@@ -64,17 +64,17 @@ function endpointOf({ name, port }: AuditRecord): string | undefined {
   if (typeof name !== 'string' || typeof port !== 'number') return undefined
   const host = parseHost(name)
   const number = parsePort(String(port))
-  // Canonical already, or it was not pen that wrote it.
+  // pen writes canonical names only.
   return host.ok && number.ok && host.value === name ? `${host.value}:${number.value}` : undefined
 }
 
-/** What `pen allow` and `pen deny` said for a while, and that is not over. */
+/** Hosts with a temporary rule of `pen allow` or `pen deny`. */
 export async function grantedHosts(): Promise<string[]> {
   const grants = await readGrants(findProject().stateDir)
   return [...new Set(grants.map(({ rule }) => printRule(rule)))]
 }
 
-/** Entries that `pen allow` and `pen deny` made, as they stand in the live config. */
+/** Hosts with a rule in the live config, as spelled there. */
 export function ruledHosts(): string[] {
   const { live } = findLive(findProject())
   if (live === undefined) return []

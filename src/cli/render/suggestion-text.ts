@@ -1,4 +1,4 @@
-/** A suggestion for a person to read before anything is opened, with the command that would do it. */
+/** A suggestion with the command that applies it. */
 import { type AllowRule, listOf, printRule } from '../../policy/network/net-rule.ts'
 import type { Suggestion } from '../../policy/network/suggest.ts'
 import type { GroupOffer } from '../frame/suggestion.ts'
@@ -12,9 +12,9 @@ export function suggestionText(
 ): string {
   const { add, wildcards, withheld, denied } = suggestion
   const lines: string[] = []
-  if (add.length === 0) lines.push('nothing to suggest: no rule is missing for what was dialled')
+  if (add.length === 0) lines.push('nothing to suggest: the rules allow every host that was used')
   else {
-    lines.push('what was dialled and is not allowed for good; read it before you open it:', '')
+    lines.push('hosts that were used and are not permanently allowed; check them before you allow them:', '')
     for (const list of ['http', 'tcp'] as const) {
       const entries = add.filter(({ rule }) => listOf(rule) === list)
       if (entries.length === 0) continue
@@ -22,17 +22,17 @@ export function suggestionText(
       for (const { rule, count } of entries)
         lines.push(paint('green', `  + ${printRule(rule)}${count > 1 ? `  (${count} times)` : ''}`))
     }
-    lines.push('', 'to allow exactly this:', `  ${paint('bold', allowCommand(add.map(({ rule }) => rule)))}`)
+    lines.push('', 'to allow exactly these:', `  ${paint('bold', allowCommand(add.map(({ rule }) => rule)))}`)
   }
-  if (wildcards.length + groups.length > 0) lines.push('', 'shorter, and wider than what was dialled:')
+  if (wildcards.length + groups.length > 0) lines.push('', 'shorter, but wider than what was used:')
   for (const { rule, covers } of wildcards)
-    lines.push(`  ${allowCommand([rule])}  (for ${covers} of these, and every other name under it)`)
+    lines.push(`  ${allowCommand([rule])}  (covers ${covers} of these, and every other subdomain)`)
   for (const { name, covers } of groups)
-    lines.push(`  ${groupCommand(name, had)}  (for ${covers} of these: see pen groups ${name})`)
+    lines.push(`  ${groupCommand(name, had)}  (covers ${covers} of these; see pen groups ${name})`)
   if (withheld.length > 0)
-    lines.push('', 'not suggested, because it is of this machine, its network or its cloud:')
+    lines.push('', 'not suggested, because they belong to this machine, its network or its cloud:')
   for (const { target, fix } of withheld) lines.push(`  ${target}  ${fix}`)
-  if (denied.length > 0) lines.push('', 'denied by a rule of yours:')
+  if (denied.length > 0) lines.push('', 'denied by your rules:')
   for (const { target, fix } of denied) lines.push(`  ${target}  ${fix}`)
   return lines.join('\n')
 }
@@ -57,7 +57,7 @@ export const suggestionData = (
   denied,
 })
 
-/** A star is a shell's. */
+/** Quotes rules with characters that a shell expands. */
 const allowCommand = (rules: readonly AllowRule[]): string =>
   `pen allow ${rules.map(rule => (rule.kind === 'wildcard' || printRule(rule).includes('[') ? `'${printRule(rule)}'` : printRule(rule))).join(' ')}`
 

@@ -1,4 +1,4 @@
-/** Rows under a line of headings, as wide as they need. Texts are shown as they are: `printable()` first. */
+/** Rows below a line of headings. Callers pass untrusted text through `printable()` first. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [headings, ...rows]
   const widths = headings.map((_, i) => Math.max(...all.map(row => (row[i] ?? '').length)))
@@ -12,7 +12,7 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
 
-/** For people: three digits at most. */
+/** With at most three digits. */
 export function showSize(bytes: number): string {
   let unit = 0
   let size = bytes
@@ -20,7 +20,7 @@ export function showSize(bytes: number): string {
   return `${unit === 0 || size >= 100 ? Math.round(size) : +size.toFixed(1)} ${UNITS[unit]}`
 }
 
-/** Since when, as people count it. */
+/** The time since then in its largest unit. */
 export function showAge(since: string, now: number): string {
   const seconds = Math.max(0, Math.round((now - Date.parse(since)) / 1000))
   if (seconds < 120) return `${seconds}s`

@@ -1,4 +1,4 @@
-/** A person's answer to what is held: the same files as `pen allow` and `pen deny` write, so that no other way exists. */
+/** Saves the user's answer to a waiting connection, in the files that `pen allow` and `pen deny` write. */
 import { editLiveConfig, editNetworkList } from '../../config/edit.ts'
 import { addGrants } from '../../config/grants/network-grants.ts'
 import type { Project } from '../../config/project.ts'
@@ -8,11 +8,11 @@ import type { HeldTarget } from './state.ts'
 
 export type Answer = 'once' | 'session' | 'always' | 'not now' | 'never'
 
-/** Long enough that what is held hears of it, short enough that nothing later does. */
+/** Long enough for the waiting connection, short enough to miss later ones. */
 const NOT_NOW_MS = 2000
 const ONCE_SLACK_MS = 2000
 
-/** Returns what to tell. The target is read again as a rule: what a sandbox could have spelled oddly is refused here. */
+/** Returns the message to show. Parses the target again as a rule, because the sandbox chose the name. */
 export async function answer(project: Project, held: HeldTarget, given: Answer): Promise<string> {
   const { run, target } = held
   const { stateDir } = project
@@ -28,13 +28,13 @@ export async function answer(project: Project, held: HeldTarget, given: Answer):
       const [rule] = await allowRules([target])
       if (rule !== undefined)
         addGrants(stateDir, [{ ...grant, effect: 'allow', rule, once: false, until: undefined }])
-      return `allowed until the sandbox ends: ${target}`
+      return `allowed until the sandbox stops: ${target}`
     }
     case 'not now': {
       const [rule] = await denyRules([target])
       const until = new Date(Date.now() + NOT_NOW_MS)
       if (rule !== undefined) addGrants(stateDir, [{ ...grant, effect: 'deny', rule, once: false, until }])
-      return `refused this time: ${target}`
+      return `denied once: ${target}`
     }
     case 'always': {
       const [rule] = await allowRules([target])
@@ -42,7 +42,7 @@ export async function answer(project: Project, held: HeldTarget, given: Answer):
         await editLiveConfig(project, config =>
           editNetworkList(config, listOf(rule), list => withEntry(list, printRule(rule))),
         )
-      return `allowed from now on: ${target} (pen forget ${target} takes it back)`
+      return `allowed permanently: ${target} (undo: pen forget ${target})`
     }
     case 'never': {
       const [rule] = await denyRules([target])
@@ -50,7 +50,7 @@ export async function answer(project: Project, held: HeldTarget, given: Answer):
         await editLiveConfig(project, config =>
           editNetworkList(config, 'deny', list => withEntry(list, printRule(rule))),
         )
-      return `denied from now on: ${target} (pen forget ${target} takes it back)`
+      return `denied permanently: ${target} (undo: pen forget ${target})`
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Somebody at a terminal who watches, and answers. */
+/** The interactive screen of `pen watch`. */
 import type { AuditRecord } from '../../audit/read.ts'
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
@@ -17,10 +17,10 @@ const ANSWERS: Readonly<Partial<Record<Key, Answer>>> = {
   n: 'never',
 }
 
-/** A key that was meant for what stood there a moment ago must not answer what stands there now. */
+/** Keys are ignored right after the selection changes, so that a key meant for one target does not answer another. */
 const ARMED_AFTER_MS = 700
 const REDRAW_MS = 1000
-/** How long what is allowed once may take to come again, as with `pen allow --once`. */
+/** The lifetime of a one-time rule for a refused connection, as with `pen allow --once`. */
 const ONCE_MS = 600_000
 
 export class WatchScreen {
@@ -71,7 +71,7 @@ export class WatchScreen {
   #draw(): void {
     if (this.#ending.signal.aborted) return
     const now = Date.now()
-    // What was refused is selected by a person alone: nobody waits for an answer to it.
+    // Only waiting connections are selected automatically. The user selects refused ones.
     if (!this.#choices(now).some(({ key }) => key === this.#selected))
       this.#select(this.#state.held(now)[0]?.key)
     this.#terminal.draw(
@@ -88,7 +88,7 @@ export class WatchScreen {
     )
   }
 
-  /** What waits comes first. */
+  /** Waiting connections first. */
   #choices(now: number): readonly (HeldTarget | RefusedTarget)[] {
     return [...this.#state.held(now), ...this.#state.refused()]
   }
@@ -125,8 +125,8 @@ export class WatchScreen {
     const until = 'until' in target ? target.until : Date.now() + ONCE_MS
     void answer(this.#project, { ...target, until }, given)
       .catch(describe)
-      .then(told => {
-        this.#message = printable(told, 300).replaceAll(/[^ -~]/g, '?')
+      .then(message => {
+        this.#message = printable(message, 300).replaceAll(/[^ -~]/g, '?')
         this.#draw()
       })
   }

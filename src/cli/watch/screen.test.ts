@@ -112,7 +112,7 @@ describe('the screen', () => {
   test('shows the selected one, however many there are, with the time that is left', () => {
     const lines = screenLines(view(busy(), { selected: `${RUN} host-39.test:443`, now: NOW + 13_000 }))
     expect(lines.find(line => line.startsWith('>'))).toMatch(/^> host-39\.test:443 +47 s {2}run 2026/)
-    expect(lines.at(-1)).toContain('o once  s session  a always  d not now  n never')
+    expect(lines.at(-1)).toContain('o once  s session  a always  d deny once  n never')
   })
 
   test('says that nothing waits, and what went', () => {
@@ -120,8 +120,8 @@ describe('the screen', () => {
     state.add(record('connection-closed', 'note', { connection: 1, bytesUp: 1536, bytesDown: 3 * 1024 ** 2 }))
     state.add(record('limit-hit', 'error', { limit: 'memory', value: '5 of 4' }))
     const text = screenLines(view(state)).join('\n')
-    expect(text).toContain('nothing waits for an answer')
-    expect(text).toContain('0 allowed  0 refused  0 failed  1 limits  1.5 KiB up  3.0 MiB down')
+    expect(text).toContain('nothing waits for approval')
+    expect(text).toContain('0 allowed  0 refused  0 failed  1 limits  1.5 KiB up  3 MiB down')
     expect(text).toContain('limit reached 5 of 4')
   })
 

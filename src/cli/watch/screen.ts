@@ -1,6 +1,7 @@
-/** What stands on the screen, as lines of exactly its width at most. Nothing is drawn here. */
+/** The lines of the `pen watch` screen, cut to its width. Draws nothing. */
 import { endOf, printable } from '../../base/printable.ts'
 import type { Colour, Paint } from '../render/colour.ts'
+import { showSize } from '../render/table.ts'
 import type { HeldTarget, RefusedTarget, Totals, WatchState } from './state.ts'
 
 export interface View {
@@ -8,18 +9,18 @@ export interface View {
   readonly columns: number
   readonly rows: number
   readonly now: number
-  /** As pen names the sandbox. */
+  /** The sandbox's name. */
   readonly project: string
   readonly selected: string | undefined
-  /** Whether a key counts already: what has just appeared is read before it is answered. */
+  /** False right after the selection changes: then answer keys are ignored. */
   readonly isArmed: boolean
   readonly message: string
   readonly paint: Paint
 }
 
-const KEYS = 'o once  s session  a always  d not now  n never  up/down choose  q quit'
-const REFUSED_KEYS = 'o once  s session  a always  n never  up/down choose  q quit'
-const CHOOSE_KEYS = 'up/down choose what was refused, to allow it  q quit'
+const KEYS = 'o once  s session  a always  d deny once  n never  up/down select  q quit'
+const REFUSED_KEYS = 'o once  s session  a always  n never  up/down select  q quit'
+const CHOOSE_KEYS = 'up/down select a refused host to allow  q quit'
 const IDLE_KEYS = 'q quit'
 const COLOURS: Readonly<Record<string, Colour>> = {
   allow: 'green',
@@ -41,7 +42,7 @@ export function screenLines(view: View): string[] {
     cut(totalsText(state.totals)),
     paint(
       'bold',
-      cut(held.length === 0 ? 'nothing waits for an answer' : `${held.length} waiting for your answer`),
+      cut(held.length === 0 ? 'nothing waits for approval' : `${held.length} waiting for approval`),
     ),
     ...shown.map(target => {
       const isSelected = target.key === view.selected
@@ -68,8 +69,7 @@ function refusedLines(view: View, cut: (text: string) => string, room: number): 
     const line = cut(`${isSelected ? '>' : ' '} ${name}${many}`)
     return isSelected ? view.paint(view.isArmed ? 'cyan' : 'dim', line) : line
   })
-  const hosts =
-    refused.length === 1 ? 'one host was refused' : `${refused.length} hosts were refused, the newest first`
+  const hosts = refused.length === 1 ? '1 refused host' : `${refused.length} refused hosts, newest first`
   return [view.paint('bold', cut(hosts)), ...lines]
 }
 
@@ -80,7 +80,7 @@ function keysFor({ state, selected }: View, held: readonly HeldTarget[]): string
   return refused.length > 0 ? CHOOSE_KEYS : IDLE_KEYS
 }
 
-/** As many as there is room for, the selected one among them. */
+/** As many targets as fit, including the selected one. */
 function around<T extends HeldTarget | RefusedTarget>(
   held: readonly T[],
   selected: string | undefined,
@@ -91,7 +91,7 @@ function around<T extends HeldTarget | RefusedTarget>(
   return held.slice(from, from + room)
 }
 
-/** A sandbox chooses the name, and its end says whose it is: that is what stays when there is no room for all of it. */
+/** A long name loses its beginning: the sandbox chose the name, and its end shows the domain. */
 function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean, view: View): string {
   const seconds = Math.max(0, Math.ceil((until - view.now) / 1000))
   const many = count > 1 ? ` x${count}` : ''
@@ -102,17 +102,6 @@ function heldText({ target, run, until, count }: HeldTarget, isSelected: boolean
 }
 
 function totalsText({ allowed, refused, quiet, failed, limits, bytesUp, bytesDown }: Totals): string {
-  const quietly = quiet === 0 ? '' : ` (${quiet} quietly)`
-  return `${allowed} allowed  ${refused} refused${quietly}  ${failed} failed  ${limits} limits  ${size(bytesUp)} up  ${size(bytesDown)} down`
-}
-
-function size(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+  const quietly = quiet === 0 ? '' : ` (${quiet} in the background)`
+  return `${allowed} allowed  ${refused} refused${quietly}  ${failed} failed  ${limits} limits  ${showSize(bytesUp)} up  ${showSize(bytesDown)} down`
 }

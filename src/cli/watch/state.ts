@@ -1,26 +1,22 @@
-/**
- * What a person who watches is shown, from the records as they come. Every text in a record may come from a sandbox; what is
- * kept here is bounded, whatever it does.
- */
+/** The content of the `pen watch` screen, from audit records. A sandbox controls their text and number: sizes are bounded. */
 import type { AuditRecord } from '../../audit/read.ts'
 import { parseAddress } from '../../policy/network/address.ts'
 import { classifyAddress } from '../../policy/network/address-class.ts'
-import { isBackgroundHost } from '../../policy/network/background-hosts.ts'
 import { HOST_SERVICE } from '../../policy/network/host.ts'
 import { plain } from '../render/colour.ts'
-import { logLine } from '../render/log-line.ts'
+import { isBackgroundRefusal, logLine } from '../render/log-line.ts'
 
-/** Connections of one run that want the same, and wait for one answer. */
+/** Connections of one run to the same target that wait for approval. */
 export interface HeldTarget {
   readonly key: string
   readonly run: string
   readonly target: string
-  /** When it is too late for the first of them. */
+  /** When the first of them is refused. */
   readonly until: number
   readonly count: number
 }
 
-/** What was refused in a run that goes on, and a rule would allow. */
+/** A refused target of a running sandbox that a rule can allow. */
 export interface RefusedTarget {
   readonly key: string
   readonly run: string
@@ -31,7 +27,7 @@ export interface RefusedTarget {
 export interface Totals {
   allowed: number
   refused: number
-  /** Of those refused, the background calls of agents. They have no line. */
+  /** Refused background calls of agents. They get no line. */
   quiet: number
   failed: number
   limits: number
@@ -42,7 +38,7 @@ export interface Totals {
 const MOST_LINES = 500
 const MOST_HELD = 1000
 const MOST_REFUSED = 200
-/** A supervisor that was killed leaves what it held without a last word. */
+/** A killed supervisor writes no final record, so entries expire this long after their deadline. */
 const SLACK_MS = 3000
 
 export class WatchState {
@@ -59,7 +55,7 @@ export class WatchState {
     string,
     { readonly run: string; readonly target: string; readonly until: number }
   >()
-  /** The one that was refused last stands last. */
+  /** The newest is last. */
   readonly #refused = new Map<string, RefusedTarget>()
   #lines: { readonly verdict: AuditRecord['verdict']; readonly text: string }[] = []
 
@@ -67,13 +63,13 @@ export class WatchState {
     this.#count(record)
     this.#hold(record)
     this.#refuse(record)
-    if (record.kind === 'connection-closed' || isQuiet(record)) return
+    if (record.kind === 'connection-closed' || isBackgroundRefusal(record)) return
     const text = shortLine(record)
     this.#lines.push({ verdict: record.verdict, text })
     if (this.#lines.length > 2 * MOST_LINES) this.#lines = this.#lines.slice(-MOST_LINES)
   }
 
-  /** Oldest first: what appears while somebody reads does not move what they read. */
+  /** Oldest first, so that new entries do not move the ones that the user reads. */
   held(now: number): HeldTarget[] {
     const targets = new Map<string, HeldTarget>()
     for (const [id, { run, target, until }] of this.#held) {
@@ -89,12 +85,12 @@ export class WatchState {
     return [...targets.values()]
   }
 
-  /** The newest first. */
+  /** Newest first. */
   refused(): RefusedTarget[] {
     return [...this.#refused.values()].reverse()
   }
 
-  /** The newest, oldest of them first. */
+  /** The newest lines, oldest first. */
   lines(count: number): readonly { readonly verdict: AuditRecord['verdict']; readonly text: string }[] {
     return count <= 0 ? [] : this.#lines.slice(-count)
   }
@@ -131,7 +127,7 @@ export class WatchState {
 
   #count(record: AuditRecord): void {
     const { totals } = this
-    if (isQuiet(record)) totals.quiet++
+    if (isBackgroundRefusal(record)) totals.quiet++
     if (record.kind === 'connection-allowed') totals.allowed++
     else if (record.verdict === 'deny') totals.refused++
     else if (record.kind === 'connection-failed') totals.failed++
@@ -143,34 +139,31 @@ export class WatchState {
   }
 }
 
-/** Of a line in 80 columns, half is left for the reason. */
+/** Leaves half of 80 columns for the reason. */
 const TARGET_WIDTH = 26
 
-/** The day is today's, and the command that would allow it has keys here. One character is one place on the screen. */
+/** Without the date and the fix. Only ASCII, so that each character takes one column. */
 function shortLine({ fix: _, ...record }: AuditRecord): string {
   const { name, verdict } = record
   const [time = '', , target = '', ...rest] = logLine(record, plain).slice(11).split(/ {2,}/)
-  const said = rest.join(' ').replace('allowed, but not reached', 'not reached')
-  const reason = typeof name === 'string' && verdict !== 'allow' ? said.replaceAll(name, 'it') : said
+  const text = rest.join(' ').replace('allowed, but not reached', 'not reached')
+  const reason = typeof name === 'string' && verdict !== 'allow' ? text.replaceAll(name, 'it') : text
   return `${time} ${verdict.padEnd(5)} ${target.padEnd(TARGET_WIDTH)} ${reason}`.replaceAll(/[^ -~]/g, '?')
 }
 
-const isQuiet = ({ kind, name }: AuditRecord): boolean =>
-  kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
-
 /**
- * A sandbox chooses what it dials, and could go on until somebody agrees: so what is of this machine, its network or its cloud
- * is not offered, as in `mayBeOffered`.
+ * A sandbox could retry a target until the user allows it. So pen does not offer targets of this machine, its network
+ * or its cloud, as in `mayBeOffered`.
  */
 function isOffered(record: AuditRecord, target: string): boolean {
   const { fix, reason, name, address } = record
-  if (fix !== `pen allow ${target}` || reason === 'local-name' || isQuiet(record)) return false
+  if (fix !== `pen allow ${target}` || reason === 'local-name' || isBackgroundRefusal(record)) return false
   if (typeof name === 'string') return name !== HOST_SERVICE
   const parsed = parseAddress(String(address))
   return parsed.ok && classifyAddress(parsed.value) === 'public'
 }
 
-/** As a rule is written. What does not look like one is not offered: an answer is a rule. */
+/** The target in the syntax of a rule. Undefined if it is no valid rule. */
 function targetOf({ name, address, port }: AuditRecord): string | undefined {
   const place = name ?? address
   if (typeof place !== 'string' || typeof port !== 'number') return undefined

@@ -1,4 +1,4 @@
-/** The user's terminal while it shows a whole screen: taken, drawn on, and given back as it was, whatever ends it. */
+/** Full-screen mode of the user's terminal. Restores the terminal whatever ends the program. */
 import { makeRaw, windowSize } from '../../terminal/host-terminal.ts'
 import { writeAll } from '../frame/terminal.ts'
 
@@ -6,13 +6,13 @@ export type Key = 'up' | 'down' | 'quit' | 'o' | 's' | 'a' | 'd' | 'n'
 
 export interface ScreenEvents {
   key(key: Key): void
-  /** The terminal is gone, or somebody asks the program to end. */
+  /** The terminal was closed, or a signal asks pen to end. */
   end(): void
   resized(): void
 }
 
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
-/** Emptied first: a terminal that was resized meanwhile (tmux) would else show some of it among the lines of the shell. */
+/** Clears the screen first: after a resize, tmux would otherwise leave parts of it in the shell's lines. */
 const LEAVE = '\x1b[0m\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l'
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 
@@ -46,15 +46,15 @@ export class WatchTerminal {
     this.#undo.push(() => process.off('exit', close))
     for (const signal of ENDING) this.#on(signal, () => events.end())
     this.#on('SIGWINCH', () => events.resized())
-    // What was pasted, or typed in one go, is not taken for answers: one key at a time.
-    const heard = (bytes: Buffer) => {
+    // Pasted text is ignored: each read must hold exactly one key.
+    const onData = (bytes: Buffer) => {
       const key = KEYS.get(bytes.toString('latin1'))
       if (key !== undefined) events.key(key)
     }
     const ended = () => events.end()
-    process.stdin.on('data', heard).on('end', ended).on('error', ended).on('close', ended)
+    process.stdin.on('data', onData).on('end', ended).on('error', ended).on('close', ended)
     this.#undo.push(() => {
-      process.stdin.off('data', heard).off('end', ended).off('error', ended).off('close', ended).pause()
+      process.stdin.off('data', onData).off('end', ended).off('error', ended).off('close', ended).pause()
     })
   }
 
@@ -83,6 +83,6 @@ function write(text: string): void {
   try {
     writeAll(1, text)
   } catch {
-    // The terminal is gone; its end is told by stdin.
+    // The terminal was closed. Stdin reports that.
   }
 }

@@ -18,14 +18,14 @@ forEachKind(
     expect(first.err).toContain('  network.http\n  + allowed.test:80  (2 times)\n')
     expect(first.err).toContain(`  network.tcp\n  + ${UP}:8080\n`)
     expect(first.err).toContain('  10.0.0.5:80  pen allow 10.0.0.5:80\n')
-    expect(first.err).toContain('denied by a rule of yours:\n  both.test:80  pen forget both.test')
+    expect(first.err).toContain('denied by your rules:\n  both.test:80  pen forget both.test')
     const { command } = JSON.parse(project.pen('logs', '--suggest', '--json')) as { command: string }
     expect(command).toBe(`pen allow ${UP}:8080 allowed.test:80`)
-    expect(first.err).toContain(`to allow exactly this:\n  ${command}\n`)
+    expect(first.err).toContain(`to allow exactly these:\n  ${command}\n`)
     project.pen(...command.split(' ').slice(1))
     const second = await project.run(script, { flags: ['--learn'] })
     expect(second.out).toBe('200 200 200 403 403 ')
-    expect(second.err).toContain('nothing to suggest: no rule is missing for what was dialled')
+    expect(second.err).toContain('nothing to suggest: the rules allow every host that was used')
     expect(project.pen('logs', '--suggest')).toContain('nothing to suggest')
   },
 )
@@ -41,7 +41,7 @@ forEachKind(
     project.pen('allow', 'allowed.test:80', '--session')
     const { out, err } = await running.ended
     expect(out).toBe('200 200 ')
-    expect(err).toContain('to allow exactly this:\n  pen allow allowed.test:80 both.test:80\n')
+    expect(err).toContain('to allow exactly these:\n  pen allow allowed.test:80 both.test:80\n')
     expect(project.pen('config', 'show')).not.toContain('allowed.test')
   },
 )

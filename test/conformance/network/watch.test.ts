@@ -51,9 +51,9 @@ const get = (url: string) => `curl -s -m 25 -o /dev/null -w '%{http_code}\\n' ${
 forEachKind('P16 a key in pen watch allows a refused host, in 80 columns', async (world, project) => {
   const heard = world.listen()
   using screen = watch(world, project)
-  await screen.shows('nothing waits for an answer')
+  await screen.shows('nothing waits for approval')
   const running = project.start(`for i in $(seq 60); do ${get('http://allowed.test/')}; sleep 0.2; done`)
-  await screen.shows('one host was refused')
+  await screen.shows('1 refused host')
   expect([heard.left, heard.names]).toEqual([[], []])
   // No refused host is selected by default, so a key answers nothing.
   screen.type('a')
@@ -64,7 +64,7 @@ forEachKind('P16 a key in pen watch allows a refused host, in 80 columns', async
   for (const line of picture(screen)) expect(line.length).toBeLessThanOrEqual(80)
   screen.type('s')
   await until(() => running.text.out.includes('200\n'))
-  await screen.shows('allowed until the sandbox ends: allowed.test:80')
+  await screen.shows('allowed until the sandbox stops: allowed.test:80')
   await end(running)
   screen.type('q')
   expect(await screen.ended()).toBe(0)
@@ -76,7 +76,7 @@ forEachKind(
     ask(project)
     const heard = world.listen()
     using screen = watch(world, project)
-    await screen.shows('nothing waits for an answer')
+    await screen.shows('nothing waits for approval')
     const http = get('http://allowed.test/')
     const running = project.start(
       `${http}; ${http}; ${http}; ${http}; ${get('http://allowed.test:8080/')}; ${get('http://both.test/')}; ${get('http://both.test/')}; ${get('http://both.test/')}`,
@@ -115,7 +115,7 @@ forEachKind('P16 never is permanent, and no key answers what has just appeared',
   ask(project)
   const heard = world.listen()
   using screen = watch(world, project)
-  await screen.shows('nothing waits for an answer')
+  await screen.shows('nothing waits for approval')
   const running = project.start(`${get('http://allowed.test/')}; ${get('http://allowed.test/')}`)
   // Typed before anything was there, and at the moment it appears.
   screen.type('a')
@@ -145,7 +145,7 @@ forEachKind('P15 pen watch restores the terminal, whatever ends it', async (worl
   for (const [how, endIt] of Object.entries(ends)) {
     using screen = watch(world, project, modes)
     const before = await screen.shows(/[0-9a-f:]{20,}\r\n/)
-    await screen.shows('nothing waits for an answer')
+    await screen.shows('nothing waits for approval')
     endIt(screen)
     await screen.shows('\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l')
     await screen.shows('code 0')
@@ -155,7 +155,7 @@ forEachKind('P15 pen watch restores the terminal, whatever ends it', async (worl
   }
   // Its window is closed: it does not stay behind.
   const screen = watch(world, project, 'exec "$0" watch')
-  await screen.shows('nothing waits for an answer')
+  await screen.shows('nothing waits for approval')
   const [pid = 0] = watchers(project)
   screen.close()
   await until(() => !watchers(project).includes(pid))
@@ -163,7 +163,7 @@ forEachKind('P15 pen watch restores the terminal, whatever ends it', async (worl
 
 forEachKind('P15 pen watch follows the size of its terminal', async (world, project) => {
   using screen = watch(world, project)
-  await screen.shows('nothing waits for an answer')
+  await screen.shows('nothing waits for approval')
   for (const [cols, rows] of [
     [40, 10],
     [120, 50],

@@ -6,12 +6,11 @@ import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import type { Millis } from '../../../base/quantity.ts'
 import { findProject } from '../../../config/project.ts'
-import { isBackgroundHost } from '../../../policy/network/background-hosts.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { showSuggestion } from '../../frame/suggestion.ts'
 import type { Terminal } from '../../frame/terminal.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { logLine } from '../../render/log-line.ts'
+import { isBackgroundRefusal, logLine } from '../../render/log-line.ts'
 
 export const logFlags = defineFlags({
   all: { kind: 'boolean', about: 'include allowed connections, background calls, and run start and end' },
@@ -73,7 +72,7 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
   const isShown = (record: AuditRecord): boolean => {
     if (all) return true
     if (!isTrouble(record)) return false
-    if (!isBackground(record)) return true
+    if (!isBackgroundRefusal(record)) return true
     background++
     return false
   }
@@ -106,10 +105,6 @@ export async function showLogs(request: LogRequest): Promise<ExitCode> {
 
 const isTrouble = ({ verdict }: AuditRecord): boolean =>
   verdict === 'deny' || verdict === 'error' || verdict === 'hold'
-
-/** Refusals of known background calls are not worth a line: see `policy/network/background-hosts.ts`. */
-export const isBackground = ({ kind, name }: AuditRecord): boolean =>
-  kind === 'connection-denied' && typeof name === 'string' && isBackgroundHost(name)
 
 function printer({ json, terminal }: LogRequest): (record: AuditRecord) => void {
   if (json) return record => terminal.print(printableJson(record))

@@ -8,7 +8,7 @@ import { windowSize } from '../../../terminal/host-terminal.ts'
 import { isTerminal } from '../../../terminal/termios.ts'
 import { defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
-import { showUntilLeft } from '../../render/live-table.ts'
+import { showUntilQuit } from '../../render/live-table.ts'
 import { showSize, table } from '../../render/table.ts'
 
 /** The time between two readings when pen prints once. */
@@ -41,7 +41,7 @@ export const verb = defineVerb({
     if (!flags.json && !flags.once && isTerminal(0) && isTerminal(1)) {
       const columns = (): number => windowSize(1).cols
       let before = first
-      await showUntilLeft(REFRESH_MS, async () => {
+      await showUntilQuit(REFRESH_MS, async () => {
         const now = await readStats(await chosenSandboxes(flags.all))
         const lines = statsTable(before, now, columns())
         before = now
