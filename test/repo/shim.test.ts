@@ -36,6 +36,23 @@ describe('./pen', () => {
     expect(run(['second'], '/', { PATH: `${links}:/usr/bin:/bin` }).out).toBe('[] /\n')
   })
 
+  test('says in pen’s own words that the current directory is gone, or that /proc is', () => {
+    const pen = join(clone.root, 'pen')
+    const gone = run(['sh', '-c', 'd=$(mktemp -d); cd "$d"; rmdir "$d"; exec "$0" version', pen], '/')
+    expect([gone.code, gone.out]).toEqual([2, ''])
+    // The shell that starts the script has words of its own, before.
+    expect(gone.err).toEndWith(
+      'pen: PATH_REFUSED: the current directory no longer exists\n  fix: cd into a project directory\n',
+    )
+    if (process.getuid?.() !== 0) return
+    const bare = run(['unshare', '--mount', 'sh', '-c', 'umount -l /proc; exec "$0" version', pen], '/')
+    expect(bare).toEqual({
+      code: 125,
+      out: '',
+      err: 'pen: STATE: /proc is not mounted, and pen cannot run without it\n  fix: mount -t proc proc /proc\n',
+    })
+  })
+
   test('costs less than 10 ms more than the binary', () => {
     const time = (path: string): number => {
       const began = performance.now()
