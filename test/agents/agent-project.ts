@@ -68,14 +68,14 @@ export class AgentProject {
     box.file(join(stateDir, 'volumes', volume?.volume ?? '', path), text, 0o600)
   }
 
-  /** `pen agent NAME -- WORDS`, with the model server allowed. */
-  argv(flags: readonly string[], words: readonly string[]): readonly string[] {
+  /** `pen agent NAME -- WORDS`, with the model server allowed unless `isAllowed` is false. */
+  argv(flags: readonly string[], words: readonly string[], isAllowed = true): readonly string[] {
     const program = realpathSync(PROGRAMS[this.#agent])
     const shown = [this.#bin, this.#agent === 'gemini' ? dirname(dirname(program)) : dirname(program)]
     return [
       'agent',
       this.#agent,
-      ...['--backend', 'process', '--allow', `host.pen.internal:${this.port}`],
+      ...['--backend', 'process', ...(isAllowed ? ['--allow', `host.pen.internal:${this.port}`] : [])],
       ...shown.flatMap(path => ['--read', path]),
       ...flags,
       '--',

@@ -24,6 +24,11 @@ export class Tmux {
     throw new Error(`${wanted} did not appear:\n${this.screen}`)
   }
 
+  /** Whether the bell was rung: a terminal emulator marks the window. */
+  get isRung(): boolean {
+    return this.#tmux(['display-message', '-p', '#{window_bell_flag}']).trim() === '1'
+  }
+
   type(...keys: readonly string[]): void {
     this.#tmux(['send-keys', ...keys])
   }

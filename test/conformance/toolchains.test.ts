@@ -57,6 +57,20 @@ onTheHost('P1 a directory of PATH is searched inside when it is granted, and onl
   expect(path.stdout).not.toContain(bin)
 })
 
+onTheHost('P1 the Chromium of Debian starts headless, and shows a page of the project', async box => {
+  box.file('page.html', '<title>x</title><p>text-of-the-page</p>')
+  const words = [
+    '--headless',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--dump-dom',
+    `file://${box.project}/page.html`,
+  ]
+  const { code, stdout, stderr } = await box.run(['chromium', ...words])
+  expect([code, stderr]).toEqual([0, expect.not.stringContaining('chromium.d')])
+  expect(stdout).toContain('<p>text-of-the-page</p>')
+})
+
 onTheHost(
   'P14 a command outside of the sandbox is 127, a file that is no program is 126, each with its fix',
   async box => {

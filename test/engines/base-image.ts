@@ -76,6 +76,35 @@ export function makeBase(): Base {
   return base
 }
 
+/**
+ * A Debian as its slim images are, without certificates and without curl, whose packages come from `source`, one line of a sources.list.
+ * Made once for each source.
+ */
+export function makeBareBase(source: string): string {
+  mkdirSync(CACHE, { recursive: true, mode: 0o755 })
+  const key = createHash('sha256')
+    .update(JSON.stringify([SUITE, source, LEFT_OUT]))
+    .digest('hex')
+    .slice(0, 12)
+  const file = join(CACHE, `bare-${key}.tar`)
+  if (existsSync(file)) return file
+  const words = [
+    'mmdebstrap',
+    ...['--variant=minbase', '--quiet', '--format=tar'],
+    ...LEFT_OUT.map(name => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
+    `--customize-hook=rm -rf "$1"/etc/apt/sources.list.d/*; echo '${source}' >"$1/etc/apt/sources.list"`,
+    ...[SUITE, `${file}.tmp`],
+  ]
+  locked('bare', [
+    'sh',
+    '-c',
+    '[ -e "$0" ] || { "$@" && chmod 644 "$0.tmp" && mv "$0.tmp" "$0"; }',
+    file,
+    ...words,
+  ])
+  return file
+}
+
 /** Runs a command under a lock among all test processes. */
 export function locked(name: string, argv: readonly string[], env?: Readonly<Record<string, string>>): void {
   const words = ['--timeout', '300', join(CACHE, `${name}.lock`), ...argv]
