@@ -56,6 +56,10 @@ export type GateEvent = FileAllowed | FileDenied | ToolAllowed | ToolDenied | To
 const WORDS = 32
 const LONGEST = 200
 
-/** What of a command stands in a record. */
-export const shortCommand = (argv: readonly string[]): string[] =>
-  argv.slice(0, WORDS).map(word => (word.length > LONGEST ? `${word.slice(0, LONGEST)}…` : word))
+/** What of a command stands in a record: command lines hold whole scripts, and files. A cut shows the real number. */
+export const shortCommand = (argv: readonly string[]): string[] => [
+  ...argv
+    .slice(0, WORDS)
+    .map(word => (word.length > LONGEST ? `${word.slice(0, LONGEST)}… (${word.length})` : word)),
+  ...(argv.length > WORDS ? [`… (${argv.length})`] : []),
+]

@@ -1,8 +1,5 @@
 import { listSegments, parseRecord, readLines } from './read.ts'
 
-/** How many runs are looked at: those that go on are among the newest, unless hundreds were started beside one. */
-const MOST_RUNS = 200
-
 /**
  * Runs that have begun and not ended, newest first. A process that got the number of one that was killed makes it look as if
  * it went on: harmless, because what is granted to a run that is over is granted to nobody.
@@ -16,7 +13,6 @@ function goingOn(dir: string): { readonly run: string; readonly pid: number }[] 
   const newest = new Map<string, { readonly pid: number; readonly file: string }>()
   for (const { run, pid, file } of listSegments(dir)) newest.set(run, { pid, file })
   return [...newest]
-    .slice(-MOST_RUNS)
     .reverse()
     .filter(([, { pid, file }]) => isAlive(pid) && !hasEnded(`${dir}/${file}`))
     .map(([run, { pid }]) => ({ run, pid }))

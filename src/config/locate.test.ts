@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryProject, withHome } from '../../test/temporary-project.ts'
 import { PenError } from '../base/error.ts'
@@ -14,6 +14,21 @@ describe('a path on disk', () => {
     expect(locate(join(workspace, 'link/x'))).toEqual({ real: join(workspace, 'src/x'), kind: 'file' })
     expect(locate(join(workspace, 'link'))).toEqual({ real: join(workspace, 'src'), kind: 'directory' })
     expect(locate('/dev/null').kind).toBe('other')
+  })
+
+  test('that is behind a locked directory is unreachable, not absent', async () => {
+    using project = temporaryProject()
+    const { workspace } = project
+    project.write('locked/x', '')
+    chmodSync(join(workspace, 'locked'), 0)
+    // Root may enter every directory, so another user asks.
+    const asker = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--clear-groups'] : []
+    for (const path of [project.root, workspace]) chmodSync(path, 0o755)
+    const script = `import { locate } from '${import.meta.dir}/locate.ts'
+      console.log(['locked/x', 'locked', 'nothing'].map(name => locate('${workspace}/' + name).kind).join())`
+    const { stdout } = Bun.spawnSync([...asker, process.execPath, '-e', script], { env: { HOME: '/' } })
+    expect(stdout.toString()).toBe('unreachable,directory,absent\n')
+    chmodSync(join(workspace, 'locked'), 0o755)
   })
 
   test('that is absent stands below its nearest real ancestor', async () => {

@@ -7,16 +7,17 @@ import type { HostPath, Located, PathKind } from '../policy/files/path.ts'
 const MAX_LINKS = 40
 
 /**
- * The real path and its file type. For an absent path: the real path of its nearest ancestor, plus the rest as written.
+ * The real path and its file type. For an absent or unreachable path: the real path of its nearest ancestor, plus the rest.
  * A dangling link counts as a link: the agent may have made it, and may create the target next.
  */
 export function locate(path: string, links = 0): Located {
   let rest = ''
+  let missing: PathKind = 'absent'
   for (let at = path; ; at = dirname(at)) {
     try {
       const real = realpathSync.native(at)
       const found = rest === '' ? real : `${real === '/' ? '' : real}${rest}`
-      return { real: found, kind: rest === '' ? kindOf(real) : 'absent' }
+      return { real: found, kind: rest === '' ? kindOf(real) : missing }
     } catch (error) {
       const errno = errnoOf(error)
       if (errno !== 'ENOENT' && errno !== 'ENOTDIR' && errno !== 'EACCES')
@@ -34,6 +35,8 @@ export function locate(path: string, links = 0): Located {
         })
       const target = linkAt(at)
       if (target !== undefined) return locate(`${target}${rest}`, countLink(links, path))
+      // A component that may not be entered hides whether the rest is there.
+      missing = errno === 'EACCES' ? 'unreachable' : 'absent'
       rest = `/${at.slice(at.lastIndexOf('/') + 1)}${rest}`
     }
   }
@@ -64,6 +67,11 @@ function kindOf(real: string): PathKind {
   return stat.isFile() ? 'file' : stat.isDirectory() ? 'directory' : 'other'
 }
 
+const HOME_IS: Partial<Record<PathKind, string>> = {
+  absent: 'does not exist',
+  unreachable: 'is in a directory that you may not enter',
+}
+
 /** The user's home. A relative or missing one would put pen's state where the project can write. */
 export function findHome(): HostPath {
   // Loading node:os is slow, so it is loaded only without HOME.
@@ -77,7 +85,7 @@ export function findHome(): HostPath {
   const { real, kind } = locate(home)
   if (kind !== 'directory')
     throw new PenError('STATE', {
-      what: kind === 'absent' ? 'HOME does not exist' : 'HOME is not a directory',
+      what: `HOME ${HOME_IS[kind] ?? 'is not a directory'}`,
       at: home,
       hint: 'create it, or set HOME to your home directory',
     })

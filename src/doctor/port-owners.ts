@@ -4,8 +4,6 @@ import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { allPids, descriptorsOf } from '../base/kernel/processes.ts'
 
 const TCP_LISTEN = '0A'
-/** More processes than this are not looked at. */
-const MOST_PROCESSES = 5000
 
 /** The inodes of sockets that are bound to the port, from `/proc/net/{tcp,udp}` and their likes for IPv6. */
 export function socketsAt(port: number, text: string, kind: 'tcp' | 'udp'): string[] {
@@ -31,7 +29,7 @@ export function ownersOf(port: number): string[] {
   )
   if (inodes.size === 0) return []
   const names = new Set<string>()
-  for (const pid of allPids().slice(0, MOST_PROCESSES))
+  for (const pid of allPids())
     for (const inode of socketsOf(pid)) if (inodes.delete(inode)) names.add(nameOf(pid))
   if (inodes.size > 0) names.add('another user’s program')
   return [...names]

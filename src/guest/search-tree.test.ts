@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SearchOrder } from '../protocol/file-order.ts'
@@ -30,11 +30,26 @@ function search(order: Partial<SearchOrder>): string[] {
     ...order,
   } as const
   return [...searchTree(whole)].map(found =>
-    'more' in found ? 'more' : `${found.path.slice(root.length + 1)}:${found.line}:${found.text}`,
+    'more' in found
+      ? 'more'
+      : 'tooLong' in found
+        ? `too long: ${found.tooLong.slice(root.length + 1)}`
+        : `${found.path.slice(root.length + 1)}:${found.line}:${found.text}`,
   )
 }
 
 describe('a search', () => {
+  test('names files that are too long to be searched, and shows where a long line is cut', () => {
+    const [long, wide] = [join(root, 'src/long.log'), join(root, 'src/wide.log')]
+    writeFileSync(long, 'needle')
+    truncateSync(long, 9 * 2 ** 20)
+    writeFileSync(wide, `needle${'x'.repeat(500)}`)
+    const cut = `src/wide.log:1:needle${'x'.repeat(394)}…`
+    expect(search({ pattern: 'needle' })).toEqual(['too long: src/long.log', cut])
+    expect(search({ name: '*.log' })).toEqual(['src/long.log:0:', 'src/wide.log:0:'])
+    for (const file of [long, wide]) rmSync(file)
+  })
+
   test('finds lines in files, and neither binaries nor what nobody wrote', () => {
     expect(search({ pattern: 'two' })).toEqual([
       'src/a.ts:3:three two',

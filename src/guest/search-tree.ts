@@ -13,12 +13,13 @@ import {
 
 const LONGEST_LINE = 400
 
-type Told = Match | { readonly more: true }
+type Told = Match | { readonly more: true } | { readonly tooLong: string }
 
 export function* searchTree(order: SearchOrder): Generator<Told> {
   const search = new Search(order)
   for (const path of filesIn(order.path)) {
-    yield* search.in(path, () => contentOf(path))
+    if (search.opens(path) && isTooLong(path)) yield { tooLong: path }
+    else yield* search.in(path, () => contentOf(path))
     if (search.isOver) return
   }
 }
@@ -61,6 +62,11 @@ class Search {
     this.#matches = wanted.pattern === '' ? undefined : expression(wanted)
     this.#named = nameTest(wanted.name)
     this.#left = wanted.most
+  }
+
+  /** Whether the content of this file decides. */
+  opens(path: string): boolean {
+    return this.#matches !== undefined && this.#named(path)
   }
 
   *in(path: string, read: () => Buffer | undefined): Generator<Told> {
@@ -118,9 +124,12 @@ function* filesIn(path: string): Generator<string> {
   }
 }
 
+const isTooLong = (path: string): boolean =>
+  (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) > MOST_SEARCHED
+
 function contentOf(path: string): Buffer | undefined {
   try {
-    return lstatSync(path).size > MOST_SEARCHED ? undefined : readFileSync(path)
+    return readFileSync(path)
   } catch {
     // Denied, or gone meanwhile.
     return undefined
@@ -133,6 +142,9 @@ function* linesOf(path: string, matches: RegExp, read: () => Buffer | undefined)
   let number = 0
   for (const line of bytes.toString('utf8').split('\n')) {
     number++
-    if (matches.test(line)) yield { path, line: number, text: line.slice(0, LONGEST_LINE) }
+    if (matches.test(line)) yield { path, line: number, text: shortened(line) }
   }
 }
+
+const shortened = (line: string): string =>
+  line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line

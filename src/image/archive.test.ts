@@ -25,6 +25,11 @@ describe('the archive of an engine', () => {
     ])
   })
 
+  test('gives all of them, however many', () => {
+    const many = Array.from({ length: 300 }, (_, i) => entry(`${i}`, '0', `${i}`))
+    expect(textFiles(Buffer.concat([...many, END]))).toHaveLength(300)
+  })
+
   test('gives no link, no device and nothing that is not text', () => {
     const archive = [
       entry('passwd', '2', ''),
@@ -44,10 +49,5 @@ describe('the archive of an engine', () => {
     negative.write('-0000000001', 124, 'latin1')
     expect(textFiles(Buffer.concat([good, negative, END]))).toEqual([{ name: 'a', text: 'a' }])
     expect(textFiles(Buffer.from('short'))).toEqual([])
-  })
-
-  test('with thousands of files is not read to its end', () => {
-    const many = Array.from({ length: 1000 }, (_, i) => entry(String(i), '0', 'x'))
-    expect(textFiles(Buffer.concat(many)).length).toBeLessThanOrEqual(256)
   })
 })

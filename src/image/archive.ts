@@ -1,4 +1,4 @@
-/** The archives in which engines hand out files of an image. Hostile: bounded, read as text, and never unpacked. */
+/** The archives in which engines hand out files of an image. Hostile: the caller bounds their size; they are read as text, and never unpacked. */
 
 export interface ArchivedFile {
   readonly name: string
@@ -6,12 +6,11 @@ export interface ArchivedFile {
 }
 
 const BLOCK = 512
-const MAX_FILES = 256
 
 /** The plain files of a tar archive that are text, up to what is broken in it. Links, devices and long names are left out. */
 export function textFiles(archive: Buffer): ArchivedFile[] {
   const found: ArchivedFile[] = []
-  for (let at = 0, seen = 0; at + BLOCK <= archive.length && seen < MAX_FILES; seen += 1) {
+  for (let at = 0; at + BLOCK <= archive.length; ) {
     const field = (from: number, to: number): string =>
       archive.toString('latin1', at + from, at + to).replace(/[\0 ]+$/, '')
     const octal = field(124, 136)

@@ -26,12 +26,11 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 const MAX_FILES = 200_000
 const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
-const MAX_LISTED = 20
 
 export interface CopiedContext {
   readonly files: number
   readonly bytes: number
-  /** What was left out, relative to the project; the first of them only. */
+  /** What was left out, relative to the project. */
   readonly denied: readonly string[]
   readonly leadingOut: readonly string[]
 }
@@ -99,7 +98,7 @@ class ContextCopy implements CopiedContext {
   }
 
   #leaveOut(list: string[], path: string): void {
-    if (list.length < MAX_LISTED) list.push(path.slice(this.#policy.workspace.length + 1))
+    list.push(path.slice(this.#policy.workspace.length + 1))
   }
 
   #mayRead(path: string): boolean {

@@ -86,9 +86,8 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     if (recipe.context !== undefined) {
       const { denied, leadingOut } = copyContext(policy, recipe.context, places.context)
       if (leadingOut.length > 0)
-        tell(`left out of the build, because they lead out of its context: ${leadingOut.join(', ')}`)
-      if (denied.length > 0)
-        tell(`left out of the build, because the policy denies them: ${denied.join(', ')}`)
+        tell(`left out of the build, because they lead out of its context: ${firstOf(leadingOut)}`)
+      if (denied.length > 0) tell(`left out of the build, because the policy denies them: ${firstOf(denied)}`)
     }
     const cacheDir = `${project.world.state}/cache`
     const facts = await engineFacts(engine, cacheDir)
@@ -268,3 +267,8 @@ const failed = (exitCode: number, { stateDir }: Project): PenError =>
     at: `${stateDir}/${BUILD_LOG}`,
     hint: 'what it said is there; hosts that it needs are allowed with pen allow',
   })
+
+const MOST_NAMED = 20
+
+const firstOf = (paths: readonly string[]): string =>
+  `${paths.slice(0, MOST_NAMED).join(', ')}${paths.length > MOST_NAMED ? ` and ${paths.length - MOST_NAMED} more` : ''}`

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Engine } from '../backend/container/engine/engine.ts'
-import { findImage } from './inspect.ts'
+import { filesOf, findImage } from './inspect.ts'
 
 const ID = 'a'.repeat(64)
 const BUSY = 'Error: inspecting object: layer not known'
@@ -56,5 +56,31 @@ echo '${failure}' >&2; exit 125`
   test('and what is no id is not taken for one', async () => {
     const engine: Engine = { name: 'podman', daemon: false, program: '/bin/echo', flags: [], env: {} }
     await expect(findImage(engine, 'x')).rejects.toThrow('podman failed')
+  })
+})
+
+describe('files of an image are read in full', () => {
+  /** An engine whose `cp` does this; every other order works. */
+  const engineWith = (cp: string): Engine => ({
+    name: 'docker',
+    daemon: true,
+    program: '/bin/sh',
+    flags: ['-c', `case $1 in cp) ${cp};; create) echo ${ID};; esac`, 'sh'],
+    env: { PATH: '/usr/bin:/bin' },
+  })
+  const read = (cp: string) => filesOf(engineWith(cp), ID, ['/etc/passwd'])
+
+  test('or the start is refused, with the path', async () => {
+    await expect(read('head -c 9000000 /dev/zero')).rejects.toThrow('/etc/passwd of the image has more than')
+    await expect(read('echo "storage is busy" >&2; exit 125')).rejects.toThrow(
+      'docker failed: storage is busy',
+    )
+  })
+
+  test.each([
+    'Error response from daemon: Could not find the file /etc/passwd in container x',
+    'Error: "/etc/passwd" could not be found on container x: no such file or directory',
+  ])('and one that is not there is none: %s', async said => {
+    expect(await read(`echo "${said}" >&2; exit 1`)).toEqual([])
   })
 })

@@ -23,7 +23,7 @@ export interface ImageFacts {
 }
 
 export const IMAGE_ID = /^(?:sha256:)?[0-9a-f]{64}$/
-const MAX_ARCHIVE = 2 ** 19
+const MAX_ARCHIVE = 4 * 2 ** 20
 
 /** As the engine itself spells the name of an image that was built here: podman would look elsewhere for a shorter one. */
 export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string =>
@@ -102,15 +102,32 @@ async function settingsOf(engine: Engine, id: string): Promise<Pick<ImageFacts, 
   return { volumes: Object.keys(Volumes ?? {}), path: path ?? '' }
 }
 
-/** The text files at and below a path of the image. */
-export const filesOf = (engine: Engine, id: string, path: string): Promise<readonly ArchivedFile[]> =>
-  withContainer(engine, id, container => copiedOut(engine, container, path))
-
-async function copiedOut(engine: Engine, container: string, path: string): Promise<readonly ArchivedFile[]> {
-  const { code, stdout } = await tryEngine(engine, ['cp', `${container}:${path}`, '-'], {
-    maxOutput: MAX_ARCHIVE,
+/** The text files at and below these paths of the image. */
+export const filesOf = (
+  engine: Engine,
+  id: string,
+  paths: readonly string[],
+): Promise<readonly ArchivedFile[]> =>
+  withContainer(engine, id, async container => {
+    const found: ArchivedFile[] = []
+    for (const path of paths) found.push(...(await copiedOut(engine, container, path)))
+    return found
   })
-  return code === 0 ? textFiles(Buffer.from(stdout)) : []
+
+/** What podman and Docker say of a path that the image does not have. */
+const NO_FILE = /no such file|no such container:path|could not (?:find|be found)|not found/i
+
+/** Throws when there is something that cannot be read in full: half a list of users or mirrors would be taken for the whole. */
+async function copiedOut(engine: Engine, container: string, path: string): Promise<readonly ArchivedFile[]> {
+  const said = await tryEngine(engine, ['cp', `${container}:${path}`, '-'], { maxOutput: MAX_ARCHIVE })
+  if (said.code === 0) return textFiles(Buffer.from(said.stdout))
+  if (said.ended === 'output')
+    throw new PenError('BACKEND', {
+      what: `${path} of the image has more than ${MAX_ARCHIVE} bytes, and pen reads no more`,
+      hint: 'take an image in which it is shorter',
+    })
+  if (said.ended === 'exit' && NO_FILE.test(said.stderr)) return []
+  throw engineError(engine, said)
 }
 
 /** What the names of such containers begin with. */

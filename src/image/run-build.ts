@@ -72,7 +72,9 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
       show(line)
       const bytes = Buffer.from(`${line}\n`)
       if (bytes.length <= room) writeSync(file, bytes)
-      room -= bytes.length
+      else if (room > 0)
+        writeSync(file, `pen: the rest of the output is not kept: it has more than ${MAX_LOG} bytes\n`)
+      room = bytes.length <= room ? room - bytes.length : 0
     })
     const code = await child.exited
     await Promise.race([reading, Bun.sleep(LINGER_MS)])

@@ -8,8 +8,9 @@ import { type AuditRecord, LineReader, listSegments, parseRecord, readLines } fr
 import { FILE_MODE } from '../protocol/file-order.ts'
 
 const POLL_MS = 50
-/** How many records stay in memory for commands that still run. */
+/** How many records stay in memory for commands that still run. Denials beyond it are counted. */
 const MAX_RECORDS = 2000
+const MAX_LIMIT_HITS = 100
 
 export type Listener = (record: AuditRecord) => void
 
@@ -25,6 +26,8 @@ export class AuditTail {
   readonly #readers = new Map<string, LineReader>()
   readonly #listeners = new Set<Listener>()
   #records: TailRecord[] = []
+  /** Sequence numbers of denials that were dropped from memory. */
+  readonly #droppedDenials: number[] = []
   #running: readonly number[] = []
   #timer: NodeJS.Timeout | undefined
 
@@ -60,6 +63,11 @@ export class AuditTail {
   since(mark: number): readonly TailRecord[] {
     this.poll()
     return this.#records.filter(({ record }) => record.seq > mark)
+  }
+
+  /** How many denials after the mark were dropped from memory, of all commands. */
+  dropped(mark: number): number {
+    return this.#droppedDenials.filter(seq => seq > mark).length
   }
 
   /** Calls the listener for each new record. Returns a function that stops it. The timer keeps no program alive. */
@@ -101,8 +109,17 @@ export class AuditTail {
   #add(record: AuditRecord): void {
     this.#trackRunning(record)
     this.#records.push({ record, running: this.#running })
-    if (this.#records.length > MAX_RECORDS) this.#records = this.#records.slice(MAX_RECORDS / 2)
+    if (this.#records.length > MAX_RECORDS) this.#drop(MAX_RECORDS / 2)
     for (const listener of this.#listeners) listener(record)
+  }
+
+  /** Limit hits stay: a command that a limit ended looks for the hit at its end. */
+  #drop(count: number): void {
+    const dropped = this.#records.splice(0, count)
+    for (const { record } of dropped) if (record.verdict === 'deny') this.#droppedDenials.push(record.seq)
+    this.#records.unshift(
+      ...dropped.filter(({ record }) => record.kind === 'limit-hit').slice(-MAX_LIMIT_HITS),
+    )
   }
 
   /** Tracks the running commands. pen's file tool is left out: it opens no connection and starts no program. */

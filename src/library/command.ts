@@ -139,12 +139,14 @@ export class Command {
   #end(exitCode: number, timedOut: boolean, signal: NodeJS.Signals | null = null): CommandEnd {
     this.exitStatus = { code: signal === null ? exitCode : null, signal }
     const records = this.#context.tail.since(this.#mark)
+    const denials = records.flatMap(found => this.#denial(found) ?? [])
     const hits = records.flatMap(({ record }) => limitOf(record) ?? [])
     return {
       exitCode,
       timedOut,
       limit: hits.find(({ reason }) => reason !== 'throttled') ?? null,
-      denials: records.flatMap(found => this.#denial(found) ?? []).slice(-MAX_DENIALS),
+      denials: denials.slice(-MAX_DENIALS),
+      moreDenials: Math.max(0, denials.length - MAX_DENIALS) + this.#context.tail.dropped(this.#mark),
     }
   }
 

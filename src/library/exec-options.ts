@@ -48,8 +48,10 @@ export interface CommandEnd {
   readonly timedOut: boolean
   /** A limit of the sandbox that was reached meanwhile, or null. */
   readonly limit: LimitHit | null
-  /** The denials of this command, at most 100. Those that may belong to another command have `by: 'unknown'`. */
+  /** The denials of this command, the last 100. Those that may belong to another command have `by: 'unknown'`. */
   readonly denials: readonly Denial[]
+  /** How many refusals are not listed. */
+  readonly moreDenials: number
 }
 
 export interface ExecResult extends CommandEnd {

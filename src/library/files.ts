@@ -62,6 +62,8 @@ export interface SearchResult {
   readonly matches: readonly Match[]
   /** Whether there are more matches. */
   readonly more: boolean
+  /** Files that were not searched, because they have more than 8 MiB. */
+  readonly tooLong: readonly string[]
 }
 
 const READ_SHAPE: Shape<ReadOptions> = { from: 'number', length: 'number' }
@@ -148,7 +150,8 @@ export class SandboxFiles {
         ? [{ path, line, text }]
         : [],
     )
-    return { matches, more: lines.at(-1)?.['more'] === true }
+    const tooLong = lines.flatMap(({ tooLong: path }) => (typeof path === 'string' ? [path] : []))
+    return { matches, more: lines.at(-1)?.['more'] === true, tooLong }
   }
 
   #path(path: string): string {

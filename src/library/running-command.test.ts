@@ -4,7 +4,7 @@ import { RunningCommand } from './running-command.ts'
 
 type Put = (stream: 'stdout' | 'stderr', bytes: Uint8Array) => Promise<void> | undefined
 
-const END = { exitCode: 0, timedOut: false, limit: null, denials: [] }
+const END = { exitCode: 0, timedOut: false, limit: null, denials: [], moreDenials: 0 }
 
 /** A command whose output and end the test controls. */
 async function begin() {

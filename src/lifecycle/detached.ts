@@ -181,7 +181,10 @@ class Starter {
   }
 
   #log(line: string): void {
+    const isFull = this.#logged >= MOST_LOGGED
     this.#logged += line.length + 1
     if (this.#logged < MOST_LOGGED) process.stderr.write(`${line}\n`)
+    else if (!isFull)
+      process.stderr.write('pen: this log is full: later lines are not written; see pen logs\n')
   }
 }

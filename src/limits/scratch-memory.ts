@@ -44,24 +44,65 @@ export function scratchBytes(root: string, mounts: readonly string[]): number {
   return sum
 }
 
+/** Of one look: about 50 ms. */
 const MOST_DESCRIPTORS = 20_000
 
-export function memoryFileBytes(members: readonly Member[]): number {
-  const seen = new Set<string>()
-  let sum = 0
-  let left = MOST_DESCRIPTORS
-  for (const { pid } of members)
-    for (const path of descriptorsOf(pid)) {
-      if (left-- <= 0) return sum
-      try {
-        if (!readlinkSync(path).startsWith('/memfd:')) continue
-        const { dev, ino, blocks } = statSync(path)
-        if (seen.has(`${dev}:${ino}`)) continue
-        seen.add(`${dev}:${ino}`)
-        sum += blocks * 512
-      } catch {
-        // Closed since it was listed.
-      }
+/**
+ * Memory files by descriptor. A sandbox can hold more descriptors than one look takes up: the next look goes on where the last one
+ * stopped, so that no number of them hides a file.
+ */
+export class MemoryFiles {
+  readonly #most: number
+  /** Bytes by file, of the last round that was complete, and of the one that goes on. */
+  #before = new Map<string, number>()
+  #now = new Map<string, number>()
+  /** What this round has still to look at. */
+  #left: Member[] = []
+  #paths: string[] = []
+
+  constructor(most = MOST_DESCRIPTORS) {
+    this.#most = most
+  }
+
+  look(members: readonly Member[]): number {
+    if (this.#isRoundOver) this.#begin(members)
+    for (let left = this.#most; left > 0 && !this.#isRoundOver; left--) this.#lookAtNext()
+    if (this.#isRoundOver) this.#before = new Map()
+    return sumOf(new Map([...this.#before, ...this.#now]))
+  }
+
+  get #isRoundOver(): boolean {
+    return this.#left.length === 0
+  }
+
+  #begin(members: readonly Member[]): void {
+    this.#before = this.#now
+    this.#now = new Map()
+    this.#left = [...members]
+    this.#paths = this.#descriptors()
+  }
+
+  #lookAtNext(): void {
+    const path = this.#paths.pop()
+    if (path === undefined) {
+      this.#left.pop()
+      this.#paths = this.#descriptors()
+      return
     }
-  return sum
+    try {
+      if (!readlinkSync(path).startsWith('/memfd:')) return
+      const { dev, ino, blocks } = statSync(path)
+      this.#now.set(`${dev}:${ino}`, blocks * 512)
+    } catch {
+      // Closed since it was listed.
+    }
+  }
+
+  #descriptors(): string[] {
+    const member = this.#left.at(-1)
+    return member === undefined ? [] : descriptorsOf(member.pid)
+  }
 }
+
+const sumOf = (sizes: ReadonlyMap<string, number>): number =>
+  [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)

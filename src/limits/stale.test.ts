@@ -73,6 +73,17 @@ describe('the sweep', () => {
     expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/other\n`)
   })
 
+  test('remembers every place that is there, however many', () => {
+    const places = Array.from({ length: 70 }, (_, i) => `${base}/many/${i}`)
+    for (const place of places) mkdirSync(place, { recursive: true })
+    sweep(...places)
+    rmSync(`${base}/many/69`, { recursive: true })
+    sweep(`${base}/slice`)
+    mkdirSync(`${base}/many/0/${DEAD}`)
+    sweep()
+    expect(readdirSync(`${base}/many/0`)).toEqual([])
+  })
+
   const { means } = findLimitSupport()
   onlyWhen(means.how === 'cgroup-v1')('works on the real thing', () => {
     const place = means.how === 'cgroup-v1' ? (means.parents.get('pids') ?? '') : ''

@@ -10,8 +10,6 @@ import { dirname } from '../base/posix-path.ts'
 import { removeCgroup } from './cgroup.ts'
 import { ownerOf } from './cgroup-name.ts'
 
-const MOST_PLACES = 64
-
 /** Takes away what dead pens left at these places, or only tells it. Costs one look at each place. */
 export function sweepPlaces(
   places: Iterable<string>,
@@ -70,11 +68,8 @@ export function sweepAndRemember(file: string, now: Iterable<string>): void {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     const text = (lines: readonly string[]): string => lines.map(line => `${line}\n`).join('')
     // Two pens at once: appending loses nothing. A rewrite may lose a line that the other one appends again next time.
-    if (gone.size === 0 && places.size <= MOST_PLACES) appendFileSync(file, text(fresh), { mode: 0o600 })
-    else
-      writeFileSync(file, text([...places].filter(place => !gone.has(place)).slice(-MOST_PLACES)), {
-        mode: 0o600,
-      })
+    if (gone.size === 0) appendFileSync(file, text(fresh), { mode: 0o600 })
+    else writeFileSync(file, text([...places].filter(place => !gone.has(place))), { mode: 0o600 })
   } catch {
     // A full disk or a read-only home: the places of this run are swept by pens that stand in the same cgroup.
   }

@@ -9,7 +9,7 @@ import type { Limits } from '../policy/policy.ts'
 import type { CgroupLimit } from './cgroup.ts'
 import type { LimitHit } from './limit-hit.ts'
 import { cpuMsOf, memoryOf, shareOf } from './process-usage.ts'
-import { memoryFileBytes, scratchBytes, scratchMounts } from './scratch-memory.ts'
+import { MemoryFiles, scratchBytes, scratchMounts } from './scratch-memory.ts'
 import { Throttle } from './throttle.ts'
 
 const CALM_MS = 200
@@ -39,6 +39,7 @@ export class Watchdog {
   readonly #told = new Map<string, LimitHit>()
   #looks = 0
   #mounts: readonly string[] = []
+  readonly #files = new MemoryFiles()
   #memoryFiles = 0
   /** The sum at which the slow, exact look found that all was well. */
   #cleared = 0
@@ -98,7 +99,7 @@ export class Watchdog {
     const each = members.map(({ pid }) => memoryOf(pid))
     if (this.#looks % RARELY === 0) {
       this.#mounts = scratchMounts(this.#options.init)
-      this.#memoryFiles = memoryFileBytes(members)
+      this.#memoryFiles = this.#files.look(members)
     }
     const unseen = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
     const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unseen)
@@ -149,7 +150,7 @@ export class Watchdog {
       anonymous += share.anonymous
       shared += share.shared
     }
-    this.#memoryFiles = memoryFileBytes(members)
+    this.#memoryFiles = this.#files.look(members)
     const unseen = scratchBytes(this.#options.root, scratchMounts(this.#options.init)) + this.#memoryFiles
     // A mapped file on a tmpfs is in both.
     return anonymous + Math.max(shared, unseen)

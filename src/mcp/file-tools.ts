@@ -154,6 +154,7 @@ const searchFiles: Tool = {
   required: [],
   output: {
     more: { type: 'boolean', description: 'whether there are more matches' },
+    notSearched: { type: 'array', items: { type: 'string' }, description: 'files of more than 8 MiB' },
     matches: {
       type: 'array',
       items: {
@@ -180,8 +181,12 @@ const searchFiles: Tool = {
       const place = printable(match.path, 4096)
       return match.line === 0 ? place : `${place}:${match.line}: ${match.text}`
     })
-    const summary = `${shown.length} found${more ? ', and there are more: narrow the search by path or name' : ''}`
-    return { texts: [summary, lines.join('\n')], facts: { more, matches: shown } }
+    const notSearched = firstItems(found.tooLong).shown.map(file => printable(file, 4096))
+    const summary = [
+      `${shown.length} found${more ? ', and there are more: narrow the search by path or name' : ''}`,
+      ...notSearched.map(file => `not searched, longer than 8 MiB: ${file}`),
+    ]
+    return { texts: [summary.join('\n'), lines.join('\n')], facts: { more, notSearched, matches: shown } }
   },
 }
 

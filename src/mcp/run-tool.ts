@@ -109,7 +109,7 @@ function resultOf(result: ExecResult, binary: readonly string[]): ToolResult {
   const [stdout, stderr] = [withoutNul(result.stdout), withoutNul(result.stderr)]
   const distinct = distinctDenials(result.denials)
   const denials = distinct.slice(0, MAX_DENIALS)
-  const moreDenials = distinct.length - denials.length
+  const moreDenials = distinct.length - denials.length + result.moreDenials
   const summary = [
     timedOut ? `timed out (exit code ${exitCode}); the output so far follows` : `exit code ${exitCode}`,
     ...(truncated ? ['the middle of the output is missing: write it to a file and read that in parts'] : []),

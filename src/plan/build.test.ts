@@ -26,6 +26,13 @@ function plan(
 }
 
 describe('a plan', () => {
+  test('tells of a variable that is passed on and not set, with and without mounts', () => {
+    for (const kernelFiles of [true, false]) {
+      const { notes } = plan({ env: { LACK: { from: 'host' } } }, {}, { kernelFiles })
+      expect(notes.join('\n')).toContain('LACK is passed on by live config, and is not set here')
+    }
+  })
+
   test('is the same for the same input', () => {
     expect(plan({})).toEqual(plan({}))
   })

@@ -4,7 +4,7 @@ import type { GuestPath } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { GIT_CONFIG_PATH } from '../policy/profile.ts'
 import { PEN_ITSELF } from '../policy/source.ts'
-import { buildEnvironment } from './environment.ts'
+import { buildEnvironment, unsetVariables } from './environment.ts'
 import type { HostFacts } from './facts.ts'
 import { type Capabilities, findGaps, findWeaker, type Weaker } from './gaps.ts'
 import type { NetworkPlan, Plan } from './plan.ts'
@@ -45,7 +45,7 @@ export function buildPlan(policy: Policy, facts: HostFacts, caps: Capabilities, 
     watch: facts.repository.watch.map(({ path }) => path),
     gaps: findGaps(policy, caps, facts),
     weaker: [...findWeaker(caps), ...(caps.kernelFiles ? [] : rootOwnedProject(facts))],
-    notes: tree.notes,
+    notes: [...tree.notes, ...unsetVariables(policy, facts)],
     ...(caps.kernelFiles ? {} : withoutMounts(policy, facts)),
   }
 }
@@ -99,6 +99,7 @@ function withoutMounts(policy: Policy, facts: HostFacts): Partial<Plan> {
     notes: [
       'nothing is mounted; HOME and TMPDIR are private directories, removed at the end',
       'without tools.allow only the command of pen run itself may run; a shell runs only if you set tools.shell',
+      ...unsetVariables(policy, facts),
     ],
   }
 }

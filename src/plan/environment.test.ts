@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { policyOf } from '../../test/arbitrary/policy.ts'
 import { factsFor } from '../../test/arbitrary/tree-model.ts'
 import type { HostPath } from '../policy/files/path.ts'
-import { buildEnvironment } from './environment.ts'
+import { buildEnvironment, unsetVariables } from './environment.ts'
 
 function environment(value: object, host: Readonly<Record<string, string>> = {}) {
   const policy = policyOf(value)
@@ -44,6 +44,14 @@ describe('the environment inside', () => {
     expect(environment({ env: { [name]: { from: 'host' } } }, { [name]: 'canary' }).get(name)?.value).toBe(
       'canary',
     )
+  })
+
+  test('a variable that the policy passes on and the host lacks is told; one that is set is not', () => {
+    const policy = policyOf({ env: { HAVE: { from: 'host' }, LACK: { from: 'host' }, TEXT: 'x' } })
+    const facts = factsFor(policy, [], { env: new Map([['HAVE', '']]) })
+    expect(unsetVariables(policy, facts)).toEqual([
+      'LACK is passed on by live config, and is not set here; fix: export LACK=…',
+    ])
   })
 
   test('lets npm try again soon, unless the policy says otherwise', () => {

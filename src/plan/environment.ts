@@ -1,6 +1,7 @@
 /** The environment inside: an allowlist. No host variable is passed unless the policy names it. */
 import type { Policy } from '../policy/policy.ts'
 import { CACHE_VOLUME, GIT_CONFIG_PATH, SANDBOX_HOME } from '../policy/profile.ts'
+import { showSource } from '../policy/source.ts'
 import type { HostFacts } from './facts.ts'
 import type { Variable } from './plan.ts'
 
@@ -66,6 +67,14 @@ const AUTHORITY_VARIABLES = {
   host: ['NODE_EXTRA_CA_CERTS'],
   image: ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO'],
 } as const
+
+/** A document may name a variable that only another machine sets. The program inside may need it, so the user reads of it. */
+export const unsetVariables = (policy: Policy, facts: HostFacts): string[] =>
+  [...policy.env].flatMap(([name, { value, source }]) =>
+    value.kind === 'host' && !facts.env.has(name)
+      ? [`${name} is passed on by ${showSource(source)}, and is not set here; fix: export ${name}=…`]
+      : [],
+  )
 
 export const USER_NAME = 'agent'
 

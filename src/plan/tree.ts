@@ -46,6 +46,14 @@ export interface Tree {
   readonly executable: ToolView['executable']
 }
 
+const MISSING = {
+  absent: { what: 'does not exist', fix: 'check the spelling, create it' },
+  unreachable: {
+    what: 'is in a directory that you may not enter',
+    fix: 'make its directories enterable for you: chmod u+x DIRECTORY',
+  },
+} as const
+
 export function buildTree(
   policy: Policy,
   facts: HostFacts,
@@ -89,17 +97,17 @@ export function buildTree(
         what: `${path} is granted by ${showSource(read.source)}, but a link leads from it to ${real}`,
         hint: 'replace the link with a directory, or grant its target by its own path',
       })
-    if (kind === 'absent') {
-      if (write.ok && isWithin(path, policy.workspace)) make.push(path)
+    if (kind === 'absent' || kind === 'unreachable') {
+      if (kind === 'absent' && write.ok && isWithin(path, policy.workspace)) make.push(path)
       else if (read.source.layer === 'command line')
         // In a document the path may be for another machine, or for later. On the command line it is a mistake.
         throw new PenError('MOUNT_SOURCE', {
-          what: `${path} does not exist`,
+          what: `${path} ${MISSING[kind].what}`,
           at: `--read or --write`,
-          hint: 'check the spelling, create it, or leave the flag out',
+          hint: `${MISSING[kind].fix}, or leave the flag out`,
         })
       else {
-        notes.push(`${path} is granted by ${showSource(read.source)} but does not exist`)
+        notes.push(`${path} is granted by ${showSource(read.source)} but ${MISSING[kind].what}`)
         continue
       }
     }
@@ -118,11 +126,12 @@ export function buildTree(
       make.push(from)
       bind('grant', from, 'rw', `volume ${rule.volume}`, rule.at)
     } else {
-      if ((facts.located.get(rule.host)?.kind ?? 'absent') === 'absent')
+      const { kind } = facts.located.get(rule.host) ?? { kind: 'absent' }
+      if (kind === 'absent' || kind === 'unreachable')
         throw new PenError('MOUNT_SOURCE', {
-          what: `the mount source ${rule.host} does not exist`,
+          what: `the mount source ${rule.host} ${MISSING[kind].what}`,
           at: source.place ?? source.layer,
-          hint: 'create it, or drop the mount',
+          hint: `${MISSING[kind].fix}, or drop the mount`,
         })
       checkMountAlias(policy, { rule, source })
       bind('grant', rule.host, rule.mode, `mounted by ${showSource(source)}`, rule.at)

@@ -141,7 +141,7 @@ export class DeniedPlaces {
   #throughLink(trail: Trail, link: string): void {
     try {
       const { real, kind } = locate(link)
-      if (kind === 'absent') {
+      if (kind === 'absent' || kind === 'unreachable') {
         // What will be there is denied from its first moment on, so the way to it is watched.
         if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
         else this.#overflows = true

@@ -212,9 +212,10 @@ export class Quarantine {
   #tellOfLinks(removed: readonly RemovedLink[]): QuarantineEvent[] {
     const events: QuarantineEvent[] = []
     for (const { path, to } of removed) {
-      // Made again and again, they are removed all the same.
-      if (this.#links++ >= MAX_KEPT) continue
-      const what = `link to ${printable(to, 1024)}`
+      // Made again and again, they are removed all the same. The last one that is told says so.
+      if (++this.#links > MAX_KEPT) continue
+      const isLast = this.#links === MAX_KEPT
+      const what = `link to ${printable(to, 1024)}${isLast ? ' (further links are removed without a line)' : ''}`
       const event: Moved = { kind: 'moved', path, to: null, what, restored: false }
       events.push(event)
       this.#options.tell(event)

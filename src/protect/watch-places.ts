@@ -80,7 +80,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
       : new Remount({
           mounts: running.mounts,
           denied: deniedPlaces(loaded, facts),
-          services: () => hostServices(roots, roots),
+          services: () => hostServices(roots, roots).paths,
           covered: facts.denied.length,
           held: repository.protect.map(({ path }) => path),
           onEvent,

@@ -49,7 +49,7 @@ export interface GivenFile {
 
 /** What is rarely meant, and most of the work: to be searched by naming it. */
 export const PASSED_OVER = ['.git', 'node_modules']
-/** Longer files hold what nobody wrote by hand. */
+/** Longer files are named in the answer, and not searched: nobody wrote them by hand. */
 export const MOST_SEARCHED = 8 * 2 ** 20
 
 /** What one line of the answer to a search holds. */
@@ -57,6 +57,7 @@ export interface Match {
   readonly path: string
   /** From 1; 0 for a file that was found by its name. */
   readonly line: number
+  /** Cut after 400 characters, with `…` at its end. */
   readonly text: string
 }
 

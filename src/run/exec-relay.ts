@@ -3,6 +3,7 @@
  * not read, or a command that does not, holds up its own stream and nothing else, and no more than two windows are ever held.
  */
 import type { AuditSink } from '../audit/event.ts'
+import { shortCommand } from '../audit/gate-event.ts'
 import type { ExecEnding, ExecOrder, Execution, Running } from '../backend/backend.ts'
 import { EXIT } from '../base/error.ts'
 import { CHANNEL } from '../control/messages.ts'
@@ -135,7 +136,7 @@ export class ExecRelay {
       this.#options.audit.record({
         kind: 'exec-start',
         execution: this.#options.number,
-        command: shortened(order.argv),
+        command: shortCommand(order.argv),
         cwd: order.cwd,
         terminal: order.terminal !== undefined,
       })
@@ -243,14 +244,3 @@ function wanted(number: number): NodeJS.Signals {
   if (name === undefined) throw protocolError(`signal ${number}`)
   return name
 }
-
-const MOST_WORDS = 32
-const LONGEST_WORD = 200
-
-/** Command lines hold whole scripts, and files: the audit tells which command it was, not all of it. */
-const shortened = (argv: readonly string[]): string[] => [
-  ...argv
-    .slice(0, MOST_WORDS)
-    .map(word => (word.length > LONGEST_WORD ? `${word.slice(0, LONGEST_WORD)}… (${word.length})` : word)),
-  ...(argv.length > MOST_WORDS ? [`… (${argv.length})`] : []),
-]

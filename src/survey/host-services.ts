@@ -7,40 +7,45 @@ import { lstatSync, realpathSync } from 'node:fs'
 import { absent } from '../base/beneath/look-at.ts'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { isWithin } from '../policy/files/path.ts'
-import { relativeServices } from './relative-services.ts'
+import { type RelativeServices, relativeServices } from './relative-services.ts'
 
 const TABLE = '/proc/net/unix'
 
-/** Paths of sockets below the roots, but those that a grant names itself. */
-export function hostServices(roots: readonly string[], granted: readonly string[]): readonly string[] {
+/** Paths of sockets below the roots, except those that a grant names itself. */
+export function hostServices(roots: readonly string[], granted: readonly string[]): RelativeServices {
   const found = new Set<string>()
-  for (const path of boundPaths(roots)) {
+  const { paths, unlocated } = boundPaths(roots)
+  for (const path of paths) {
     if (!roots.some(root => isWithin(path, root))) continue
     const real = socketAt(path)
     if (real === undefined || granted.includes(real)) continue
     if (roots.some(root => real !== root && isWithin(real, root))) found.add(real)
   }
-  return [...found]
+  return { paths: [...found], unlocated }
 }
 
 /** Of a socket that was bound by a relative name. */
-const RELATIVE = /^\w+: (?:\w+ ){5} *\d+ [^/@].*$/gm
+const RELATIVE = /^\w+: (?:\w+ ){5} *\d+ ([^/@].*)$/gm
 
-let lately = { sockets: '', paths: [] as readonly string[] }
+const NONE: RelativeServices = { paths: [], unlocated: [] }
+let lately = { sockets: '', found: NONE }
 
 /** As the servers named them. */
-function boundPaths(roots: readonly string[]): readonly string[] {
+function boundPaths(roots: readonly string[]): RelativeServices {
   try {
     const table = readKernelFile(TABLE, 'utf8')
     const lines = table.split('\n').filter(line => line.includes(' /'))
     // Where each of the others is takes longer to find out: once, as long as they are the same.
-    const relative = table.match(RELATIVE) ?? []
-    const sockets = [...roots, ...relative].join('\n')
-    if (sockets !== lately.sockets)
-      lately = { sockets, paths: relative.length === 0 ? [] : relativeServices(roots) }
-    return [...lines.map(line => line.slice(line.indexOf(' /') + 1)), ...lately.paths]
+    const relative = [...table.matchAll(RELATIVE)].map(([line, name = '']) => ({ line, name }))
+    const sockets = [...roots, ...relative.map(({ line }) => line)].join('\n')
+    if (sockets !== lately.sockets) {
+      const names = relative.map(({ name }) => name)
+      lately = { sockets, found: names.length === 0 ? NONE : relativeServices(roots, names) }
+    }
+    const absolute = lines.map(line => line.slice(line.indexOf(' /') + 1))
+    return { paths: [...absolute, ...lately.found.paths], unlocated: lately.found.unlocated }
   } catch (error) {
-    return absent(error, TABLE) ?? []
+    return absent(error, TABLE) ?? NONE
   }
 }
 

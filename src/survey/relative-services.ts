@@ -14,32 +14,52 @@ const SOCK_DIAG_BY_FAMILY = 20
 /** Size of `struct unix_diag_req`, and of the `struct unix_diag_msg` that answers it. */
 const REQUEST = 24
 const ANSWER = 16
-const ATTRIBUTE = { name: 0, file: 1 }
+const ATTRIBUTE = { name: 0, file: 1, uid: 7 }
+const SHOW = { name: 1 << 0, file: 1 << 1, uid: 1 << 6 }
 
-interface Bound {
+export interface Bound {
   readonly name: string
-  readonly inode: number
+  /** Undefined where the kernel does not tell: then every socket of that name counts. */
+  readonly inode: number | undefined
+  /** Undefined where the kernel does not tell. */
+  readonly uid: number | undefined
 }
 
-/** Paths below the roots. */
-export function relativeServices(roots: readonly string[]): readonly string[] {
-  const bound = boundByRelativeName()
-  if (bound.length === 0) return []
-  const places = [...new Set([...roots, ...directoriesOfProcesses()])]
-  return bound.flatMap(({ name, inode }) =>
-    places.map(place => resolve(place, name)).filter(path => isBelow(path, roots) && inodeOf(path) === inode),
-  )
+export interface RelativeServices {
+  /** Paths below the roots. */
+  readonly paths: readonly string[]
+  /** Names of the user's services whose sockets were not found: the process has changed its directory since. */
+  readonly unlocated: readonly string[]
+}
+
+/** `names` are the relative names in `/proc/net/unix`, for a kernel without unix_diag. */
+export function relativeServices(
+  roots: readonly string[],
+  names: readonly string[],
+  ask: () => readonly Bound[] | undefined = boundByRelativeName,
+): RelativeServices {
+  const bound = ask() ?? [...new Set(names)].map(name => ({ name, inode: undefined, uid: undefined }))
+  const places = bound.length === 0 ? [] : [...new Set([...roots, ...directoriesOfProcesses()])]
+  const paths: string[] = []
+  const unlocated: string[] = []
+  for (const { name, inode, uid } of bound) {
+    const found = places.map(place => resolve(place, name)).filter(path => isSocket(path, inode))
+    paths.push(...found.filter(path => isBelow(path, roots)))
+    // pen cannot see where other users' processes are. Few of them can bind a socket in this user's project.
+    if (found.length === 0 && (uid ?? process.getuid?.()) === process.getuid?.()) unlocated.push(name)
+  }
+  return { paths, unlocated }
 }
 
 const isBelow = (path: string, roots: readonly string[]): boolean => roots.some(root => isWithin(path, root))
 
-/** The kernel tells 32 bits of it. */
-function inodeOf(path: string): number | undefined {
+/** The kernel tells 32 bits of the inode. */
+function isSocket(path: string, inode: number | undefined): boolean {
   try {
     const stats = lstatSync(path, { bigint: true })
-    return stats.isSocket() ? Number(stats.ino & 0xffff_ffffn) : undefined
+    return stats.isSocket() && (inode === undefined || Number(stats.ino & 0xffff_ffffn) === inode)
   } catch {
-    return undefined
+    return false
   }
 }
 
@@ -53,7 +73,8 @@ const directoriesOfProcesses = (): string[] =>
     }
   })
 
-function boundByRelativeName(): Bound[] {
+/** Undefined for a kernel without unix_diag. */
+function boundByRelativeName(): readonly Bound[] | undefined {
   let socket: number | undefined
   const found: Bound[] = []
   try {
@@ -63,7 +84,7 @@ function boundByRelativeName(): Bound[] {
       if (bound !== undefined) found.push(bound)
     }
   } catch {
-    // The kernel has no unix_diag.
+    return undefined
   } finally {
     if (socket !== undefined) close(socket)
   }
@@ -76,7 +97,7 @@ function request(): Uint8Array {
   body[0] = AF.unix
   // Sockets in every state.
   view.setUint32(4, 0xffff_ffff, true)
-  view.setUint32(12, (1 << ATTRIBUTE.name) | (1 << ATTRIBUTE.file), true)
+  view.setUint32(12, SHOW.name | SHOW.file | SHOW.uid, true)
   const to = new MessageWriter(REQUEST + 16)
   to.message(SOCK_DIAG_BY_FAMILY, NLM_F.request | NLM_F.dump, 0, () => to.raw(body))
   return to.written()
@@ -85,11 +106,13 @@ function request(): Uint8Array {
 function readBound(attributes: Uint8Array): Bound | undefined {
   let name = ''
   let inode: number | undefined
+  let uid: number | undefined
   for (const [type, bytes] of readAttributes(attributes)) {
     const value = Buffer.from(bytes)
     if (type === ATTRIBUTE.name) name = value.toString().replace(/\0$/, '')
     if (type === ATTRIBUTE.file && value.length >= 4) inode = value.readUInt32LE(0)
+    if (type === ATTRIBUTE.uid && value.length >= 4) uid = value.readUInt32LE(0)
   }
   const isRelative = name !== '' && !name.startsWith('/') && !name.startsWith('\0')
-  return isRelative && inode !== undefined ? { name, inode } : undefined
+  return isRelative && inode !== undefined ? { name, inode, uid } : undefined
 }

@@ -50,7 +50,7 @@ export function surveyHost(
   const { world } = project
   const system = systemEntries(policy, world.home)
   const path = searchPath(env['PATH'] ?? '', policy, system, entry => realPath(entry) ?? entry)
-  const { denied, links } = deniedNow(policy, project)
+  const { denied, links, unlocated } = deniedNow(policy, project)
   const repository = surveyRepository(policy.workspace, {
     home: world.home,
     userConfigs: userConfigFiles(world.home, env),
@@ -70,6 +70,7 @@ export function surveyHost(
       warnings: [
         ...repository.warnings,
         ...tellLinked(policy),
+        ...tellUnlocated(unlocated),
         ...homeWarnings.map(warning => printable(warning, 1024)),
       ],
     },
@@ -139,7 +140,11 @@ function locateGrants(policy: Policy, project: Project): ReadonlyMap<string, Loc
 function deniedNow(
   policy: Policy,
   project: Project,
-): { readonly denied: HostFacts['denied']; readonly links: readonly Watched[] } {
+): {
+  readonly denied: HostFacts['denied']
+  readonly links: readonly Watched[]
+  readonly unlocated: readonly string[]
+} {
   const named: string[] = []
   const roots = policy.files.read.map(({ rule }) => rule.path)
   const cache = new ListingCache({ file: `${project.stateDir}/listings.json`, save: saveListing })
@@ -154,9 +159,10 @@ function deniedNow(
       // A circle of links shows nothing; whoever made it should not keep the next run from starting.
       if (leadsInACircle(path)) continue
       const { real, kind } = project.world.locate(path)
+      const isMissing = kind === 'absent' || kind === 'unreachable'
       // A path in a locked directory resolves to nothing as well: the second look tells the two apart.
-      if (kind === 'absent' && roots.some(root => isWithin(path, root))) lookAt(path)
-      if (kind === 'absent' || real === policy.workspace || isWithin(policy.workspace, real)) continue
+      if (isMissing && roots.some(root => isWithin(path, root))) lookAt(path)
+      if (isMissing || real === policy.workspace || isWithin(policy.workspace, real)) continue
       if (kind === 'file') refuseHardLink(real, lstatSync(real, { bigint: true }), 'denied')
       out.set(real, {
         path: real,
@@ -165,11 +171,27 @@ function deniedNow(
       })
     }
   }
-  for (const path of hostServices(roots, roots))
+  const services = hostServices(roots, roots)
+  for (const path of services.paths)
     if (!out.has(path)) out.set(path, { path, kind: 'file', why: 'a service of the host listens there' })
   if (out.size > MOST_COVERED) throw tooMany([...out.values()])
-  return { denied: [...out.values()], links: deniedLinks(named, policy.workspace) }
+  return {
+    denied: [...out.values()],
+    links: deniedLinks(named, policy.workspace),
+    unlocated: services.unlocated,
+  }
 }
+
+function tellUnlocated(names: readonly string[]): readonly string[] {
+  if (names.length === 0) return []
+  const shown = names.slice(0, MOST_NAMED).map(name => printable(name, 100))
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
+  return [
+    `services of yours listen on sockets with a relative name, and pen cannot tell where they are: ${shown.join(', ')}${more}; if one is in the project the sandbox can reach it; fix: start it with an absolute path`,
+  ]
+}
+
+const MOST_NAMED = 3
 
 /** Each is a mount, and a mount costs 0.2 ms and more as they add up. */
 const MOST_COVERED = 2000

@@ -99,7 +99,7 @@ define('P15 while a program has the screen a connection that waits rings the bel
   const launcher = LAUNCHERS.at(-1)
   if (launcher === undefined) throw new Error('no user to run it as')
   const project = await AgentProject.open('codex', launcher, OPENAI, () => [])
-  const { box } = project.kept
+  const { box } = project.sandbox
   const draws = `printf '\\033[?1049hDRAWN'; until [ -e go ]; do sleep 0.1; done; curl -sS http://${TARGET}/; printf '\\033[?1049l'`
   const run = [PEN, 'run', '--backend', 'process', '--ask', '--', 'sh', '-c', draws]
   const tmux = new Tmux([...launcher.who.become, ...run], box.project, box.env({ TERM: 'xterm' }))
@@ -112,7 +112,7 @@ define('P15 while a program has the screen a connection that waits rings the bel
       () => tmux.screen,
     )
     expect(tmux.screen).not.toMatch(/pen:|held:/)
-    expect((await project.kept.pen('deny', TARGET, '--once')).code).toBe(0)
+    expect((await project.sandbox.pen('deny', TARGET, '--once')).code).toBe(0)
     expect(await tmux.shows('had the screen')).toContain('pen: held:')
   } finally {
     tmux.close()

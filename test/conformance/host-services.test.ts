@@ -97,9 +97,11 @@ ask('own.sock')`
 )
 
 /** A service of the user that names its socket relative to its directory. */
-async function serveFrom(box: Box, cwd: string, name: string): Promise<Disposable> {
+async function serveFrom(box: Box, cwd: string, name: string, then = ''): Promise<Disposable> {
   const script = `import socket
-s = socket.socket(socket.AF_UNIX); s.bind(${JSON.stringify(name)}); s.listen(); print('up', flush=True)
+s = socket.socket(socket.AF_UNIX); s.bind(${JSON.stringify(name)}); s.listen()
+${then}
+print('up', flush=True)
 while True: s.accept()[0].send(b'served')`
   const service = Bun.spawn([...box.launcher.who.become, '/usr/bin/python3', '-c', script], {
     env: box.env(),
@@ -127,5 +129,15 @@ time.sleep(0.8); ask('own.sock'); ask('run/top.sock'); ask('deep/s.sock')`
       flags: ['--write', join(box.project, 'run/top.sock')],
     })
     expect(granted.stdout).toBe('served\n')
+  },
+)
+
+conformance(
+  'P10 a service with a relative name whose place pen cannot tell is named before the command runs',
+  async box => {
+    // Without a terminal pen prints notes on the first run only.
+    const LINE = /^pen: note: services of yours listen .* pen cannot tell where they are: .*lost\.sock/m
+    using _lost = await serveFrom(box, join(box.project, 'deep'), 'lost.sock', "import os; os.chdir('/')")
+    expect((await box.run(['true'])).stderr).toMatch(LINE)
   },
 )

@@ -72,3 +72,18 @@ conformance(
   },
   { once: 'what is denied is looked for before there is a backend' },
 )
+
+conformance(
+  'P5 a grant behind a locked directory is refused as such, and not as one that does not exist',
+  async box => {
+    const place = join(box.home, 'vault/notes')
+    box.directory(place)
+    chmodSync(join(box.home, 'vault'), 0)
+    const locked = await box.sh('echo ran', { flags: ['--read', place] })
+    expect([locked.code, locked.stdout]).toEqual([2, ''])
+    expect(locked.stderr).toContain(`${place} is in a directory that you may not enter`)
+    chmodSync(join(box.home, 'vault'), 0o755)
+    expect((await box.sh('echo ran', { flags: ['--read', place] })).stdout).toBe('ran\n')
+  },
+  { only: ({ who }) => who.uid !== 0 },
+)

@@ -19,6 +19,7 @@ claim(
       timedOut: false,
       limit: null,
       denials: [],
+      moreDenials: 0,
       truncated: false,
     })
     const options = { stdin: 'typed', cwd: 'below', env: { COLOUR: 'green' } }
@@ -135,6 +136,7 @@ claim('files are read, written, listed and searched as the sandbox sees them', a
   expect(await program.ask('search', { pattern: 'n..dle' })).toEqual({
     matches: [{ path: join(place.project, 'src/one.ts'), line: 2, text: 'second needle' }],
     more: false,
+    tooLong: [],
   })
   expect(await program.failure('read', { path: 'src/absent' })).toMatchObject({
     code: 'NOT_FOUND',

@@ -47,7 +47,7 @@ describe('reading through the gate', () => {
       expect([path, await reasonOf(box.gate.read(path))]).toEqual([path, 'not-granted'])
     for (const path of ['.env', './.env', 'settings'])
       expect([path, await reasonOf(box.gate.read(path))]).toEqual([path, 'denied-by-rule'])
-    expect(await reasonOf(box.gate.list('~/.ssh'))).toBe('not-granted')
+    expect(await reasonOf(box.gate.list('~/.ssh', 10))).toBe('not-granted')
     expect(box.of('file-denied')).toHaveLength(10)
     expect(box.of('file-allowed')).toEqual([])
   })
@@ -72,7 +72,18 @@ describe('writing through the gate', () => {
     await box.gate.write('new/deep/file', 'two')
     expect([readFileSync(file, 'utf8'), readFileSync(elsewhere, 'utf8')]).toEqual(['two', 'one'])
     expect(box.of('file-allowed').map(({ access }) => access)).toEqual(['write', 'write'])
-    expect((await box.gate.list('new/deep')).map(({ name }) => name)).toEqual(['file'])
+    expect((await box.gate.list('new/deep', 10)).entries.map(({ name }) => name)).toEqual(['file'])
+  })
+
+  test('a listing has as many names as were asked for, and says how many are left out', async () => {
+    using box = await gateBox({})
+    for (const name of ['c', 'a', 'b']) box.project.write(`full/${name}`, '')
+    const names = async (most: number) => {
+      const { entries, more } = await box.gate.list('full', most)
+      return [...entries.map(({ name }) => name), more]
+    }
+    expect(await names(2)).toEqual(['a', 'b', 1])
+    expect(await names(3)).toEqual(['a', 'b', 'c', 0])
   })
 
   test('refuses everything outside, and what the host would run later', async () => {
@@ -205,7 +216,7 @@ describe('what cannot be recorded', () => {
     for (const act of [
       () => gate.read('a'),
       () => gate.write('b', ''),
-      () => gate.list('.'),
+      () => gate.list('.', 10),
       () => gate.delete('a'),
       () => gate.delete('a', { recursive: true }),
       async () => gate.exec(['touch', 'c']),

@@ -10,6 +10,7 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -51,6 +52,12 @@ describe('the sandbox’s /etc', () => {
     chmodSync(join(root, 'ssl/keys'), 0o700)
     const made = view(step('ssl', '/etc/ssl'))
     expect(readdirSync(join(made, 'ssl'))).toEqual(['public'])
+  })
+  test('has a long file in full', () => {
+    host('ssl/long', '')
+    truncateSync(join(root, 'ssl/long'), 17 * 2 ** 20)
+    const made = view(step('ssl', '/etc/ssl'))
+    expect(lstatSync(join(made, 'ssl/long')).size).toBe(17 * 2 ** 20)
   })
   test('has no setuid bit and nothing that others may write', () => {
     host('ssl/tool', 'x', 0o4777)

@@ -5,6 +5,7 @@
  */
 import {
   chmodSync,
+  constants,
   copyFileSync,
   lstatSync,
   mkdirSync,
@@ -22,9 +23,6 @@ import { dirname } from '../../base/posix-path.ts'
 import { sha256 } from '../../base/sha256.ts'
 import type { Step } from '../../plan/plan.ts'
 import { NOTHING } from './nothing.ts'
-
-const MAX_ENTRIES = 20_000
-const MAX_FILE = 16 * 1024 * 1024
 
 export type BindStep = Extract<Step, { op: 'bind' }>
 export type EtcStep = Extract<Step, { op: 'bind' | 'file' | 'link' }>
@@ -102,13 +100,12 @@ function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]
   chmodSync(draft, 0o755)
   // What a denied file that appears later is covered with: the sandbox has it before it is needed.
   writeFileSync(draft + NOTHING.slice('/etc'.length), '', { mode: 0o000 })
-  const budget = { entries: MAX_ENTRIES }
   for (const step of steps) {
     const at = draft + step.at.slice('/etc'.length)
     mkdirSync(dirname(at), { recursive: true, mode: 0o755 })
     if (step.op === 'file') writeFileSync(at, step.text, { mode: 0o644 })
     else if (step.op === 'link') symlinkSync(step.to, at)
-    else copyReadable(step.from, at, budget)
+    else copyReadable(step.from, at)
   }
   for (const stand of stands) makeStand(draft, stand)
 }
@@ -131,16 +128,19 @@ function makeStand(draft: string, { at, directory }: Stand): void {
   }
 }
 
-/** The system's own files: trusted, but bounded. Links are copied as links: inside they lead to what is seen there. */
-function copyReadable(from: string, to: string, budget: { entries: number }): void {
+/**
+ * The system's own files are trusted, so all of them are copied, however many and however long. A link is copied as a link: inside it
+ * leads to what is seen there.
+ */
+function copyReadable(from: string, to: string): void {
   const stat = lstatSync(from, { throwIfNoEntry: false })
-  if (stat === undefined || budget.entries-- <= 0) return
+  if (stat === undefined) return
   if (stat.isSymbolicLink()) symlinkSync(readlinkSync(from), to)
   else if (stat.isDirectory() && (stat.mode & 0o005) === 0o005) {
     mkdirSync(to, { recursive: true, mode: 0o755 })
-    for (const name of readdirSync(from)) copyReadable(`${from}/${name}`, `${to}/${name}`, budget)
-  } else if (stat.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= MAX_FILE) {
-    copyFileSync(from, to)
+    for (const name of readdirSync(from)) copyReadable(`${from}/${name}`, `${to}/${name}`)
+  } else if (stat.isFile() && (stat.mode & 0o004) !== 0) {
+    copyFileSync(from, to, constants.COPYFILE_FICLONE)
     chmodSync(to, stat.mode & 0o111 ? 0o755 : 0o644)
   }
 }

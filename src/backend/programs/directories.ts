@@ -9,8 +9,6 @@ const DEPTH = 4
 /** Data, headers, and packages that have a `bin` each: scripts, which run only with their interpreter. */
 const PASSED_OVER =
   /^(share|include|src|doc|node_modules|(site|dist)-packages|firmware|modules|locale|python[\d.]*|.*-linux-.*)$/
-/** More directories side by side than versions of one thing: a collection, not a toolchain. */
-const MOST_SIBLINGS = 400
 /** Every program of these stores has its own directory: too many to cover one by one. */
 const STORES = ['/nix/store', '/gnu/store']
 
@@ -50,7 +48,7 @@ function look(files: ProgramFiles, root: string, budget: Budget, out: Set<string
         .filter(child => child.kind === 'directory' && !PASSED_OVER.test(child.name))
       for (const { name } of children)
         if (PROGRAM_DIRECTORY_NAMES.includes(name)) out.add(`${directory}/${name}`)
-        else if (children.length <= MOST_SIBLINGS) next.push(`${directory}/${name}`)
+        else next.push(`${directory}/${name}`)
     }
     level = next
   }

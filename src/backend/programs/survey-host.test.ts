@@ -61,6 +61,15 @@ describe('a survey of tools', () => {
     ])
   })
 
+  test('finds one among hundreds of directories side by side', () => {
+    const crowd = join(root, 'crowd')
+    for (let i = 0; i < 450; i++) mkdirSync(join(crowd, `v${i}`), { recursive: true })
+    program('crowd/v7/bin/hidden')
+    const system: SystemEntry[] = [{ kind: 'tree', path: crowd as never, real: crowd as never }]
+    const { directories } = surveyHostTools(policyOf({ tools: { allow: [] } }), system, [])
+    expect(directories).toEqual([join(crowd, 'v7/bin')])
+  })
+
   test('follows links one by one to the file', () => {
     expect(find('alpha')).toMatchObject({ links: [], file: join(root, 'kit/bin/alpha') })
     expect(find('beta')).toMatchObject({

@@ -101,11 +101,10 @@ export class FileCall implements Execution {
         await this.#gate.delete(path, { recursive: order.recursive })
         break
       case 'list': {
-        const entries = await this.#gate.list(path)
-        const shown = entries.slice(0, order.most)
-        for (const { name, kind, size } of shown)
+        const { entries, more } = await this.#gate.list(path, order.most)
+        for (const { name, kind, size } of entries)
           await this.#say('stdout', { name, kind, size: kind === 'file' ? size : null })
-        if (entries.length > shown.length) await this.#say('stdout', { more: entries.length - shown.length })
+        if (more > 0) await this.#say('stdout', { more })
       }
     }
   }
@@ -130,6 +129,10 @@ export class FileCall implements Execution {
         if (!mayMatch(next.value.path, name)) continue
         const bytes = pattern === '' ? new Uint8Array() : next.value.read()
         if (bytes === undefined) continue
+        if (bytes === 'too long') {
+          await this.#say('stdout', { tooLong: next.value.path })
+          continue
+        }
         const head = Buffer.from(`${JSON.stringify({ path: next.value.path, size: bytes.length })}\n`)
         await Promise.race([searching.write(Buffer.concat([head, bytes])), ended])
       }

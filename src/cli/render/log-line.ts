@@ -183,9 +183,16 @@ const words = ({ command }: AuditRecord): string =>
     ? command.map(word => asWord(String(word), 80)).join(' ')
     : 'a shell'
 
+const MOST_RULES = 20
+
 function changes({ added, removed }: AuditRecord): string {
   const list = (sign: string, rules: unknown): string[] =>
-    Array.isArray(rules) ? rules.slice(0, 20).map(rule => `${sign}${printable(String(rule), 80)}`) : []
+    Array.isArray(rules)
+      ? [
+          ...rules.slice(0, MOST_RULES).map(rule => `${sign}${printable(String(rule), 80)}`),
+          ...(rules.length > MOST_RULES ? [`${sign}${rules.length - MOST_RULES} more`] : []),
+        ]
+      : []
   return [...list('+', added), ...list('-', removed)].join(' ') || 'changed'
 }
 

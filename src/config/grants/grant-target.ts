@@ -39,6 +39,8 @@ export function identify(text: string, question: GrantQuestion): Pick<FileGrant,
   const { kind } = world.locate(path)
   if (kind === 'absent')
     return refuse('it does not exist', 'create it first, or grant the directory above it')
+  if (kind === 'unreachable')
+    return refuse('you may not enter a directory on the way to it', 'grant a path that you may enter')
   if (kind === 'other') return refuse('it is neither a file nor a directory', 'name a file or a directory')
   const { dev, ino } = lstatSync(rootOf({ path, kind }), { bigint: true })
   return { path, kind, root: { dev, ino } }

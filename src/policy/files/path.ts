@@ -13,7 +13,8 @@ export type HostPath = string & { readonly [hostPath]: true }
 /** An absolute path as the sandbox sees it: no `.`, `..` or empty component. */
 export type GuestPath = string & { readonly [guestPath]: true }
 
-export type PathKind = 'file' | 'directory' | 'other' | 'absent'
+/** `unreachable`: the user may not enter a directory on the way, so pen cannot tell what is there. */
+export type PathKind = 'file' | 'directory' | 'other' | 'absent' | 'unreachable'
 
 /** What the file system has at a path, with links resolved. */
 export interface Located {
@@ -25,7 +26,7 @@ export interface PathWorld {
   readonly workspace: HostPath
   readonly home: HostPath
   readonly state: HostPath
-  /** Resolves every link. For an absent path: the real path of the nearest existing ancestor, plus the rest. */
+  /** Resolves every link. For an absent or unreachable path: the real path of the nearest existing ancestor, plus the rest. */
   locate(path: string): Located
 }
 

@@ -11,7 +11,6 @@ import { includeHolds, type Repository } from './include.ts'
 /** git itself goes ten deep. */
 const MAX_DEPTH = 10
 const MAX_FILES = 100
-const MAX_VALUE = 1024
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -30,7 +29,7 @@ export function gitIdentity(workspace: string, home: string, env: Env): string |
   }
   for (const file of configFiles(home, env)) take(file, 0)
   const lines = [...found].flatMap(([key, value]) =>
-    value === '' || value.length > MAX_VALUE ? [] : [`\t${key.slice('user.'.length)} = ${quoted(value)}`],
+    value === '' ? [] : [`\t${key.slice('user.'.length)} = ${quoted(value)}`],
   )
   return lines.length === 0 ? undefined : `[user]\n${lines.join('\n')}\n`
 }

@@ -18,8 +18,8 @@ export interface Scope {
 
 export interface FoundFile {
   readonly path: string
-  /** Undefined for one that is too long, is gone by now, or may not be opened after all. */
-  read(): Uint8Array | undefined
+  /** Undefined for one that is gone by now, or may not be opened after all. */
+  read(): Uint8Array | 'too long' | undefined
 }
 
 /** Beyond these it is not looked further: each costs a moment of the supervisor's, or a record. */
@@ -104,15 +104,21 @@ function entered(files: GateFiles, parent: Directory, name: string): Directory |
   })
 }
 
-function contentOf(files: GateFiles, parent: Directory, name: string, most: number): Uint8Array | undefined {
+function contentOf(
+  files: GateFiles,
+  parent: Directory,
+  name: string,
+  most: number,
+): Uint8Array | 'too long' | undefined {
   return orNothing(() => {
     const fd = parent.openFile(name, constants.O_RDONLY)
     try {
       const stats = fstatSync(fd, { bigint: true })
-      if (!stats.isFile() || stats.size > BigInt(most)) return undefined
+      if (!stats.isFile()) return undefined
       files.requireOwn('read', `${parent.path}/${name}`, stats)
+      if (stats.size > BigInt(most)) return 'too long'
       const { bytes, truncated } = readUpTo(fd, 0, most)
-      return truncated ? undefined : bytes
+      return truncated ? 'too long' : bytes
     } finally {
       closeSync(fd)
     }

@@ -30,6 +30,12 @@ export interface Listed {
   readonly size: number
 }
 
+export interface Listing {
+  readonly entries: readonly Listed[]
+  /** How many names are left out. */
+  readonly more: number
+}
+
 export interface ReadOptions {
   readonly from?: number
   /** Never more than `exec.maxOutput`. */
@@ -42,7 +48,6 @@ export interface ReadBytes {
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants
-const MOST_NAMES = 10_000
 const MAY = { read: 0o4n, write: 0o2n } as const
 
 export class GateFiles {
@@ -103,19 +108,18 @@ export class GateFiles {
     })
   }
 
-  list(text: string): readonly Listed[] {
+  /** The first `most` names, in order. The supervisor looks at each of them, so the caller sets the bound. */
+  list(text: string, most: number): Listing {
     const path = this.judge.find('list', text)
     this.judge.allow('list', path)
     return this.#opened('list', path, path, directory => {
       this.requireOwn('read', path, directory.stats())
-      return directory
-        .names()
-        .sort((a, b) => (a < b ? -1 : 1))
-        .slice(0, MOST_NAMES)
-        .flatMap(name => {
-          const stats = directory.look(name)
-          return stats === undefined ? [] : [{ name, kind: kindOf(stats), size: Number(stats.size) }]
-        })
+      const names = directory.names().sort((a, b) => (a < b ? -1 : 1))
+      const entries = names.slice(0, most).flatMap(name => {
+        const stats = directory.look(name)
+        return stats === undefined ? [] : [{ name, kind: kindOf(stats), size: Number(stats.size) }]
+      })
+      return { entries, more: Math.max(0, names.length - most) }
     })
   }
 

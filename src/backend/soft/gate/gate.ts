@@ -5,13 +5,13 @@
 import type { Resolver } from '../../../gateway/dial/resolve.ts'
 import { type Connection, Connector } from './connect.ts'
 import { type Admitted, admit, type ExecOptions, type ExecWorld } from './exec.ts'
-import { type FileOptions, GateFiles, type Listed, type ReadBytes, type ReadOptions } from './files.ts'
+import { type FileOptions, GateFiles, type Listing, type ReadBytes, type ReadOptions } from './files.ts'
 import { type FoundFile, filesBelow, type Scope } from './files-below.ts'
 import { removeTree } from './remove-tree.ts'
 
 export type { Connection } from './connect.ts'
 export type { Admitted, ExecOptions } from './exec.ts'
-export type { Listed } from './files.ts'
+export type { Listing } from './files.ts'
 export type { FoundFile } from './files-below.ts'
 export { NotDone, Refused } from './refused.ts'
 
@@ -43,8 +43,8 @@ export class Gate {
     this.#files.write(path, bytes, executable)
   }
 
-  async list(path: string): Promise<readonly Listed[]> {
-    return this.#files.list(path)
+  async list(path: string, most: number): Promise<Listing> {
+    return this.#files.list(path, most)
   }
 
   /** What a search may look into. */
