@@ -128,15 +128,15 @@ describe('by cgroup', () => {
     expect({ hits, output }).toEqual({ hits: [], output: '18\n' })
   })
 
-  byCgroup('half a CPU is half a CPU', async () => {
-    const { hits, output } = await run(open({ cpus: 0.5 }), [
+  byCgroup('a tenth of a CPU is a tenth of a CPU', async () => {
+    const { hits, output } = await run(open({ cpus: 0.1 }), [
       'bash',
       '-c',
       `(${SPIN}) & (${SPIN}) & wait; times`,
     ])
-    expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled', bound: 0.5 }])
-    expect(cpuSeconds(output)).toBeGreaterThan(0.1)
-    expect(cpuSeconds(output)).toBeLessThan(1.1)
+    expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled', bound: 0.1 }])
+    expect(cpuSeconds(output)).toBeGreaterThan(0.05)
+    expect(cpuSeconds(output)).toBeLessThan(0.25)
   })
 
   byCgroup('three sandboxes at once have their own limits, and leave nothing', async () => {
@@ -184,12 +184,13 @@ describe('by watchdog', () => {
     expect({ hits, output }).toEqual({ hits: [], output: 'survived\n' })
   })
 
-  test('half a CPU is about half a CPU, also for processes that left their parent', async () => {
-    const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
+  // A busy machine gives the program less than half a CPU, and more than a tenth.
+  test('a tenth of a CPU is about a tenth, also for processes that left their parent', async () => {
+    const handle = open({ cpus: 0.1 }, { found: WATCHDOG })
     const { hits, output } = await run(handle, ['bash', '-c', `(setsid bash -c '${SPIN}') & wait; times`])
     expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled' }])
-    expect(cpuSeconds(output)).toBeGreaterThan(0.1)
-    expect(cpuSeconds(output)).toBeLessThan(1.15)
+    expect(cpuSeconds(output)).toBeGreaterThan(0.05)
+    expect(cpuSeconds(output)).toBeLessThan(0.3)
   })
 
   onlyWhen(availableParallelism() > 1)('programs count as many CPUs as the limit says', async () => {
