@@ -1,6 +1,6 @@
 /**
- * `pen __supervisor`: the supervisor that `pen start` leaves. It owns one sandbox from before its first process until after its last, and
- * whatever way it ends, the sandbox ends with it.
+ * `pen __supervisor`: the supervisor process that `pen start` leaves running. It owns one sandbox from before its first process until
+ * after its last. However the supervisor ends, the sandbox ends with it.
  */
 
 import { closeSync, constants, existsSync, fstatSync, openSync, writeFileSync } from 'node:fs'
@@ -26,23 +26,23 @@ import {
 import type { ControlServer, Served } from '../run/control-server.ts'
 import { liveState } from '../run/live-files.ts'
 
-/** What is written to the log after the start; a sandbox that runs into its limits all day fills no disk. */
-const MOST_LOGGED = 256 * 1024
-const LOOK_MS = 2000
+/** Bounds the log after the start: a sandbox that reaches its limits all day must not fill the disk. */
+const MAX_LOG = 256 * 1024
+const POLL_MS = 2000
 
-/** Somebody removed pen's state by hand: no command could ever find this sandbox again. */
-const isForgotten = ({ fd }: Lock): boolean => fstatSync(fd).nlink === 0
+/** The state directory was deleted by hand, so no command can find this sandbox again. */
+const isStateDeleted = ({ fd }: Lock): boolean => fstatSync(fd).nlink === 0
 
 export async function superviseDetached(): Promise<ExitCode> {
-  const placed = readSupervisorInput()
-  if (placed === undefined) return EXIT.ok
+  const input = readSupervisorInput()
+  if (input === undefined) return EXIT.ok
   const starter = new Starter()
-  if (placed.debug) showPhases(line => starter.say(`supervisor ${line}`))
+  if (input.debug) showPhases(line => starter.say(`supervisor ${line}`))
   try {
-    return await superviseProject(placed, starter)
+    return await superviseProject(input, starter)
   } catch (error) {
-    // Whatever broke by that, and wherever.
-    const why = existsSync(placed.workspace) ? error : changed(placed.workspace)
+    // A deleted project breaks many steps. Report that cause instead.
+    const why = existsSync(input.workspace) ? error : changed(input.workspace)
     starter.tell({ failed: serializeError(why) })
     throw why
   }
@@ -50,20 +50,20 @@ export async function superviseDetached(): Promise<ExitCode> {
 
 const changed = (at: string): PenError =>
   new PenError('STATE', {
-    what: 'the project was changed while its sandbox was being started',
+    what: 'the project changed while its sandbox was starting',
     at,
     hint: 'try again',
   })
 
-async function superviseProject(placed: SupervisorInput, starter: Starter): Promise<ExitCode> {
-  const { order, workspace, stateDir } = placed
+async function superviseProject(input: SupervisorInput, starter: Starter): Promise<ExitCode> {
+  const { order, workspace, stateDir } = input
   process.chdir(workspace)
   logTo(statePaths(stateDir).log)
   const lock = await becomeSupervisor(stateDir)
   let headStart: HeadStart | undefined
   try {
-    headStart = await beginAtOnce(placed)
-    // From here on the engine is at it.
+    headStart = await beginHeadStart(input)
+    // The engine now works in parallel.
     const project = findProject()
     if (project.id !== order.id || project.stateDir !== stateDir) throw changed(project.world.workspace)
     const { runSandbox } = await import('../run/run-sandbox.ts')
@@ -73,29 +73,29 @@ async function superviseProject(placed: SupervisorInput, starter: Starter): Prom
       env: process.env,
       allowUserExpansion: order.allowUserExpansion,
       offline: order.offline,
-      stays: { before: placed.backend },
+      stays: { before: input.backend },
       ...(agent !== undefined && { preset: agent.opening }),
       flags: () => order.flags,
       headStart,
       tell: line => starter.say(line),
       onPlan: prepared => agent?.begin(prepared, line => starter.say(line)),
       serve: async (serving, image) => {
-        const server = await serve({ project, serving, order, image }, placed.owner, starter)
-        const watching = setInterval(() => isForgotten(lock) && server.stop(), LOOK_MS)
+        const server = await serve({ project, serving, order, image }, input.owner, starter)
+        const watching = setInterval(() => isStateDeleted(lock) && server.stop(), POLL_MS)
         return () => {
           clearInterval(watching)
           const code = server.close()
-          if (server.isStoppedForGood && !isForgotten(lock)) dropOrder(stateDir)
+          if (server.isStoppedForGood && !isStateDeleted(lock)) dropOrder(stateDir)
           return code
         }
       },
     })
-    // Its end was what somebody wanted, or a limit: both are told elsewhere, and nobody waits for this code.
+    // `pen stop` or a limit ended the sandbox. Both are reported elsewhere, and no process waits for this exit code.
     return EXIT.ok
   } finally {
     await headStart?.dismiss()
-    // What stands there otherwise is another supervisor's.
-    if (!isForgotten(lock)) removeRecordAndSocket(stateDir)
+    // With a deleted state directory, the files at that path belong to another supervisor.
+    if (!isStateDeleted(lock)) removeRecordAndSocket(stateDir)
     lock.release()
   }
 }
@@ -105,14 +105,14 @@ async function agentOf(name: string) {
   return openAgent(name, process.env)
 }
 
-/** For the same order, by the same live config and the same pen, the engine is mostly asked for the same. */
-function beginAtOnce({ order, stateDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
-  // Hashed: there may be secrets in an order, and this is kept on disk.
+/** The same order, live config and version of pen mostly need the same container as the last start. */
+function beginHeadStart({ order, stateDir, cacheDir }: SupervisorInput): Promise<HeadStart> {
+  // Hashed, because an order may contain secrets and the key is stored on disk.
   const key = sha256(JSON.stringify([version, order, liveState(stateDir)]))
   return HeadStart.begin({ id: order.id, run: newRunId(), stateDir }, key, cacheDir)
 }
 
-/** What this process says from now on, also in its last words. */
+/** Redirects stderr to the log, also for a crash. */
 function logTo(path: string): void {
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants
   const fd = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600)
@@ -142,9 +142,9 @@ async function serve(
     image,
     since,
   })
-  // Before anybody can rely on it: whatever ends this sandbox now, the next start finds its flags.
+  // Store the order before the first answer: whatever ends the sandbox later, the next start finds its flags.
   const restoreOrder = storeOrder(project.stateDir, { order: sandbox.order, backend: plan.backend, owner })
-  // If the starter died, stop the sandbox that it asked for. Until now nobody else was answered.
+  // If `pen start` died, stop the sandbox that it asked for. No other client was answered yet.
   if (starter.ready()) server.answer()
   else {
     restoreOrder()
@@ -153,7 +153,7 @@ async function serve(
   return server
 }
 
-/** Whoever ran `pen start`, for as long as it waits; afterwards the log. */
+/** Sends messages to `pen start` while it waits, and to the log afterwards. */
 class Starter {
   #waits: boolean = true
   #logged = 0
@@ -164,9 +164,9 @@ class Starter {
   }
 
   ready(): boolean {
-    const heard = this.tell({ ready: true })
+    const isReceived = this.tell({ ready: true })
     this.#waits = false
-    return heard
+    return isReceived
   }
 
   tell(line: StartReport): boolean {
@@ -181,9 +181,9 @@ class Starter {
   }
 
   #log(line: string): void {
-    const isFull = this.#logged >= MOST_LOGGED
+    const isFull = this.#logged >= MAX_LOG
     this.#logged += line.length + 1
-    if (this.#logged < MOST_LOGGED) process.stderr.write(`${line}\n`)
+    if (this.#logged < MAX_LOG) process.stderr.write(`${line}\n`)
     else if (!isFull)
       process.stderr.write('pen: this log is full: later lines are not written; see pen logs\n')
   }

@@ -1,4 +1,4 @@
-/** Ends a sandbox and removes what pen keeps of it. Never the project. */
+/** Stops a sandbox and removes its state. Never removes the project. */
 import { rmdirSync } from 'node:fs'
 import { removeTree } from '../base/beneath/remove-tree.ts'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -24,11 +24,11 @@ export async function forgetSandbox(
     for (const name of namesIn(stateDir))
       if (name !== lock && !keep.includes(name)) removeState(`${stateDir}/${name}`)
   })
-  // Not while the lock stands in it; and not when somebody has begun to use it again.
+  // Only after the lock file is released, and only if no other command uses the directory again.
   removeIfEmpty(stateDir)
 }
 
-/** Whether it is gone. */
+/** Returns whether the directory is gone. */
 export function removeIfEmpty(directory: string): boolean {
   try {
     rmdirSync(directory)
@@ -40,7 +40,7 @@ export function removeIfEmpty(directory: string): boolean {
   }
 }
 
-/** What other users of a container put into a volume may be without the right to be removed: that is told, and stays. */
+/** Other users of a container may have left files in a volume that this user cannot remove. Those stay, with an error. */
 export function removeState(path: string): void {
   try {
     removeTree(path)
@@ -51,8 +51,8 @@ export function removeState(path: string): void {
 
 const notRemoved = (path: string, cause: unknown): PenError =>
   new PenError('STATE', {
-    what: `a part of the state could not be removed (${errnoOf(cause) ?? 'unknown error'})`,
+    what: `cannot remove a part of the state (${errnoOf(cause) ?? 'unknown error'})`,
     at: path,
-    hint: 'remove it yourself: chmod -R u+w, also of the directory above, then rm -r',
+    hint: 'chmod -R u+w this path and its parent directory, then rm -r this path',
     cause,
   })

@@ -1,4 +1,4 @@
-/** What supervisors that were killed left behind, wherever it is: each kind is known by its owner, which is dead. And images that nobody uses. */
+/** Finds and removes leftovers of killed supervisors: each names an owner that is dead. Also removes unused images. */
 import { existsSync } from 'node:fs'
 import { leftDirectories } from '../backend/container/inside-directory.ts'
 import { leftContainers } from '../backend/container/left-containers.ts'
@@ -11,7 +11,7 @@ export interface Leftover {
   readonly name: string
 }
 
-/** Of a project whose directory is gone. It may be on a disk that is not there now: only its user can tell, so it stays. */
+/** State of a project whose directory does not exist. It may be on a disk that is not mounted, so pen only lists it. */
 export interface Abandoned {
   readonly id: string
   readonly workspace: string
@@ -24,7 +24,7 @@ export const listAbandoned = (sandboxes: readonly KnownSandbox[]): Abandoned[] =
 
 interface Collecting {
   readonly remove: boolean
-  /** As if there were no sandbox that wants one, nor ever would be. */
+  /** Treats every image as unused. */
   readonly everyImage?: boolean
 }
 
@@ -37,7 +37,7 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
   const cacheDir = `${state}/cache`
   const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
   const containers = await leftContainers(cacheDir, options)
-  // After the containers, which see them.
+  // After the containers, which mount them.
   const directories = sandboxes
     .filter(({ state }) => state === 'stopped')
     .flatMap(({ stateDir }) => leftDirectories(stateDir, options))

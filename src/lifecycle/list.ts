@@ -1,4 +1,4 @@
-/** Every sandbox that this user's pen knows, running or not. What is stale is repaired by looking. */
+/** Lists every sandbox of this user, running or not. Listing also repairs stale state. */
 import { lstatSync, readdirSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import { readRegularFile } from '../base/regular-file.ts'
@@ -9,34 +9,32 @@ export interface KnownSandbox {
   readonly id: string
   readonly stateDir: string
   readonly state: 'running' | 'changing' | 'stopped'
-  /** The project's directory; undefined for one that was never started, only configured. */
+  /** The project directory. Undefined for a sandbox that was configured but never started. */
   readonly workspace: string | undefined
   readonly record: SupervisorRecord | undefined
-  /** A dead supervisor had left a record or a socket; they are gone now. */
+  /** A dead supervisor had left a record or a socket, which were removed. */
   readonly repaired: boolean
 }
 
-/** As `sandboxId` makes them: whatever else somebody put there is not a sandbox. */
+/** The format of `sandboxId`. Any other name there is not a sandbox. */
 const ID = /^[a-z0-9][a-z0-9-]{0,31}-[0-9a-f]{16}$/
 
 export const stateOfUser = (): string => locate(`${findHome()}/.pen`).real
 
-/**
- * Root with the home of another user would follow the links of that user, who need not mean well. What is there is theirs to remove.
- */
+/** Root with another user's HOME would follow links of that user, who may be hostile. Only that user may remove the state. */
 export function refuseStateOfOthers(): void {
   for (const path of [`${findHome()}/.pen`, stateOfUser()]) {
     const owner = lstatSync(path, { throwIfNoEntry: false })?.uid
     if (owner === undefined || owner === 0 || owner === process.geteuid?.()) continue
     throw new PenError('STATE', {
-      what: `the state there belongs to another user (${owner}); nothing was removed`,
+      what: `the state belongs to another user (uid ${owner}); nothing was removed`,
       at: path,
-      hint: 'let them do it, or set HOME to your own home directory',
+      hint: 'run it as that user, or set HOME to your home directory',
     })
   }
 }
 
-/** `repair: false` leaves everything as it is, for a list of what would be done. */
+/** `repair: false` changes nothing, for a dry run. */
 export async function listSandboxes(options: { readonly repair: boolean }): Promise<KnownSandbox[]> {
   const root = `${stateOfUser()}/sandboxes`
   const found: KnownSandbox[] = []
@@ -57,7 +55,7 @@ export async function listSandboxes(options: { readonly repair: boolean }): Prom
   return found
 }
 
-/** None of one that is not there. */
+/** Empty for a directory that does not exist. */
 export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory).sort()
@@ -66,9 +64,9 @@ export function namesIn(directory: string): string[] {
     if (errno === undefined) throw error
     if (errno === 'ENOENT') return []
     throw new PenError('STATE', {
-      what: `a directory of pen's state cannot be read (${errno})`,
+      what: `cannot read a directory of pen's state (${errno})`,
       at: directory,
-      hint: 'if it is yours: chmod u+rwx, then try again',
+      hint: 'if it is yours: chmod u+rwx this path, then try again',
       cause: error,
     })
   }

@@ -1,4 +1,4 @@
-/** A sandbox by the name that `pen ls` shows; without one, that of the project in which the command was given. */
+/** Finds a sandbox by the name that `pen ls` shows. Without a name, finds that of the current project. */
 import { PenError } from '../base/error.ts'
 import { nearest } from '../base/nearest.ts'
 import { printable } from '../base/printable.ts'
@@ -8,7 +8,7 @@ import { listSandboxes, stateOfUser } from './list.ts'
 export interface NamedSandbox {
   readonly id: string
   readonly stateDir: string
-  /** Undefined for one that was never started, only configured. */
+  /** Undefined for a sandbox that was configured but never started. */
   readonly workspace: string | undefined
   /** `~/.pen`. */
   readonly state: string
@@ -21,7 +21,7 @@ export async function sandboxNamed(name: string | undefined): Promise<NamedSandb
   }
   const known = await listSandboxes({ repair: true })
   const exact = known.find(({ id }) => id === name)
-  // Without the number that tells two directories of the same name apart, where there is only one.
+  // The hash at the end may be left out if the name is unique.
   const alike = known.filter(({ id }) => id.slice(0, id.lastIndexOf('-')) === name)
   const found = exact ?? (alike.length === 1 ? alike[0] : undefined)
   if (found === undefined) throw unknown(name, alike.length > 1 ? alike : known)
@@ -34,6 +34,6 @@ function unknown(name: string, candidates: readonly { readonly id: string }[]): 
   const meant = nearest(name, ids) ?? ids.find(id => id.startsWith(name))
   return new PenError('USAGE', {
     what: `there is no sandbox "${printable(name, 64)}", or more than one`,
-    hint: meant === undefined ? 'pen ls lists them' : `did you mean ${meant}? pen ls lists them`,
+    hint: meant === undefined ? 'pen ls' : `did you mean ${meant}? pen ls lists all`,
   })
 }

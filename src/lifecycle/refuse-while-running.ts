@@ -1,22 +1,22 @@
-/** Whether commands of pen run go on in a project: what pen keeps of it holds their audit and their volumes, and is not taken from under them. */
+/** Refuses to remove the state of a project while a `pen run` uses its audit and volumes. */
 import { readlinkSync } from 'node:fs'
 import { auditDirectory } from '../audit/directory.ts'
 import { runningPids } from '../audit/running.ts'
 import { PenError } from '../base/error.ts'
 import { basename } from '../base/posix-path.ts'
 
-/** Such a one ends with its command, which only its user can judge. The supervisor of one that stays is ended, as by pen stop. */
+/** Only the user can decide to end a `pen run`. The supervisor of `pen start` is excepted: the caller stops it. */
 export function refuseWhileRunning(stateDir: string, supervisor: number | undefined): void {
   const pid = runningPids(auditDirectory(stateDir)).find(one => one !== supervisor && isPen(one))
   if (pid === undefined) return
   throw new PenError('STATE', {
-    what: `a command of pen still runs in the sandbox ${basename(stateDir)} (process ${pid}); nothing was removed`,
+    what: `a pen run still uses the sandbox ${basename(stateDir)} (process ${pid}); nothing was removed`,
     at: stateDir,
     hint: 'end it, then try again',
   })
 }
 
-/** The number of one that was killed may be another program's by now. */
+/** The kernel may have reused the pid of a killed pen. */
 function isPen(pid: number): boolean {
   try {
     return nameOf(readlinkSync(`/proc/${pid}/exe`)) === nameOf(process.execPath)

@@ -1,6 +1,6 @@
 /**
- * A supervisor that is started before it is known whether there is need of one: it waits for its order while the sandbox's state is
- * looked at, and without an order it ends as if it had never been.
+ * A supervisor process that is started early, before pen knows whether it needs one. It waits for its input while pen reads the state
+ * of the sandbox. Without input it ends and changes nothing.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
@@ -11,12 +11,12 @@ import { SUPERVISE_MODE, type SupervisorInput } from '../control/supervisor-orde
 
 let spare: SpareSupervisor | undefined
 
-/** For a program that will most likely want one. Where it does not, it ends with the program at the latest. */
+/** Starts one early, for a verb that will probably need it. An unused one ends with this process. */
 export function beginSpare(): void {
   spare ??= new SpareSupervisor()
 }
 
-/** The one that was begun, or a new one. */
+/** The one that was started early, or a new one. */
 export function takeSpare(): SpareSupervisor {
   const begun = spare ?? new SpareSupervisor()
   spare = undefined
@@ -24,7 +24,7 @@ export function takeSpare(): SpareSupervisor {
 }
 
 export class SpareSupervisor {
-  /** What it says of the start. */
+  /** The descriptor of its reports. */
   readonly report: number
   #order: number | undefined
 
@@ -34,7 +34,7 @@ export class SpareSupervisor {
     try {
       const child = startProgram([...ownProgram(), SUPERVISE_MODE], {
         stdio: [orderEnd, 'ignore', 'ignore', reportEnd],
-        // A session of its own: no terminal that closes, and no Ctrl-C, is meant for it.
+        // Its own session: a closing terminal and Ctrl-C do not reach it.
         detached: true,
         env: { ...process.env },
       } as Parameters<typeof startProgram>[1])
@@ -46,7 +46,7 @@ export class SpareSupervisor {
     this.report = report
   }
 
-  /** From now on it is the supervisor, or says why not. */
+  /** Makes it the supervisor. Its reports say whether that succeeds. */
   assign(order: SupervisorInput): void {
     const fd = this.#order
     if (fd === undefined) return
@@ -54,14 +54,14 @@ export class SpareSupervisor {
     try {
       for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
     } catch (error) {
-      // It is gone: its report ends without the word for which it is read.
+      // It has died. Its report then ends without `ready`.
       if (errnoOf(error) !== 'EPIPE') throw error
     }
     this.#order = undefined
     closeSync(fd)
   }
 
-  /** Nothing happens to one that has its order. */
+  /** Does nothing to a supervisor that has its order. */
   dismiss(): void {
     if (this.#order === undefined) return
     closeSync(this.#order)

@@ -1,6 +1,6 @@
 /**
- * `pen __start`: what `pen start --detach` does, for a program of the user's: an order on stdin, one line of JSON on stdout. The
- * library starts a sandbox by it, so that locks, engines and policies are the binary's business alone.
+ * `pen __start`: `pen start` for the library. It reads an order from stdin and prints one line of JSON. Locks, engines and policies
+ * therefore stay in the binary.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
@@ -13,7 +13,7 @@ import type { SandboxStatus } from '../run/status.ts'
 import { otherPolicy, startSandbox } from './start.ts'
 
 export interface StartOrder {
-  /** In the shape of a config document, as flags of `pen start` would be. */
+  /** A config document, like the flags of `pen start`. */
   readonly policy: object
   readonly offline: boolean
   readonly allowUserExpansion: boolean
@@ -22,7 +22,7 @@ export interface StartOrder {
 export type StartAnswer =
   | {
       readonly ok: true
-      /** False: it ran already. */
+      /** False when the sandbox was already running. */
       readonly started: boolean
       readonly stateDir: string
       readonly status: SandboxStatus
@@ -63,15 +63,15 @@ async function start(order: StartOrder): Promise<StartAnswer> {
   const status = await askFor(stateDir, 'status')
   if (status === undefined)
     throw new PenError('STATE', {
-      what: 'the sandbox ended as soon as it was started',
-      hint: 'pen logs --all tells what ended it',
+      what: 'the sandbox ended right after its start',
+      hint: 'pen logs --all',
     })
   const value = takeValue({ ok: true, value: status.value }) as SandboxStatus
   return { ok: true, started: came === 'started', stateDir, status: value, notes }
 }
 
 function readOrder(): StartOrder {
-  const wrong = new PenError('USAGE', { what: '__start is not a verb: programs start it by the library' })
+  const wrong = new PenError('USAGE', { what: '__start is not a verb: the library runs it' })
   let value: unknown
   try {
     value = JSON.parse(readFileSync(0, 'utf8'))
@@ -94,16 +94,16 @@ function refuseInside(): void {
   })
 }
 
-/** A program names its project: it must not get a larger one because pen knows a directory above. */
+/** A program must not get a larger project than it named because pen has a config for a parent directory. */
 function checkWhole({ cwd, world }: Project): void {
   if (cwd === world.workspace) return
   throw new PenError('PATH_REFUSED', {
     what: `${cwd} is part of the project ${world.workspace}`,
-    hint: 'name that directory as the project, and run commands below it by their cwd',
+    hint: 'start that project, and set the cwd of each command',
   })
 }
 
-/** Whoever asks for no policy of its own takes the sandbox as it is. */
+/** A program without a policy joins the sandbox as it is. */
 function checkSame(running: SupervisorOrder | undefined, wanted: SupervisorOrder): void {
-  if (!hasNoFlags(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('runs already,')
+  if (!hasNoFlags(wanted) && !Bun.deepEquals(running, wanted)) throw otherPolicy('already runs')
 }

@@ -1,4 +1,4 @@
-/** Starts a sandbox that stays, by leaving a supervisor for it, and waits until it is ready or has failed. */
+/** Starts a supervisor that keeps running, and waits until its sandbox is ready or has failed. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
 import type { ProcessIdentity } from '../base/kernel/processes.ts'
@@ -18,30 +18,30 @@ import {
 } from '../control/supervisor-order.ts'
 import { SpareSupervisor } from './spare-supervisor.ts'
 
-/** A supervisor that neither answers nor ends: longer than the slowest engine takes to be ready. */
-const PATIENCE_MS = 60_000
-const LOOK_MS = 20
+/** For a supervisor that neither answers nor ends. The slowest engine is ready sooner. */
+const TIMEOUT_MS = 60_000
+const POLL_MS = 20
 
-/** `again`: with the flags of a former start, so it belongs to whoever made that one. */
+/** `again`: started with the flags of an earlier start, so it belongs to the owner of that start. */
 export type Started = 'started' | 'again' | 'already'
 
 export interface Start {
-  /** What is asked for now. The flags of a former start hold as well, until `pen stop`. */
+  /** The order of this start. The flags of an earlier start also apply, until `pen stop`. */
   readonly asked: SupervisorOrder
   readonly say: (line: string) => void
-  /** For a verb that is not about starting: its user hears that there is a sandbox now. */
+  /** Says that the sandbox was started, for a verb whose purpose is something else. */
   readonly isAnnounced?: boolean
-  /** Whoever could start one before it knew more. */
+  /** A supervisor that the caller started early. */
   readonly spare?: SpareSupervisor
-  /** The program whose sandbox it will be. It gets what it asks for, or nothing. */
+  /** The program that will own the sandbox. It gets exactly its order, or an error. */
   readonly owner?: ProcessIdentity | null
 }
 
-/** Whoever comes second, of however many, finds it running. */
+/** Concurrent starts are serialized: the first one starts the sandbox, the others find it running. */
 export const startSandbox = (project: Project, start: Start): Promise<Started> =>
   withChangeLock(project.stateDir, () => startUnlessRunning(project, start))
 
-/** For whoever holds the lock of changes. */
+/** The caller holds the change lock. */
 export async function startUnlessRunning(project: Project, start: Start): Promise<Started> {
   const spare = start.spare ?? new SpareSupervisor()
   try {
@@ -56,18 +56,18 @@ async function useUnlessRunning(
   { asked, say, owner = null, isAnnounced = false }: Start,
   spare: SpareSupervisor,
 ): Promise<Started> {
-  // One may be on its way whose starter was killed: it gives up when it sees that, or it is ready.
-  for (const deadline = Date.now() + PATIENCE_MS; ; await Bun.sleep(LOOK_MS)) {
+  // A supervisor may be starting whose `pen start` was killed. It either ends or becomes ready.
+  for (const deadline = Date.now() + TIMEOUT_MS; ; await Bun.sleep(POLL_MS)) {
     if (await isAnswering(stateDir)) return 'already'
     const presence = await presenceOf(stateDir)
     if (presence.is === 'absent') break
     if (Date.now() > deadline) throw hung(stateDir, presence.owner?.pid)
   }
-  const { came, held, ...followed } = orderFor(stateDir, asked, owner)
+  const { came, held, ...effective } = orderFor(stateDir, asked, owner)
   const { log } = statePaths(stateDir)
   rmSync(log, { force: true })
   const { workspace, state } = world
-  spare.assign({ ...followed, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
+  spare.assign({ ...effective, workspace, stateDir, cacheDir: `${state}/cache`, debug: areShown() })
   phase('supervisor asked')
   await untilReady(spare.report, log, say)
   phase('sandbox ready')
@@ -77,40 +77,39 @@ async function useUnlessRunning(
   return came
 }
 
-interface Followed extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> {
+interface EffectiveOrder extends Pick<SupervisorInput, 'order' | 'backend' | 'owner'> {
   readonly came: 'started' | 'again'
-  /** The flags that hold though nobody gave them now. */
+  /** The flags of the earlier start, if they apply to this one. */
   readonly held?: string
 }
 
-/** The one place that decides what a start follows: never less than the start which nobody has stopped. */
-function orderFor(stateDir: string, asked: SupervisorOrder, owner: ProcessIdentity | null): Followed {
+/** The only place that decides which flags apply. A start is never weaker than one that was not stopped. */
+function orderFor(stateDir: string, asked: SupervisorOrder, owner: ProcessIdentity | null): EffectiveOrder {
   const stored = readStoredOrder(stateDir)
   if (stored === undefined) return { came: 'started', order: asked, backend: null, owner }
   const { order: before, backend } = stored
   const isSame = Bun.deepEquals(before, asked)
-  // A program may change its own mind.
+  // The owner may replace its own order.
   if (owner !== null && Bun.deepEquals(stored.owner, owner))
     return { came: 'started', order: asked, backend: isSame ? backend : null, owner }
   const order = mergeOrders(before, asked)
   if (hasNoFlags(before) && !hasNoFlags(asked)) return { came: 'started', order, backend, owner }
-  if (owner !== null && !hasNoFlags(asked) && !isSame)
-    throw otherPolicy('was started, and not stopped since,')
-  const followed = { came: 'again', order, backend, owner: stored.owner } as const
-  return hasNoFlags(before) || isSame ? followed : { ...followed, held: describeOrder(before) }
+  if (owner !== null && !hasNoFlags(asked) && !isSame) throw otherPolicy('was started')
+  const effective = { came: 'again', order, backend, owner: stored.owner } as const
+  return hasNoFlags(before) || isSame ? effective : { ...effective, held: describeOrder(before) }
 }
 
 export const otherPolicy = (state: string): PenError =>
   new PenError('STATE', {
-    what: `the sandbox of this project ${state} by another policy`,
-    hint: 'pen stop ends it; or start without a policy, to join it as it is',
+    what: `the sandbox of this project ${state} with another policy`,
+    hint: 'pen stop; or start without a policy to join it',
   })
 
 const hung = (at: string, pid: number | undefined): PenError =>
   new PenError('STATE', {
     what: `the supervisor of this sandbox ${pid === undefined ? '' : `(process ${pid}) `}does not answer`,
     at,
-    hint: 'pen stop ends it',
+    hint: 'pen stop',
   })
 
 async function untilReady(reader: number, log: string, say: (line: string) => void): Promise<void> {
@@ -122,13 +121,13 @@ async function untilReady(reader: number, log: string, say: (line: string) => vo
       say(line.say)
     }
   throw new PenError('STATE', {
-    what: `the supervisor ended before the sandbox was ready${lastWords(log)}`,
+    what: `the supervisor ended before the sandbox was ready${lastLogLine(log)}`,
     at: log,
-    hint: 'try again; if it happens again, report it with the file named here',
+    hint: 'try again; if it fails again, report it with this file',
   })
 }
 
-function lastWords(log: string): string {
+function lastLogLine(log: string): string {
   const text = existsSync(log) ? readFileSync(log, 'utf8').trim() : ''
   return text === '' ? '' : `: ${text.slice(text.lastIndexOf('\n') + 1).slice(0, 300)}`
 }

@@ -1,6 +1,6 @@
 /**
- * Takes away all that this user's pen keeps on the machine. Of a project nothing is touched, its `.pen/` neither; of the state only
- * what has pen's own names, so that whatever else somebody put beside it stays, and is told.
+ * Removes everything that this user's pen stored on the machine. Projects stay untouched, with their `.pen/`. Of the state, only names
+ * that pen itself creates are removed; other files stay and are reported.
  */
 import { lstatSync, unlinkSync } from 'node:fs'
 import { PenError } from '../base/error.ts'
@@ -18,13 +18,13 @@ export interface Removed {
 
 export interface Uninstalled {
   readonly removed: readonly Removed[]
-  /** What should have gone, and why it did not. */
+  /** What could not be removed, and why. */
   readonly left: readonly PenError[]
 }
 
 interface Options {
   readonly remove: boolean
-  /** The live configuration of every project stays, for a pen that is installed again. */
+  /** Keeps the live config of every project, for a later installation. */
   readonly keepConfig: boolean
 }
 
@@ -45,7 +45,7 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
   }
   const keep = keepConfig ? DOCUMENTS : []
   if (remove) for (const { stateDir } of known) await orLeft(() => forgetSandbox(stateDir, { keep }))
-  // While it is still known which engines were in use.
+  // Before the cache is removed: it knows which engines were used.
   const leftovers = await collectLeftovers({ remove, everyImage: true })
   const after = remove ? await collectLeftovers({ remove: false, everyImage: true }) : []
   left.push(...after.map(stillUsed))
@@ -70,7 +70,7 @@ export async function uninstall({ remove, keepConfig }: Options): Promise<Uninst
   }
 }
 
-/** Never with what is in it: a sandbox that somebody starts at this moment keeps its state. */
+/** Removes only empty directories: a sandbox that starts at this moment keeps its state. */
 function isRemoved(state: string): boolean {
   const isEmpty = removeIfEmpty(`${state}/sandboxes`) && removeIfEmpty(state)
   const link = `${findHome()}/.pen`
@@ -81,16 +81,16 @@ function isRemoved(state: string): boolean {
 
 const stillUsed = ({ kind, name }: Leftover): PenError =>
   new PenError('STATE', {
-    what: 'it could not be removed, perhaps because it is in use',
+    what: 'cannot be removed; it may be in use',
     at: `${kind} ${name}`,
-    hint: 'look at what uses it, then remove it yourself',
+    hint: 'end what uses it, then run pen uninstall again',
   })
 
 function somethingElse(state: string): PenError {
   const names = [state, `${state}/sandboxes`].flatMap(namesIn).filter(name => name !== 'sandboxes')
   return new PenError('STATE', {
-    what: `something is there that is not known to be pen's: ${names.slice(0, 5).join(', ')}`,
+    what: `the state directory contains files that are not pen's: ${names.slice(0, 5).join(', ')}`,
     at: state,
-    hint: 'look at it, and remove it yourself',
+    hint: 'check them, and remove them yourself',
   })
 }

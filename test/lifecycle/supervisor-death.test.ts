@@ -87,7 +87,7 @@ lifecycleTest(
       await Bun.sleep(wait)
       renameSync(project, `${project}-moved`)
       const said = await starting.ended
-      if (said.code !== 0) expect(said.stderr).toContain('the project was changed')
+      if (said.code !== 0) expect(said.stderr).toContain('the project changed')
       expect(existsSync(project)).toBe(false)
       renameSync(`${project}-moved`, project)
       expect(await here.pen('stop')).toMatchObject({ code: 0 })

@@ -96,9 +96,7 @@ lifecycleTest(
       const before = readdirSync(here.stateDir)
       const refused = await here.pen(...remove, '--yes')
       expect(refused).toMatchObject({ code: 125, stdout: '' })
-      expect(refused.stderr).toContain(
-        `a command of pen still runs in the sandbox ${basename(here.stateDir)}`,
-      )
+      expect(refused.stderr).toContain(`a pen run still uses the sandbox ${basename(here.stateDir)}`)
       expect(lives(run.child.pid ?? 0)).toBe(true)
       expect(readdirSync(here.stateDir)).toEqual(expect.arrayContaining([...before, 'audit', 'config.json']))
       run.child.kill('SIGTERM')
