@@ -30,11 +30,11 @@ const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
 }
 
 export async function checkLimits(): Promise<readonly Finding[]> {
-  const found = findLimitSupport()
-  const plan = planOf(found)
+  const support = findLimitSupport()
+  const plan = planOf(support)
   let bounds: Bounds
   try {
-    bounds = openBounds({ limits: SOME, runId: 'doctor', found })
+    bounds = openBounds({ limits: SOME, runId: 'doctor', support })
   } catch (error) {
     return [
       fails(

@@ -1,14 +1,12 @@
-/** What a pen that was killed has left, as far as it can be seen. The next `pen run` takes cgroups away by itself. */
-
-import { readdirSync, readFileSync } from 'node:fs'
-import { isAlive } from '../base/kernel/processes.ts'
-import { ownerOf } from '../limits/cgroup-name.ts'
-import { findLimitSupport } from '../limits/probe.ts'
+/** Cgroups that a killed pen left. The next `pen run` removes them. */
+import { cgroupParents, findLimitSupport } from '../limits/probe.ts'
+import { sweepRemembered } from '../limits/stale.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
 
 export async function checkLeftovers({ state }: Machine): Promise<readonly Finding[]> {
-  const left = [...placesOf(state)].flatMap(staleIn)
+  const recorded = `${state}/cache/cgroup-places`
+  const left = sweepRemembered(recorded, { remove: false }, cgroupParents(findLimitSupport()))
   if (left.length === 0) return [ok('leftovers', 'nothing of earlier runs is left')]
   return [
     weak(
@@ -18,38 +16,4 @@ export async function checkLeftovers({ state }: Machine): Promise<readonly Findi
       'the next pen run removes them',
     ),
   ]
-}
-
-/** Where pen makes cgroups now, and where it ever made one. */
-function placesOf(state: string): Set<string> {
-  const { means } = findLimitSupport()
-  const now =
-    means.how === 'cgroup-v1'
-      ? [...means.parents.values()]
-      : means.how === 'cgroup-v2'
-        ? [means.parent.dir]
-        : []
-  let remembered: string[] = []
-  try {
-    remembered = readFileSync(`${state}/cache/cgroup-places`, 'utf8')
-      .split('\n')
-      .filter(line => line.startsWith('/'))
-  } catch {
-    // No run yet.
-  }
-  return new Set([...now, ...remembered])
-}
-
-/** Names with the mark of a pen that is not there any more. */
-export function staleIn(place: string): string[] {
-  try {
-    return readdirSync(place)
-      .filter(name => {
-        const owner = ownerOf(name)
-        return owner !== undefined && !isAlive(owner)
-      })
-      .map(name => `${place}/${name}`)
-  } catch {
-    return []
-  }
 }

@@ -1,4 +1,4 @@
-/** The archives in which engines hand out files of an image. Hostile: the caller bounds their size; they are read as text, and never unpacked. */
+/** Tar archives in which engines return files of an image. They are hostile: the caller limits their size. They are read as text and never unpacked. */
 
 export interface ArchivedFile {
   readonly name: string
@@ -7,7 +7,7 @@ export interface ArchivedFile {
 
 const BLOCK = 512
 
-/** The plain files of a tar archive that are text, up to what is broken in it. Links, devices and long names are left out. */
+/** The plain text files of a tar archive, up to the first error. Links, devices and long names are skipped. */
 export function textFiles(archive: Buffer): ArchivedFile[] {
   const found: ArchivedFile[] = []
   for (let at = 0; at + BLOCK <= archive.length; ) {

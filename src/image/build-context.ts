@@ -1,7 +1,7 @@
 /**
- * A copy of the files that a project's Dockerfile may COPY. The engine, which may be root, never walks the project itself: while it
- * does, a sandbox that runs could put a link in the place of a directory. Links that lead out of the context are left out: some
- * engines follow them on the host. What the policy denies is left out, because whatever is in an image can be read in the sandbox.
+ * Copies the files that a project's Dockerfile may COPY. The engine, which may run as root, never reads the project itself: a
+ * running sandbox could replace a directory with a link at that moment. Links that lead out of the context are skipped, because
+ * some engines follow them on the host. Denied files are skipped, because everything in an image is readable in the sandbox.
  */
 import {
   closeSync,
@@ -30,12 +30,12 @@ const MAX_DEPTH = 128
 export interface CopiedContext {
   readonly files: number
   readonly bytes: number
-  /** What was left out, relative to the project. */
+  /** The skipped paths, relative to the project. */
   readonly denied: readonly string[]
-  readonly leadingOut: readonly string[]
+  readonly outsideLinks: readonly string[]
 }
 
-/** `to` must be an empty directory of our own. */
+/** `to` must be an empty directory of pen's. */
 export function copyContext(policy: Policy, from: string, to: string): CopiedContext {
   if (!isWithin(from, policy.workspace))
     throw new PenError('CONFIG_VALUE', {
@@ -47,7 +47,7 @@ export function copyContext(policy: Policy, from: string, to: string): CopiedCon
   const root = open(from)
   if (root === undefined)
     throw new PenError('CONFIG_VALUE', {
-      what: `the build context ${from} is no directory`,
+      what: `the build context ${from} is not a directory`,
       at: 'image.context',
       hint: 'name a directory of the project',
     })
@@ -72,14 +72,14 @@ class ContextCopy implements CopiedContext {
   files = 0
   bytes = 0
   readonly denied: string[] = []
-  readonly leadingOut: string[] = []
+  readonly outsideLinks: string[] = []
   readonly #policy: Policy
 
   constructor(policy: Policy) {
     this.#policy = policy
   }
 
-  /** Everything is asked of the open directory: its name may lead elsewhere by now. */
+  /** Every access goes through the open directory, because its path may lead elsewhere by now. */
   directory(fd: number, path: string, to: string, depth: number): void {
     if (depth > MAX_DEPTH) throw tooMuch(`is deeper than ${MAX_DEPTH} directories`)
     for (const entry of readdirSync(itself(fd), { withFileTypes: true })) {
@@ -92,7 +92,7 @@ class ContextCopy implements CopiedContext {
       }
       if (entry.isDirectory()) this.#enter(fd, entry.name, place, `${to}/${entry.name}`, depth)
       else if (entry.isSymbolicLink()) {
-        if (!link(at(fd, entry.name), `${to}/${entry.name}`, depth)) this.#leaveOut(this.leadingOut, place)
+        if (!link(at(fd, entry.name), `${to}/${entry.name}`, depth)) this.#leaveOut(this.outsideLinks, place)
       } else if (entry.isFile()) this.#file(at(fd, entry.name), `${to}/${entry.name}`)
     }
   }
@@ -121,7 +121,7 @@ class ContextCopy implements CopiedContext {
     try {
       fd = openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     } catch (error) {
-      // Replaced meanwhile, or not ours to read: the engine says what it misses.
+      // Replaced in the meantime, or not readable. The engine reports what is missing.
       if (errnoOf(error) === undefined) throw error
       return
     }
@@ -143,7 +143,7 @@ class ContextCopy implements CopiedContext {
   }
 }
 
-/** False for one that leads out. */
+/** False for a link that leads out of the context. */
 function link(from: string | Buffer, to: string, depth: number): boolean {
   try {
     const target = readlinkSync(from)
@@ -156,8 +156,8 @@ function link(from: string | Buffer, to: string, depth: number): boolean {
 }
 
 /**
- * Up only at its beginning, and no further than to the root of the context: then it stays within, whatever other links of this kind
- * it leads through. Behind a name `..` would be that of wherever the name leads.
+ * Accepts `..` only at the start, and only up to the root of the context. Such a link stays inside, even through
+ * other accepted links. A `..` after a name would depend on where that name leads.
  */
 export function staysWithin(target: string, depth: number): boolean {
   const [, up = '', rest = ''] = /^((?:\.{1,2}(?:\/+|$))*)(.*)$/s.exec(target) ?? []

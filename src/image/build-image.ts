@@ -1,4 +1,4 @@
-/** A recipe becomes an image: with its own network, its own copy of the files, and everything given back at the end. */
+/** Builds an image from a recipe, with its own network and its own copy of the files. Everything is cleaned up at the end. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { version } from '../../package.json'
 import { openAudit } from '../audit/append.ts'
@@ -33,12 +33,12 @@ export interface BuildOptions {
   readonly policy: Policy
   readonly project: Project
   readonly engine: Engine
-  /** Fetches base images also when they are here: `--pull`. */
+  /** `--pull`: fetches base images even if they exist. */
   readonly pull: boolean
   readonly cache: boolean
-  /** One line of what the build says, safe to show; and pen's own. */
+  /** Shows one line of the build's output, escaped. */
   readonly show: (line: string) => void
-  readonly tell: (line: string) => void
+  readonly notify: (line: string) => void
 }
 
 export interface Built {
@@ -46,7 +46,7 @@ export interface Built {
   readonly name: string
 }
 
-/** Somebody has ended it, and knows. */
+/** The user stopped the build. */
 export class BuildStopped extends Error {
   override readonly name = 'BuildStopped'
   readonly exitCode: ExitCode
@@ -57,10 +57,10 @@ export class BuildStopped extends Error {
   }
 }
 
-/** In the state of the project, as the last build left it. */
+/** The log of the last build, in the project's state. */
 export const BUILD_LOG = 'build.log'
 
-/** What it is based on first, where that is pen's own image and is not there. */
+/** Builds pen's own image first, if the recipe is based on it and it does not exist. */
 export async function buildImage(recipe: Recipe, options: BuildOptions): Promise<Built> {
   if (!recipe.onDefault) return await buildOne(recipe, options)
   const own = defaultRecipe(options.policy)
@@ -72,7 +72,7 @@ export async function buildImage(recipe: Recipe, options: BuildOptions): Promise
 }
 
 async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
-  const { policy, project, engine, tell } = options
+  const { policy, project, engine, notify } = options
   makeStateDirectory(project.stateDir)
   const lock = await takeLock(`${project.stateDir}/build.lock`, {
     timeoutMs: LOCK_TIMEOUT_MS,
@@ -82,12 +82,12 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
   undo.push('the build lock', () => lock.release())
   try {
     removeAbandoned(project)
-    const places = prepareDirectory(recipe, project, undo)
+    const paths = prepareDirectory(recipe, project, undo)
     if (recipe.context !== undefined) {
-      const { denied, leadingOut } = copyContext(policy, recipe.context, places.context)
-      if (leadingOut.length > 0)
-        tell(`left out of the build, because they lead out of its context: ${firstOf(leadingOut)}`)
-      if (denied.length > 0) tell(`left out of the build, because the policy denies them: ${firstOf(denied)}`)
+      const { denied, outsideLinks } = copyContext(policy, recipe.context, paths.context)
+      if (outsideLinks.length > 0)
+        notify(`skipped links that lead out of the build context: ${firstOf(outsideLinks)}`)
+      if (denied.length > 0) notify(`skipped files that the policy denies: ${firstOf(denied)}`)
     }
     const cacheDir = `${project.world.state}/cache`
     const facts = await engineFacts(engine, cacheDir)
@@ -115,15 +115,15 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
       engine,
       policy,
       audit: refusals,
-      hosts: places.hosts,
+      hosts: paths.hosts,
       base,
       sandbox: { id: `build-${project.id}`, run, stateDir: project.stateDir },
       cacheDir,
     })
     undo.push('the build’s network', close)
     const argv = buildArguments(engine.name, {
-      dockerfile: places.dockerfile,
-      context: places.context,
+      dockerfile: paths.dockerfile,
+      context: paths.context,
       name: localName(engine, recipe.name),
       labels: [
         'pen=1',
@@ -153,7 +153,7 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
     audit.record({ kind: 'run-end', exitCode: stopped ?? code, ms: Date.now() - began })
     if (stopped !== undefined) throw new BuildStopped(stopped)
     if (hit !== undefined) throw beyond(hit)
-    for (const line of refusals.lines()) tell(line)
+    for (const line of refusals.lines()) notify(line)
     const id = code === 0 ? await findImage(engine, localName(engine, recipe.name)) : undefined
     if (id === undefined) throw failed(code, project)
     forgetLast(project.stateDir)
@@ -169,37 +169,37 @@ async function buildOne(recipe: Recipe, options: BuildOptions): Promise<Built> {
 const LOCK_TIMEOUT_MS = 600_000
 const DIRECTORY = 'build-'
 
-/** What a pen that was killed had to leave. Whoever holds the lock knows that nobody uses it. */
+/** Removes directories of a killed pen. The lock guarantees that no other build uses them. */
 function removeAbandoned({ stateDir }: Project): void {
   for (const name of readdirSync(stateDir)) if (name.startsWith(DIRECTORY)) removeTree(`${stateDir}/${name}`)
 }
 
-interface Places {
+interface BuildPaths {
   readonly dockerfile: string
   readonly context: string
   readonly hosts: string
 }
 
-/** Nobody else can write there, and no sandbox sees it: what the engine reads is what was agreed to. */
-function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): Places {
+/** A private directory that no sandbox sees, so the engine reads exactly what the user agreed to. */
+function prepareDirectory(recipe: Recipe, project: Project, undo: UndoStack): BuildPaths {
   const directory = mkdtempSync(`${project.stateDir}/${DIRECTORY}`)
   undo.push('the build directory', () => removeTree(directory))
-  const places = {
+  const paths = {
     dockerfile: `${directory}/Dockerfile`,
     context: `${directory}/context`,
     hosts: `${directory}/hosts`,
   }
-  writeFileSync(places.dockerfile, recipe.dockerfile, { mode: 0o600 })
-  writeFileSync(places.hosts, '127.0.0.1 localhost\n::1 localhost\n', { mode: 0o644 })
-  mkdirSync(places.context, { mode: 0o755 })
-  return places
+  writeFileSync(paths.dockerfile, recipe.dockerfile, { mode: 0o600 })
+  writeFileSync(paths.hosts, '127.0.0.1 localhost\n::1 localhost\n', { mode: 0o644 })
+  mkdirSync(paths.context, { mode: 0o755 })
+  return paths
 }
 
-/** Whether an image that is missing may be fetched: `--pull` always fetches. */
+/** Whether a missing image may be fetched. `--pull` always fetches. */
 const mayFetch = ({ policy, pull }: BuildOptions): boolean =>
   pull || policy.image === 'default' || policy.image.pull === 'missing'
 
-/** Those that an agreed Dockerfile names, before the build: an engine that looked for them itself would not say which it lacks. */
+/** Checks the images of an agreed Dockerfile before the build, because engines do not report which image is missing. */
 async function requireImages({ from, dockerfile, args }: Recipe, options: BuildOptions): Promise<void> {
   if (from === 'pen') return
   for (const name of imagesNamed(dockerfile, args)) {
@@ -212,7 +212,7 @@ async function requireImages({ from, dockerfile, args }: Recipe, options: BuildO
   }
 }
 
-/** The id of what pen's own image is built on. */
+/** The id of the base of pen's own image. */
 const requireBase = (recipe: Recipe, options: BuildOptions): Promise<string> =>
   requireImage(baseOf(recipe), options, { fresh: options.pull })
 
@@ -221,25 +221,25 @@ async function requireImage(
   options: BuildOptions,
   { fresh = false }: { readonly fresh?: boolean } = {},
 ): Promise<string> {
-  const { engine, show, tell } = options
+  const { engine, show, notify } = options
   const here = fresh ? undefined : await findImage(engine, name)
   if (here !== undefined) return here
   if (!mayFetch(options))
     throw new PenError('IMAGE', {
-      what: `the base image ${name} is not here, and image.pull is "never"`,
-      hint: 'fetch it once: pen build --pull; or name one that is here: pen config set image.args.BASE NAME',
+      what: `the base image ${name} is not on this machine, and image.pull is "never"`,
+      hint: 'fetch it once: pen build --pull; or use a local one: pen config set image.args.BASE NAME',
     })
-  tell(`fetching the image ${name}`)
+  notify(`fetching the image ${name}`)
   await pullImage(engine, name, show)
   const id = await findImage(engine, name)
   if (id !== undefined) return id
-  throw new PenError('BACKEND', { what: `${engine.name} fetched ${name}, and does not have it` })
+  throw new PenError('BACKEND', { what: `${engine.name} fetched ${name}, but does not list it` })
 }
 
 /** More than any build needs. */
 const MAX_PROCESSES = 4096
 
-/** No more than this process may have itself, or the engine's runtime refuses. */
+/** At most this process's own limits, or the engine's runtime refuses. */
 function ulimits({ limits }: Policy): { nofile: number; nproc: number } {
   const text = readFileSync('/proc/self/limits', 'utf8')
   const within = (name: string, most: number): number =>
@@ -262,13 +262,13 @@ const failed = (exitCode: number, { stateDir }: Project): PenError =>
   new PenError('BACKEND', {
     what:
       exitCode === 0
-        ? 'the engine says that it has built the image, and does not have it'
-        : `the build ended with ${exitCode}`,
+        ? 'the engine reported success, but the image does not exist'
+        : `the build failed with exit code ${exitCode}`,
     at: `${stateDir}/${BUILD_LOG}`,
-    hint: 'what it said is there; hosts that it needs are allowed with pen allow',
+    hint: 'read the log; allow the hosts that it needs: pen allow HOST:PORT',
   })
 
-const MOST_NAMED = 20
+const MAX_LISTED = 20
 
 const firstOf = (paths: readonly string[]): string =>
-  `${paths.slice(0, MOST_NAMED).join(', ')}${paths.length > MOST_NAMED ? ` and ${paths.length - MOST_NAMED} more` : ''}`
+  `${paths.slice(0, MAX_LISTED).join(', ')}${paths.length > MAX_LISTED ? ` and ${paths.length - MAX_LISTED} more` : ''}`

@@ -1,6 +1,6 @@
 /**
- * What a build may use up: engines bound the open files of its steps and, where they have the cgroups for it, memory and processors. Processes,
- * time and what a build adds to the engine's storage are watched here, and a build that goes beyond is ended.
+ * Limits of a build. Engines limit the open files of its steps, and memory and processors if they have the cgroups for it.
+ * Processes, time and growth of the engine's storage are watched here. A build that exceeds a limit is killed.
  */
 import { readFileSync } from 'node:fs'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
@@ -16,23 +16,23 @@ import type { Limits } from '../policy/policy.ts'
 
 export interface BuildLimits {
   readonly limits: Limits
-  /** What the engine bounds by itself. */
+  /** The limits that the engine enforces. */
   readonly held: readonly CgroupLimit[]
   readonly engine: Engine
-  /** Where the engine keeps what a build adds. */
+  /** Where the engine stores what a build adds. */
   readonly storage: string
   readonly network: BuildNetwork
 }
 
 export interface BuildWatch {
-  /** The first that was reached. */
+  /** The first limit that was reached. */
   hit(): LimitHit | undefined
   stop(): void
 }
 
 const LOOK_MS = 100
 
-/** `client` is the engine's own process, and `end` ends the build. */
+/** `client` is the engine's process. `end` ends the build. */
 export function watchBuild(bounds: BuildLimits, client: number, end: () => void): BuildWatch {
   const { limits, storage, held } = bounds
   let reached: LimitHit | undefined
@@ -77,11 +77,11 @@ export function watchBuild(bounds: BuildLimits, client: number, end: () => void)
 interface Step {
   readonly pid: number
   readonly threads: number
-  /** The first process of its namespace: the others end with it. */
+  /** The first process of its PID namespace. The others end with it. */
   readonly isInit: boolean
 }
 
-/** podman's are below podman itself. A daemon's are those of the containers that buildContainers the network. */
+/** podman's steps are its children. A daemon's steps are in the containers that joined the network. */
 async function stepsOf({ engine, network }: BuildLimits, client: number): Promise<Step[]> {
   const roots =
     !engine.daemon || network.kind !== 'container'
@@ -90,7 +90,7 @@ async function stepsOf({ engine, network }: BuildLimits, client: number): Promis
   return roots.flatMap(root => listTree(root).flatMap(({ pid }) => stepAt(pid) ?? []))
 }
 
-/** Engines give each step a pid namespace: what has a number in one more than pen itself is a step's. */
+/** Engines give each step a PID namespace. A process in one more PID namespace than pen belongs to a step. */
 function stepAt(pid: number): Step | undefined {
   const status = statusOf(String(pid))
   const numbers = /^NSpid:\s*(.+)$/m.exec(status)?.[1]?.split(/\s+/) ?? []
@@ -120,7 +120,7 @@ const memoryOfAll = (steps: readonly Step[]): number =>
     return sum + anonymous + shared
   }, 0)
 
-/** Words that start the engine on no more processors than that, and with it what it starts: for one that cannot bound them. */
+/** The command prefix that restricts the engine and its children to fewer processors, for an engine without CPU limits. */
 export function onProcessors(cpus: number): string[] {
   const own = processorsOf(process.pid)
   const taskset = findTool('taskset')
@@ -133,7 +133,7 @@ interface BuildContainer {
   readonly pid: number
 }
 
-/** Asked of the daemon: what the build itself prints is hostile. */
+/** Asks the daemon, because the build's own output is hostile. */
 async function buildContainers(engine: Engine, network: string): Promise<BuildContainer[]> {
   const ids = (await tryEngine(engine, ['ps', '--quiet', '--no-trunc'])).stdout.split('\n').filter(Boolean)
   const format = '{{.Id}} {{.State.Pid}} {{.HostConfig.NetworkMode}}'
@@ -144,7 +144,7 @@ async function buildContainers(engine: Engine, network: string): Promise<BuildCo
   })
 }
 
-/** At once: a step that forks must not outrun whoever ends it. */
+/** Kills all steps at once, so that a forking step cannot outrun the kill. */
 async function endSteps(bounds: BuildLimits, client: number): Promise<void> {
   const { engine, network } = bounds
   if (engine.daemon && network.kind === 'container') {
@@ -159,6 +159,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // Gone in this very moment.
+    // The process has just ended.
   }
 }

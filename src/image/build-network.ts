@@ -1,26 +1,31 @@
 /**
- * The network of a build: a namespace with pen's door in it, as a sandbox has, or with nothing. podman enters one of its own user namespace,
- * held by a process that also ends what a build has started: podman itself, when it is asked to end, leaves that behind. Docker's builder
- * joins that of a container which pen has started.
+ * The network namespace of a build. It has the gateway's door in it, as for a sandbox, or it is empty. podman joins a namespace that
+ * a helper process holds. That process also kills what a build started, because podman leaves it running.
+ * Docker's builder joins the network of a container that pen started.
  */
 import type { AuditSink } from '../audit/event.ts'
 import type { MadeNamespace, StartOptions } from '../backend/backend.ts'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
 import { startBuildContainer } from '../backend/container/build-container.ts'
 import type { Engine } from '../backend/container/engine/engine.ts'
+import { deb822Sources, oneLineSources } from '../config/registries/apt-sources.ts'
+import { mirrorRule } from '../config/registries/mirror.ts'
 import { connectGateway, type Egress } from '../gateway/egress.ts'
 import { openDoor } from '../gateway/netns/door.ts'
+import { type AllowRule, printRule } from '../policy/network/net-rule.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import type { NetworkPolicy, Policy } from '../policy/policy.ts'
+import type { Sourced } from '../policy/source.ts'
 import { holdNamespace } from './hold-namespace.ts'
+import { filesOf } from './inspect.ts'
 
 export interface NetworkRequest {
   readonly engine: Engine
   readonly policy: Policy
   readonly audit: AuditSink
-  /** The file that the build sees as its list of hosts. */
+  /** The file that the build sees as /etc/hosts. */
   readonly hosts: string
-  /** For pen's own Dockerfile: the image that it begins with. Undefined for a project's. */
+  /** The base image of pen's own Dockerfile. Undefined for a project's Dockerfile. */
   readonly base: string | undefined
   readonly sandbox: StartOptions['sandbox']
   readonly cacheDir: string
@@ -28,18 +33,18 @@ export interface NetworkRequest {
 
 export interface PlannedNetwork {
   readonly network: BuildNetwork
-  /** Ends the programs that the build runs now, at once; the engine sees its step fail, and tidies up. False where that is the engine's to do. */
+  /** Kills the build's programs at once; the engine then sees a failed step and cleans up. False if the engine must do it. */
   endPrograms(): boolean
   close(): Promise<void>
 }
 
-/** A namespace for a build, and how the engine gets into it. */
+/** A network namespace for a build, and how the engine joins it. */
 interface BuildNamespace extends Pick<PlannedNetwork, 'network' | 'endPrograms'> {
   readonly place: MadeNamespace
   release(): Promise<void>
 }
 
-/** A project's Dockerfile has the project's network. pen's own asks for packages, wherever its base gets them from. */
+/** A project's Dockerfile gets the project's network. pen's own Dockerfile may reach only its package sources. */
 export async function planBuildNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
   const { engine, policy, base } = request
   const { network, acceptGaps } = policy
@@ -50,7 +55,7 @@ export async function planBuildNetwork(request: NetworkRequest): Promise<Planned
   return await openBuildNetwork(request, network.mode === 'gateway' ? network : undefined)
 }
 
-/** The engine's own network, which the user has accepted. */
+/** The engine's open network, which the user has accepted. */
 async function openEngineNetwork(request: NetworkRequest): Promise<PlannedNetwork> {
   if (!request.engine.daemon)
     return { network: { kind: 'open' }, endPrograms: () => false, close: async () => undefined }
@@ -59,7 +64,6 @@ async function openEngineNetwork(request: NetworkRequest): Promise<PlannedNetwor
 }
 
 async function forPackages(engine: Engine, base: string, network: NetworkPolicy): Promise<NetworkPolicy> {
-  const { aptMirrors } = await import('./apt-mirrors.ts')
   const allow = [...network.allow, ...(await aptMirrors(engine, base))]
   const input = { mode: 'gateway', offline: false, allow, deny: network.deny } as const
   return { ...network, ...input, index: compileNetwork(input) }
@@ -111,4 +115,26 @@ async function openEgress(place: MadeNamespace, policy: NetworkPolicy, audit: Au
   const egress = connectGateway(await openDoor({ ports, location: place }), policy, audit)
   await egress.serve()
   return egress
+}
+
+/** Not all of `/etc/apt`, because its keys are binary and may be long. */
+const SOURCES = ['/etc/apt/sources.list', '/etc/apt/sources.list.d']
+
+/** The package sources of the base image, from its own apt configuration, so that a private mirror works without setup. */
+async function aptMirrors(engine: Engine, id: string): Promise<readonly Sourced<AllowRule>[]> {
+  const rules = new Map<string, Sourced<AllowRule>>()
+  for (const { name, text } of await filesOf(engine, id, SOURCES)) {
+    const at = `/etc/apt/${name} of the base image`
+    const mirrors = name.endsWith('.sources')
+      ? deb822Sources(text, at)
+      : name.endsWith('.list')
+        ? oneLineSources(text, at)
+        : []
+    for (const mirror of mirrors) {
+      const rule = mirrorRule(mirror)
+      if (rule !== undefined)
+        rules.set(printRule(rule), { rule, source: { layer: at, place: undefined, note: 'packages' } })
+    }
+  }
+  return [...rules.values()]
 }

@@ -1,18 +1,18 @@
 /**
- * What a project's Dockerfile may not say, because an engine would do it outside of the build: on the host's network, or with the
- * host's files. Whoever agrees to a Dockerfile cannot be expected to know which of its words do that.
+ * Refuses instructions of a project's Dockerfile that an engine runs outside the build: on the host's network or with the
+ * host's files. A person who agrees to a Dockerfile cannot be expected to know them.
  */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 
 export interface Instruction {
-  /** In capitals; what ONBUILD defers is an instruction of its own. */
+  /** In capitals. An instruction after ONBUILD is an instruction of its own. */
   readonly name: string
   readonly text: string
   readonly line: number
 }
 
-/** One for each, with its continued lines joined: between them stand comments and empty lines, which do not count. */
+/** One entry per instruction, with continuation lines joined. Comments and empty lines in between are skipped. */
 export function instructionsOf(dockerfile: string): Instruction[] {
   const found: Instruction[] = []
   let joined = ''
@@ -20,7 +20,7 @@ export function instructionsOf(dockerfile: string): Instruction[] {
   for (const [i, raw] of dockerfile.split(/\r?\n/).entries()) {
     if (/^\s*(#.*)?$/.test(raw)) continue
     if (joined === '') begin = i + 1
-    // Whatever an engine makes of blanks at the seam: a word that is cut in two is found all the same.
+    // Engines differ in how they treat blanks here. A keyword that is split over two lines is still found.
     const [, text = '', continued] = /^(.*?)(\\[ \t]*)?$/.exec(joined === '' ? raw : raw.trimStart()) ?? []
     joined += text
     if (continued !== undefined) continue
@@ -53,21 +53,21 @@ const RULES: readonly Rule[] = [
   {
     in: ['ADD'],
     finds: /\/\/|git@|github\.com|[^\w./*?+@ \t"[\],=:-]/i,
-    why: 'what ADD fetches is fetched by the engine, and not through the network of the project',
+    why: 'the engine fetches for ADD itself, and no rule of the policy applies',
     fix: 'use COPY for files of the project, and RUN curl for others',
   },
   {
     in: ['RUN', 'COPY', 'ADD'],
     finds: /(?:^|\s)\d*<<-?["'\w\\]/,
-    why: 'a text within the Dockerfile hides where an instruction ends',
+    why: 'a here-document hides where an instruction ends',
     fix: 'put it into a file of the project and COPY that',
   },
 ]
 
-/** Throws for the first that is not allowed. */
+/** Throws for the first instruction that is not allowed. */
 export function checkDockerfile(dockerfile: string, path: string): void {
   if (/^\s*#\s*escape\s*=/im.test(dockerfile))
-    throw refused(path, 1, 'another escape character than "\\" is not read by pen', 'take the directive out')
+    throw refused(path, 1, 'pen reads no escape character other than "\\"', 'remove the directive')
   for (const { name, text, line } of instructionsOf(dockerfile))
     for (const rule of RULES)
       if (rule.in.includes(name) && rule.finds.test(text))
@@ -77,7 +77,7 @@ export function checkDockerfile(dockerfile: string, path: string): void {
 const refused = (file: string, line: number, what: string, hint: string): PenError =>
   new PenError('CONFIG_VALUE', { what, at: { file, line, column: 1 }, hint })
 
-/** Images by name that it begins with or copies from, as far as they can be told: stages of its own are not among them. */
+/** Names of images that the Dockerfile starts from or copies from, except its own stages. */
 export function imagesNamed(dockerfile: string, args: ReadonlyMap<string, string>): string[] {
   const values = new Map(args)
   const stages = new Set<string>(['scratch'])

@@ -1,4 +1,4 @@
-/** Which engine builds: the one that the policy names, else the first that answers. */
+/** Chooses the engine for a build: the one in the policy, else the first that answers. */
 import {
   type Engine,
   type EngineName,
@@ -9,7 +9,7 @@ import {
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 
-/** Without root first: what it builds and runs has no power over the host. */
+/** Rootless first: its builds and containers have no power over the host. */
 const ENGINES: readonly EngineName[] = ['podman', 'docker']
 
 export async function chooseEngine({ backend }: Policy): Promise<Engine> {
@@ -26,6 +26,6 @@ export async function chooseEngine({ backend }: Policy): Promise<Engine> {
   }
   throw new PenError('MISSING_TOOL', {
     what: 'no container engine answers on this machine',
-    hint: 'install podman; pen doctor tells what is missing',
+    hint: 'install podman; what is missing: pen doctor',
   })
 }

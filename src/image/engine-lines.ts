@@ -1,11 +1,11 @@
 /**
- * What an engine says while it works, line by line, safe to show. The build behind it is hostile: colours and cursor moves, which
- * ordinary programs print, are left out; every other control character is spelled out; a line that never ends is cut.
+ * The output of an engine, line by line, safe to show. The build behind it is hostile. Colours and cursor moves are removed,
+ * other control characters are escaped, and long lines are cut.
  */
 import { printable } from '../base/printable.ts'
 
 const MAX_LINE = 4096
-/** A progress bar is drawn again and again on one line: this often is enough. */
+/** A progress bar redraws one line many times. Show it this often. */
 const PROGRESS_MS = 1000
 
 // Colours, cursor and erasing (CSI), titles and links (OSC 0 to 2 and 8), character sets.
@@ -25,7 +25,7 @@ export async function eachLine(
   const take = (line: string, end: string): void => {
     const shown = shownLine(line)
     if (shown.trim() === '') return
-    // Goes back to its beginning: the next is drawn over it.
+    // A carriage return: the next line overwrites this one.
     if (end === '\r' && now() - drawn < PROGRESS_MS) return
     if (end === '\r') drawn = now()
     act(shown)

@@ -1,4 +1,4 @@
-/** A network namespace for programs that an engine starts, and an end for them: every process in it can be found, and ended. */
+/** A network namespace for programs that an engine starts. Every process in it can be found and killed. */
 import type { Engine } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
@@ -6,19 +6,19 @@ import { missingTool } from '../base/missing-tool.ts'
 import { startProgram } from '../base/start-program.ts'
 
 export interface HeldNamespace {
-  /** Of the process that holds it. */
+  /** The process that holds the namespace. */
   readonly pid: number
-  /** Whether it belongs to a user namespace of the engine's. */
+  /** Whether the namespace belongs to a user namespace of the engine. */
   readonly userNamespace: boolean
-  /** By SIGKILL, all that are in it now. */
+  /** Kills every process in the namespace with SIGKILL. */
   endPrograms(): true
-  /** The same, and gives it up. */
+  /** Kills them and releases the namespace. */
   release(): Promise<void>
 }
 
 /**
- * Says its number, ends the others in its namespace for every line that it reads, and for the last time when pen is gone. Only
- * words that a shell has built in: it must be quicker than what it ends can start.
+ * Prints its pid. For every line that it reads, and when pen is gone, it kills the other processes in its namespace. It uses
+ * only shell builtins, so that it is faster than the processes it kills can fork.
  */
 const HOLD = `
 sweep() {
@@ -77,6 +77,6 @@ async function firstNumber(stream: ReadableStream<Uint8Array>): Promise<number> 
   }
   throw new PenError('BACKEND', {
     what: 'no network namespace could be made for the build',
-    hint: 'pen doctor tells what this machine can do',
+    hint: 'what this machine can do: pen doctor',
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Which image a name stood for when it was last asked: an engine takes longer to answer that than pen for all else before a start.
- * An id stands for contents, so a stale one starts nothing else; one that is gone is noticed by the start, and asked anew.
+ * Caches which image a name means, because an engine's answer takes longer than the rest of a start. An id names contents, so a
+ * stale entry never starts other contents. If the image is gone, the start fails and asks the engine again.
  */
 import { mkdirSync } from 'node:fs'
 import type { Engine } from '../backend/container/engine/engine.ts'
@@ -19,7 +19,7 @@ export function cacheImageId(engine: Engine, name: string, id: string, cacheDir:
   writeFileAtomically(placeOf(engine, name, cacheDir), id)
 }
 
-/** That the engine had none of that name: until one is built. */
+/** Caches that the engine has no image of that name, until one is built. */
 export function cacheImageAbsence(engine: Engine, name: string, cacheDir: string): void {
   cacheImageId(engine, name, ABSENT, cacheDir)
 }
@@ -35,12 +35,12 @@ function read(engine: Engine, name: string, cacheDir: string): string | undefine
     const bytes = readRegularFile(placeOf(engine, name, cacheDir), { maxBytes: 128, owner: 'self-or-root' })
     return bytes?.toString('utf8')
   } catch {
-    return undefined // asked anew
+    return undefined // a damaged cache file: ask the engine again
   }
 }
 
 const directoryOf = (cacheDir: string): string => `${cacheDir}/images/by-name`
 
-/** The same name may stand for another image in another storage. */
+/** The same name can mean another image in another storage. */
 const placeOf = (engine: Engine, name: string, cacheDir: string): string =>
   `${directoryOf(cacheDir)}/${sha256(JSON.stringify([engine.name, engine.flags, Object.entries(engine.env), name]))}`

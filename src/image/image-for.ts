@@ -1,19 +1,19 @@
-/** The image that a sandbox is started from, if it is there. Nothing is built here, and nothing is pulled. */
-import type { Engine } from '../backend/container/engine/engine.ts'
+/** Finds the image of a sandbox, and builds pen's own image if a start needs it. */
+import { type Engine, type EngineName, findEngine, mayAsk } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
-import { cachedImageId, cacheImageId } from './image-cache.ts'
+import { cachedImageId, cacheImageAbsence, cacheImageId, isCachedAbsent } from './image-cache.ts'
 import { cachedFacts, findImage, type ImageFacts, imageFacts, localName } from './inspect.ts'
 import { defaultRecipe, findCandidate, projectRecipe, type Recipe } from './recipe.ts'
 
 export interface SandboxImage extends ImageFacts {
-  /** By its contents: what another puts under the same name meanwhile is not started. */
+  /** The content id: an image that takes over the name in the meantime is not started. */
   readonly id: string
   readonly name: string
 }
 
-export async function imageFor(recipe: Recipe, project: Project, engine: Engine): Promise<SandboxImage> {
+async function imageFor(recipe: Recipe, project: Project, engine: Engine): Promise<SandboxImage> {
   const cacheDir = `${project.world.state}/cache`
   const id = await findImage(engine, localName(engine, recipe.name))
   if (id === undefined)
@@ -26,7 +26,7 @@ export async function imageFor(recipe: Recipe, project: Project, engine: Engine)
   return { id, name: recipe.name, ...facts }
 }
 
-/** As it was found last, without asking the engine. */
+/** The image of the last lookup, without asking the engine. */
 export function cachedImageFor(recipe: Recipe, project: Project, engine: Engine): SandboxImage | undefined {
   const cacheDir = `${project.world.state}/cache`
   const id = cachedImageId(engine, recipe.name, cacheDir)
@@ -34,7 +34,7 @@ export function cachedImageFor(recipe: Recipe, project: Project, engine: Engine)
   return id === undefined || facts === undefined ? undefined : { id, name: recipe.name, ...facts }
 }
 
-/** What the sandbox is to be made from: of the project only what was agreed to. */
+/** The recipe of the sandbox's image. From the project it uses only a Dockerfile that the user agreed to. */
 export function recipeFor(
   policy: Policy,
   project: Project,
@@ -43,11 +43,53 @@ export function recipeFor(
   if (candidate === undefined) return { recipe: defaultRecipe(policy), notes: [] }
   if (candidate.agreed === undefined)
     throw new PenError('BACKEND', {
-      what: 'the project brings a Dockerfile that nobody has agreed to',
+      what: 'the project has a Dockerfile that you have not agreed to',
       at: candidate.path,
       hint: 'read it and build it with pen build; or use pen’s own image: pen config set image.dockerfile default',
     })
   const recipe = projectRecipe(candidate.agreed, policy, project)
-  const changed = `${candidate.path} has changed since it was agreed to: the image is of the agreed one, until pen build`
+  const changed = `${candidate.path} changed after you agreed to it: the agreed version is used until pen build`
   return { recipe, notes: candidate.agreed === candidate.text ? [] : [changed] }
+}
+
+/** Whether an engine has pen's own image. The answer is cached, because asking an engine takes longer than a start. */
+export async function hasOwnImage(name: EngineName, policy: Policy, cacheDir: string): Promise<boolean> {
+  try {
+    const engine = findEngine(name)
+    if (engine === undefined || (name === 'docker' && !mayAsk(engine))) return false
+    const image = defaultRecipe(policy).name
+    if (isCachedAbsent(engine, image, cacheDir)) return false
+    const recalled = cachedImageId(engine, image, cacheDir)
+    // Also check a cached image, because it may have been removed.
+    const id = await findImage(engine, localName(engine, image))
+    if (id === undefined) cacheImageAbsence(engine, image, cacheDir)
+    else if (id !== recalled) cacheImageId(engine, image, id, cacheDir)
+    return id !== undefined
+  } catch {
+    // A broken engine has no image to start from.
+    return false
+  }
+}
+
+/** The image of a sandbox that is about to start. Builds pen's own image if it is missing. Only `pen build` builds a project's. */
+export async function ensureImage(
+  policy: Policy,
+  project: Project,
+  engine: Engine,
+  notify: (line: string) => void,
+): Promise<SandboxImage> {
+  const { recipe } = recipeFor(policy, project)
+  if (recipe.from === 'pen' && (await findImage(engine, localName(engine, recipe.name))) === undefined) {
+    const { buildImage, BuildStopped } = await import('./build-image.ts')
+    notify('building the image of sandboxes, once')
+    const options = { policy, project, engine, pull: false, cache: true, show: notify, notify }
+    await buildImage(recipe, options).catch((error: unknown) => {
+      if (!(error instanceof BuildStopped)) throw error
+      throw new PenError('BACKEND', {
+        what: 'the build of the image was stopped',
+        hint: 'build it: pen build',
+      })
+    })
+  }
+  return await imageFor(recipe, project, engine)
 }

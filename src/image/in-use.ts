@@ -1,6 +1,6 @@
 /**
- * Which images of pen's are still wanted: a sandbox that exists keeps the one that it used last, and the newest of pen's own stays for the
- * next. All else that this user's pen has built may go.
+ * Which of pen's images are still needed. A sandbox needs the image that it used last, and the newest of pen's own stays for the
+ * next one. All other images of this user's pen are unused.
  */
 import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
 import { enginesInUse } from '../backend/container/left-containers.ts'
@@ -13,7 +13,7 @@ const NAME = /^pen\/[a-z0-9][a-z0-9-]*:[0-9a-f]{16}$/
 const ANSWER_MS = 10_000
 const OWN = 'pen/default:'
 
-/** On every image that pen builds. Others may build by the same engine: theirs are not ours to remove. */
+/** A label on every image that pen builds. Other users' images on the same engine have another label. */
 export const ownerLabel = (stateOfUser: string): string => `pen.owner=${sha256(stateOfUser).slice(0, 16)}`
 
 export function noteUse(stateDir: string, name: string): void {
@@ -31,11 +31,11 @@ function usedBy(stateDir: string): string | undefined {
 
 interface Removal {
   readonly remove: boolean
-  /** The newest of pen's own too: there is to be no next sandbox. */
+  /** Also the newest of pen's own images, for an uninstall. */
   readonly newest?: boolean
 }
 
-/** Names of those that nobody wants any more, after they have been removed where that is asked for. */
+/** The names of unused images. Removes them if asked. */
 export async function unusedImages(
   stateOfUser: string,
   stateDirs: readonly string[],
@@ -54,8 +54,8 @@ export async function unusedImages(
 }
 
 /**
- * Ids of images that lost their name to a later build. One that a container still has stays, and is found the next time. Only this user's,
- * by the label: a daemon has images without a name of others, too.
+ * Ids of images that lost their name to a later build. An image that a container still uses stays until the next time. The
+ * label selects this user's images, because a daemon also has unnamed images of others.
  */
 export async function replacedImages(
   engine: Engine,
@@ -71,7 +71,7 @@ export async function replacedImages(
   return removed
 }
 
-/** But for the newest of pen's own; and of a daemon, which others may use too, none of those. */
+/** Without the newest of pen's own images. On a daemon without any of those, because other users may share them. */
 async function ownImages(engine: Engine, label: string, newest: boolean): Promise<string[]> {
   const ofProjects = (await listImages(engine, label)).filter(name => !name.startsWith(OWN))
   if (engine.daemon) return ofProjects
@@ -79,7 +79,7 @@ async function ownImages(engine: Engine, label: string, newest: boolean): Promis
   return [...ofProjects, ...own.slice(newest ? 0 : 1)]
 }
 
-/** The newest first, as engines list them. */
+/** Newest first, as engines list them. */
 async function listImages(engine: Engine, label: string): Promise<string[]> {
   const argv = ['images', '--filter', `label=${label}`, '--format', '{{.Repository}}:{{.Tag}}']
   const { code, stdout } = await tryEngine(engine, argv, { timeoutMs: ANSWER_MS })
@@ -87,6 +87,6 @@ async function listImages(engine: Engine, label: string): Promise<string[]> {
   return names.map(name => name.replace(/^localhost\//, '')).filter(name => NAME.test(name))
 }
 
-/** One that a container still has stays. */
+/** The engine keeps an image that a container uses. */
 const isRemoved = async (engine: Engine, image: string): Promise<boolean> =>
   (await tryEngine(engine, ['rmi', image], { timeoutMs: ANSWER_MS })).code === 0

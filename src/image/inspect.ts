@@ -1,6 +1,6 @@
 /**
- * What pen must know of an image before it starts one: its accounts. Nothing of the image is run for that. Its files are hostile:
- * they are read from the engine's archive, bounded, and only as text.
+ * What pen needs to know about an image before a start. Nothing of the image runs for that. Its files are hostile: they are read
+ * from the engine's archive, bounded and as text.
  */
 import { mkdirSync } from 'node:fs'
 import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine/engine.ts'
@@ -13,28 +13,28 @@ import { readRegularFile } from '../base/regular-file.ts'
 import { type ArchivedFile, textFiles } from './archive.ts'
 
 export interface ImageFacts {
-  /** `/etc/passwd` of the image; empty where it has none that is a plain file. */
+  /** The image's `/etc/passwd`; empty if it is missing or not a plain file. */
   readonly passwd: string
   readonly group: string
-  /** Where it wants storage of its own: a path for each. */
+  /** The paths of the image's volumes. */
   readonly volumes: readonly string[]
-  /** Empty where it says nothing of it. */
+  /** The image's PATH; empty if it sets none. */
   readonly path: string
 }
 
 export const IMAGE_ID = /^(?:sha256:)?[0-9a-f]{64}$/
 const MAX_ARCHIVE = 4 * 2 ** 20
 
-/** As the engine itself spells the name of an image that was built here: podman would look elsewhere for a shorter one. */
+/** The engine's name for a local image. podman would search registries for a shorter name. */
 export const localName = ({ name }: Pick<Engine, 'name'>, image: string): string =>
   name === 'podman' ? `localhost/${image}` : image
 
-/** What podman and Docker say of a name that they have no image of. Anything else is a failure, and says nothing of the image. */
+/** What podman and Docker print for an unknown image. Any other error says nothing about the image. */
 const ABSENT = /\b(image not known|no such image)\b/i
-/** Between tries: podman fails for a moment while another process removes images from the same storage. */
+/** Delays between retries: podman fails briefly while another process removes images from the same storage. */
 const PAUSES_MS = [100, 200, 400, 800] as const
 
-/** Undefined when the engine has none of that name. */
+/** Undefined when the engine has no image of that name. */
 export async function findImage(engine: Engine, name: string): Promise<string | undefined> {
   const look = () => tryEngine(engine, ['image', 'inspect', '--format', '{{.Id}}', name])
   let answer = await look()
@@ -49,7 +49,7 @@ export async function findImage(engine: Engine, name: string): Promise<string | 
   throw engineError(engine, answer)
 }
 
-/** Asked once for each image: what an id stands for does not change. */
+/** Cached forever, because the content of an id never changes. */
 export async function imageFacts(engine: Engine, id: string, cacheDir: string): Promise<ImageFacts> {
   const known = cachedFacts(id, cacheDir)
   if (known !== undefined) return known
@@ -76,7 +76,7 @@ function parseFacts(text: string): ImageFacts | undefined {
     if (!Array.isArray(volumes) || !volumes.every(path => typeof path === 'string')) return undefined
     return { passwd: value.passwd, group: value.group, volumes, path: value.path }
   } catch {
-    return undefined // asked anew
+    return undefined // a damaged cache file: ask the engine again
   }
 }
 
@@ -102,7 +102,7 @@ async function settingsOf(engine: Engine, id: string): Promise<Pick<ImageFacts, 
   return { volumes: Object.keys(Volumes ?? {}), path: path ?? '' }
 }
 
-/** The text files at and below these paths of the image. */
+/** The text files at and below these paths in the image. */
 export const filesOf = (
   engine: Engine,
   id: string,
@@ -114,26 +114,26 @@ export const filesOf = (
     return found
   })
 
-/** What podman and Docker say of a path that the image does not have. */
+/** What podman and Docker print for a path that the image does not have. */
 const NO_FILE = /no such file|no such container:path|could not (?:find|be found)|not found/i
 
-/** Throws when there is something that cannot be read in full: half a list of users or mirrors would be taken for the whole. */
+/** Throws when a file cannot be read completely, because half a list of users or mirrors would look like the whole. */
 async function copiedOut(engine: Engine, container: string, path: string): Promise<readonly ArchivedFile[]> {
   const said = await tryEngine(engine, ['cp', `${container}:${path}`, '-'], { maxOutput: MAX_ARCHIVE })
   if (said.code === 0) return textFiles(Buffer.from(said.stdout))
   if (said.ended === 'output')
     throw new PenError('BACKEND', {
-      what: `${path} of the image has more than ${MAX_ARCHIVE} bytes, and pen reads no more`,
-      hint: 'take an image in which it is shorter',
+      what: `${path} of the image has more than ${MAX_ARCHIVE} bytes, which is more than pen reads`,
+      hint: 'use an image in which it is smaller',
     })
   if (said.ended === 'exit' && NO_FILE.test(said.stderr)) return []
   throw engineError(engine, said)
 }
 
-/** What the names of such containers begin with. */
+/** The name prefix of these containers. */
 const LOOK = 'pen-look-'
 
-/** Created and never started. A pen that is killed leaves it: whoever looks next takes it away, as pen gc does. */
+/** The container is created and never started. If pen is killed, the next lookup or `pen gc` removes it. */
 async function withContainer<T>(
   engine: Engine,
   id: string,
@@ -147,7 +147,7 @@ async function withContainer<T>(
   if (created.code !== 0 || !IMAGE_ID.test(container))
     throw new PenError('BACKEND', {
       what: `${engine.name} cannot make a container of the image: ${printable(created.stderr.trim(), 400)}`,
-      hint: 'build it anew with pen build --no-cache',
+      hint: 'rebuild it: pen build --no-cache',
     })
   try {
     return await look(container)

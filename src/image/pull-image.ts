@@ -1,6 +1,6 @@
 /**
- * Fetches an image that is missing, as `docker run` does, on the engine's own network and with the user's own settings for it. Only a name
- * that the user gave is ever fetched: from the live config, or from a Dockerfile that was agreed to.
+ * Fetches a missing image, like `docker run`, over the engine's own network and with the user's settings for it. Only names
+ * from the user are fetched: from the live config, or from a Dockerfile that the user agreed to.
  */
 import { type Engine, reasonOf } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
@@ -13,10 +13,10 @@ const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'].flatMap(name => [name,
 export async function pullImage(
   engine: Engine,
   name: string,
-  /** What the engine says meanwhile, line by line, safe to show. */
+  /** Shows the engine's output, line by line and escaped. */
   show: (line: string) => void,
 ): Promise<void> {
-  // A registry may be behind the user's proxy; a daemon has settings of its own.
+  // A registry may be behind the user's proxy. A daemon has its own proxy settings.
   const proxies = PROXIES.flatMap(key => (process.env[key] === undefined ? [] : [[key, process.env[key]]]))
   const child = startProgram([engine.program, ...engine.flags, 'pull', name], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,7 +42,7 @@ export async function pullImage(
 
 const HERE = 'or name an image that is on this machine: pen config set image.args.BASE NAME'
 
-/** In the order of looking: a registry that was not reached says nothing of the image. */
+/** Checked in this order: an unreachable registry says nothing about the image. */
 const FIXES: readonly (readonly [RegExp, (engine: Engine) => string])[] = [
   [
     /x509|certificate|HTTP response to HTTPS/i,

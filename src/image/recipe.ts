@@ -1,7 +1,7 @@
 /**
- * What the image of a sandbox is made from: pen's own Dockerfile, or one of the project. The project's is hostile. Whoever can write
- * the project can write it, and a build runs what it says: so what is built is the copy that a person has seen and agreed
- * to, kept where no sandbox can reach it. The file in the project is only ever compared with that.
+ * The recipe of a sandbox's image: pen's own Dockerfile, or the project's. The project's is hostile, because an agent can write
+ * it and a build runs it. So pen builds only a copy that a person agreed to, stored where no sandbox can reach it. The file in
+ * the project is only compared with that copy.
  */
 import dockerfile from '../../image/Dockerfile' with { type: 'text' }
 import { writeFileAtomically } from '../base/atomic-file.ts'
@@ -13,20 +13,20 @@ import { makeStateDirectory, type Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
 import { checkDockerfile } from './check-dockerfile.ts'
 
-/** Complete: nothing of the project is read for it any more, but for the files of its context. */
+/** Complete: a build reads nothing else from the project, except the files of its context. */
 export interface Recipe {
   readonly from: 'pen' | 'project'
-  /** The name under which an engine has the image: changes with the Dockerfile and its arguments. */
+  /** The image's name in an engine. It changes with the Dockerfile and its arguments. */
   readonly name: string
   readonly dockerfile: string
   readonly args: ReadonlyMap<string, string>
-  /** Where its COPY reads from; undefined for pen's own, which copies nothing. */
+  /** The directory for COPY. Undefined for pen's own Dockerfile, which copies nothing. */
   readonly context: string | undefined
-  /** Whether it names pen's own image as what it is based on. */
+  /** Whether it is based on pen's own image. */
   readonly onDefault: boolean
 }
 
-/** A Dockerfile as it stands in the project now, beside the one that was agreed to. */
+/** The project's Dockerfile as it is now, and the text that was agreed to. */
 export interface Candidate {
   readonly path: string
   readonly text: string
@@ -34,18 +34,18 @@ export interface Candidate {
   readonly agreed: string | undefined
 }
 
-/** As a config document: more would not be read by whoever has to agree. */
+/** The same as for a config document: a longer file is too long to review. */
 const MAX_BYTES = 65_536
-/** In the configuration: pen's own, also when the project brings one along. */
+/** In the config: pen's own image, even if the project has a Dockerfile. */
 const OWN = 'default'
 const PROJECT_DOCKERFILE = '.pen/Dockerfile'
 const AGREED_FILE = 'agreed.dockerfile'
-/** Holds pen's own image, for a Dockerfile that begins with `ARG PEN_BASE` and `FROM ${PEN_BASE}`. */
+/** The argument that holds pen's own image, for a Dockerfile with `ARG PEN_BASE` and `FROM ${PEN_BASE}`. */
 export const BASE_ARGUMENT = 'PEN_BASE'
 
 export function defaultRecipe(policy: Policy): Recipe {
   const given = policy.image === 'default' ? [] : [...policy.image.args]
-  // Those of a project's Dockerfile may stand among them.
+  // The config may also hold arguments of a project's Dockerfile.
   const args = new Map(given.filter(([name]) => new RegExp(`^ARG ${name}=`, 'm').test(dockerfile)))
   return {
     from: 'pen',
@@ -57,11 +57,11 @@ export function defaultRecipe(policy: Policy): Recipe {
   }
 }
 
-/** What pen's own is built on. */
+/** The base of pen's own image. */
 export const baseOf = ({ args, dockerfile: text }: Recipe): string =>
   args.get('BASE') ?? /^ARG BASE=(\S+)$/m.exec(text)?.[1] ?? ''
 
-/** Undefined when pen's own is meant. */
+/** Undefined when pen's own image is used. */
 export function findCandidate(policy: Policy, project: Project): Candidate | undefined {
   const { image } = policy
   const { workspace, home } = project.world
@@ -76,14 +76,14 @@ export function findCandidate(policy: Policy, project: Project): Candidate | und
     throw new PenError('CONFIG_VALUE', {
       what: `there is no Dockerfile at ${path}`,
       at: 'image.dockerfile',
-      hint: 'write one, or take image.dockerfile out of the configuration',
+      hint: 'write one, or remove image.dockerfile from the config',
     })
   }
   const text = strictText(bytes, path)
   return { path, text, digest: `sha256:${sha256(text)}`, agreed: agreedText(project) }
 }
 
-/** Other bytes than those that can be shown have no place in it. */
+/** Refuses bytes that cannot be shown. */
 function strictText(bytes: Uint8Array, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -103,13 +103,13 @@ function agreedText({ stateDir }: Project): string | undefined {
   return bytes === undefined ? undefined : strictText(bytes, path)
 }
 
-/** From now on these bytes may be built, whatever becomes of the file. */
+/** From now on pen may build these bytes, even if the file changes. */
 export function agreeTo({ text }: Candidate, { stateDir }: Project): void {
   makeStateDirectory(stateDir)
   writeFileAtomically(`${stateDir}/${AGREED_FILE}`, text)
 }
 
-/** Of a text that was agreed to, or is about to be. Throws when an engine would be led out of the build by it. */
+/** The recipe of a text that the user agreed to, or is about to. Throws if it would make an engine leave the build. */
 export function projectRecipe(agreed: string, policy: Policy, project: Project): Recipe {
   checkDockerfile(
     agreed,

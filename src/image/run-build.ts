@@ -1,4 +1,4 @@
-/** The engine at work: what it says is shown and kept, and a person can end it. */
+/** Runs the engine's build: shows and logs its output, and lets a person stop it. */
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { pipe } from '../base/kernel/descriptor.ts'
@@ -12,28 +12,28 @@ export interface BuildRun {
   readonly env: Readonly<Record<string, string>>
   readonly log: string
   readonly show: (line: string) => void
-  /** Whether the engine ends by itself when pen does, because the programs of the build are ended then; else the kernel tells it to. */
+  /** True if the engine ends with pen, because the build's programs are killed then. Otherwise the kernel signals it. */
   readonly endsByItself: boolean
-  /** Ends the programs of the build, so that the engine ends by itself and tidies up. */
+  /** Kills the build's programs, so that the engine ends and cleans up. */
   readonly endPrograms: () => boolean
   readonly bounds: BuildLimits
 }
 
 const MAX_LOG = 8 * 2 ** 20
-/** Far longer than an engine needs to see that a step failed, and to take its container away. */
+/** Much longer than an engine needs to notice a failed step and remove its container. */
 const GRACE_MS = 2000
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
-/** How the engine ended, and the exit code of pen when somebody has stopped it. */
+/** How the engine ended, and pen's exit code if a person stopped it. */
 export interface BuildResult {
   readonly code: number
   readonly stopped: number | undefined
-  /** The limit that ended it. */
+  /** The limit that ended the build. */
   readonly hit: LimitHit | undefined
 }
 
-/** What the engine may still have to say after its end. */
+/** How long to wait for remaining output after the engine's end. */
 const LINGER_MS = 500
 
 export async function runBuild(run: BuildRun): Promise<BuildResult> {
@@ -44,17 +44,17 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
   const tied = setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'TERM', '--']
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
   const file = openSync(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
-  const [said, saying] = pipe()
+  const [readEnd, writeEnd] = pipe()
   const child = startProgram([...tied, ...narrowed, ...argv], {
-    // It has both ends of what it says, so that it can go on without us: when pen is killed, the programs of the build are
-    // ended, and the engine sees a step fail. It takes its container away only if telling so does not end it.
-    stdio: ['ignore', saying, saying, said],
-    // Ctrl-C is for pen, which ends it in order.
+    // The engine holds both ends of its output pipe, so it survives pen. When pen is killed, the build's programs are killed too,
+    // and the engine sees a failed step. It removes its container only if writing that error does not kill it.
+    stdio: ['ignore', writeEnd, writeEnd, readEnd],
+    // Ctrl-C goes to pen, which ends the build in order.
     detached: true,
     cwd: '/',
     env: { ...env },
   })
-  closeSync(saying)
+  closeSync(writeEnd)
   let ended: keyof typeof SIGNALS | undefined
   const end = (): void => {
     setTimeout(() => child.kill('SIGTERM'), endPrograms() ? GRACE_MS : 0).unref()
@@ -68,7 +68,7 @@ export async function runBuild(run: BuildRun): Promise<BuildResult> {
   for (const signal of Object.keys(SIGNALS)) process.on(signal, stop)
   try {
     let room = MAX_LOG
-    const reading = eachLine(createReadStream('', { fd: said }), line => {
+    const reading = eachLine(createReadStream('', { fd: readEnd }), line => {
       show(line)
       const bytes = Buffer.from(`${line}\n`)
       if (bytes.length <= room) writeSync(file, bytes)

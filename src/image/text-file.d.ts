@@ -1,4 +1,4 @@
-/** A file that is a part of the program, as its text. */
+/** A text file that is part of the program. */
 declare module '*/Dockerfile' {
   const text: string
   export default text

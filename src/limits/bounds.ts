@@ -1,6 +1,6 @@
 /**
- * What the kernel holds from the first process on. Made before the sandbox, and small, because the start waits for it: what
- * is watched besides is in `limits.ts`, which is loaded while the sandbox is being set up.
+ * The limits that the kernel enforces from the first process on. Small and made before the sandbox, because the start waits for
+ * it. `limits.ts` has the watched limits and is loaded while the sandbox is set up.
  */
 import type { Limits } from '../policy/policy.ts'
 import { type Cgroup, removeCgroups } from './cgroup.ts'
@@ -10,58 +10,58 @@ import { openV2 } from './cgroup-v2.ts'
 import { boundsProcessesByNamespace, type LimitSupport, limitSupport } from './probe.ts'
 import { scopeArguments } from './systemd-scope.ts'
 
-/** Those that pen may use itself; node:os knows no more, and takes longer to load than all of this. */
+/** The processors that pen may use. node:os returns the same number, and takes longer to load than this whole file. */
 export const CORES = navigator.hardwareConcurrency
 
 export interface BoundOptions {
   readonly limits: Limits
   readonly runId: string
-  /** Where a backend makes the cgroups itself, and in tests: another view of the machine. */
-  readonly found?: LimitSupport
+  /** Another view of the machine: for a backend that makes the cgroups itself, and for tests. */
+  readonly support?: LimitSupport
 }
 
 export class Bounds {
   readonly limits: Limits
-  readonly found: LimitSupport
-  /** Of the cgroup or scope. */
+  readonly support: LimitSupport
+  /** The name of the cgroup or scope. */
   readonly name: string
   readonly cgroup: Cgroup | undefined
-  /** Goes in front of the guard's command line. */
+  /** The prefix of the guard's command line. */
   readonly wrap: readonly string[]
-  /** What `wrap` needs in its environment. */
+  /** The environment that `wrap` needs. */
   readonly wrapEnv: Readonly<Record<string, string>>
-  /** RLIMIT_NPROC for the init, where no cgroup counts processes; undefined when it must not be set. */
+  /** RLIMIT_NPROC for the init if no cgroup counts processes; undefined when it must not be set. */
   readonly nproc: number | undefined
 
-  constructor({ limits, runId, found = limitSupport() }: BoundOptions) {
+  constructor({ limits, runId, support = limitSupport() }: BoundOptions) {
     this.limits = limits
-    this.found = found
+    this.support = support
     this.name = cgroupName(runId)
     this.cgroup = this.#open()
-    const tool = found.means.how === 'systemd-scope' ? found.means.tool : undefined
+    const tool = support.mechanism.how === 'systemd-scope' ? support.mechanism.tool : undefined
     this.wrap = tool === undefined ? [] : scopeArguments(tool, limits, this.name)
     this.wrapEnv = tool === undefined ? {} : { XDG_RUNTIME_DIR: tool.runtimeDir }
-    // The init counts too. An engine has set its own, for a process that is not this user's to limit.
-    const isOurs = found.means.how !== 'engine' && !found.held.has('pids')
+    // The init counts too. An engine sets its own limit, and pen's user may not limit the engine's process.
+    const isOurs = support.mechanism.how !== 'engine' && !support.held.has('pids')
     this.nproc = isOurs && boundsProcessesByNamespace() ? limits.pids + 1 : undefined
   }
 
-  /** The guard writes `0` into each before it becomes the sandbox. */
+  /** The guard writes `0` into each of these before it starts the sandbox. */
   get joinFds(): readonly number[] {
     return this.cgroup?.joinFds ?? []
   }
 
   #open(): Cgroup | undefined {
-    const { means } = this.found
-    if (means.how === 'cgroup-v1') return openV1(this.limits, this.name, means.parents, CORES)
-    return means.how === 'cgroup-v2' ? openV2(this.limits, this.name, means.parent) : undefined
+    const { mechanism } = this.support
+    if (mechanism.how === 'cgroup-v1') return openV1(this.limits, this.name, mechanism.parents, CORES)
+    return mechanism.how === 'cgroup-v2' ? openV2(this.limits, this.name, mechanism.parent) : undefined
   }
 
-  /** Removes the cgroups. It fails when one stays busy; the next sweep then removes it. */
+  /** Removes the cgroups. A later sweep removes those that are still busy. */
   async remove(): Promise<void> {
     await removeCgroups(this.cgroup?.dirs ?? [])
   }
 }
 
-/** What cannot be bounded stops the run here. */
+/** Throws if a limit cannot be enforced, which stops the run. */
 export const openBounds = (options: BoundOptions): Bounds => new Bounds(options)

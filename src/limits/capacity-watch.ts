@@ -1,6 +1,6 @@
 /**
- * Bounds that the kernel holds and tells nobody of: the open files of a process and the size of scratch. They are looked
- * at from outside: a program that meets one for less than a look and goes on is refused all the same, and not told of.
+ * Limits that the kernel enforces without an event: open files per process, and the size of scratch. They are polled from
+ * outside, so a short hit is refused but not reported.
  */
 import { closeSync, constants, openSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { listTree } from '../base/kernel/processes.ts'
@@ -12,18 +12,18 @@ const LOOK_MS = 400
 
 interface Scratch {
   readonly at: string
-  /** Held, so that what was left can still be asked for when the sandbox is gone. */
+  /** Kept open, so that the free space can be read after the sandbox's end. */
   readonly fd: number
 }
 
 export class CapacityWatch {
   readonly #limits: Limits
-  readonly #tell: (hit: LimitHit) => void
+  readonly #report: (hit: LimitHit) => void
   #scratch: Scratch[] | undefined
 
-  constructor(limits: Limits, tell: (hit: LimitHit) => void) {
+  constructor(limits: Limits, report: (hit: LimitHit) => void) {
     this.#limits = limits
-    this.#tell = tell
+    this.#report = report
   }
 
   look(init: number, root: string): number {
@@ -33,13 +33,13 @@ export class CapacityWatch {
     for (const { pid } of listTree(init)) {
       const used = openFilesOf(pid, bound)
       if (used < bound) continue
-      this.#tell({ limit: 'files', what: 'refused', used, bound, amount: 1 })
+      this.#report({ limit: 'files', what: 'refused', used, bound, amount: 1 })
       break
     }
     return LOOK_MS
   }
 
-  /** After the end: most programs go when their disk is full, before anybody looks. */
+  /** After the end: most programs exit when their disk is full, before the next look. */
   finish(): void {
     this.#lookAtScratch()
     for (const { fd } of this.#scratch ?? []) closeSync(fd)
@@ -51,15 +51,15 @@ export class CapacityWatch {
     for (const { at, fd } of this.#scratch ?? []) {
       const size = sizeIfFull(`/proc/self/fd/${fd}`)
       if (size === undefined) continue
-      // Scratch may take half of the memory, and no more than the disk: the one that made it so small is named.
+      // Scratch is limited to half of the memory and to the disk limit. Name the smaller one.
       const limit = memory / 2 < disk ? 'memory' : 'disk'
-      this.#tell({ limit, what: 'refused', used: size, bound: size, amount: 1, note: `${at} is full` })
+      this.#report({ limit, what: 'refused', used: size, bound: size, amount: 1, note: `${at} is full` })
       return
     }
   }
 }
 
-/** The mounts are pen's own and sealed: none of these names can be turned into a link from inside. */
+/** pen made and sealed these mounts, so nothing inside can turn their paths into links. */
 function openScratch(init: number, root: string): Scratch[] {
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
   return scratchMounts(init).flatMap(at => {
@@ -80,17 +80,17 @@ function sizeIfFull(path: string): number | undefined {
   }
 }
 
-/** Whom the bound does not concern, as gVisor's own process: it holds what many programs inside have open. */
+/** Skips a process with a higher limit, such as gVisor's: it holds the open files of many programs inside. */
 const mayOpenMore = (pid: number, bound: number): boolean =>
   Number(/^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1'))?.[1]) > bound
 
-/** Exact only near the bound: the size of the table, which is cheap to read, is never smaller than what is in it. */
+/** Exact only near the limit. The table size is cheap to read and never smaller than the number of open files. */
 function openFilesOf(pid: number, bound: number): number {
   try {
     const table = Number(/^FDSize:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
     if (table < bound || mayOpenMore(pid, bound)) return 0
     const dir = `/proc/${pid}/fd`
-    // The size of this directory is the number of its entries, since Linux 6.2.
+    // Since Linux 6.2 the size of this directory is its number of entries.
     return statSync(dir).size || readdirSync(dir).length
   } catch {
     return 0

@@ -1,4 +1,4 @@
-/** The name of a sandbox's cgroup says which pen made it, so that the next one knows whether it is still wanted. */
+/** The name of a sandbox's cgroup contains its owner, so that another pen knows whether it is still used. */
 import { type ProcessIdentity, startTimeOf } from '../base/kernel/processes.ts'
 
 const NAME = /^pen-(\d+)-(\d+)-([A-Za-z0-9_.-]+)$/
@@ -13,5 +13,5 @@ export function ownerOf(name: string): ProcessIdentity | undefined {
   return pid === undefined || startTime === undefined ? undefined : { pid: Number(pid), startTime }
 }
 
-/** The run that it is named for. */
+/** The id of the run in a cgroup's name. */
 export const runOf = (name: string): string | undefined => NAME.exec(name)?.[3]

@@ -1,9 +1,11 @@
-/** Version 1: one hierarchy per controller, a directory in each. Only for those who may write there: root, as a rule. */
+/** Cgroup version 1: one hierarchy per controller, with a directory in each. Usually only root may write there. */
 import { accessSync, closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import type { Limits } from '../policy/policy.ts'
 import {
+  CGROUP_LIMITS,
   type Cgroup,
   type CgroupLimit,
+  CONTROLLER,
   CounterFile,
   CPU_PERIOD_US,
   cpuQuota,
@@ -12,11 +14,6 @@ import {
   setLimit,
 } from './cgroup.ts'
 import type { OwnCgroups } from './own-cgroup.ts'
-
-const CONTROLLER = { memory: 'memory', pids: 'pids', cpus: 'cpu' } as const satisfies Record<
-  CgroupLimit,
-  string
->
 
 const writable = (path: string): boolean => {
   try {
@@ -27,10 +24,10 @@ const writable = (path: string): boolean => {
   }
 }
 
-/** Controllers in which this user may make a cgroup below pen's own. */
+/** The controllers in which this user may make a cgroup below pen's own. */
 export function findV1(own: OwnCgroups): ReadonlyMap<CgroupLimit, string> {
   const found = new Map<CgroupLimit, string>()
-  for (const limit of ['memory', 'pids', 'cpus'] as const) {
+  for (const limit of CGROUP_LIMITS) {
     const dir = own.v1.get(CONTROLLER[limit])
     if (dir !== undefined && writable(dir)) found.set(limit, dir)
   }
@@ -47,13 +44,13 @@ export function openV1(
   const joinFds: number[] = []
   try {
     for (const [limit, parent] of parents) {
-      // A bound that the machine itself keeps costs a hierarchy to join, for nothing.
+      // A limit of at least all cores needs no cgroup.
       if (limit === 'cpus' && limits.cpus >= cores) continue
       const dir = `${parent}/${name}`
       mkdirSync(dir)
       dirs.set(limit, dir)
       SET[limit](dir, limits)
-      // `tasks` and not `cgroup.procs`: a single-threaded process joins by itself without the lock that makes others wait.
+      // `tasks` and not `cgroup.procs`: a single-threaded process joins without a lock that blocks other processes.
       joinFds.push(openSync(`${dir}/tasks`, 'w'))
     }
   } catch (error) {
@@ -67,7 +64,7 @@ export function openV1(
 const SET: Readonly<Record<CgroupLimit, (dir: string, limits: Limits) => void>> = {
   memory: (dir, { memory }) => {
     setLimit(`${dir}/memory.limit_in_bytes`, memory)
-    // Absent where the kernel does not count swap; then nothing of the sandbox is to be swapped at all.
+    // Absent if the kernel does not count swap. Then disable swapping for the sandbox.
     if (!tryToSet(`${dir}/memory.memsw.limit_in_bytes`, memory)) tryToSet(`${dir}/memory.swappiness`, 0)
   },
   pids: (dir, { pids }) => setLimit(`${dir}/pids.max`, pids + OWN_PROCESSES),
@@ -86,7 +83,7 @@ function tryToSet(file: string, value: number): boolean {
   }
 }
 
-/** Counters of cgroups that exist, such as an engine's. */
+/** Counters of existing cgroups, such as an engine's. */
 export function readV1(
   { memory, pids, cpus }: Readonly<Record<CgroupLimit, string | undefined>>,
   holds: ReadonlySet<CgroupLimit>,
@@ -109,7 +106,7 @@ function opened(
   const cpu = counter('cpus', 'cpu.stat')
   const memory = counter('memory', 'memory.usage_in_bytes')
   const tasks = counter('pids', 'pids.current')
-  // There when cpu and cpuacct share a hierarchy, as on most systems.
+  // Exists when cpu and cpuacct share a hierarchy, as on most systems.
   const time = counter('cpus', 'cpuacct.usage')
   return {
     holds,

@@ -55,7 +55,7 @@ describe('the parent of a sandbox', () => {
   test('is none when nothing hands them down', () => {
     cgroup('/user.slice/session.scope', '')
     expect(find('/user.slice/session.scope')).toBeUndefined()
-    expect(findLimitSupport(view('/user.slice/session.scope'), 0).means.how).toBe('watchdog')
+    expect(findLimitSupport(view('/user.slice/session.scope'), 0).mechanism.how).toBe('watchdog')
   })
 
   test('is the top where they can be switched on', () => {

@@ -1,13 +1,15 @@
 /**
- * Version 2: one hierarchy. Processes live in leaves only, so a sandbox goes below the nearest ancestor of pen's cgroup
- * that hands its controllers down and that this user may write to: `app.slice` of a desktop session, any slice for root.
+ * Cgroup version 2: one hierarchy, with processes only in leaves. A sandbox goes below the nearest ancestor of pen's cgroup that
+ * delegates its controllers and is writable. That is `app.slice` in a desktop session, and any slice for root.
  */
 import { accessSync, closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from '../base/posix-path.ts'
 import type { Limits } from '../policy/policy.ts'
 import {
+  CGROUP_LIMITS,
   type Cgroup,
   type CgroupLimit,
+  CONTROLLER,
   CounterFile,
   CPU_PERIOD_US,
   cpuQuota,
@@ -17,19 +19,14 @@ import {
 } from './cgroup.ts'
 import type { OwnCgroups } from './own-cgroup.ts'
 
-const CONTROLLER = { memory: 'memory', pids: 'pids', cpus: 'cpu' } as const satisfies Record<
-  CgroupLimit,
-  string
->
-
 export interface V2Parent {
   readonly dir: string
   readonly holds: ReadonlySet<CgroupLimit>
-  /** Controllers to switch on first: at the top, which alone may have processes beside children, and by root. */
+  /** Controllers to enable first. Only root can, and only at the top, where processes may be beside children. */
   readonly enable: readonly string[]
 }
 
-/** Moving between cgroups needs the right to write `cgroup.procs` of the common ancestor: the parent found here. */
+/** Moving a process between cgroups needs write access to `cgroup.procs` of the common ancestor, which is this parent. */
 export function findV2(own: OwnCgroups): V2Parent | undefined {
   if (own.v2 === undefined) return undefined
   for (let dir = own.v2.dir; dir.length >= own.v2.top.length; dir = dirname(dir)) {
@@ -37,15 +34,13 @@ export function findV2(own: OwnCgroups): V2Parent | undefined {
     const top = dir === own.v2.top
     const given = top && writable(`${dir}/cgroup.subtree_control`) ? words(`${dir}/cgroup.controllers`) : held
     if (given.has('memory') && given.has('pids') && writable(dir) && writable(`${dir}/cgroup.procs`)) {
-      const holds = LIMITS.filter(limit => given.has(CONTROLLER[limit]))
+      const holds = CGROUP_LIMITS.filter(limit => given.has(CONTROLLER[limit]))
       const enable = holds.map(limit => CONTROLLER[limit]).filter(controller => !held.has(controller))
       return { dir, holds: new Set(holds), enable }
     }
   }
   return undefined
 }
-
-const LIMITS: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
 
 const words = (file: string): Set<string> => {
   try {
@@ -72,7 +67,7 @@ export function openV2(limits: Limits, name: string, parent: V2Parent): Cgroup {
     if (parent.holds.has('memory')) {
       setLimit(`${dir}/memory.max`, limits.memory)
       optional(`${dir}/memory.swap.max`, '0')
-      // All or nothing: half of a build that goes on after the other half was killed helps nobody.
+      // Kill all or nothing: half of a build is useless after the other half was killed.
       optional(`${dir}/memory.oom.group`, '1')
     }
     if (parent.holds.has('pids')) setLimit(`${dir}/pids.max`, limits.pids + OWN_PROCESSES)
@@ -84,7 +79,7 @@ export function openV2(limits: Limits, name: string, parent: V2Parent): Cgroup {
   }
 }
 
-/** Counters of a cgroup that exists, ours or one that systemd made for us. */
+/** Counters of an existing cgroup: pen's own, or one that systemd made. */
 export function readV2(dir: string, holds: ReadonlySet<CgroupLimit>): Cgroup {
   const file = (name: string): CounterFile => new CounterFile(`${dir}/${name}`)
   const oom = file('memory.events')
@@ -117,6 +112,6 @@ function optional(path: string, value: string): void {
   try {
     writeFileSync(path, value, { flag: 'r+' })
   } catch {
-    // Not on this kernel, or no swap: the bound itself holds without it.
+    // Not supported by this kernel, or no swap. The limit itself works without it.
   }
 }

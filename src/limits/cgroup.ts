@@ -1,12 +1,17 @@
-/** What both versions of cgroups give: descriptors to join, counters to read, and a directory to take away again. */
+/** What both cgroup versions provide: descriptors to join, counters to read, and a directory to remove. */
 import { closeSync, openSync, readSync, rmdirSync, writeFileSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 import type { Limits } from '../policy/policy.ts'
 
-/** Limits that a cgroup can hold. */
+/** Limits that a cgroup can enforce. */
 export type CgroupLimit = 'memory' | 'pids' | 'cpus'
 
-/** Refusals and kills so far, as the kernel counts them. */
+export const CGROUP_LIMITS: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
+
+/** The kernel's name of the controller for each limit. */
+export const CONTROLLER = { memory: 'memory', pids: 'pids', cpus: 'cpu' } as const
+
+/** The kernel's counts of refusals and kills. */
 export interface CgroupCounters {
   readonly oomKills: number
   readonly refusedForks: number
@@ -21,7 +26,7 @@ export interface CgroupUsage {
 
 export interface Cgroup {
   readonly holds: ReadonlySet<CgroupLimit>
-  /** Open for writing; a process that writes `0` into each is in. */
+  /** Open for writing. A process joins by writing `0` into each. */
   readonly joinFds: readonly number[]
   counters(): CgroupCounters
   usage(): CgroupUsage
@@ -29,10 +34,10 @@ export interface Cgroup {
   readonly dirs: readonly string[]
 }
 
-/** The guard's twin, bubblewrap's monitor and the init are in the cgroup too; the user asked for processes of their own. */
+/** The guard's child, bubblewrap's monitor and the init are in the cgroup too, and do not count as the user's processes. */
 export const OWN_PROCESSES = 3
 
-/** The CFS period: short enough that a throttled terminal still feels alive, long enough to be cheap. */
+/** The CFS period: short enough for a responsive terminal, long enough to be cheap. */
 export const CPU_PERIOD_US = 100_000
 
 export const cpuQuota = (limits: Limits): number => Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US))
@@ -44,13 +49,13 @@ export function setLimit(file: string, value: number | string): void {
     throw new PenError('LIMIT', {
       what: `a limit could not be set (${errnoOf(error) ?? 'unknown error'})`,
       at: file,
-      hint: 'check the limits in the configuration against those that pen itself runs under',
+      hint: 'lower the limit: it may exceed the limits that pen itself runs under',
       cause: error,
     })
   }
 }
 
-/** A counter file, opened when it is first asked and then kept: reading it again costs one system call. */
+/** A counter file, opened on first use and kept open, so that another read costs one system call. */
 export class CounterFile {
   readonly #path: string | undefined
   #fd: number | undefined
@@ -60,7 +65,7 @@ export class CounterFile {
     this.#path = path
   }
 
-  /** The number after a key, or the first number when there are no keys. */
+  /** The number after a key, or the first number if there are no keys. */
   read(key?: string): number | undefined {
     if (this.#path === undefined) return undefined
     try {

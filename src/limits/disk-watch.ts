@@ -1,6 +1,6 @@
 /**
- * Bounds how much a sandbox may leave on the host's disk, without a walk at the start. Cheap signs a few times a second (the
- * file system fills, the sandbox's processes write) say that the bound may be reached; only then the trees are measured.
+ * Limits how much a sandbox adds to the host's disk, without a walk at the start. A few times a second it checks cheap signs:
+ * the file system fills up, or the sandbox's processes write. It measures the trees only if the limit may be reached.
  */
 import { statfsSync } from 'node:fs'
 import { listTree } from '../base/kernel/processes.ts'
@@ -15,9 +15,9 @@ export interface DiskBudget {
   readonly trees: readonly string[]
 }
 
-/** Clocks of files run a tick behind. */
+/** File timestamps lag behind by up to one kernel tick. */
 const CLOCK_SLACK_MS = 20
-/** Signs of less than this part of the bound are not worth another walk. */
+/** Signs below this fraction of the limit do not justify another walk. */
 const GRAIN = 0.04
 const LONGEST_REST_MS = 3000
 const CALM_MS = 250
@@ -28,7 +28,7 @@ const FLOOR_PART = 0.01
 class FileSystem {
   readonly #at: string
   used = 0
-  /** Every rise added up: what others free meanwhile hides nothing. */
+  /** The sum of all increases. Space that others free does not reduce it. */
   risen = 0
   #low = 0
   free = Number.POSITIVE_INFINITY
@@ -41,7 +41,7 @@ class FileSystem {
     this.#low = this.used
   }
 
-  /** By how much it is fuller than at its emptiest since the start. */
+  /** How much fuller the file system is than at its emptiest since the start. */
   get rise(): number {
     return this.used - this.#low
   }
@@ -76,16 +76,16 @@ export class DiskWatch {
   readonly #since = Date.now() - CLOCK_SLACK_MS
   readonly #systems = new Map<number, FileSystem>()
   readonly #watched: readonly Watched[]
-  readonly #tell: (hit: LimitHit) => void
+  readonly #report: (hit: LimitHit) => void
   #written = 0
   #looked = performance.now()
-  /** Growth that went together with writes of the sandbox, wherever it may be. */
+  /** Growth that coincided with writes of the sandbox, anywhere. */
   #together = 0
   #stopped = false
 
-  /** Opened before the sandbox starts: what is there now is not its doing. */
-  constructor(budgets: readonly DiskBudget[], tell: (hit: LimitHit) => void) {
-    this.#tell = tell
+  /** Created before the sandbox starts, so that existing files do not count. */
+  constructor(budgets: readonly DiskBudget[], report: (hit: LimitHit) => void) {
+    this.#report = report
     this.#watched = budgets.map(budget => ({
       ...budget,
       on: new Set(budget.trees.map(tree => this.#systemOf(tree))),
@@ -100,7 +100,7 @@ export class DiskWatch {
     this.#stopped = true
   }
 
-  /** Resolves when what had to be measured has been, with how long to wait for the next look. */
+  /** Measures if needed. Resolves to the delay until the next look. */
   async look(init: number): Promise<number> {
     const members = listTree(init)
     const written = members.reduce((sum, { pid }) => sum + writtenBy(pid), 0)
@@ -115,12 +115,12 @@ export class DiskWatch {
       budget => !budget.walking && now >= budget.restUntil && this.#missing(budget) <= 0,
     )
     await Promise.all(due.map(budget => this.#measure(budget, init)))
-    // Half of the way to the nearest bound at this speed, so that a fast writer does not get far beyond it.
+    // Look again after half the time to the nearest limit at this speed, so that a fast writer cannot exceed it by much.
     const nearest = Math.min(...this.#watched.map(budget => Math.max(0, this.#missing(budget))))
     return speed > 0 ? Math.min(CALM_MS, Math.max(CLOSE_MS, nearest / speed / 2)) : CALM_MS
   }
 
-  /** As far as it was measured: anew only when the last time did not take long. */
+  /** The last measured growth. Measures again only if the last measurement was fast. */
   async grown(init: number): Promise<number> {
     const budget = this.#watched.find(({ limit }) => limit === 'disk')
     if (budget === undefined) return 0
@@ -132,7 +132,7 @@ export class DiskWatch {
     return Math.max(this.#over(budget, 'risen'), this.#written)
   }
 
-  /** How much more must seem to be written before the trees are worth a measurement. */
+  /** How many more written bytes justify a measurement. */
   #missing(budget: Watched): number {
     const wanted = Math.max(budget.bound - budget.known, budget.bound * GRAIN)
     return wanted - (this.#sign(budget) - budget.sign)
@@ -150,13 +150,13 @@ export class DiskWatch {
     if (used < budget.bound || this.#stopped) return
     this.#stopped = true
     const { limit, bound } = budget
-    this.#tell({ limit, what: 'killed', used, bound, amount: 1, ...(note !== undefined && { note }) })
+    this.#report({ limit, what: 'killed', used, bound, amount: 1, ...(note !== undefined && { note }) })
   }
 
   async #growth(budget: Watched, init: number): Promise<{ used: number; note?: string }> {
     const { bound, trees } = budget
     const held = measureUnlinked(listTree(init), budget.on, this.#since)
-    // A file without a name belongs to no tree: it counts as disk alone.
+    // An unlinked file belongs to no tree, so it counts only as disk.
     const nameless = budget.limit === 'disk' ? held.made : 0
     if (nameless >= bound) return { used: nameless, note: 'in files that were deleted and are still open' }
     const walk = (everything: boolean): Promise<Growth> =>
@@ -166,17 +166,17 @@ export class DiskWatch {
     if (growth.made + nameless < bound && rise() >= bound) growth = await walk(true)
     const made = growth.made + nameless
     if (made >= bound) return { used: made }
-    // Older files that changed hold at most what the file system gained beyond the new ones.
+    // Older files that changed contain at most what the file system gained beyond the new files.
     const grown = made + Math.min(growth.changed, Math.max(0, rise() - made))
-    if (grown >= bound) return { used: grown, note: 'also in files that were there before' }
+    if (grown >= bound) return { used: grown, note: 'including files that existed before' }
     if (growth.blind && rise() >= bound)
       return {
         used: rise(),
-        note: 'in places that pen cannot look into: the whole growth of the file system counts',
+        note: 'in directories that pen cannot read: the whole growth of the file system counts',
       }
     if (budget.limit === 'output') return { used: grown }
     if (this.#together >= 2 * bound)
-      return { used: this.#together, note: 'in files that no name or descriptor leads to' }
+      return { used: this.#together, note: 'in files without a name or a descriptor' }
     if (rise() >= bound && [...budget.on].some(device => this.#isNearlyFull(device)))
       return { used: rise(), note: 'the file system is nearly full' }
     return { used: grown }
@@ -191,7 +191,7 @@ export class DiskWatch {
     return [...budget.on].reduce((sum, device) => sum + (this.#systems.get(device)?.[key] ?? 0), 0)
   }
 
-  /** A tree that does not exist yet will be made on the file system of the nearest directory above. */
+  /** For an absent tree: the file system of its nearest existing ancestor. */
   #systemOf(tree: string): number {
     let at = tree
     let device = deviceOf(at)

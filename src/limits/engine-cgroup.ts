@@ -1,4 +1,4 @@
-/** Cgroups that a container engine makes: pen reads what the kernel counts there, and sets the one bound that no engine can know. */
+/** Cgroups that a container engine makes. pen reads their counters, and sets the one limit that an engine cannot know. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import type { Cgroup, CgroupLimit } from './cgroup.ts'
@@ -7,16 +7,16 @@ import { readV2 } from './cgroup-v2.ts'
 import { findOwnCgroups } from './own-cgroup.ts'
 import type { LimitSupport } from './probe.ts'
 
-/** What the engine holds on this machine; all else is watched. */
+/** The limits that the engine enforces on this machine. All others are watched. */
 export const engineSupport = (held: ReadonlySet<CgroupLimit>): LimitSupport => ({
-  means: { how: 'engine' },
+  mechanism: { how: 'engine' },
   own: { v1: new Map(), v2: undefined },
   held,
 })
 
 /**
- * So many processes besides those that are there by now: how many threads the exec daemon has is not known before it runs. Where this user may
- * not write, what the engine was told still holds, which is more than that and never less.
+ * Sets the process limit above the processes that already run: the number of exec daemon threads is unknown before it
+ * runs. If this user may not write the limit, the engine's limit applies, which is higher.
  */
 export function boundProcesses(pid: number, pids: number): void {
   try {
@@ -26,7 +26,7 @@ export function boundProcesses(pid: number, pids: number): void {
     const own = Number.parseInt(readFileSync(`${dir}/pids.current`, 'latin1'), 10)
     writeFileSync(`${dir}/pids.max`, String(own + pids), { flag: 'r+' })
   } catch {
-    // Not ours to write, or gone.
+    // Not writable, or gone.
   }
 }
 
@@ -36,7 +36,7 @@ const cgroupsOf = (pid: number) =>
     mounts: readKernelFile('/proc/self/mountinfo', 'utf8'),
   })
 
-/** Those that a process stands in; undefined when it is gone, or when this machine does not show them. */
+/** The cgroups of a process; undefined when it is gone, or when this machine does not show them. */
 export function cgroupOf(pid: number, holds: ReadonlySet<CgroupLimit>): Cgroup | undefined {
   try {
     const { v1, v2 } = cgroupsOf(pid)

@@ -1,6 +1,6 @@
 /**
- * How much was made below some directories since a moment. The tree is the sandbox's: it may be huge, change while it is
- * walked, and hold links and names that were made to mislead. No link is followed and no other file system entered.
+ * Measures what was created below some directories since a point in time. A sandbox writes the tree: it may be huge, change
+ * during the walk, and contain misleading links and names. No link is followed and no other file system is entered.
  */
 import {
   closeSync,
@@ -17,7 +17,7 @@ import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import { errnoOf } from '../base/error.ts'
 import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
 
-/** An empty file takes an inode: a million of them are not nothing. */
+/** The least that a file counts, because an empty file still takes an inode. */
 export const LEAST_PER_FILE = 4096
 
 const SLICE_MS = 8
@@ -26,20 +26,20 @@ const MOST_DESCRIPTORS = 20_000
 
 export interface GrowthOptions {
   readonly trees: readonly string[]
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly since: number
-  /** Enough is known when the sum reaches this. */
+  /** Stop when the sum reaches this. */
   readonly enough: number
-  /** Every file, also in directories that did not change: old files that grew. */
+  /** Visit every file, also in unchanged directories, to find old files that grew. */
   readonly everything: boolean
 }
 
 export interface Growth {
-  /** Bytes in files that did not exist before. */
+  /** Bytes in files that are new. */
   readonly made: number
-  /** Bytes in older files that changed; how much of it is new, nobody can say. */
+  /** Bytes in older files that changed. How many of those bytes are new is unknown. */
   readonly changed: number
-  /** Something could not be looked into. */
+  /** Some directory could not be read. */
   readonly blind: boolean
 }
 
@@ -62,7 +62,7 @@ export async function measureGrowth(options: GrowthOptions): Promise<Growth> {
   return sum
 }
 
-/** Files without a name that the sandbox's processes hold open: `ls` shows nothing, the disk is full all the same. */
+/** Unlinked files that the sandbox's processes hold open. They take disk space, and no listing shows them. */
 export function measureUnlinked(
   members: readonly Member[],
   devices: ReadonlySet<number>,
@@ -105,31 +105,31 @@ class Sum implements Growth {
       if (this.#seen.size < MOST_LINKS) this.#seen.add(key)
     }
     const bytes = Math.max(stat.blocks * 512, LEAST_PER_FILE)
-    // Where a file system keeps no birth time it reads as 0, and the file as an older one.
+    // A file system without birth times reports 0, so the file counts as an older one.
     if (stat.birthtimeMs >= this.#since) this.made += bytes
     else this.changed += bytes
   }
 }
 
-/** Directories below it, and nothing for every other entry: a sandbox decides how many there are. */
+/** Yields subdirectories, and undefined for every other entry, so that the caller can pause: a directory may be huge. */
 function* visit(dir: string, device: number, sum: Sum, everything: boolean): Visit {
   let fd: number
   try {
     fd = openSync(dir, constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
-    // Gone, or no directory any more: nothing to count. Closed against us, or too deep: something may be hidden there.
+    // Gone or no longer a directory: nothing to count. Not accessible or too deep: something may be hidden there.
     if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) sum.blind = true
     return
   }
   try {
     const stat = fstatSync(fd)
-    // A directory above may have been swapped for a link since it was listed.
+    // A directory above may have been replaced with a link since it was listed.
     if (readlinkSync(`/proc/self/fd/${fd}`) !== dir) return
     if (stat.dev !== device && isMounted(stat.dev)) return
     sum.add(stat)
     yield undefined
     const recent = sum.isRecent(stat)
-    // Two links: no subdirectories. Unchanged since: no new file.
+    // Two links mean no subdirectories. An unchanged directory has no new file.
     if (!recent && !everything && stat.nlink === 2) return
     yield* entries(fd, dir, sum, recent || everything)
   } catch {
@@ -143,7 +143,7 @@ function* entries(fd: number, dir: string, sum: Sum, files: boolean): Visit {
   for (const { name, type } of directoryEntries(fd)) {
     const text = name.toString()
     const path = `${dir}/${text}`
-    // A name that is no text cannot be opened by it.
+    // A non-UTF-8 name cannot be opened by its text.
     if (text.includes('\ufffd')) sum.blind = true
     if (type === 'directory') yield path
     else if (files || type === 'unknown') {
@@ -157,7 +157,7 @@ function* entries(fd: number, dir: string, sum: Sum, files: boolean): Visit {
 
 type Visit = Generator<string | undefined, void, void>
 
-/** Snapshots and subvolumes have device numbers of their own and are made without a mount: those are entered. */
+/** Snapshots and subvolumes have their own device numbers without a mount. The walk enters those. */
 function isMounted(device: number): boolean {
   const major = ((device >>> 8) & 0xfff) | (Math.floor(device / 2 ** 32) & 0xfffff000)
   const minor = (device & 0xff) | ((device >>> 12) & 0xfff00)

@@ -1,15 +1,15 @@
 import { signal } from '../base/kernel/end-processes.ts'
 import { startTimeOf } from '../base/kernel/processes.ts'
 
-/** What is done to a sandbox as a whole, by the number of its first process or, where pen may not do that, in another way. */
+/** Access to a sandbox as a whole: by the pid of its init or, where pen may not use that, in another way. */
 export interface InitHandle {
-  /** A path to its root directory, for as long as it runs. */
+  /** A path to the sandbox's root directory while it runs. */
   readonly root: string
-  /** Every process of it, at once. */
+  /** Kills every process of the sandbox at once. */
   readonly kill: () => void
 }
 
-/** The init takes every process of its namespace along. Its number may belong to somebody else by the time it is killed. */
+/** Killing the init kills every process of its PID namespace. Checks the start time, because the pid may be reused. */
 export function initHandle(init: number): InitHandle {
   const startTime = startTimeOf(init)
   return {

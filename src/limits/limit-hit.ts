@@ -1,21 +1,21 @@
-/** A bound that a sandbox reached: one typed event, the same whether the kernel or pen held the bound. */
+/** A limit that a sandbox reached: one typed event, whether the kernel or pen enforced it. */
 import { type Bytes, MAX_MILLIS, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Limits } from '../policy/policy.ts'
 
 export type LimitName = keyof Limits
 
-/** What the bound did. Only `killed` ended the sandbox. */
+/** The effect of the limit. Only `killed` ended the sandbox. */
 export type Consequence = 'killed' | 'refused' | 'throttled'
 
 export interface LimitHit {
   readonly limit: LimitName
   readonly what: Consequence
-  /** In the limit's own unit: bytes, processes, CPUs, milliseconds. What was seen last, so it may lie beyond the bound. */
+  /** In the limit's unit: bytes, processes, CPUs, milliseconds. The last measured value, which may exceed the limit. */
   readonly used: number
   readonly bound: number
-  /** How often a request was refused, or for how many milliseconds the sandbox was slowed down. */
+  /** How often a request was refused, or how many milliseconds the sandbox was throttled. */
   readonly amount: number
-  /** More about the place or the way, in pen's own words. */
+  /** Details, in pen's own words. */
   readonly note?: string
 }
 
@@ -31,12 +31,12 @@ const size = (bytes: number): string =>
 
 const seconds = (ms: number): string => `${+(ms / 1000).toFixed(1)} s`
 
-/** Less than this of waiting for a CPU is how a share works, and no event. */
+/** Less throttling than this is normal for a CPU share, and not an event. */
 const SLOWED_MS = 300
 
 export const isWorthReporting = (hit: LimitHit): boolean => hit.limit !== 'cpus' || hit.amount >= SLOWED_MS
 
-/** What the user can do about it: the same limit, doubled. */
+/** The fix for the user: double the limit. */
 export function raiseLimit({ limit, bound }: LimitHit): string {
   const twice = bound * 2
   const value =
@@ -48,7 +48,7 @@ export function raiseLimit({ limit, bound }: LimitHit): string {
   return `--limit ${limit}=${value} at the next start, or pen config set limits.${limit} ${value}`
 }
 
-/** One line for a person. It holds no text from the sandbox. */
+/** One line for a person. It contains no text from the sandbox. */
 export function describeHit(hit: LimitHit): string {
   const note = hit.note === undefined ? '' : ` (${hit.note})`
   if (hit.what === 'refused' && (hit.limit === 'memory' || hit.limit === 'disk'))

@@ -1,15 +1,15 @@
-/** Everything that is watched of a sandbox's use of the machine, behind one handle: opened before its command starts, read after the end. */
+/** Watches all limits of a sandbox, behind one handle: opened before its command starts, read after its end. */
 
 import { listTree } from '../base/kernel/processes.ts'
 import type { Limits } from '../policy/policy.ts'
 import { type Bounds, CORES } from './bounds.ts'
 import { CapacityWatch } from './capacity-watch.ts'
-import type { Cgroup, CgroupCounters, CgroupLimit } from './cgroup.ts'
+import { CGROUP_LIMITS, type Cgroup, type CgroupCounters, type CgroupLimit } from './cgroup.ts'
 import { type DiskBudget, DiskWatch } from './disk-watch.ts'
 import { cgroupOf } from './engine-cgroup.ts'
 import { type InitHandle, initHandle } from './init-handle.ts'
 import type { LimitHit } from './limit-hit.ts'
-import { ALL, type LimitSupport } from './probe.ts'
+import { cgroupParents, type LimitSupport } from './probe.ts'
 import { cpuMsOf } from './process-usage.ts'
 import { sweepAndRemember } from './stale.ts'
 import { scopeOf } from './systemd-scope.ts'
@@ -18,12 +18,12 @@ import { type NextLook, Watchdog } from './watchdog.ts'
 const FIRST_LOOK_MS = 100
 const COUNTERS_MS = 200
 const AFTER_ERROR_MS = 250
-/** Looking may take this part of one core, whatever the sandbox does to make it slow. */
+/** Looking may take at most this fraction of one core, even if the sandbox makes it slow. */
 const SHARE = 0.05
-/** For a look that had not come to its end: there are a few of those in a row at most. */
+/** The delay after an unfinished look. Only a few of those follow each other. */
 const AT_ONCE_MS = 5
 
-/** How often it is looked where nobody runs anything. */
+/** The delay between looks while no command runs. */
 const QUIET_MS = 1000
 
 interface Pending {
@@ -32,11 +32,11 @@ interface Pending {
 }
 
 export interface LimitOptions {
-  /** Writable trees of the host whose growth counts against `limits.disk`. */
+  /** Writable host directories whose growth counts towards `limits.disk`. */
   readonly growing: readonly string[]
-  /** The directory that `limits.output` bounds; it need not exist. */
+  /** The directory for `limits.output`. It need not exist. */
   readonly output: string | undefined
-  /** Where pen remembers in which cgroups it stood: a file in its own state. */
+  /** A file in pen's state that lists the parents of its cgroups. */
   readonly placesFile: string
 }
 
@@ -50,7 +50,7 @@ export class LimitHandle {
   readonly bounds: Bounds
   readonly #limits: Limits
   readonly #name: string
-  readonly #found: LimitSupport
+  readonly #support: LimitSupport
   #cgroup: Cgroup | undefined
   #counters: CgroupCounters | undefined
   readonly #disk: DiskWatch
@@ -58,72 +58,80 @@ export class LimitHandle {
   #watchdog: Watchdog | undefined
   #init: { readonly pid: number; readonly reach: InitHandle } | undefined
   readonly #pending = new Set<Pending>()
-  /** The init of a container and the exec daemon: alone, they use nothing up. */
+  /** The init of a container and the exec daemon. Alone they use nothing up. */
   #own: ReadonlySet<number> | undefined
   #woken = performance.now()
   readonly #listeners: ((hit: LimitHit) => void)[] = []
   readonly #hits = new Map<string, LimitHit>()
-  /** Left for when the sandbox runs: nobody waits for it. */
+  /** Runs later, while the sandbox runs, so that the start does not wait for it. */
   #sweep: (() => void) | undefined
   #finished: boolean = false
 
   constructor(bounds: Bounds, options: LimitOptions) {
-    const { limits, found } = bounds
+    const { limits, support } = bounds
     this.bounds = bounds
     this.#limits = limits
-    this.#found = found
+    this.#support = support
     this.#name = bounds.name
     this.#cgroup = bounds.cgroup
-    if (found.means.how !== 'watchdog' && found.means.how !== 'engine')
-      this.#sweep = () => sweepAndRemember(options.placesFile, placesOf(found))
+    if (support.mechanism.how !== 'watchdog' && support.mechanism.how !== 'engine')
+      this.#sweep = () => sweepAndRemember(options.placesFile, cgroupParents(support))
     this.#disk = new DiskWatch(budgets(limits, options), hit => this.#hit(hit))
     this.#room = new CapacityWatch(limits, hit => this.#hit(hit))
   }
 
-  /** Starts watching: before the command starts, so that what holds from the start does. */
+  /** Starts watching before the command starts, so that limits apply from its first moment. */
   attach(init: number, reach: InitHandle = initHandle(init)): void {
     this.#init = { pid: init, reach }
     setImmediate(() => this.#sweepOnce())
     const own = this.#ownProcesses(init)
-    if (this.#found.means.how === 'engine') this.#own = own
-    const unheld = ALL.filter(limit => !this.#found.held.has(limit))
+    if (this.#support.mechanism.how === 'engine') this.#own = own
+    const unheld = CGROUP_LIMITS.filter(limit => !this.#support.held.has(limit))
     const watch = new Set<CgroupLimit>(unheld)
     if (this.#limits.cpus >= CORES) watch.delete('cpus')
     if (watch.size > 0) {
       const cores = CORES
-      const tell = (hit: LimitHit): void => this.#hit(hit)
-      this.#watchdog = new Watchdog({ init, root: reach.root, limits: this.#limits, watch, cores, own, tell })
+      const report = (hit: LimitHit): void => this.#hit(hit)
+      this.#watchdog = new Watchdog({
+        init,
+        root: reach.root,
+        limits: this.#limits,
+        watch,
+        cores,
+        own,
+        report,
+      })
       const watchdog = this.#watchdog
       this.#repeat(() => watchdog.look())
     }
-    if (this.#found.held.size > 0) this.#repeat(() => this.#lookAtCounters())
+    if (this.#support.held.size > 0) this.#repeat(() => this.#lookAtCounters())
     this.#repeat(() => this.#disk.look(init))
     this.#repeat(() => this.#room.look(init, reach.root))
   }
 
-  /** Nothing of the sandbox's has begun: whoever is there in a container is its init and the exec daemon. */
+  /** In a container only the init and the exec daemon run at this point. */
   #ownProcesses(init: number): ReadonlySet<number> {
-    const members = this.#found.means.how === 'engine' ? listTree(init).map(({ pid }) => pid) : []
+    const members = this.#support.mechanism.how === 'engine' ? listTree(init).map(({ pid }) => pid) : []
     return new Set([init, ...members])
   }
 
-  /** A command is about to begin: what was looked at seldom is looked at often again. */
+  /** A command is about to start: look often again. */
   wake(): void {
     this.#woken = performance.now()
     for (const pending of this.#pending) this.#set(pending, FIRST_LOOK_MS)
   }
 
-  /** At once, and not only a few times a second: an engine takes its cgroups away together with the container. */
+  /** Reads the counters now, because an engine removes its cgroups together with the container. */
   look(): void {
-    if (this.#found.held.size > 0 && !this.#finished) this.#lookAtCounters()
+    if (this.#support.held.size > 0 && !this.#finished) this.#lookAtCounters()
   }
 
-  /** Called for each limit that is reached while the sandbox runs, and again when more is refused. One that is `killed` has been ended already. */
+  /** Called for each limit that is reached, and again when more is refused. A `killed` sandbox has already been killed. */
   onHit(listener: (hit: LimitHit) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** As the sandbox's own kernel says, where the host's cannot count its processes. */
+  /** Reports a full process table that only the sandbox's own kernel can see. */
   reportFullPids(): void {
     const { pids } = this.#limits
     this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: 1 })
@@ -140,12 +148,12 @@ export class LimitHandle {
     }
   }
 
-  /** What was added to the trees that `limits.disk` bounds. */
+  /** The growth of the trees that count towards `limits.disk`. */
   async grown(): Promise<number> {
     return this.#init === undefined ? 0 : await this.#disk.grown(this.#init.pid)
   }
 
-  /** After the end: the last word of every counter. Nothing is watched any more. */
+  /** After the end: reads every counter a last time and stops watching. */
   async finish(): Promise<LimitHit[]> {
     this.#finished = true
     this.#sweepOnce()
@@ -208,7 +216,7 @@ export class LimitHandle {
     return COUNTERS_MS
   }
 
-  /** They only grow, and end with the cgroup: what was read last stays true. */
+  /** Counters only grow and vanish with the cgroup, so the highest value counts. */
   #counted(now: CgroupCounters | undefined): CgroupCounters | undefined {
     const { oomKills = 0, refusedForks = 0, throttledMs = 0 } = this.#counters ?? {}
     if (now !== undefined)
@@ -220,10 +228,10 @@ export class LimitHandle {
     return this.#counters
   }
 
-  /** Made by somebody else, and there when the sandbox is. */
+  /** A cgroup that the engine or systemd made. It exists once the sandbox runs. */
   #find(init: number): Cgroup | undefined {
-    const { means, held, own } = this.#found
-    return means.how === 'engine' ? cgroupOf(init, held) : scopeOf(init, this.#name, own)
+    const { mechanism, held, own } = this.#support
+    return mechanism.how === 'engine' ? cgroupOf(init, held) : scopeOf(init, this.#name, own)
   }
 
   #readCounters(last: boolean): void {
@@ -231,12 +239,12 @@ export class LimitHandle {
     if (counters === undefined) return
     const { memory, pids, cpus } = this.#limits
     const { oomKills, refusedForks, throttledMs } = counters
-    // The kernel may have ended one process of many: the rest goes too, so that a run is whole or over.
+    // The kernel may have killed one process of many. Kill the rest too, so that no run continues half-dead.
     if (oomKills > 0)
       this.#hit({ limit: 'memory', what: 'killed', used: memory, bound: memory, amount: oomKills })
     if (refusedForks > 0)
       this.#hit({ limit: 'pids', what: 'refused', used: pids, bound: pids, amount: refusedForks })
-    // Being slowed down a little is how a share of the CPU works, no event to interrupt anybody for.
+    // A little throttling is normal for a CPU share, so it is only noted at the end.
     if (last && throttledMs > 0)
       this.#note({
         limit: 'cpus',
@@ -265,8 +273,3 @@ const budgets = (limits: Limits, { growing, output }: LimitOptions): DiskBudget[
   ...(growing.length > 0 ? [{ limit: 'disk' as const, bound: limits.disk, trees: growing }] : []),
   ...(output === undefined ? [] : [{ limit: 'output' as const, bound: limits.output, trees: [output] }]),
 ]
-
-function placesOf({ means }: LimitSupport): Iterable<string> {
-  if (means.how === 'cgroup-v1') return means.parents.values()
-  return means.how === 'cgroup-v2' ? [means.parent.dir] : []
-}

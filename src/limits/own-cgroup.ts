@@ -1,7 +1,7 @@
-/** Where pen itself stands in the cgroup hierarchies. A sandbox is put below, so that bounds on pen bound it too. */
+/** pen's own place in the cgroup hierarchies. A sandbox goes below it, so that limits on pen apply to it too. */
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
-/** What the kernel says; tests bring their own, with a mount point of theirs. */
+/** The kernel's files. Tests inject their own, with their own mount point. */
 export interface CgroupView {
   /** `/proc/self/cgroup` */
   readonly own: string
@@ -10,9 +10,9 @@ export interface CgroupView {
 }
 
 export interface OwnCgroups {
-  /** Controller to the directory of pen's own cgroup. */
+  /** Maps a controller to the directory of pen's own cgroup. */
   readonly v1: ReadonlyMap<string, string>
-  /** Directory of pen's own v2 cgroup, and the highest one that this mount shows. */
+  /** The directory of pen's own v2 cgroup, and the topmost one that this mount shows. */
   readonly v2: { readonly dir: string; readonly top: string } | undefined
 }
 
@@ -21,7 +21,7 @@ export const kernelView = (): CgroupView => ({
   mounts: readKernelFile('/proc/self/mountinfo', 'utf8'),
 })
 
-/** By hand and without regular expressions: this runs before every sandbox, once, and compiling one costs more than it does. */
+/** Parses without regular expressions, because this runs once before every sandbox and compiling one costs more. */
 export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
   const paths = new Map<string, string>()
   for (const line of view.own.split('\n')) {
@@ -53,7 +53,7 @@ export function findOwnCgroups(view: CgroupView = kernelView()): OwnCgroups {
 
 const MARK = ' - cgroup'
 
-/** In a container the mount may show only a part of the hierarchy, or a part in which pen is not. */
+/** In a container the mount may show only a part of the hierarchy, or a part without pen. */
 function below(point: string, root: string, path: string | undefined): string | undefined {
   if (path === undefined || path.startsWith('/..')) return undefined
   if (root === '/') return path === '/' ? point : `${point}${path}`
@@ -61,7 +61,7 @@ function below(point: string, root: string, path: string | undefined): string | 
   return `${point}${path.slice(root.length)}`
 }
 
-/** The kernel writes blanks in paths as octal numbers. */
+/** The kernel writes blanks in paths as octal escapes. */
 const plain = (field: string): string =>
   field.includes('\\')
     ? field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

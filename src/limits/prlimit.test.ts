@@ -7,7 +7,7 @@ test('a process that is gone has no file, and needs no limit', async () => {
   await child.exited
   expect(readOfProcess(child.pid, 'status')).toBeUndefined()
   await setProcessLimit(child.pid, { nproc: 10 })
-  // The twin: of one that is there both are told.
+  // An existing process has its file, and an error is reported.
   expect(readOfProcess(process.pid, 'status')).toContain(`Pid:\t${process.pid}`)
   expect(() => readOfProcess(process.pid, 'fd')).toThrow('EISDIR')
 })

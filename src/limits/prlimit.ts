@@ -1,4 +1,4 @@
-/** Bounds that are set on a process from outside. Loaded only when needed: the first call costs half a millisecond. */
+/** Limits that are set on another process. Loaded only when needed, because the first call costs 0.5 ms. */
 import { PenError } from '../base/error.ts'
 import { findTool } from '../base/find-tool.ts'
 import { readOfProcess } from '../base/kernel/kernel-file.ts'
@@ -8,13 +8,13 @@ import { capture } from '../base/spawn.ts'
 const RLIMIT_NPROC = 6
 
 /**
- * For the init of a sandbox before its command starts. In a user namespace of its own only the sandbox's processes
- * count, from Linux 5.14 on. It does not bind when the sandbox's uid is 0 on the host.
+ * Sets RLIMIT_NPROC for the init of a sandbox before its command starts. In its own user namespace only the sandbox's processes
+ * count, from Linux 5.14 on. It has no effect if the sandbox's uid is 0 on the host.
  */
 export async function setProcessLimit(pid: number, limits: { readonly nproc: number }): Promise<void> {
   const now = new BigUint64Array(2)
   const isKnown = tryCall('prlimit64', pid, RLIMIT_NPROC, null, now) === 0
-  // A user whose hard limit (ulimit -Hu) is lower than the policy's keeps that one: it cannot be raised, and is tighter.
+  // A lower hard limit of the user (ulimit -Hu) stays: it is stricter and cannot be raised.
   const nproc = Math.min(limits.nproc, isKnown ? Number(now[1]) : Number.POSITIVE_INFINITY)
   const pair = new BigUint64Array([BigInt(nproc), BigInt(nproc)])
   if (tryCall('prlimit64', pid, RLIMIT_NPROC, pair, null) === 0) return
@@ -25,11 +25,11 @@ export async function setProcessLimit(pid: number, limits: { readonly nproc: num
   })
 }
 
-/** Root without CAP_SYS_RESOURCE, as in many containers, may not do what the sandbox's own user may: lower a bound. */
+/** Root without CAP_SYS_RESOURCE, as in many containers, may not lower this limit. The sandbox's own user may. */
 async function asItsOwner(pid: number, bound: string): Promise<boolean> {
   const [setpriv, prlimit] = [findTool('setpriv'), findTool('prlimit')]
   const status = readOfProcess(pid, 'status')
-  // One that is gone starts no more.
+  // A process that is gone starts no others.
   if (status === undefined) return true
   const [uid, gid] = ['Uid', 'Gid'].map(key => new RegExp(`^${key}:\\s*(\\d+)`, 'm').exec(status)?.[1])
   if (process.getuid?.() !== 0 || uid === '0' || setpriv === undefined || prlimit === undefined) return false

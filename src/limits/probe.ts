@@ -1,7 +1,7 @@
-/** What this user can bound on this machine, and by what. Looks only; `openBounds` tries. */
+/** Which limits this user can enforce on this machine, and how. Only looks; `openBounds` tries. */
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import type { Capabilities, Enforcement } from '../plan/gaps.ts'
-import type { CgroupLimit } from './cgroup.ts'
+import { CGROUP_LIMITS, type CgroupLimit } from './cgroup.ts'
 import { findV1 } from './cgroup-v1.ts'
 import { findV2, type V2Parent } from './cgroup-v2.ts'
 import { type CgroupView, findOwnCgroups, kernelView, type OwnCgroups } from './own-cgroup.ts'
@@ -11,7 +11,7 @@ export type LimitMechanism =
   | { readonly how: 'cgroup-v1'; readonly parents: ReadonlyMap<CgroupLimit, string> }
   | { readonly how: 'cgroup-v2'; readonly parent: V2Parent }
   | { readonly how: 'systemd-scope'; readonly tool: ScopeTool }
-  /** A container engine makes the cgroups, and takes them away. */
+  /** A container engine makes and removes the cgroups. */
   | { readonly how: 'engine' }
   | { readonly how: 'watchdog' }
 
@@ -21,12 +21,10 @@ export interface LimitPlan {
 }
 
 export interface LimitSupport {
-  readonly means: LimitMechanism
+  readonly mechanism: LimitMechanism
   readonly own: OwnCgroups
   readonly held: ReadonlySet<CgroupLimit>
 }
-
-export const ALL: readonly CgroupLimit[] = ['memory', 'pids', 'cpus']
 
 export function findLimitSupport(
   view: CgroupView = kernelView(),
@@ -34,24 +32,25 @@ export function findLimitSupport(
 ): LimitSupport {
   const own = findOwnCgroups(view)
   const v1 = findV1(own)
-  if (v1.size > 0) return { own, means: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
+  if (v1.size > 0) return { own, mechanism: { how: 'cgroup-v1', parents: v1 }, held: new Set(v1.keys()) }
   const v2 = findV2(own)
-  if (v2 !== undefined) return { own, means: { how: 'cgroup-v2', parent: v2 }, held: v2.holds }
+  if (v2 !== undefined) return { own, mechanism: { how: 'cgroup-v2', parent: v2 }, held: v2.holds }
   const tool = own.v2 !== undefined && own.v1.size === 0 && uid !== 0 ? findScopeTool(uid) : undefined
-  if (tool !== undefined) return { own, means: { how: 'systemd-scope', tool }, held: new Set(ALL) }
-  return { own, means: { how: 'watchdog' }, held: new Set() }
+  if (tool !== undefined)
+    return { own, mechanism: { how: 'systemd-scope', tool }, held: new Set(CGROUP_LIMITS) }
+  return { own, mechanism: { how: 'watchdog' }, held: new Set() }
 }
 
-/** Before 5.14 RLIMIT_NPROC counts every process of the user, in and out of the sandbox: of no use. */
+/** Before Linux 5.14, RLIMIT_NPROC counts every process of the user, inside and outside the sandbox, so it is useless. */
 export function boundsProcessesByNamespace(kernel = kernelRelease()): boolean {
   const [major = 0, minor = 0] = kernel.split('.').map(Number)
   return major > 5 || (major === 5 && minor >= 14)
 }
 
-export function planOf(found: LimitSupport, kernel = kernelRelease()): LimitPlan {
-  const hold = (limit: CgroupLimit): Enforcement => (found.held.has(limit) ? 'kernel' : 'watchdog')
+export function planOf(support: LimitSupport, kernel = kernelRelease()): LimitPlan {
+  const hold = (limit: CgroupLimit): Enforcement => (support.held.has(limit) ? 'kernel' : 'watchdog')
   return {
-    how: found.means.how,
+    how: support.mechanism.how,
     holds: {
       memory: hold('memory'),
       cpus: hold('cpus'),
@@ -66,7 +65,13 @@ export function planOf(found: LimitSupport, kernel = kernelRelease()): LimitPlan
 
 let known: LimitSupport | undefined
 
-/** Asked once: it is the same for the plan and for the run that follows. */
+/** Computed once, for the plan and for the run after it. */
 export const limitSupport = (): LimitSupport => (known ??= findLimitSupport())
 
 export const probeLimits = (): LimitPlan => planOf(limitSupport())
+
+/** The directories in which pen makes cgroups. */
+export function cgroupParents({ mechanism }: LimitSupport): readonly string[] {
+  if (mechanism.how === 'cgroup-v1') return [...mechanism.parents.values()]
+  return mechanism.how === 'cgroup-v2' ? [mechanism.parent.dir] : []
+}

@@ -1,4 +1,4 @@
-/** What the processes of a sandbox use, as the host's /proc shows it. */
+/** The resource usage of a sandbox's processes, from the host's /proc. */
 import { readFileSync } from 'node:fs'
 import { statFields } from '../base/kernel/processes.ts'
 
@@ -10,16 +10,16 @@ const read = (path: string): string => {
   }
 }
 
-/** Linux reports CPU time in hundredths of a second, whatever the timer's frequency is. */
+/** Linux reports CPU time in hundredths of a second, at every timer frequency. */
 const TICK_MS = 10
 
-/** CPU time of a process and of all its reaped children. For a whole tree, sum over the living. */
+/** The CPU time of a process and its reaped children. Sum it over the living processes of a tree. */
 export function cpuMsOf(pid: number): number {
   const fields = statFields(pid)
   return fields === undefined ? 0 : [11, 12, 13, 14].reduce((sum, i) => sum + Number(fields[i]), 0) * TICK_MS
 }
 
-/** Bytes sent to disk by a process and all its reaped children, less what was thrown away before it got there. */
+/** Bytes that a process and its reaped children wrote to disk, without cancelled writes. */
 export function writtenBy(pid: number): number {
   const io = read(`/proc/${pid}/io`)
   const value = (key: string): number => Number(new RegExp(`^${key}: (\\d+)`, 'm').exec(io)?.[1] ?? 0)
@@ -35,7 +35,7 @@ export interface Memory {
 const kib = (text: string, key: string): number =>
   Number(new RegExp(`^${key}:\\s*(\\d+)`, 'm').exec(text)?.[1] ?? 0) * 1024
 
-/** Cheap, and never too little: pages shared by a fork are counted in each process. */
+/** Cheap, and never too low: pages shared after a fork count in each process. */
 export function memoryOf(pid: number): Memory {
   const text = read(`/proc/${pid}/status`)
   return {
@@ -45,7 +45,7 @@ export function memoryOf(pid: number): Memory {
   }
 }
 
-/** Exact, and slow: the kernel walks the page tables. Each page is divided among those who share it. */
+/** Exact and slow: the kernel walks the page tables and divides each shared page among its users. */
 export function shareOf(pid: number): Pick<Memory, 'anonymous' | 'shared'> | undefined {
   const text = read(`/proc/${pid}/smaps_rollup`)
   if (!text.includes('Pss_Anon')) return undefined

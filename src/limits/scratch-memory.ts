@@ -1,8 +1,8 @@
-/** Memory that no process shows: files on the sandbox's own tmpfs, and memory files that are only held by descriptor. */
+/** Memory that no process reports: files on the sandbox's tmpfs, and memfds that are only held open. */
 import { readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { descriptorsOf, type Member } from '../base/kernel/processes.ts'
 
-/** Mount points of tmpfs in the sandbox that the host does not have: what pen made for it. */
+/** Mount points of tmpfs that only the sandbox has, which pen made for it. */
 export function scratchMounts(init: number): string[] {
   const host = new Set(mountsOf('self').map(({ device }) => device))
   return mountsOf(String(init))
@@ -21,17 +21,17 @@ function mountsOf(pid: string): { device: string; type: string; point: string }[
   return text.split('\n').flatMap(line => {
     const [, , device = '', , point = ''] = line.split(' ', 5)
     const type = / - (\S+)/.exec(line)?.[1] ?? ''
-    // One file system mounted at several places is counted once.
+    // A file system that is mounted at several places counts once.
     if (device === '' || point.includes('\\') || seen.has(device)) return []
     seen.add(device)
     return [{ device, type, point }]
   })
 }
 
-/** An empty file takes no block, and about this much of the kernel's own memory: a million of them is a gigabyte. */
+/** An empty file takes no block, but about this much kernel memory. A million of them take a gigabyte. */
 const BYTES_PER_NAME = 1024
 
-/** The mounts are pen's own and sealed: none of these names can be turned into a link from inside. */
+/** pen made and sealed these mounts, so nothing inside can turn their paths into links. */
 export function scratchBytes(root: string, mounts: readonly string[]): number {
   let sum = 0
   for (const point of mounts)
@@ -39,24 +39,24 @@ export function scratchBytes(root: string, mounts: readonly string[]): number {
       const { blocks, bfree, bsize, files, ffree } = statfsSync(`${root}${point}`)
       sum += (blocks - bfree) * bsize + (files - ffree) * BYTES_PER_NAME
     } catch {
-      // Gone with the sandbox.
+      // The sandbox has ended.
     }
   return sum
 }
 
-/** Of one look: about 50 ms. */
+/** The limit of one look: about 50 ms. */
 const MOST_DESCRIPTORS = 20_000
 
 /**
- * Memory files by descriptor. A sandbox can hold more descriptors than one look takes up: the next look goes on where the last one
- * stopped, so that no number of them hides a file.
+ * Memory files (memfd) by descriptor. A sandbox can hold more descriptors than one look reads. The next look continues where
+ * the last one stopped, so that no number of descriptors hides a file.
  */
 export class MemoryFiles {
   readonly #most: number
-  /** Bytes by file, of the last round that was complete, and of the one that goes on. */
+  /** Bytes by file, of the last complete round and of the current one. */
   #before = new Map<string, number>()
   #now = new Map<string, number>()
-  /** What this round has still to look at. */
+  /** What is left of this round. */
   #left: Member[] = []
   #paths: string[] = []
 

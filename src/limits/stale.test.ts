@@ -8,7 +8,7 @@ import { cgroupName, ownerOf } from './cgroup-name.ts'
 import { findLimitSupport } from './probe.ts'
 import { sweepAndRemember } from './stale.ts'
 
-/** Cgroups are directories that `rmdir` takes away when nobody is inside: so are these. */
+/** `rmdir` removes an empty cgroup, so plain directories can stand in for cgroups here. */
 let base = ''
 beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), 'pen-stale-'))
@@ -84,9 +84,9 @@ describe('the sweep', () => {
     expect(readdirSync(`${base}/many/0`)).toEqual([])
   })
 
-  const { means } = findLimitSupport()
-  onlyWhen(means.how === 'cgroup-v1')('works on the real thing', () => {
-    const place = means.how === 'cgroup-v1' ? (means.parents.get('pids') ?? '') : ''
+  const { mechanism } = findLimitSupport()
+  onlyWhen(mechanism.how === 'cgroup-v1')('works on the real thing', () => {
+    const place = mechanism.how === 'cgroup-v1' ? (mechanism.parents.get('pids') ?? '') : ''
     mkdirSync(`${place}/${DEAD}`)
     sweep(place)
     expect(existsSync(`${place}/${DEAD}`)).toBe(false)

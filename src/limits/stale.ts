@@ -1,8 +1,7 @@
 /**
- * A pen that was ended by SIGKILL leaves empty cgroups behind; the next one takes them away. It may stand in another
- * cgroup than the first (another login, another service), so the places where pen ever made one are kept in a small file.
+ * A pen that was killed with SIGKILL leaves empty cgroups, and the next pen removes them. That pen may run in another cgroup, as
+ * after a new login. So a small file lists every parent in which pen ever made one.
  */
-
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { isAlive } from '../base/kernel/processes.ts'
@@ -10,41 +9,44 @@ import { dirname } from '../base/posix-path.ts'
 import { removeCgroup } from './cgroup.ts'
 import { ownerOf } from './cgroup-name.ts'
 
-/** Takes away what dead pens left at these places, or only tells it. Costs one look at each place. */
-export function sweepPlaces(
-  places: Iterable<string>,
+/** Removes or only lists what dead pens left in these parents. Costs one lookup per parent. */
+export function sweepParents(
+  parents: Iterable<string>,
   { remove }: { readonly remove: boolean } = { remove: true },
 ): { readonly gone: readonly string[]; readonly swept: readonly string[] } {
   const gone: string[] = []
   const swept: string[] = []
-  for (const place of places) {
+  for (const parent of parents) {
     let names: string[]
     try {
-      const stats = statSync(place, { throwIfNoEntry: false })
-      if (stats === undefined) gone.push(place)
-      // Two links are a cgroup's own: it has no children, and needs no listing.
+      const stats = statSync(parent, { throwIfNoEntry: false })
+      if (stats === undefined) gone.push(parent)
+      // A cgroup with two links has no children, so it needs no listing.
       if (stats === undefined || stats.nlink === 2) continue
-      names = readdirSync(place)
+      names = readdirSync(parent)
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT') gone.push(place)
+      if (errnoOf(error) === 'ENOENT') gone.push(parent)
       continue
     }
     for (const name of names) {
       const owner = name.startsWith('pen-') ? ownerOf(name) : undefined
-      // One that still has processes refuses: its sandbox is just being ended, and the next sweep finds it empty.
+      // A cgroup with processes cannot be removed: its sandbox is just ending, and the next sweep finds it empty.
       if (owner === undefined || isAlive(owner)) continue
-      const path = `${place}/${name}`
+      const path = `${parent}/${name}`
       if (!remove || removeCgroup(path)) swept.push(path)
     }
   }
   return { gone, swept }
 }
 
-/** At every place where pen ever made one; tells which. */
-export const sweepRemembered = (file: string, options: { readonly remove: boolean }): readonly string[] =>
-  sweepPlaces(readPlaces(file), options).swept
+/** Sweeps every recorded parent and `more`, and returns the cgroups found. */
+export const sweepRemembered = (
+  file: string,
+  options: { readonly remove: boolean },
+  more: Iterable<string> = [],
+): readonly string[] => sweepParents(new Set([...readParents(file), ...more]), options).swept
 
-function readPlaces(file: string): string[] {
+function readParents(file: string): string[] {
   try {
     return readFileSync(file, 'utf8')
       .split('\n')
@@ -55,22 +57,22 @@ function readPlaces(file: string): string[] {
 }
 
 /**
- * Sweeps every remembered place and those given now, and remembers the new ones. The file is pen's own, in the user's
- * state; all it can cause is the removal of empty cgroups with pen's name.
+ * Sweeps the recorded parents and the current ones, and records the new ones. The file is in the user's state. It can only cause
+ * the removal of empty cgroups with pen's name.
  */
 export function sweepAndRemember(file: string, now: Iterable<string>): void {
-  const known = readPlaces(file)
-  const places = new Set([...known, ...now])
-  const gone = new Set(sweepPlaces(places).gone)
-  const fresh = [...places].filter(place => !known.includes(place) && !gone.has(place))
+  const known = readParents(file)
+  const parents = new Set([...known, ...now])
+  const gone = new Set(sweepParents(parents).gone)
+  const fresh = [...parents].filter(parent => !known.includes(parent) && !gone.has(parent))
   if (fresh.length === 0 && gone.size === 0) return
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     const text = (lines: readonly string[]): string => lines.map(line => `${line}\n`).join('')
-    // Two pens at once: appending loses nothing. A rewrite may lose a line that the other one appends again next time.
+    // Concurrent appends lose nothing. A rewrite may lose a line, which the other pen appends again next time.
     if (gone.size === 0) appendFileSync(file, text(fresh), { mode: 0o600 })
-    else writeFileSync(file, text([...places].filter(place => !gone.has(place))), { mode: 0o600 })
+    else writeFileSync(file, text([...parents].filter(parent => !gone.has(parent))), { mode: 0o600 })
   } catch {
-    // A full disk or a read-only home: the places of this run are swept by pens that stand in the same cgroup.
+    // A full disk or a read-only home: pens in the same cgroup still sweep these parents.
   }
 }

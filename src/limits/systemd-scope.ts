@@ -1,6 +1,6 @@
 /**
- * The way to a cgroup for an ordinary user whose login does not stand below their own service manager (a text console, ssh):
- * the manager is asked to make a scope. It costs a conversation over D-Bus, so it comes after what pen can do by itself.
+ * Asks the user's service manager for a scope, for a login that is not below it (a text console, ssh). It needs a D-Bus call, so
+ * it is used only if pen cannot make a cgroup directly.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
@@ -24,7 +24,7 @@ export function findScopeTool(uid: number, runtimeDir = `/run/user/${uid}`): Sco
   return systemdRun === undefined ? undefined : { systemdRun, runtimeDir }
 }
 
-/** systemd-run with --scope becomes the program itself: descriptors and the process id stay. */
+/** With --scope, systemd-run executes the program itself, so descriptors and the pid stay. */
 export const scopeArguments = (tool: ScopeTool, limits: Limits, name: string): string[] => [
   tool.systemdRun,
   '--user',
@@ -41,7 +41,7 @@ export const scopeArguments = (tool: ScopeTool, limits: Limits, name: string): s
   '--',
 ]
 
-/** The scope of a process that runs, for its counters; undefined when it is in none. */
+/** The scope of a running process, for its counters; undefined if it has none. */
 export function scopeOf(pid: number, name: string, own: OwnCgroups): Cgroup | undefined {
   if (own.v2 === undefined) return undefined
   try {

@@ -1,12 +1,12 @@
 /**
- * Slows a sandbox down without a cgroup: its processes are paused for as long as they ran too much. Shells watch their
- * children for being stopped, so parents are paused before their children and woken after them: nobody sees anybody stop.
+ * Throttles a sandbox without a cgroup: pauses its processes for as long as they exceeded their share. Shells notice stopped
+ * children, so parents are paused before their children and resumed after them.
  */
 import { listTree, type Member, statFields } from '../base/kernel/processes.ts'
 
 const PASSES = 3
 const SETTLE_MS = 5
-/** A parent that never stands must not keep its children running. */
+/** After this many failures, pause anyway: a parent that never stops must not keep its children running. */
 const MOST_TRIES = 5
 
 export class Throttle {
@@ -23,15 +23,15 @@ export class Throttle {
   }
 
   /**
-   * Everything but the init, which only reaps. A process that its user had stopped stays theirs to wake. False when a
-   * parent could not be brought to stand before its children, and all are running again: to be tried anew.
+   * Pauses every process except the init. A process that the user stopped stays stopped. Returns false when a parent did not stop
+   * before its children: all run again, and the caller retries.
    */
   pause(): boolean {
     const patient = this.#tries++ < MOST_TRIES
     const seen = new Set<number>()
     for (let pass = 0; pass < PASSES; pass++) {
       const fresh = listTree(this.#init).filter(({ pid, depth }) => depth > 0 && !seen.has(pid))
-      // What was forked while its parent was being paused turns up in the next pass.
+      // A child that was forked while its parent was being paused appears in the next pass.
       if (fresh.length === 0) break
       for (let depth = 1, level = fresh; level.length > 0; depth++) {
         const now = level.filter(member => member.depth <= depth)
@@ -58,7 +58,7 @@ export class Throttle {
   }
 }
 
-/** A parent that is about to stop could still see its child stop first: only one that stands, or cannot look, is safe. */
+/** Waits until the parents have stopped. A parent that still runs could see its child stop. */
 function settle(stopped: readonly Member[]): boolean {
   const deadline = performance.now() + SETTLE_MS
   const stands = (pid: number): boolean => {

@@ -1,8 +1,7 @@
 /**
- * Holds what no cgroup holds: looks at the sandbox's processes a few times a second. Weaker than the kernel: between two
- * looks a fast program can take more than its bound. Never by RLIMIT_AS, which forbids address space, not memory.
+ * Enforces limits without a cgroup: looks at the sandbox's processes a few times a second. It is weaker than the kernel, because
+ * a fast program can exceed a limit between two looks. RLIMIT_AS is no substitute: it limits address space, not memory.
  */
-
 import { listTree, type Member } from '../base/kernel/processes.ts'
 import { processorsOf, setProcessors } from '../base/kernel/processors.ts'
 import type { Limits } from '../policy/policy.ts'
@@ -14,34 +13,34 @@ import { Throttle } from './throttle.ts'
 
 const CALM_MS = 200
 const CLOSE_MS = 50
-/** Descriptors and mounts are looked at every so many looks only. */
-const RARELY = 5
+/** Check descriptors and mounts only every this many looks. */
+const SLOW_CHECK_INTERVAL = 5
 const LONGEST_PAUSE_MS = 300
 
 export type NextLook = number | 'at once'
 
 export interface WatchdogOptions {
   readonly init: number
-  /** A path to its root directory. */
+  /** A path to the sandbox's root directory. */
   readonly root: string
   readonly limits: Limits
   readonly watch: ReadonlySet<CgroupLimit>
   readonly cores: number
-  /** Processes inside that are pen's own; the init counts as such anyway. */
+  /** pen's own processes inside. The init always counts as one. */
   readonly own: ReadonlySet<number>
-  /** `killed` means that the caller is to end the sandbox now. */
-  readonly tell: (hit: LimitHit) => void
+  /** After `killed` the caller must end the sandbox at once. */
+  readonly report: (hit: LimitHit) => void
 }
 
 export class Watchdog {
   readonly #options: WatchdogOptions
   readonly #throttle: Throttle
-  readonly #told = new Map<string, LimitHit>()
+  readonly #reported = new Map<string, LimitHit>()
   #looks = 0
   #mounts: readonly string[] = []
   readonly #files = new MemoryFiles()
   #memoryFiles = 0
-  /** The sum at which the slow, exact look found that all was well. */
+  /** The sum at which the slow, exact check found no excess. */
   #cleared = 0
   #cpu = { at: performance.now(), used: 0, debt: 0, paused: 0 }
   /** Threads of the init, which is pen's own program in a sandbox that stays. */
@@ -72,10 +71,10 @@ export class Watchdog {
             },
           ]
         : []
-    return [...this.#told.values(), ...slowed]
+    return [...this.#reported.values(), ...slowed]
   }
 
-  /** One look. Returns how long to wait for the next; `at once` where every moment of waiting is time that the sandbox takes. */
+  /** Looks once. Returns the delay until the next look, or `at once` if a delay would give the sandbox extra time. */
   look(): NextLook {
     if (this.#throttle.isPaused) this.#throttle.resume()
     const members = listTree(this.#options.init)
@@ -90,19 +89,19 @@ export class Watchdog {
     return pause > 0 ? pause : near || busy ? CLOSE_MS : CALM_MS
   }
 
-  /** Wakes what is paused: nothing may be left standing when somebody else ends the sandbox. */
+  /** Resumes paused processes, so that none stays stopped when the sandbox is ended. */
   stop(): void {
     this.#throttle.resume()
   }
 
   #sum(members: readonly Member[]): number {
     const each = members.map(({ pid }) => memoryOf(pid))
-    if (this.#looks % RARELY === 0) {
+    if (this.#looks % SLOW_CHECK_INTERVAL === 0) {
       this.#mounts = scratchMounts(this.#options.init)
       this.#memoryFiles = this.#files.look(members)
     }
-    const unseen = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
-    const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unseen)
+    const unreported = scratchBytes(this.#options.root, this.#mounts) + this.#memoryFiles
+    const memoryBytes = each.reduce((sum, m) => sum + m.anonymous + m.shared, unreported)
     const { own } = this.#options
     const pids = each.reduce((sum, m, i) => (own.has(members[i]?.pid ?? 0) ? sum : sum + m.threads), 0)
     this.#ofInit = each[members.findIndex(({ pid }) => pid === this.#options.init)]?.threads ?? 1
@@ -111,20 +110,21 @@ export class Watchdog {
   }
 
   /**
-   * The kernel refuses by RLIMIT_NPROC and counts no refusal, so a full sandbox is the only sign. A peak lies between two looks: what
-   * was nearly full when it was looked at is taken for full. The kernel counts every thread of the init; the bound leaves room for one.
-   * Returns whether the bound is near.
+   * The kernel refuses forks by RLIMIT_NPROC without counting them, so a full sandbox is the only sign. A peak may fall between two
+   * looks, so nearly full counts as full. The kernel counts every thread of the init, and the limit has room for one.
+   * Returns whether the limit is near.
    */
   #lookAtPids(tasks: number): boolean {
     const bound = this.#options.limits.pids
-    if (tasks > bound * 1.25 + 8) this.#tell({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
+    if (tasks > bound * 1.25 + 8)
+      this.#report({ limit: 'pids', what: 'killed', used: tasks, bound, amount: 1 })
     else if (tasks + this.#ofInit - 1 >= bound - Math.max(1, bound / 10))
-      this.#tell({
+      this.#report({
         limit: 'pids',
         what: 'refused',
         used: tasks,
         bound,
-        amount: (this.#told.get('pids')?.amount ?? 0) + 1,
+        amount: (this.#reported.get('pids')?.amount ?? 0) + 1,
         note: `${tasks} were seen`,
       })
     return tasks > bound / 2
@@ -135,10 +135,10 @@ export class Watchdog {
     const upper = this.#usage.memoryBytes
     if (upper > bound && upper > this.#cleared * 1.05) {
       const exact = this.#exact(members)
-      if (exact > bound) this.#tell({ limit: 'memory', what: 'killed', used: exact, bound, amount: 1 })
-      // The sum counts shared pages twice: this far it is known to be harmless, for a second.
+      if (exact > bound) this.#report({ limit: 'memory', what: 'killed', used: exact, bound, amount: 1 })
+      // The sum counts shared pages twice. Up to this sum, no excess is known, for one second.
       else this.#cleared = upper
-    } else if (this.#looks % (RARELY * 4) === 0) this.#cleared = 0
+    } else if (this.#looks % (SLOW_CHECK_INTERVAL * 4) === 0) this.#cleared = 0
     return upper > bound / 2
   }
 
@@ -151,17 +151,17 @@ export class Watchdog {
       shared += share.shared
     }
     this.#memoryFiles = this.#files.look(members)
-    const unseen = scratchBytes(this.#options.root, scratchMounts(this.#options.init)) + this.#memoryFiles
-    // A mapped file on a tmpfs is in both.
-    return anonymous + Math.max(shared, unseen)
+    const unreported = scratchBytes(this.#options.root, scratchMounts(this.#options.init)) + this.#memoryFiles
+    // A mapped file on a tmpfs is in both sums.
+    return anonymous + Math.max(shared, unreported)
   }
 
-  /** Time that was used beyond the share is paid back by standing still. */
+  /** Pauses the sandbox for the time that it used beyond its share. */
   #lookAtCpu(members: readonly Member[]): number | 'not yet' {
     const { cpus } = this.#options.limits
     const now = performance.now()
     const used = members.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0)
-    // Time of children that nobody waited for is lost to their parents; the sum must not run backwards.
+    // The CPU time of unreaped children is lost, and the sum must not decrease.
     const more = Math.max(0, used - this.#cpu.used)
     const debt = Math.max(-cpus * CLOSE_MS, this.#cpu.debt + more - (now - this.#cpu.at) * cpus)
     this.#cpu = { ...this.#cpu, at: now, used, debt }
@@ -173,22 +173,22 @@ export class Watchdog {
     return pause
   }
 
-  #tell(hit: LimitHit): void {
-    const before = this.#told.get(hit.limit)
+  #report(hit: LimitHit): void {
+    const before = this.#reported.get(hit.limit)
     if (before?.what === 'killed' || (before?.what === hit.what && before.amount >= hit.amount)) return
-    this.#told.set(hit.limit, hit)
-    this.#options.tell(hit)
+    this.#reported.set(hit.limit, hit)
+    this.#options.report(hit)
   }
 }
 
-/** So that the sandbox cannot use more CPUs at once and its programs count the right number. It could undo this; the looks remain. */
+/** Restricts the sandbox to fewer CPUs, so that its programs see the right number. A sandbox could undo it; the looks continue. */
 function narrow(init: number, cpus: number): void {
   const there = processorsOf(init)
   const want = Math.ceil(cpus)
   if (want >= there.length) return
-  // Anywhere: two sandboxes should not share one half of the machine.
+  // Start at a random CPU, so that two sandboxes do not share the same half of the machine.
   const from = Math.floor(Math.random() * there.length)
   const chosen = Array.from({ length: want }, (_, i) => there[(from + i) % there.length] as number)
-  // The init alone when its command still waits; all there is when it has started.
+  // Before the command starts this is the init alone, afterwards every process.
   for (const { pid } of listTree(init)) setProcessors(pid, chosen)
 }

@@ -7,7 +7,7 @@ import { type EngineName, findEngine } from '../backend/container/engine/engine.
 import { chooseBackend } from '../backend/probe.ts'
 import { type ErrorCode, PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
-import { hasOwnImage } from '../image/own-image.ts'
+import { hasOwnImage } from '../image/image-for.ts'
 import { findCandidate } from '../image/recipe.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'

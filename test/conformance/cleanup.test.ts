@@ -1,14 +1,14 @@
 import { expect } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { findLimitSupport } from '../../src/limits/probe.ts'
+import { cgroupParents, findLimitSupport } from '../../src/limits/probe.ts'
 import { auditRecords } from '../audit-records.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
 
 const PROCESS_ONLY = 'containers report by the same undo stack'
-const { means } = findLimitSupport()
-const hasCgroups = means.how === 'cgroup-v1' || means.how === 'cgroup-v2'
+const PARENTS = cgroupParents(findLimitSupport())
+const hasCgroups = PARENTS.length > 0
 
 const stateOf = (box: Box): string => {
   const all = join(box.home, '.pen/sandboxes')
@@ -17,13 +17,7 @@ const stateOf = (box: Box): string => {
 
 /** The cgroups of one pen, by its pid. */
 function cgroupsOf(pid: number): string[] {
-  const parents =
-    means.how === 'cgroup-v1'
-      ? [...means.parents.values()]
-      : means.how === 'cgroup-v2'
-        ? [means.parent.dir]
-        : []
-  return parents.flatMap(parent =>
+  return PARENTS.flatMap(parent =>
     readdirSync(parent)
       .filter(name => name.startsWith(`pen-${pid}-`))
       .map(name => join(parent, name)),

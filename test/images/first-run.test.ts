@@ -35,7 +35,7 @@ onEachEngine(
     shop.dockerfile(dockerfile('first'))
     const stopped = run(shop, 'cat', '/mark')
     expect([stopped.code, stopped.out]).toEqual([125, ''])
-    expect(stopped.err).toContain('nobody has agreed to')
+    expect(stopped.err).toContain('you have not agreed to')
     expect(stopped.err).toContain('pen build')
     expect(shop.agreeAndBuild('--quiet').code).toBe(0)
     const agreed = run(shop, 'cat', '/mark')
@@ -43,6 +43,6 @@ onEachEngine(
     shop.dockerfile(dockerfile('evil'))
     const changed = run(shop, 'cat', '/mark')
     expect([changed.code, changed.out]).toEqual([0, 'first\n'])
-    expect(changed.err).toContain('has changed since it was agreed to')
+    expect(changed.err).toContain('changed after you agreed to it')
   },
 )

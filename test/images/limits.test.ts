@@ -70,5 +70,5 @@ onEachEngine('P13 a build has no more CPUs and memory than the limits', async en
   shop.dockerfile(`FROM ${BASE_NAME}\nRUN ${use(900)}\n`)
   const over = shop.agreeAndBuild(...limits)
   expect([over.code, over.out]).toEqual([125, ''])
-  expect(over.err).toMatch(/the build was stopped: it used|the build ended with|137|Killed/)
+  expect(over.err).toMatch(/the build was stopped: it used|the build failed with exit code|137|Killed/)
 })

@@ -88,7 +88,7 @@ onEachEngine(
     shop.configure({ image: { pull: 'never' } })
     const never = shop.agreeAndBuild()
     expect([never.code, never.out]).toEqual([125, ''])
-    expect(never.err).toContain(`the base image ${base} is not here, and image.pull is "never"`)
+    expect(never.err).toContain(`the base image ${base} is not on this machine, and image.pull is "never"`)
     shop.configure({})
     const built = shop.build()
     expect(built).toMatchObject({ code: 0 })

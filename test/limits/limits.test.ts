@@ -25,7 +25,7 @@ const ROOMY: Limits = {
 }
 const WATCHDOG: LimitSupport = {
   own: findOwnCgroups({ own: '', mounts: '' }),
-  means: { how: 'watchdog' },
+  mechanism: { how: 'watchdog' },
   held: new Set(),
 }
 
@@ -86,7 +86,7 @@ const cpuSeconds = (output: string): number =>
   [...output.matchAll(/(\d+)m([\d.]+)s/g)].reduce((sum, [, m, s]) => sum + Number(m) * 60 + Number(s), 0)
 
 const isRoot = process.getuid?.() === 0
-const byCgroup = onlyWhen(findLimitSupport().means.how.startsWith('cgroup'))
+const byCgroup = onlyWhen(findLimitSupport().mechanism.how.startsWith('cgroup'))
 
 describe('by cgroup', () => {
   byCgroup('the probe says that the kernel limits memory, processes and CPU', () => {
@@ -147,8 +147,8 @@ describe('by cgroup', () => {
       handles.map(handle => run(handle, sh(`${hog(128)}; sleep 0.4; echo survived`))),
     )
     expect(ends.map(({ output }) => output)).toEqual(['', 'survived\n', 'survived\n'])
-    const { means } = findLimitSupport()
-    const parents = means.how === 'cgroup-v1' ? [...means.parents.values()] : []
+    const { mechanism } = findLimitSupport()
+    const parents = mechanism.how === 'cgroup-v1' ? [...mechanism.parents.values()] : []
     const left = parents
       .flatMap(dir => readdirSync(dir))
       .filter(name => name.startsWith(`pen-${process.pid}-`))
@@ -158,7 +158,7 @@ describe('by cgroup', () => {
 
 describe('by watchdog', () => {
   test('a memory hog is ended within a second', async () => {
-    const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
+    const handle = open({ memory: (64 * MIB) as Bytes }, { support: WATCHDOG })
     const { hits, heard, output, ms } = await run(
       handle,
       sh(`(${hog(256)}; sleep 10) & sleep 10; echo survived`),
@@ -170,14 +170,14 @@ describe('by watchdog', () => {
   })
 
   test('a file on the sandbox’s own /tmp is memory too', async () => {
-    const handle = open({ memory: (64 * MIB) as Bytes }, { found: WATCHDOG })
+    const handle = open({ memory: (64 * MIB) as Bytes }, { support: WATCHDOG })
     const { hits, output } = await run(handle, sh('head -c 128m /dev/zero >/tmp/x; sleep 10; echo survived'))
     expect(hits).toMatchObject([{ limit: 'memory', what: 'killed' }])
     expect(output).toBe('')
   })
 
   test('pages that processes share count once', async () => {
-    const handle = open({ memory: (150 * MIB) as Bytes }, { found: WATCHDOG })
+    const handle = open({ memory: (150 * MIB) as Bytes }, { support: WATCHDOG })
     const script =
       'my $x = ""; vec($x, (80 << 20) - 1, 8) = 1; for (1..3) { if (!fork) { sleep 1; exit } } sleep 1; print "survived\\n"'
     const { hits, output } = await run(handle, ['perl', '-e', script])
@@ -186,7 +186,7 @@ describe('by watchdog', () => {
 
   // A busy machine gives the program less than half a CPU, and more than a tenth.
   test('a tenth of a CPU is about a tenth, also for processes that left their parent', async () => {
-    const handle = open({ cpus: 0.1 }, { found: WATCHDOG })
+    const handle = open({ cpus: 0.1 }, { support: WATCHDOG })
     const { hits, output } = await run(handle, ['bash', '-c', `(setsid bash -c '${SPIN}') & wait; times`])
     expect(hits).toMatchObject([{ limit: 'cpus', what: 'throttled' }])
     expect(cpuSeconds(output)).toBeGreaterThan(0.05)
@@ -194,25 +194,25 @@ describe('by watchdog', () => {
   })
 
   onlyWhen(availableParallelism() > 1)('programs count as many CPUs as the limit says', async () => {
-    const { output } = await run(open({ cpus: 1 }, { found: WATCHDOG }), ['nproc'])
+    const { output } = await run(open({ cpus: 1 }, { support: WATCHDOG }), ['nproc'])
     expect(output).toBe('1\n')
   })
 
   test('a shell with job control does not see its children stopped', async () => {
-    const handle = open({ cpus: 0.5 }, { found: WATCHDOG })
+    const handle = open({ cpus: 0.5 }, { support: WATCHDOG })
     const { output } = await run(handle, ['bash', '-c', `set -m; (${SPIN}); echo "ended $?"; jobs`])
     expect(output).toBe('ended 0\n')
   })
 
   onlyWhen(!isRoot)('a fork bomb is refused by the kernel, and reported', async () => {
-    const handle = open({ pids: 20 }, { found: WATCHDOG })
+    const handle = open({ pids: 20 }, { support: WATCHDOG })
     const { hits, output } = await run(handle, sh(`(${forks(200)}) | tail -1; exec sleep 0.3`))
     expect(hits).toMatchObject([{ limit: 'pids', what: 'refused', bound: 20 }])
     expect(Number(output) || 0).toBeLessThan(21)
   })
 
   test('a quick command is never checked', async () => {
-    const { hits, code } = await run(open({}, { found: WATCHDOG }), ['true'])
+    const { hits, code } = await run(open({}, { support: WATCHDOG }), ['true'])
     expect({ hits, code }).toEqual({ hits: [], code: 0 })
   })
 })

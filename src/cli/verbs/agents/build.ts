@@ -58,7 +58,7 @@ export const verb = defineVerb({
       show: line => {
         if (!silent) terminal.note(line)
       },
-      tell: line => terminal.note(`pen: ${printable(line, 4096)}`),
+      notify: line => terminal.note(`pen: ${printable(line, 4096)}`),
     })
     const built = await building.catch((error: unknown) => {
       if (error instanceof BuildStopped) return error.exitCode
