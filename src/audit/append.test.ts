@@ -304,7 +304,7 @@ describe('when things break', () => {
       const out = await inProcess(script, [...unshare, '/bin/sh', '-c', mount, 'sh'])
       const told = JSON.parse(out)
       expect(told.failures).toEqual([
-        'STATE free space on that file system; until then no connection is made',
+        'STATE free space on that file system; until then pen makes no connection',
       ])
       expect(told.whole).toBe(true)
       expect(told.written).toBeGreaterThan(50)

@@ -16,12 +16,12 @@ import { Tally } from './tally.ts'
 export interface AuditOptions {
   readonly sandbox: string
   readonly run?: string
-  /** Of one segment. */
+  /** Size limit of one segment. */
   readonly maxBytes?: number
-  /** Segments of one run, at least 2: the first half stays, the rest is a ring of the newest. */
+  /** Segments of one run, at least 2. The first half is kept, the rest is a ring of the newest. */
   readonly keep?: number
   readonly bounds?: Bounds
-  /** Of a run that no kernel confines: each of its records says so. */
+  /** Marks every record of a run in the soft backend. */
   readonly soft?: boolean
 }
 
@@ -30,13 +30,13 @@ export interface Audit extends AuditSink {
   close(): void
 }
 
-/** How often a run looks at what all runs hold together: each MiB, and a few at their start. */
+/** A run prunes old runs after each written MiB, and some runs prune at their start. */
 const PRUNE_EVERY = 1024 * 1024
 const PRUNE_CHANCE = 1 / 16
-/** Room that every segment keeps for the longest line and two about what was lost. */
+/** Every segment keeps room for the longest line and two `dropped` records. */
 const RESERVE = 3 * MAX_LINE
 
-/** The audit of one run. Nothing is touched on disk before the first record. */
+/** Opens the audit of one run. Writes nothing to disk before the first record. */
 export function openAudit(dir: string, options: AuditOptions): Audit {
   return new AuditLog(dir, options)
 }
@@ -50,11 +50,11 @@ class AuditLog implements Audit {
   #seq = 0
   #sincePrune = 0
   readonly #all = new Tally()
-  /** By index, for the segments that may be dropped one day. */
+  /** By index, for the segments in the ring. */
   readonly #tallies = new Map<number, Tally>()
-  readonly #gone = new Tally()
+  readonly #dropped = new Tally()
   #unwritten = new Tally()
-  #owesGone: boolean = false
+  #hasDropped: boolean = false
 
   constructor(dir: string, options: AuditOptions) {
     this.run = options.run ?? newRunId()
@@ -69,11 +69,11 @@ class AuditLog implements Audit {
     }
   }
 
-  /** Throws STATE when the record is not in the file: then what it tells of must not be done. */
+  /** Throws STATE when the record could not be written. Then the caller must not act. */
   record(event: AuditEventInput): void {
     try {
       const segment = this.#segmentWithRoom()
-      this.#payDebts(segment)
+      this.#recordLosses(segment)
       this.#write(segment, event.kind === 'run-end' ? { ...event, counts: this.#all.kinds() } : event)
     } catch (error) {
       this.#unwritten.add(event)
@@ -118,15 +118,15 @@ class AuditLog implements Audit {
     const tally = this.#tallies.get(index)
     if (tally === undefined) return
     this.#tallies.delete(index)
-    this.#gone.merge(tally)
-    this.#owesGone = true
+    this.#dropped.merge(tally)
+    this.#hasDropped = true
     unlinkIfThere(this.#pathOf(index))
   }
 
-  /** What was lost is told before anything else is written. */
-  #payDebts(segment: Segment): void {
-    if (this.#owesGone) this.#write(segment, this.#gone.asDropped('full'))
-    this.#owesGone = false
+  /** Writes records about lost records before anything else. */
+  #recordLosses(segment: Segment): void {
+    if (this.#hasDropped) this.#write(segment, this.#dropped.asDropped('full'))
+    this.#hasDropped = false
     if (this.#unwritten.count > 0) this.#write(segment, this.#unwritten.asDropped('not-written'))
     this.#unwritten = new Tally()
   }

@@ -1,9 +1,9 @@
-/** What the audit holds of files that the broker served, or did not. Paths come from a sandbox: hostile. */
+/** Records of the file broker. Paths come from a sandbox and are hostile. */
 
 export type FileOperation = 'stat' | 'list' | 'read' | 'write'
 
 interface OfRequest {
-  /** Numbers a request within its run, so that its records can be put together. */
+  /** Identifies the request within its run. All its records carry it. */
   readonly request: number
   readonly op: FileOperation
   readonly path: string
@@ -17,22 +17,22 @@ export interface BrokerAllowed extends OfRequest {
 
 export interface BrokerDenied extends OfRequest {
   readonly kind: 'broker-denied'
-  /** A stable word: `GrantDenial`, or the broker's own such as `link`. */
+  /** A stable word: `GrantDenial`, or one of the broker, such as `link`. */
   readonly reason: string
   readonly why?: string | undefined
-  /** What denies it, and where that stands. */
+  /** The rule that denies it, and its source. */
   readonly rule?: string | undefined
   readonly from?: string | undefined
   /** The command that would allow it. */
   readonly fix?: string | undefined
 }
 
-/** A transfer is over, or what was allowed could not be done. */
+/** A transfer ended, or an allowed operation failed. */
 export interface BrokerEnded extends OfRequest {
   readonly kind: 'broker-ended'
   readonly bytes: number
   readonly ms: number
-  /** `done`, or why not: `revoked`, `expired`, `client`, `absent`… */
+  /** `done`, or the reason of the failure: `revoked`, `expired`, `client`, `absent`… */
   readonly reason: string
 }
 

@@ -1,31 +1,28 @@
 import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
 
-/** Where a sandbox's audit lies, below its state directory. No sandbox ever sees this path. */
+/** The audit directory of a sandbox, below its state directory. No sandbox ever sees this path. */
 export const auditDirectory = (stateDir: string): string => `${stateDir}/audit`
 
-/**
- * Makes the directory, or makes sure that nobody else can put, replace or remove files in it: whoever could would
- * write the user's history.
- */
+/** Creates the directory, or checks that no other user can change files in it, because that would forge the audit. */
 export function ensureDirectory(dir: string): void {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (error) {
     const errno = errnoOf(error)
     throw new PenError('STATE', {
-      what: `could not make the audit directory ${dir} (${errno ?? 'unknown error'})`,
+      what: `could not create the audit directory ${dir} (${errno ?? 'unknown error'})`,
       hint:
         errno === 'EEXIST' || errno === 'ENOTDIR'
-          ? 'something else stands in its place: move it away'
-          : 'check the disk and the directory above; nothing runs without an audit',
+          ? `another file is in its place; move it: mv ${dir} ${dir}.old`
+          : 'check the disk and the parent directory; pen runs nothing without an audit',
       cause: error,
     })
   }
   checkDirectory(dir)
 }
 
-/** False when there is none yet. */
+/** False when the directory does not exist yet. */
 export function checkDirectory(dir: string): boolean {
   let stats: Stats
   try {
@@ -33,8 +30,8 @@ export function checkDirectory(dir: string): boolean {
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return false
     throw new PenError('STATE', {
-      what: `the audit directory ${dir} cannot be looked at (${errnoOf(error) ?? 'unknown error'})`,
-      hint: 'check the directories above it',
+      what: `cannot access the audit directory ${dir} (${errnoOf(error) ?? 'unknown error'})`,
+      hint: 'check the permissions of its parent directories',
       cause: error,
     })
   }
@@ -44,11 +41,13 @@ export function checkDirectory(dir: string): boolean {
 }
 
 function problemOf(stats: Stats): readonly [what: string, hint: string] | undefined {
-  if (stats.isSymbolicLink()) return ['is a symbolic link', 'remove the link; pen makes the directory itself']
-  if (!stats.isDirectory()) return ['is not a directory', 'move away what stands in its place']
+  if (stats.isSymbolicLink())
+    return ['is a symbolic link', 'remove the link; pen creates the directory itself']
+  if (!stats.isDirectory())
+    return ['is not a directory', 'move the file away; pen creates the directory itself']
   if (stats.uid !== process.geteuid?.())
-    return [`belongs to user ${stats.uid}`, 'move it away; pen makes one of your own']
+    return [`belongs to user ${stats.uid}`, 'move it away; pen creates a new one']
   if ((stats.mode & 0o022) !== 0)
-    return ['may be written by other users', 'run chmod go-w on it, after a look at who was there']
+    return ['is writable by other users', 'check its files, then run chmod go-w on it']
   return undefined
 }

@@ -1,6 +1,6 @@
 /**
- * What the audit holds: one record per decision, in a schema with a version. Readers must ignore fields and kinds that
- * they do not know; a change of meaning raises the version.
+ * The records of the audit: one per decision, in a versioned schema. Readers must ignore unknown fields and kinds. A
+ * change of meaning raises the version.
  */
 import type { Address } from '../policy/network/address.ts'
 import type { Host } from '../policy/network/host.ts'
@@ -10,25 +10,25 @@ import type { GateEvent } from './gate-event.ts'
 
 export const AUDIT_VERSION = 1
 
-/** Whom a connection is for. A name when a look-up handed the address out, else the address itself. */
+/** The destination of a connection: a name when the address is synthetic, else the address. */
 export interface Target {
   /** Canonical. */
   readonly name?: Host | undefined
-  /** What the sandbox wrote where that differs from the name: an SNI, a Host header. Hostile; the sink escapes and caps it. */
+  /** An SNI or Host header that differs from the name. Hostile, so the sink escapes and caps it. */
   readonly raw?: string | undefined
-  /** The address that was dialled upstream, or for a literal the one that was asked for. */
+  /** The address that was dialled upstream, or the literal address that the program dialled. */
   readonly address?: Address | undefined
   readonly port: Port
 }
 
-/** Numbers a connection within its run, so that its records can be put together. */
+/** Identifies the connection within its run. All its records carry the number. */
 interface OfConnection {
   readonly connection: number
 }
 
 export interface RunStart {
   readonly kind: 'run-start'
-  /** `policyData()`: everything in force and where it came from, values that may be secret left out. */
+  /** `policyData()`: the policy with the source of each rule, without values that may be secret. */
   readonly policy: unknown
   readonly backend: string
   readonly pen: string
@@ -39,12 +39,12 @@ export interface RunStart {
 
 export interface ConnectionAllowed extends Target, OfConnection {
   readonly kind: 'connection-allowed'
-  /** The rule as people write it (`printRule`) and where it stands (`showSource`). */
+  /** The rule (`printRule`) and its source (`showSource`). */
   readonly rule: string
   readonly from?: string | undefined
 }
 
-/** No rule names it, and a person may answer until then. One of the other records, with the same number, tells what came of it. */
+/** No rule decides, and the user may answer until then. Another record with the same number has the outcome. */
 export interface ConnectionHeld extends Target, OfConnection {
   readonly kind: 'connection-held'
   readonly until: string
@@ -52,7 +52,7 @@ export interface ConnectionHeld extends Target, OfConnection {
 
 export interface ConnectionDenied extends Target, OfConnection {
   readonly kind: 'connection-denied'
-  /** A stable word: `DenialReason`, or the gateway's own such as `sni-mismatch`. */
+  /** A stable word: `DenialReason`, or one of the gateway, such as `sni-mismatch`. */
   readonly reason: string
   readonly why?: string | undefined
   readonly rule?: string | undefined
@@ -74,20 +74,20 @@ export interface ConnectionClosed extends Target, OfConnection {
   readonly bytesUp: number
   readonly bytesDown: number
   readonly ms: number
-  /** Who ended it, and why if neither side did: `client`, `upstream`, `idle`, `policy`, `limit`, `error`. */
+  /** The side that closed it, or the cause: `client`, `upstream`, `idle`, `policy`, `limit`, `error`. */
   readonly reason: string
 }
 
-/** Queries that got no address, counted: a flood of them is one record per reason and interval. */
+/** Queries that got no address: one record per reason and interval, with a count. */
 export interface DnsRefused {
   readonly kind: 'dns-refused'
   readonly reason: 'malformed' | 'rate' | 'pool' | 'invalid-name'
   readonly count: number
-  /** The first one's name, if it could be read. Hostile. */
+  /** The name in the first query, if readable. Hostile. */
   readonly raw?: string | undefined
 }
 
-/** UDP, or a TCP port that no rule opens: once per flow. */
+/** Refused UDP, or a TCP port that no rule opens: once per flow. */
 export interface FlowRefused {
   readonly kind: 'flow-refused'
   readonly protocol: 'udp' | 'tcp'
@@ -98,18 +98,18 @@ export interface FlowRefused {
   readonly fix?: string | undefined
 }
 
-/** A bound was reached: connections, memory, wall time, disk… */
+/** A limit was reached: connections, memory, wall time, disk… */
 export interface LimitHit {
   readonly kind: 'limit-hit'
   readonly limit: string
   readonly value?: string | undefined
   readonly reason?: string | undefined
-  /** The same in a sentence. */
+  /** The limit in a sentence. */
   readonly why?: string | undefined
   readonly fix?: string | undefined
 }
 
-/** Something was planted at a protected place. Paths come from the sandbox: hostile. */
+/** A file appeared at a protected place. Paths come from the sandbox and are hostile. */
 export interface Quarantined {
   readonly kind: 'quarantine'
   readonly path: string
@@ -118,22 +118,22 @@ export interface Quarantined {
   readonly restored?: boolean | undefined
 }
 
-/** A denied place that appeared, or a protected one that the host replaced, was mounted on anew. */
+/** A denied place appeared, or the host replaced a protected one. The supervisor mounted over it again. */
 export interface PlaceHeld {
   readonly kind: 'place-held'
   readonly path: string
   readonly how: 'cover' | 'protect'
   readonly held: boolean
-  /** Why not. */
+  /** Why it is not held. */
   readonly reason?: string | undefined
 }
 
-/** A command began in a sandbox that stays. */
+/** A command started in a sandbox that stays. */
 export interface ExecStart {
   readonly kind: 'exec-start'
-  /** Numbers it within its run. */
+  /** Identifies the command within its run. */
   readonly execution: number
-  /** Cut where it is long. The user's own words, but shown with care. */
+  /** Shortened. The user typed it, but it is escaped like all texts. */
   readonly command: readonly string[]
   readonly cwd: string
   readonly terminal: boolean
@@ -143,12 +143,12 @@ export interface ExecEnd {
   readonly kind: 'exec-end'
   readonly execution: number
   readonly exitCode: number | null
-  /** What ended it, if it did not end by itself: `timeout`, `client`, `stop`, `lost`, a signal, or why it never began. */
+  /** Why it ended early or never started: `timeout`, `client`, `stop`, `lost`, a signal or an error. */
   readonly reason?: string | undefined
   readonly ms: number
 }
 
-/** From now on programs of the host reach a port of the sandbox, at a port of the host's loopback. */
+/** Programs of the host reach a port of the sandbox from now on, on the host's loopback. */
 export interface ForwardStart {
   readonly kind: 'forward-start'
   readonly guest: number
@@ -159,7 +159,7 @@ export interface ForwardEnd {
   readonly kind: 'forward-end'
   readonly guest: number
   readonly host: number
-  /** How many were passed on; and how many were not, because they were another user's or too many. */
+  /** Forwarded connections, and those refused because of their user or a limit. */
   readonly connections: number
   readonly refused: number
   readonly ms: number
@@ -167,10 +167,10 @@ export interface ForwardEnd {
 
 export interface PolicyChanged {
   readonly kind: 'policy-changed'
-  /** Rules as people write them; those that refuse begin with `deny `. Connections that end for it have records of their own. */
+  /** Rules as in the config. Deny rules begin with `deny `. Connections that end for it have their own records. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** When nobody changed a file: what was for a while is over. */
+  /** Set when a temporary rule expired, and no file changed. */
   readonly reason?: 'expired' | undefined
 }
 
@@ -195,7 +195,7 @@ export interface RunEnd {
   readonly signal?: string | undefined
   readonly reason?: string | undefined
   readonly ms?: number | undefined
-  /** How many records of each kind the run has; the sink adds it. */
+  /** The number of records of each kind. The sink adds it. */
   readonly counts?: Readonly<Record<string, number>> | undefined
 }
 
@@ -222,38 +222,38 @@ export type AuditEventInput =
   | CleanupFailed
   | RunEnd
 
-/** The audit's own: records that are no longer there, or never came to be. Counts since the run began. */
+/** Written by the audit itself: records that were dropped or could not be written. Counts since the run began. */
 export interface Dropped {
   readonly kind: 'dropped'
   readonly reason: 'full' | 'not-written'
   readonly count: number
-  /** The sequence numbers that are gone; for records that could not be written there are none. */
+  /** The dropped sequence numbers. Records that could not be written have none. */
   readonly firstSeq?: number | undefined
   readonly lastSeq?: number | undefined
   readonly kinds: Readonly<Record<string, number>>
-  /** Whom the lost `connection-allowed` and `broker-allowed` records named, so that no flood can hide where bytes went. */
+  /** Targets in dropped `connection-allowed` and `broker-allowed` records, so that a flood cannot hide where bytes went. */
   readonly reached?: Readonly<Record<string, number>> | undefined
 }
 
 export type Verdict = 'allow' | 'hold' | 'deny' | 'error' | 'note'
 
-/** What pen adds to every record. */
+/** The fields that pen adds to every record. */
 export interface Stamp {
   readonly v: typeof AUDIT_VERSION
-  /** From 1, without a hole, within a run. */
+  /** Starts at 1, without gaps within a run. */
   readonly seq: number
   readonly time: string
   readonly sandbox: string
   readonly run: string
   readonly verdict: Verdict
-  /** Of a run that no kernel confines. */
+  /** Set for a run in the soft backend. */
   readonly soft?: true
 }
 
 export type AuditEvent = AuditEventInput | Dropped
 export type AuditKind = AuditEvent['kind']
 
-/** Where decisions are written down before they take effect. It throws when it cannot: then nothing may be done. */
+/** Records decisions before they take effect. `record` throws on failure, and then the caller must not act. */
 export interface AuditSink {
   record(event: AuditEventInput): void
 }

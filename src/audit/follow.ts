@@ -11,16 +11,16 @@ import {
 export interface FollowOptions extends ReadOptions {
   readonly signal?: AbortSignal
   readonly intervalMs?: number
-  /** Runs that are followed; without it, all. */
+  /** Selects runs. The default is all. */
   readonly follows?: (run: string) => boolean
 }
 
-/** A long history is handed over in pieces. */
+/** A long history is yielded in batches. */
 const MAX_BATCH = 10_000
 
 /**
- * All records there are, then each new one of any run, until the signal. It looks again and again instead of waiting
- * for events: those get lost on some file systems, and a person does not see a quarter of a second.
+ * Yields all records, then each new one of any run, until the signal aborts. It polls, because file events get lost on
+ * some file systems, and a delay of 250 ms is not noticeable.
  */
 export async function* followAudit(dir: string, options: FollowOptions = {}): AsyncGenerator<AuditRecord[]> {
   const { signal, intervalMs = 250, run, follows = () => true } = options
@@ -61,7 +61,7 @@ function* newRecords(
   }
 }
 
-/** A stable sort keeps each run's own order. */
+/** The sort is stable, so each run keeps its order. */
 const byTime = (a: AuditRecord, b: AuditRecord): number => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0)
 
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

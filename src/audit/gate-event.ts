@@ -1,13 +1,13 @@
-/** What a gate decided: pen itself, asked for one file or one program, where no kernel stands in the way. */
+/** Decisions of the gate in the soft backend, where pen checks files and programs instead of the kernel. */
 
 export interface FileAllowed {
   readonly kind: 'file-allowed'
   readonly access: 'read' | 'write' | 'list' | 'delete'
-  /** As the gate found it, without links. Hostile. */
+  /** With links resolved. Hostile. */
   readonly path: string
   readonly rule: string
   readonly from: string
-  /** Of a directory with all in it: how many names go. */
+  /** Number of entries, when a whole directory is deleted. */
   readonly names?: number | undefined
 }
 
@@ -24,9 +24,9 @@ export interface FileDenied {
 
 export interface ToolAllowed {
   readonly kind: 'tool-allowed'
-  /** Cut where it is long. Hostile, unless the user typed it. */
+  /** Shortened. Hostile, unless the user typed it. */
   readonly command: readonly string[]
-  /** The file that is executed. */
+  /** The executed file. */
   readonly program: string
   readonly rule: string
   readonly from: string
@@ -47,19 +47,21 @@ export interface ToolEnded {
   readonly ms: number
   readonly timedOut: boolean
   readonly truncated: boolean
-  /** Processes that were seen and could not be ended. */
+  /** Processes that pen could not end. */
   readonly survivors: number
 }
 
 export type GateEvent = FileAllowed | FileDenied | ToolAllowed | ToolDenied | ToolEnded
 
-const WORDS = 32
-const LONGEST = 200
+const MAX_WORDS = 32
+const MAX_WORD_LENGTH = 200
 
-/** What of a command stands in a record: command lines hold whole scripts, and files. A cut shows the real number. */
+/** Shortens a command for a record, because it may contain whole scripts. A cut shows the real length. */
 export const shortCommand = (argv: readonly string[]): string[] => [
   ...argv
-    .slice(0, WORDS)
-    .map(word => (word.length > LONGEST ? `${word.slice(0, LONGEST)}… (${word.length})` : word)),
-  ...(argv.length > WORDS ? [`… (${argv.length})`] : []),
+    .slice(0, MAX_WORDS)
+    .map(word =>
+      word.length > MAX_WORD_LENGTH ? `${word.slice(0, MAX_WORD_LENGTH)}… (${word.length})` : word,
+    ),
+  ...(argv.length > MAX_WORDS ? [`… (${argv.length})`] : []),
 ]

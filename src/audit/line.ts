@@ -2,18 +2,18 @@ import { printable, printableJson } from '../base/printable.ts'
 import type { AuditEvent, Stamp } from './event.ts'
 
 const RAW_CAP = 256
-/** Enough for every decision; more only if somebody made a field long on purpose. */
+/** Enough for every decision. Only a hostile sandbox makes longer fields. */
 export const MAX_LINE = 4096
 const MAX_POLICY_LINE = 256 * 1024
 const TEXT_CAP = 256
 const LIST_CAP = 32
 
 /**
- * One record as one line of printable ASCII and harmless Unicode: nothing in it can end the line, forge another or drive a terminal,
- * not even through a tool that unescapes JSON, because `raw` is spelled out before it is quoted.
+ * Formats a record as one line of printable text. No field can end the line, forge another one or control a terminal.
+ * `raw` is escaped before it is quoted, so that this holds even for a tool that unescapes JSON.
  */
 export function toLine(stamp: Stamp, event: AuditEvent): string {
-  const record = { ...stamp, ...event, ...('raw' in event && spellRaw(event.raw)) }
+  const record = { ...stamp, ...event, ...('raw' in event && escapeRaw(event.raw)) }
   const line = quote(record)
   if (line.length <= (event.kind === 'run-start' ? MAX_POLICY_LINE : MAX_LINE)) return line
   const short = quote(JSON.parse(JSON.stringify(record, capped)))
@@ -21,13 +21,13 @@ export function toLine(stamp: Stamp, event: AuditEvent): string {
   return quote({ ...stamp, kind: event.kind, truncated: line.length })
 }
 
-/** Most records are plain ASCII, and the pattern of what is hostile takes a millisecond to compile. */
+/** Most records are plain ASCII, and the pattern for hostile characters takes a millisecond to compile. */
 function quote(record: object): string {
   const text = JSON.stringify(record)
   return /[^ -~]/.test(text) ? printableJson(record) : text
 }
 
-const spellRaw = (raw: string | undefined): { raw?: string } =>
+const escapeRaw = (raw: string | undefined): { raw?: string } =>
   raw === undefined ? {} : { raw: printable(raw, RAW_CAP) }
 
 function capped(_key: string, value: unknown): unknown {

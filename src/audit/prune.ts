@@ -10,8 +10,8 @@ export interface Bounds {
 export const BOUNDS: Bounds = { maxRuns: 256, maxTotalBytes: 256 * 1024 * 1024 }
 
 /**
- * Removes the oldest runs until the rest is within bounds. A sandbox cannot use this against what earlier runs did:
- * it never starts a run, and what one run may hold is bounded by itself. Runs that are still being written stay.
+ * Removes the oldest runs until the rest is within the limits. Runs that are still written stay. A sandbox cannot use
+ * this to erase earlier runs, because it cannot start runs and each run has its own size limit.
  */
 export function prune(dir: string, { maxRuns, maxTotalBytes }: Bounds = BOUNDS): void {
   const runs = new Map<string, { files: SegmentName[]; bytes: number }>()
@@ -32,7 +32,7 @@ export function prune(dir: string, { maxRuns, maxTotalBytes }: Bounds = BOUNDS):
   }
 }
 
-/** Another pen may prune at the same time. */
+/** Another process may prune at the same time. */
 export function unlinkIfThere(path: string): void {
   try {
     unlinkSync(path)
@@ -49,8 +49,8 @@ function sizeOf(path: string): number {
   }
 }
 
-/** A pid that came to be somebody else's keeps a file longer than needed, never shorter. */
-function isAlive(pid: number): boolean {
+/** A reused pid keeps a file longer than needed, never shorter. */
+export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Reads the audit back. The files are pen's own, but a crash may have cut the last line, and a disk may lie: what is
- * not a record is counted and passed over. Every text in a record is still hostile to a terminal.
+ * Reads the audit. Only pen writes the files, but a crash or a bad disk may damage them. Lines that are not records are
+ * reported and skipped. Every text in a record is hostile to a terminal.
  */
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
@@ -8,7 +8,7 @@ import { checkDirectory } from './directory.ts'
 import type { Verdict } from './event.ts'
 import { type SegmentName, sortedSegments, startOf } from './segment-name.ts'
 
-/** A record as it was found: its stamp is checked, its other fields are whatever the file says. */
+/** A record from a file. The listed fields are checked, all others are not. */
 export interface AuditRecord {
   readonly v: number
   readonly seq: number
@@ -22,15 +22,15 @@ export interface AuditRecord {
 export interface ReadOptions {
   readonly run?: string | undefined
   readonly wanted?: (record: AuditRecord) => boolean
-  /** Called for each line that is no record. */
+  /** Called for each line that is not a record. */
   readonly onDamage?: (file: string) => void
 }
 
-/** Longer than any line that pen writes. */
+/** More than the longest line that pen writes. */
 const MAX_LINE_BYTES = 1024 * 1024
 const CHUNK = 64 * 1024
 
-/** Every record of all runs, in the order of their times; within a run, in the order it was written. */
+/** Yields the records of all runs by time. Records of one run keep their order. */
 export function* readAudit(dir: string, options: ReadOptions = {}): Generator<AuditRecord> {
   const waiting = runsIn(dir, options.run)
   const active: { now: AuditRecord; rest: Iterator<AuditRecord> }[] = []
@@ -40,7 +40,7 @@ export function* readAudit(dir: string, options: ReadOptions = {}): Generator<Au
     if (!first.done) active.push({ now: first.value, rest })
   }
   for (;;) {
-    // Only runs that overlap are open at the same time.
+    // Opens a run only when it overlaps with those that are open.
     let next = earliest(active)
     while (waiting[0] !== undefined && (next === undefined || waiting[0].start <= next.now.time)) {
       activate(waiting.shift()?.segments ?? [])
@@ -92,7 +92,7 @@ function* readRun(
     }
 }
 
-/** Whole lines only: what follows the last newline is still being written, or was cut by a crash. */
+/** Yields complete lines. Text after the last newline is still being written, or a crash cut it off. */
 export function* readLines(path: string, lines = new LineReader()): Generator<string> {
   const fd = openSegment(path)
   if (fd === undefined) return
@@ -103,7 +103,7 @@ export function* readLines(path: string, lines = new LineReader()): Generator<st
   }
 }
 
-/** Undefined when it has gone meanwhile, or when something that is no file took its place. */
+/** Undefined when the file is gone, or is not a regular file. */
 function openSegment(path: string): number | undefined {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   try {
@@ -116,39 +116,39 @@ function openSegment(path: string): number | undefined {
   return undefined
 }
 
-/** Takes a growing file in pieces. Memory is bounded by the longest line that is believed. */
+/** Reads a growing file in chunks. Memory is limited by MAX_LINE_BYTES. */
 export class LineReader {
   #at = 0
-  #kept: Buffer = Buffer.alloc(0)
+  #partial: Buffer = Buffer.alloc(0)
   #skipping: boolean = false
 
-  /** How far the file has been read. */
+  /** The read position. */
   get at(): number {
     return this.#at
   }
 
-  /** The lines that became whole; undefined at the end of the file, for now. */
+  /** Newly complete lines. Undefined at the current end of the file. */
   read(fd: number): string[] | undefined {
     const chunk = Buffer.allocUnsafe(CHUNK)
     const n = readSync(fd, chunk, 0, CHUNK, this.#at)
     if (n === 0) {
-      // A line that is not whole yet is read anew next time: a writer on a full disk takes it back.
-      this.#at -= this.#kept.length
-      this.#kept = Buffer.alloc(0)
+      // An incomplete line is read again next time, because a writer on a full disk removes it.
+      this.#at -= this.#partial.length
+      this.#partial = Buffer.alloc(0)
       return undefined
     }
     this.#at += n
-    let bytes = Buffer.concat([this.#kept, chunk.subarray(0, n)])
+    let bytes = Buffer.concat([this.#partial, chunk.subarray(0, n)])
     const end = bytes.lastIndexOf(10)
-    this.#kept = bytes.subarray(end + 1)
+    this.#partial = bytes.subarray(end + 1)
     bytes = bytes.subarray(0, Math.max(end, 0))
-    if (this.#kept.length > MAX_LINE_BYTES) {
-      this.#kept = Buffer.alloc(0)
+    if (this.#partial.length > MAX_LINE_BYTES) {
+      this.#partial = Buffer.alloc(0)
       this.#skipping = true
     }
     if (end < 0) return []
     const lines = bytes.toString('utf8').split('\n')
-    // The rest of a line whose beginning was too long to keep is reported as what it is: no record.
+    // The rest of an overlong line becomes an empty line, which is reported as damage.
     if (this.#skipping) lines[0] = ''
     this.#skipping = false
     return lines

@@ -1,28 +1,28 @@
-/** Counts refusals and failed connections on their way into the audit, for the lines that a person reads at the end of a command. */
+/** Counts refusals and failed connections as they are recorded, for the summary at the end of a command. */
 import { isBackgroundHost } from '../policy/network/background-hosts.ts'
 import type { AuditEventInput, AuditSink, Target } from './event.ts'
 
 const MAX_TARGETS = 1000
 const MAX_SHOWN = 5
 
-/** Everything that is told in one line. */
-interface Told {
+/** One line of the summary. */
+interface SummaryLine {
   readonly start: string
-  /** What follows the count. */
+  /** The text after the count. */
   readonly end: string
   readonly place: string
-  /** What makes it no longer worth telling: a rule that allows the place, or an answer from it. */
+  /** What makes the line obsolete: a rule that allows the target, or an answer from it. */
   readonly until: 'allowed' | 'answered' | undefined
   count: number
   last: number
 }
 
-type Tellable = Omit<Told, 'count' | 'last'>
+type LineText = Omit<SummaryLine, 'count' | 'last'>
 
 export class RefusalTally implements AuditSink {
   readonly #sink: AuditSink
-  readonly #told = new Map<string, Told>()
-  /** Lines about something else than a target, with the moment of each. */
+  readonly #lines = new Map<string, SummaryLine>()
+  /** Lines that are not about a target, with the number of the event. */
   readonly #notes = new Map<string, number>()
   readonly #background = { hosts: new Set<string>(), count: 0, last: 0 }
   #others = 0
@@ -34,74 +34,74 @@ export class RefusalTally implements AuditSink {
 
   record(event: AuditEventInput): void {
     this.#sink.record(event)
-    this.#settle(event)
+    this.#dropObsolete(event)
     if (event.kind === 'connection-denied' && event.name !== undefined && isBackgroundHost(event.name)) {
       this.#background.hosts.add(event.name)
       this.#background.count++
       this.#background.last = ++this.#all
       return
     }
-    const told = tellable(event)
-    if (told === undefined) return
+    const line = lineFor(event)
+    if (line === undefined) return
     this.#all++
-    const key = `${told.start}${told.end}`
-    const known = this.#told.get(key)
+    const key = `${line.start}${line.end}`
+    const known = this.#lines.get(key)
     if (known !== undefined) {
       known.count++
       known.last = this.#all
-    } else if (this.#told.size < MAX_TARGETS) this.#told.set(key, { ...told, count: 1, last: this.#all })
+    } else if (this.#lines.size < MAX_TARGETS) this.#lines.set(key, { ...line, count: 1, last: this.#all })
     else this.#others++
   }
 
-  /** How many there were: a moment, for `since`. */
+  /** The number of events so far. Pass it to `since` later. */
   get all(): number {
     return this.#all
   }
 
-  /** A line for `since` alone: the end of a run tells it by itself. */
+  /** Adds a line only for `since`, because the end of a run prints it separately. */
   note(line: string): void {
     if (this.#notes.size < MAX_TARGETS || this.#notes.has(line)) this.#notes.set(line, ++this.#all)
   }
 
-  /** What was refused or failed after that moment, each target once. */
+  /** The lines after the first `all` events, each target once. */
   since(all: number): string[] {
-    const told = [...this.#told.values()].filter(({ last }) => last > all)
+    const recent = [...this.#lines.values()].filter(({ last }) => last > all)
     return [
       ...[...this.#notes].flatMap(([line, last]) => (last > all ? [line] : [])),
-      ...told.slice(0, MAX_SHOWN).map(one => `${one.start}${one.end}`),
-      ...more(told.length - MAX_SHOWN, 'targets'),
-      ...this.#quietly(all),
+      ...recent.slice(0, MAX_SHOWN).map(one => `${one.start}${one.end}`),
+      ...more(recent.length - MAX_SHOWN, 'targets'),
+      ...this.#backgroundLine(all),
     ]
   }
 
-  /** Names here are canonical, and paths plain words: nothing that a sandbox spelled says more than what it names. */
+  /** Names are canonical and paths match PLAIN, so a sandbox cannot put text of its own into these lines. */
   lines(): string[] {
-    const all = [...this.#told.values()].sort((a, b) => b.count - a.count)
+    const all = [...this.#lines.values()].sort((a, b) => b.count - a.count)
     const rest = all.slice(MAX_SHOWN).reduce((sum, { count }) => sum + count, this.#others)
     return [
       ...all
         .slice(0, MAX_SHOWN)
         .map(({ start, end, count }) => `${start}${count > 1 ? ` (${count} times)` : ''}${end}`),
       ...more(rest, 'connections'),
-      ...this.#quietly(0),
+      ...this.#backgroundLine(0),
     ]
   }
 
-  /** What has been allowed meanwhile, or has answered after all, is not told. A refusal that comes after the rule's yes stays. */
-  #settle(event: AuditEventInput): void {
+  /** Drops lines about targets that were allowed or answered since. Refusals after a rule's yes stay. */
+  #dropObsolete(event: AuditEventInput): void {
     const until =
       event.kind === 'connection-allowed'
         ? 'allowed'
         : event.kind === 'connection-closed' && event.bytesDown > 0
           ? 'answered'
           : undefined
-    if (until === undefined || this.#told.size === 0 || !('connection' in event)) return
+    if (until === undefined || this.#lines.size === 0 || !('connection' in event)) return
     const place = placeOf(event)
-    for (const [key, told] of this.#told)
-      if (told.until === until && told.place === place) this.#told.delete(key)
+    for (const [key, line] of this.#lines)
+      if (line.until === until && line.place === place) this.#lines.delete(key)
   }
 
-  #quietly(since: number): string[] {
+  #backgroundLine(since: number): string[] {
     const { hosts, count, last } = this.#background
     if (last <= since) return []
     const calls = count === 1 ? 'one call' : `${count} calls`
@@ -115,7 +115,7 @@ export class RefusalTally implements AuditSink {
 const more = (count: number, what: string): string[] =>
   count > 0 ? [`refused: ${count} more ${what}; see pen logs`] : []
 
-function tellable(event: AuditEventInput): Tellable | undefined {
+function lineFor(event: AuditEventInput): LineText | undefined {
   switch (event.kind) {
     case 'broker-denied': {
       const place = `${event.op} ${event.path}`
@@ -126,7 +126,7 @@ function tellable(event: AuditEventInput): Tellable | undefined {
       const place = placeOf(event)
       const { fix, why, reason, name } = event
       const isCommand = fix === undefined || fix.startsWith('pen ')
-      // The name was allowed, and led to such an address: allowing the name again changes nothing.
+      // The name is allowed but resolves to a refused address, so another rule for the name changes nothing.
       const isLater = AFTER_THE_RULES.has(reason) || (reason === 'address-not-allowed' && name !== undefined)
       return {
         start: `refused: ${place}`,
@@ -137,7 +137,7 @@ function tellable(event: AuditEventInput): Tellable | undefined {
       }
     }
     case 'connection-failed': {
-      // The program hung up first.
+      // The program closed the connection first.
       if (event.reason === 'given-up') return undefined
       const place = placeOf(event)
       const end = `: the policy allows it, but ${event.why ?? event.reason}`
@@ -150,7 +150,7 @@ function tellable(event: AuditEventInput): Tellable | undefined {
 
 const toAllow = (fix: string | undefined): string => (fix === undefined ? '' : `; to allow it: ${fix}`)
 
-/** The gateway's own reasons: what was said on the connection, not where it goes. */
+/** Reasons of the gateway that are about the bytes of a connection, not about its target. */
 const AFTER_THE_RULES: ReadonlySet<string> = new Set([
   'sni-missing',
   'sni-mismatch',
@@ -166,5 +166,5 @@ function placeOf({ name, address, port }: Pick<Target, 'name' | 'address' | 'por
   return `${place.includes(':') ? `[${place}]` : place}:${port}`
 }
 
-/** A path that cannot be taken for a sentence, or for a second command. Others are in `pen logs` all the same. */
+/** A path that cannot pass as a sentence or a second command. `pen logs` shows all others. */
 const PLAIN = /^\/[\w./@%+=:,-]{0,200}$/

@@ -1,30 +1,22 @@
+import { isAlive } from './prune.ts'
 import { listSegments, parseRecord, readLines } from './read.ts'
 
 /**
- * Runs that have begun and not ended, newest first. A process that got the number of one that was killed makes it look as if
- * it went on: harmless, because what is granted to a run that is over is granted to nobody.
+ * Runs that have not ended, newest first. A reused pid can make a killed run look alive. That is harmless, because a grant
+ * to an ended run has no effect.
  */
-export const runningRuns = (dir: string): string[] => goingOn(dir).map(({ run }) => run)
+export const runningRuns = (dir: string): string[] => activeRuns(dir).map(({ run }) => run)
 
-/** Their processes. */
-export const runningPids = (dir: string): number[] => goingOn(dir).map(({ pid }) => pid)
+/** The supervisor processes of these runs. */
+export const runningPids = (dir: string): number[] => activeRuns(dir).map(({ pid }) => pid)
 
-function goingOn(dir: string): { readonly run: string; readonly pid: number }[] {
+function activeRuns(dir: string): { readonly run: string; readonly pid: number }[] {
   const newest = new Map<string, { readonly pid: number; readonly file: string }>()
   for (const { run, pid, file } of listSegments(dir)) newest.set(run, { pid, file })
   return [...newest]
     .reverse()
     .filter(([, { pid, file }]) => isAlive(pid) && !hasEnded(`${dir}/${file}`))
     .map(([run, { pid }]) => ({ run, pid }))
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
 }
 
 function hasEnded(path: string): boolean {

@@ -1,4 +1,4 @@
-/** Names in the audit directory. The run's id sorts by its start; the pid tells whether somebody may still be writing. */
+/** File names of the audit. A run id sorts by its start. The pid shows whether the writer may still run. */
 
 export interface SegmentName {
   readonly file: string
@@ -10,7 +10,7 @@ export interface SegmentName {
 const RUN_ID = /^(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})(\d{2})-[0-9a-f]{6}$/
 const SEGMENT = /^(\d{8}-\d{6}-[0-9a-f]{6})\.([1-9]\d{0,9})\.(0|[1-9]\d{0,8})\.jsonl$/
 
-/** `20260102-030405-1a2b3c`. No secret: chance only keeps two runs of one second apart. */
+/** `20260102-030405-1a2b3c`. The random part is not a secret. It separates runs of the same second. */
 export function newRunId(now = new Date()): string {
   const [day = '', clock = ''] = now
     .toISOString()
@@ -18,23 +18,23 @@ export function newRunId(now = new Date()): string {
     .replaceAll('-', '')
     .replaceAll(':', '')
     .split('T')
-  const chance = Math.floor(Math.random() * 0x1000000)
-  return `${day}-${clock}-${chance.toString(16).padStart(6, '0')}`
+  const random = Math.floor(Math.random() * 0x1000000)
+  return `${day}-${clock}-${random.toString(16).padStart(6, '0')}`
 }
 
-/** When the run began, to the second, as records write time. */
+/** The start of the run, to the second, in the time format of records. */
 export const startOf = (run: string): string => run.replace(RUN_ID, '$1-$2-$3T$4:$5:$6.000Z')
 
 export const segmentFile = (run: string, pid: number, segment: number): string =>
   `${run}.${pid}.${segment}.jsonl`
 
-/** Undefined for whatever else lies in the directory. */
+/** Undefined for other files in the directory. */
 export function parseSegmentName(file: string): SegmentName | undefined {
   const [, run, pid, segment] = SEGMENT.exec(file) ?? []
   return run === undefined ? undefined : { file, run, pid: Number(pid), segment: Number(segment) }
 }
 
-/** Oldest run first, each run's segments in order. */
+/** Sorts by run, oldest first, then by segment. */
 export function sortedSegments(files: readonly string[]): SegmentName[] {
   return files
     .map(parseSegmentName)

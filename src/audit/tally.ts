@@ -1,9 +1,9 @@
 import type { AuditEvent, Dropped } from './event.ts'
 
-/** Distinct targets that are remembered by name; the rest is counted together. */
+/** Distinct targets that are counted by name. Others are counted together. */
 const MAX_REACHED = 32
 
-/** What a segment holds, small enough to outlive it. */
+/** Counts the records of a segment. Stays in memory after the segment is dropped. */
 export class Tally {
   #count = 0
   #first: number | undefined
@@ -44,7 +44,7 @@ export class Tally {
       count: this.#count,
       ...(this.#first !== undefined && { firstSeq: this.#first, lastSeq: this.#last }),
       kinds: this.kinds(),
-      // Of records that could not be written nothing took effect: nobody was reached.
+      // Events whose records could not be written took no effect, so no target was reached.
       ...(reason === 'full' && reached !== undefined && { reached }),
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Serves a sandbox the files that are granted at this moment. Every request is hostile: it is judged by `decideGrant`, its
- * place is opened without following anything, the verdict is recorded, and only then does anything happen.
+ * Serves granted files to a sandbox. Every request is hostile. `decideGrant` judges it, the broker opens the path without
+ * following links, records the verdict, and only then acts.
  */
 import type { AuditSink } from '../audit/event.ts'
 import { errnoOf } from '../base/error.ts'
@@ -10,45 +10,45 @@ import type { FileRequest, GrantedPlace, PathRequest } from '../protocol/broker-
 import { Exchange, type Peer } from './exchange.ts'
 import { GrantedRoots } from './granted-roots.ts'
 import { type BrokerLimits, DEFAULT_LIMITS } from './limits.ts'
-import { prepareList, prepareStat } from './look.ts'
 import type { Access, Operation } from './operation.ts'
 import { prepareRead } from './read-file.ts'
 import { Refusal, refusalOf } from './refusal.ts'
 import { requestedPath } from './requested-path.ts'
+import { prepareList, prepareStat } from './stat-and-list.ts'
 import { prepareWrite } from './write-file.ts'
 
 export interface BrokerOptions {
   readonly policy: GrantedPolicy
-  /** What is granted now. The same list for as long as nothing changed. */
+  /** The current grants. Returns the same array until they change. */
   readonly grants: () => readonly FileGrant[]
   readonly audit: AuditSink
-  /** Bytes that may be put on the disk, all requests of the run together. */
+  /** Bytes that all requests of the run together may write. */
   readonly maxWritten: number
   readonly limits?: Partial<BrokerLimits>
-  /** Something that is no answer to anybody: the supervisor cannot go on. */
+  /** Reports a bug in pen. The supervisor then stops. */
   readonly fail: (error: unknown) => void
 }
 
-interface UnderWay {
+interface ActiveRequest {
   readonly exchange: Exchange
-  /** Throws when it is no longer granted. */
+  /** Throws when the path is no longer granted. */
   readonly check: () => void
 }
 
-type Found = { readonly check: () => void; readonly rule: string } & (
+type Lookup = { readonly check: () => void; readonly rule: string } & (
   | { readonly operation: Operation; readonly refusal: undefined }
   | { readonly operation: undefined; readonly refusal: Refusal }
 )
 
-/** Those that have an end of their own in the audit. */
-const MOVES: ReadonlySet<PathRequest['op']> = new Set<PathRequest['op']>(['read', 'write'])
+/** Operations that get a record when they end. */
+const TRANSFERS: ReadonlySet<PathRequest['op']> = new Set<PathRequest['op']>(['read', 'write'])
 
 export class Broker {
   readonly limits: BrokerLimits
   readonly pace: TokenBucket
   readonly #options: BrokerOptions
   readonly #roots = new GrantedRoots()
-  readonly #underWay = new Set<UnderWay>()
+  readonly #active = new Set<ActiveRequest>()
   readonly #serving = new Set<Promise<void>>()
   #known: readonly FileGrant[] = []
   #requests = 0
@@ -62,7 +62,7 @@ export class Broker {
     this.#known = options.grants()
   }
 
-  /** Begins a request; it answers through `peer`, and `over` is called, later, when it has. */
+  /** Starts a request. It replies through `peer` and calls `over` asynchronously at its end. */
   begin(request: FileRequest, peer: Peer, over: () => void): Exchange {
     const exchange = new Exchange(peer)
     const serving = this.#serve(request, exchange)
@@ -75,9 +75,9 @@ export class Broker {
     return exchange
   }
 
-  /** Everything ends, with its reason, and has when this resolves. */
+  /** Ends every request with a reason, and waits for their ends. */
   async close(): Promise<void> {
-    for (const { exchange } of this.#underWay) exchange.end(new Refusal('ended'))
+    for (const { exchange } of this.#active) exchange.end(new Refusal('ended'))
     await Promise.all(this.#serving)
     clearInterval(this.#timer)
     this.#roots.keepOnly([])
@@ -89,14 +89,14 @@ export class Broker {
       else await this.#perform(request, exchange)
       exchange.send({ kind: 'done', bytes: exchange.bytes })
     } catch (error) {
-      const isMistake = !(error instanceof Refusal) && errnoOf(error) === undefined
-      const { reason, message, fix } = isMistake ? new Refusal('failed') : refusalOf(error)
+      const isBug = !(error instanceof Refusal) && errnoOf(error) === undefined
+      const { reason, message, fix } = isBug ? new Refusal('failed') : refusalOf(error)
       exchange.send({ kind: 'refused', refusal: { reason, why: message, fix: fix ?? null } })
-      if (isMistake) throw error
+      if (isBug) throw error
     }
   }
 
-  /** Looked up, recorded, carried out: in this order. */
+  /** Looks the path up, records the verdict, then acts. */
   async #perform(request: PathRequest, exchange: Exchange): Promise<void> {
     const began = performance.now()
     const about = { request: ++this.#requests, op: request.op, path: request.path }
@@ -105,38 +105,38 @@ export class Broker {
       try {
         this.#record({ kind: 'broker-ended', ...about, bytes: exchange.bytes, ms, reason })
       } catch {
-        // It was recorded before it began: that it is over changes nothing any more.
+        // The start is recorded. A missing end record has no effect.
       }
     }
-    const found = this.#lookUp(request)
-    if (found.refusal?.isDenial === true) {
-      const { reason, message: why, fix, rule, from } = found.refusal
+    const lookup = this.#lookUp(request)
+    if (lookup.refusal?.isDenial === true) {
+      const { reason, message: why, fix, rule, from } = lookup.refusal
       this.#record({ kind: 'broker-denied', ...about, reason, why, fix, rule, from })
-      throw found.refusal
+      throw lookup.refusal
     }
-    const entry: UnderWay = { exchange, check: found.check }
+    const entry: ActiveRequest = { exchange, check: lookup.check }
     try {
-      this.#record({ kind: 'broker-allowed', ...about, rule: found.rule })
-      if (found.refusal !== undefined) throw found.refusal
-      this.#underWay.add(entry)
+      this.#record({ kind: 'broker-allowed', ...about, rule: lookup.rule })
+      if (lookup.refusal !== undefined) throw lookup.refusal
+      this.#active.add(entry)
       this.#tick()
-      await found.operation.run(exchange)
-      if (MOVES.has(request.op)) ended('done')
+      await lookup.operation.run(exchange)
+      if (TRANSFERS.has(request.op)) ended('done')
     } catch (error) {
       const refusal = refusalOf(error)
       ended(refusal.reason)
       throw refusal
     } finally {
-      this.#underWay.delete(entry)
-      found.operation?.close()
+      this.#active.delete(entry)
+      lookup.operation?.close()
     }
   }
 
-  #lookUp(request: PathRequest): Found {
+  #lookUp(request: PathRequest): Lookup {
     let access: Access | undefined
     try {
       access = this.#access(request)
-      if (this.#underWay.size >= this.limits.maxRequests) throw new Refusal('busy')
+      if (this.#active.size >= this.limits.maxRequests) throw new Refusal('busy')
       const operation = prepare(request, access)
       return { operation, refusal: undefined, check: access.check, rule: access.grant.path }
     } catch (error) {
@@ -149,12 +149,12 @@ export class Broker {
     try {
       this.#options.audit.record(event)
     } catch {
-      // The audit counts what it could not write, and tells when it can. Until then nothing is served.
+      // The audit counts the records that it could not write. Until it can write, nothing is served.
       throw new Refusal('unrecorded')
     }
   }
 
-  /** Grants are asked for anew each time: what was revoked a moment ago is not served now. */
+  /** Reads the grants at every decision, so that a revoked grant ends at once. */
   #grants(): readonly FileGrant[] {
     const now = this.#options.grants()
     if (now !== this.#known) {
@@ -191,7 +191,7 @@ export class Broker {
       path,
       limits: this.limits,
       open: at => this.#roots.open(grant, at),
-      mayTell: at => judge(at).ok,
+      mayList: at => judge(at).ok,
       check: () => {
         const now = judge(path)
         if (now.ok) return
@@ -199,7 +199,7 @@ export class Broker {
       },
       turn: async () => {
         await this.pace.wait()
-        // Also when it need not wait: others have their turn in between.
+        // Also yields to the event loop, so that other requests run in between.
         await new Promise(resolve => setImmediate(resolve))
       },
       spend: bytes => {
@@ -209,17 +209,17 @@ export class Broker {
     }
   }
 
-  /** While something is under way: what waits for its client is not to outlive its grant. */
+  /** Checks active requests periodically, so that a waiting transfer does not outlive its grant. */
   #tick(): void {
     this.#timer ??= setInterval(() => {
-      for (const { exchange, check } of this.#underWay)
+      for (const { exchange, check } of this.#active)
         try {
           check()
           if (performance.now() - exchange.movedAt > this.limits.stallMs) throw new Refusal('stalled')
         } catch (error) {
           exchange.end(refusalOf(error))
         }
-      if (this.#underWay.size > 0) return
+      if (this.#active.size > 0) return
       clearInterval(this.#timer)
       this.#timer = undefined
     }, this.limits.tickMs)

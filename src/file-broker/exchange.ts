@@ -1,9 +1,9 @@
-/** One request under way: what the client sends and grants meets what the operation waits for. */
+/** One active request: connects the messages of the client with the operation that waits for them. */
 import type { Reply } from '../protocol/broker-messages.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
 import type { Refusal } from './refusal.ts'
 
-/** Pieces that are kept together. */
+/** Smaller pieces are merged. */
 const SMALL = 1024
 
 type Unnumbered<T> = T extends unknown ? Omit<T, 'channel'> : never
@@ -14,7 +14,7 @@ export type Answer = Unnumbered<Reply>
 /** The connection that a request came from. */
 export interface Peer {
   send(answer: Answer): void
-  /** Until what was sent has left, so far that more may follow. */
+  /** Waits until the socket has room. */
   room(): Promise<void>
 }
 
@@ -33,17 +33,17 @@ export class Exchange {
     this.#peer = peer
   }
 
-  /** Since when nothing moved. */
+  /** When bytes or credit last moved. */
   get movedAt(): number {
     return this.#movedAt
   }
 
-  /** Of content, in whichever direction. */
+  /** Bytes of file content, in either direction. */
   get bytes(): number {
     return this.#bytes
   }
 
-  // What the connection tells.
+  // Called by the connection.
 
   granted(bytes: number): void {
     this.#credit.grant(bytes)
@@ -53,7 +53,7 @@ export class Exchange {
   received(bytes: Uint8Array): void {
     this.#allowance.receive(bytes.length)
     const last = this.#incoming.at(-1)
-    // Byte by byte a window would take a hundred times its room.
+    // Single bytes would take a hundred times the memory of the window.
     if (last !== undefined && last.length + bytes.length <= SMALL)
       this.#incoming[this.#incoming.length - 1] = Buffer.concat([last, bytes])
     else this.#incoming.push(bytes.slice())
@@ -65,19 +65,19 @@ export class Exchange {
     this.#moved()
   }
 
-  /** Whatever the operation waits for will not come: it stops here. */
+  /** Ends the wait of the operation with a refusal. */
   end(refusal: Refusal): void {
     this.#end ??= refusal
     this.#wake()
   }
 
-  // What the operation does.
+  // Called by the operation.
 
   send(answer: Answer): void {
     this.#peer.send(answer)
   }
 
-  /** How many bytes may be sent now; waits until there is a reader for at least one. */
+  /** Waits until the client reads. Returns how many bytes may be sent. */
   async room(): Promise<number> {
     await this.#until(() => this.#credit.left > 0)
     await this.#peer.room()
@@ -92,13 +92,13 @@ export class Exchange {
     this.#movedAt = performance.now()
   }
 
-  /** The next piece; undefined when the client has said that this was all. */
+  /** The next piece. Undefined when the client has sent everything. */
   async nextData(): Promise<Uint8Array | undefined> {
     await this.#until(() => this.#incoming.length > 0 || this.#isComplete)
     return this.#incoming.shift()
   }
 
-  /** Those bytes are on the disk: as many more may come. */
+  /** The bytes are written. Lets the client send as many more. */
   used(bytes: number): void {
     this.#bytes += bytes
     const granted = this.#allowance.use(bytes)
@@ -110,10 +110,10 @@ export class Exchange {
     this.#wake()
   }
 
-  async #until(isSo: () => boolean): Promise<void> {
+  async #until(isReady: () => boolean): Promise<void> {
     for (;;) {
       this.#refuseIfEnded()
-      if (isSo()) return
+      if (isReady()) return
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })

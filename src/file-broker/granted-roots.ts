@@ -1,6 +1,6 @@
 /**
- * The granted directories, each opened once. A grant is for the directory that the user saw: its descriptor is kept, so that
- * its number on the disk cannot be given to another, and every access asks whether the path still leads to it.
+ * The granted directories, each opened once. A grant is for the directory that existed when the user gave it. Its
+ * descriptor stays open, so that its inode number is not reused. Every access checks that the path still leads to it.
  */
 import { closeSync } from 'node:fs'
 import { identityOf, openBeneath, openCanonical } from '../base/beneath/open-beneath.ts'
@@ -10,14 +10,14 @@ import { Refusal } from './refusal.ts'
 export class GrantedRoots {
   readonly #open = new Map<string, number>()
 
-  /** Opens what stands at `path`, which the grant covers, or the directory of a granted file. The descriptor is the caller's to close. */
+  /** Opens a path that the grant covers, or the directory of a granted file. The caller closes the descriptor. */
   open(grant: FileGrant, path: string): number {
     const root = rootOf(grant)
     const below = path === root ? [] : path.slice(root === '/' ? 1 : root.length + 1).split('/')
     return openBeneath(this.#checked(grant), below)
   }
 
-  /** Those of other grants are closed. */
+  /** Closes the directories of all other grants. */
   keepOnly(grants: readonly FileGrant[]): void {
     const wanted = new Set(grants.map(keyOf))
     for (const [key, fd] of this.#open)

@@ -1,21 +1,21 @@
-/** Everything a sandbox can make the broker do has a bound. Times are in milliseconds, sizes in bytes. */
+/** Limits on all work that a sandbox can cause in the broker. Times are in milliseconds, sizes in bytes. */
 export interface BrokerLimits {
   readonly maxConnections: number
-  /** Requests under way, all connections together. */
+  /** Active requests of all connections. */
   readonly maxRequests: number
-  /** Requests begun: so many at once, and so many a second after that. More wait, so each is served and recorded. */
+  /** Started requests: a burst and a rate. Further ones wait, so each is served and recorded. */
   readonly requestBurst: number
   readonly requestsPerSecond: number
-  /** Names of a directory that are read for the price of one request: a listing waits as so many requests would. */
+  /** This many directory entries cost as much as one request in the rate limit. */
   readonly namesPerTurn: number
-  /** New content of one file. */
+  /** Bytes of one written file. */
   readonly maxWrite: number
-  /** Names of one directory; no more are read. */
+  /** Entries that are read of one directory. */
   readonly maxNames: number
   readonly pageNames: number
-  /** A transfer in which nothing moves is ended. */
+  /** A transfer without progress ends after this time. */
   readonly stallMs: number
-  /** How often waiting transfers are asked whether they are still granted; those that move are asked for each piece. */
+  /** How often waiting transfers are checked against the grants. Active ones are checked for each piece. */
   readonly tickMs: number
 }
 

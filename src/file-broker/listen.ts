@@ -1,4 +1,4 @@
-/** The broker's door: a socket in a directory that one sandbox sees, and that nobody else on the host may enter. */
+/** The broker's socket, in a directory that only one sandbox sees and that no other user of the host can enter. */
 import { chmodSync, closeSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { copyOf } from '../base/kernel/descriptor.ts'
@@ -29,11 +29,12 @@ export async function listen(
       .catch(fail)
       .finally(() => open.delete(socket))
   }
-  // Under its name when whoever finds it there may connect: inside that may be another user. Outside, the directory above lets nobody pass.
-  const unnamed = `${path}.new`
-  const fd = listenAtPath(unnamed, broker.limits.maxConnections)
-  chmodSync(unnamed, 0o666)
-  renameSync(unnamed, path)
+  // The socket gets its final name after its mode, because the sandbox may run as another user. On the host, the parent
+  // directory keeps other users out.
+  const temporary = `${path}.new`
+  const fd = listenAtPath(temporary, broker.limits.maxConnections)
+  chmodSync(temporary, 0o666)
+  renameSync(temporary, path)
   const listener = listenInTurns(accepted => {
     const server = createServer(socket => {
       accepted()

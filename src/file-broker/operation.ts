@@ -1,22 +1,22 @@
-/** What every operation is: looked up without any effect, recorded, and only then carried out. */
+/** Every operation is prepared without side effects and recorded before it runs. */
 import type { FileGrant } from '../policy/files/decide-grant.ts'
 import type { Exchange } from './exchange.ts'
 import type { BrokerLimits } from './limits.ts'
 
-/** A granted place, for one request. */
+/** The granted path of one request. */
 export interface Access {
   readonly grant: FileGrant
   readonly path: string
   readonly limits: BrokerLimits
-  /** Opens what stands at a path that this grant covers; the caller closes it. */
+  /** Opens a path that the grant covers. The caller closes the descriptor. */
   open(path: string): number
-  /** Whether a name beneath may be told. */
-  mayTell(path: string): boolean
-  /** Throws when the grant has been taken back or is over. To be asked before every step that has an effect. */
+  /** Whether a listing may show the path. */
+  mayList(path: string): boolean
+  /** Throws when the grant is revoked or expired. Called before every step with a side effect. */
   check(): void
-  /** To be waited for before each further piece of work that no bytes of the client's pay for. */
+  /** Waits in the rate limit. Called before further work that costs the client nothing. */
   turn(): Promise<void>
-  /** Counts what is put on the disk; throws when this run has written enough. */
+  /** Counts written bytes. Throws when the run exceeds its limit. */
   spend(bytes: number): void
 }
 

@@ -1,33 +1,33 @@
-/** Why the broker said no, or stopped. */
+/** Why the broker refuses or ends a request. */
 import { errnoOf } from '../base/error.ts'
 import type { GrantDenial } from '../policy/files/decide-grant.ts'
 
-/** Words of the broker's own, beside `GrantDenial`. They are in the audit and in what a client is told. */
+/** The broker's own reasons, beside `GrantDenial`. The audit and the client see them. */
 export const REFUSALS = {
-  'bad-path': 'a path is absolute, without empty, "." or ".." components and control characters',
-  link: 'a link stands there or on the way, and none is followed',
-  outside: 'another file system is mounted there: it needs a grant of its own',
-  'not-regular': 'neither a file nor a directory stands there',
-  'hard-link': 'the file has a second name, under which it would stay as it was',
-  replaced: 'the granted directory was replaced by another since it was granted',
-  directory: 'a directory stands there',
-  'not-directory': 'no directory stands there',
-  absent: 'nothing stands there',
-  changed: 'it changed meanwhile',
-  'too-large': 'that is more than may be written',
-  busy: 'too many requests are under way',
-  stalled: 'nothing moved for too long',
-  revoked: 'its grant was taken back',
+  'bad-path': 'a path must be absolute, without empty, "." or ".." components and control characters',
+  link: 'the path is or contains a symbolic link, and pen follows none',
+  outside: 'another file system is mounted there, which needs its own grant',
+  'not-regular': 'it is neither a file nor a directory',
+  'hard-link': 'the file has a hard link, which would keep the old content',
+  replaced: 'the granted directory was replaced after the grant',
+  directory: 'it is a directory',
+  'not-directory': 'it is not a directory',
+  absent: 'it does not exist',
+  changed: 'it changed during the transfer',
+  'too-large': 'it exceeds the limit for written bytes',
+  busy: 'too many requests are active',
+  stalled: 'the transfer made no progress for too long',
+  revoked: 'its grant was revoked',
   expired: 'its grant has expired',
-  ended: 'the sandbox ends',
-  client: 'the client gave up',
-  unrecorded: 'the audit cannot be written, and nothing is done without it',
-  failed: 'the host could not do it',
+  ended: 'the sandbox has ended',
+  client: 'the client closed the request',
+  unrecorded: 'the audit cannot be written, and pen does nothing without a record',
+  failed: 'the host reported an error',
 } as const
 
 export type RefusalReason = keyof typeof REFUSALS
 
-/** The policy's words, and those for what a sandbox brought about. */
+/** Reasons that count as a denial: those of the policy, and those that a hostile sandbox can cause. */
 const DENIALS: ReadonlySet<RefusalReason | GrantDenial> = new Set<RefusalReason | GrantDenial>([
   'not-granted',
   'denied-by-rule',
@@ -42,10 +42,10 @@ const DENIALS: ReadonlySet<RefusalReason | GrantDenial> = new Set<RefusalReason 
   'replaced',
 ])
 
-interface Because {
+interface RefusalDetails {
   readonly why?: string
   readonly fix?: string | undefined
-  /** For the audit alone. */
+  /** Only for the audit. */
   readonly rule?: string | undefined
   readonly from?: string | undefined
 }
@@ -56,7 +56,7 @@ export class Refusal extends Error {
   readonly rule: string | undefined
   readonly from: string | undefined
 
-  constructor(reason: RefusalReason | GrantDenial, { why, fix, rule, from }: Because = {}) {
+  constructor(reason: RefusalReason | GrantDenial, { why, fix, rule, from }: RefusalDetails = {}) {
     super(why ?? (reason in REFUSALS ? REFUSALS[reason as RefusalReason] : reason))
     this.reason = reason
     this.fix = fix
@@ -64,7 +64,7 @@ export class Refusal extends Error {
     this.from = from
   }
 
-  /** Whether it is a denial, as opposed to what just is not there or could not be done. */
+  /** A denial, not a missing file or an error of the host. */
   get isDenial(): boolean {
     return DENIALS.has(this.reason)
   }
@@ -77,7 +77,7 @@ const BY_ERRNO: Readonly<Record<string, RefusalReason>> = {
   ENOTDIR: 'not-directory',
 }
 
-/** What the kernel says, in the broker's words. Anything that is no answer of the kernel's is a mistake of pen's. */
+/** Turns an errno into a refusal. Rethrows everything else, because it is a bug in pen. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   const errno = errnoOf(error)

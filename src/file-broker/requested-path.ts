@@ -4,8 +4,8 @@ import { Refusal } from './refusal.ts'
 const MAX_NAME = 255
 
 /**
- * A path as the sandbox wrote it. There is one spelling for each place: whatever would have to be resolved, or could be read in
- * two ways, is refused before anything is asked of the disk.
+ * Checks a path of the sandbox. Each file has one valid spelling. Paths that would need resolving, or that have two
+ * readings, are refused before any access to the disk.
  */
 export function requestedPath(text: string): string {
   const [top, ...names] = text.split('/')
@@ -14,7 +14,7 @@ export function requestedPath(text: string): string {
   return text
 }
 
-/** Whether a name can be asked for. */
+/** Whether a client may request the name. */
 export const isPlainName = (name: string): boolean =>
   name !== '' &&
   name !== '.' &&

@@ -1,4 +1,4 @@
-/** One connection from inside. It may speak nonsense, not read, not end: it harms itself alone. */
+/** One connection from the sandbox. A hostile client that sends garbage or does not read harms only itself. */
 import type { Socket } from 'node:net'
 import { errnoOf, PenError } from '../base/error.ts'
 import { type Ask, AskReader, encodeReply } from '../protocol/broker-messages.ts'
@@ -7,15 +7,15 @@ import type { Broker } from './broker.ts'
 import type { Exchange, Peer } from './exchange.ts'
 import { Refusal } from './refusal.ts'
 
-/** Serves it to its end. Throws only what is no fault of the client's. */
+/** Serves the connection to its end. Throws only on a bug in pen. */
 export async function serveConnection(socket: Socket, broker: Broker): Promise<void> {
   const session = new Session(socket, broker)
   const reader = new AskReader()
   try {
     for await (const bytes of socket) for (const ask of reader.push(bytes as Buffer)) await session.take(ask)
   } catch (error) {
-    const isTheirs = (error instanceof PenError && error.code === 'WIRE') || errnoOf(error) !== undefined
-    if (!isTheirs && !socket.destroyed) throw error
+    const isClientError = (error instanceof PenError && error.code === 'WIRE') || errnoOf(error) !== undefined
+    if (!isClientError && !socket.destroyed) throw error
   } finally {
     session.end()
   }
@@ -35,17 +35,17 @@ class Session {
   async take(ask: Ask): Promise<void> {
     const { channel } = ask
     if (ask.kind === 'request') {
-      if (channel <= this.#lastChannel) throw protocolError('a channel that was there before')
+      if (channel <= this.#lastChannel) throw protocolError('a channel number that was used before')
       this.#lastChannel = channel
-      // Whoever asks without reading the answers is not listened to any further.
+      // A client that does not read its replies gets no further request served.
       await this.#room()
       await this.#broker.pace.wait()
       const over = () => void this.#exchanges.delete(channel)
       this.#exchanges.set(channel, this.#broker.begin(ask.request, this.#peer(channel), over))
       return
     }
-    if (channel > this.#lastChannel) throw protocolError('a channel that nobody opened')
-    // What is for a request that was refused meanwhile has nobody to go to.
+    if (channel > this.#lastChannel) throw protocolError('a channel that was never opened')
+    // The request may have been refused meanwhile. Its messages are dropped.
     const exchange = this.#exchanges.get(channel)
     if (ask.kind === 'data') exchange?.received(ask.bytes)
     else if (ask.kind === 'window') exchange?.granted(ask.bytes)

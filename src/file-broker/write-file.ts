@@ -1,6 +1,6 @@
 /**
- * New content for a file, whole or not at all: it is written to a file without a name in the same directory, which gets its
- * name when the last byte is on the disk. Whoever is killed meanwhile leaves the old file, and nothing beside it.
+ * Replaces the content of a file atomically. The broker writes to an unnamed file in the same directory and names it after
+ * the last byte is on the disk. If pen is killed, the old file stays and nothing else is left.
  */
 import {
   closeSync,
@@ -26,7 +26,7 @@ import { Refusal } from './refusal.ts'
 const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW, O_DIRECTORY, O_RDONLY } = constants
 const O_TMPFILE = 0o20000000 | O_DIRECTORY
 const NEW_FILE = 0o644
-const SMALLEST = 4096
+const MIN_COUNTED = 4096
 
 const writeAll = promisify(write)
 const sync = promisify(fsync)
@@ -44,11 +44,11 @@ export function prepareWrite(access: Access, executable: boolean): Operation {
     closeSync(dir)
     throw error
   }
-  const place: Place = { access, dir, above, name: access.path.slice(slash + 1), executable }
-  return { run: async exchange => await replace(place, exchange), close: () => closeSync(dir) }
+  const target: WriteTarget = { access, dir, above, name: access.path.slice(slash + 1), executable }
+  return { run: async exchange => await replace(target, exchange), close: () => closeSync(dir) }
 }
 
-interface Place {
+interface WriteTarget {
   readonly access: Access
   readonly dir: number
   readonly above: string
@@ -56,13 +56,13 @@ interface Place {
   readonly executable: boolean
 }
 
-async function replace(place: Place, exchange: Exchange): Promise<void> {
-  const { access, dir } = place
+async function replace(target: WriteTarget, exchange: Exchange): Promise<void> {
+  const { access, dir } = target
   const draft = new Draft(dir)
   try {
     let bytes = 0
-    // A file takes room on the disk although nothing is in it.
-    access.spend(SMALLEST)
+    // An empty file takes disk space too.
+    access.spend(MIN_COUNTED)
     for (;;) {
       const piece = await exchange.nextData()
       if (piece === undefined) break
@@ -74,19 +74,19 @@ async function replace(place: Place, exchange: Exchange): Promise<void> {
       exchange.used(piece.length)
     }
     await sync(draft.fd)
-    // The last moment: what held at the beginning has to hold now.
+    // Checks everything again just before the rename.
     access.check()
     const before = replaceable(access)
-    requireSameDirectory(place)
-    setMode(draft.fd, place, before)
-    draft.takePlace(place.name)
+    requireSameDirectory(target)
+    setMode(draft.fd, target, before)
+    draft.replaceFile(target.name)
     await syncDirectory(dir)
   } finally {
     draft.close()
   }
 }
 
-/** What stands there now, if it is something that new content may take the place of. */
+/** The file that is replaced, if any. Refuses everything that must not be replaced. */
 function replaceable({ open, path }: Access): Stats | undefined {
   let fd: number
   try {
@@ -107,8 +107,8 @@ function replaceable({ open, path }: Access): Stats | undefined {
   }
 }
 
-/** A directory that was moved away meanwhile, perhaps out of what is granted, gets nothing. */
-function requireSameDirectory({ access, dir, above }: Place): void {
+/** Refuses when the directory was moved meanwhile, perhaps out of the grant. */
+function requireSameDirectory({ access, dir, above }: WriteTarget): void {
   const now = access.open(above)
   try {
     const a = identityOf(now)
@@ -119,8 +119,8 @@ function requireSameDirectory({ access, dir, above }: Place): void {
   }
 }
 
-/** The sandbox never decides who may run it: only a grant that says so lets it ask, and no file gets another's rights. */
-function setMode(fd: number, { access, dir, executable }: Place, before: Stats | undefined): void {
+/** Keeps mode and owner of the old file. Only a grant with `execute` lets the sandbox make a file executable. */
+function setMode(fd: number, { access, dir, executable }: WriteTarget, before: Stats | undefined): void {
   const kept = (before?.mode ?? NEW_FILE) & 0o777
   const runs = access.grant.execute && (executable || (kept & 0o111) !== 0)
   const owner = before ?? fstatSync(dir)
@@ -137,12 +137,12 @@ async function syncDirectory(dir: number): Promise<void> {
       closeSync(fd)
     }
   } catch (error) {
-    // A directory that may not be listed, or a file system without a directory sync: the rename stands.
+    // The directory is unreadable, or the file system cannot sync directories. The rename is done.
     if (errnoOf(error) === undefined) throw error
   }
 }
 
-/** The new content before it takes the old one's place. */
+/** The new content before the rename. */
 class Draft {
   readonly fd: number
   readonly #dir: number
@@ -151,9 +151,9 @@ class Draft {
 
   constructor(dir: number) {
     this.#dir = dir
-    const nameless = openNameless(dir)
-    this.#isNamed = nameless === undefined
-    this.fd = nameless ?? openSync(this.#at(this.#temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    const unnamed = openUnnamed(dir)
+    this.#isNamed = unnamed === undefined
+    this.fd = unnamed ?? openSync(this.#at(this.#temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   }
 
   async append(bytes: Uint8Array): Promise<void> {
@@ -161,8 +161,8 @@ class Draft {
       done += (await writeAll(this.fd, bytes, done, bytes.length - done, null)).bytesWritten
   }
 
-  /** A rename replaces a link that was put there in this very moment; it follows none. */
-  takePlace(name: string): void {
+  /** A rename replaces a link that appears at this moment, and does not follow it. */
+  replaceFile(name: string): void {
     if (!this.#isNamed) nameFile(this.fd, this.#dir, this.#temporary)
     this.#isNamed = true
     renameSync(this.#at(this.#temporary), this.#at(name))
@@ -175,7 +175,7 @@ class Draft {
     try {
       unlinkSync(this.#at(this.#temporary))
     } catch {
-      // Somebody on the host was faster.
+      // A program on the host has removed it already.
     }
   }
 
@@ -184,8 +184,8 @@ class Draft {
   }
 }
 
-/** Undefined where the file system has no files without a name. */
-function openNameless(dir: number): number | undefined {
+/** Undefined when the file system has no O_TMPFILE. */
+function openUnnamed(dir: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${dir}`, O_TMPFILE | O_RDWR, 0o600)
   } catch (error) {

@@ -144,7 +144,7 @@ forEachKind(
     expect(heard.left).toEqual([`tcp ${UP} 80`])
     expect(code).toBe(125)
     expect(err).toContain('could not write the audit')
-    expect(err).toContain('free space on that file system; until then no connection is made')
+    expect(err).toContain('free space on that file system; until then pen makes no connection')
   },
 )
 

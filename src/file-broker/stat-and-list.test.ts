@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { O_PATH } from '../base/kernel/file.ts'
-import { directoryNames } from './directory-names.ts'
+import { directoryNames } from './stat-and-list.ts'
 
 function inDirectory(work: (dir: string, names: () => ReturnType<typeof directoryNames>) => void): void {
   const dir = mkdtempSync(join(tmpdir(), 'pen-names-'))

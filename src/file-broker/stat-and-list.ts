@@ -1,7 +1,7 @@
-/** What stands at a place, and what is in a directory. Links are named, never followed. */
-import { closeSync, fstatSync } from 'node:fs'
+/** The operations `stat` and `list`. Symbolic links are listed, never followed. */
+import { closeSync, fstatSync, lstatSync } from 'node:fs'
+import { directoryEntries } from '../base/beneath/directory-entries.ts'
 import type { EntryKind, FileFacts } from '../protocol/broker-messages.ts'
-import { directoryNames } from './directory-names.ts'
 import type { Exchange } from './exchange.ts'
 import type { Access, Operation } from './operation.ts'
 import { Refusal } from './refusal.ts'
@@ -22,7 +22,7 @@ export function prepareStat(access: Access): Operation {
   }
 }
 
-/** Of a descriptor; refuses whatever is neither a file nor a directory. */
+/** Refuses everything except files and directories. */
 export function factsOf(fd: number, { grant }: Access): FileFacts {
   const stats = fstatSync(fd)
   if (stats.isSymbolicLink()) throw new Refusal('link')
@@ -61,7 +61,7 @@ interface Names {
   readonly truncated: boolean
 }
 
-/** A few at a time: a sandbox that lists large directories all day waits for its turn, and the supervisor for nothing. */
+/** Reads a few entries at a time, so that large listings wait in the rate limit and do not block the supervisor. */
 async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<Names> {
   const { path, limits } = access
   const names: { name: string; kind: EntryKind }[] = []
@@ -73,8 +73,8 @@ async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<
       access.check()
       await exchange.room()
     }
-    // A name that could not be asked for (no text, or with control characters) is not told, nor is one that is denied.
-    if (name === undefined || !isPlainName(name) || !access.mayTell(`${path}/${name}`)) continue
+    // Skips names that a client cannot request (non-UTF-8 or control characters) and denied ones.
+    if (name === undefined || !isPlainName(name) || !access.mayList(`${path}/${name}`)) continue
     names.push({ name, kind })
   }
   return { names: inOrder(names), truncated: false }
@@ -82,3 +82,37 @@ async function namesIn(fd: number, access: Access, exchange: Exchange): Promise<
 
 const inOrder = <T extends { readonly name: string }>(names: T[]): T[] =>
   names.sort((a, b) => (a.name < b.name ? -1 : 1))
+
+interface DirectoryName {
+  /** Undefined for a non-UTF-8 name. */
+  readonly name: string | undefined
+  readonly kind: EntryKind
+}
+
+/**
+ * Iterates over a directory. A sandbox may have filled it, so it is never read into memory as a whole. `dir` is a
+ * descriptor, which the caller closes.
+ */
+export function* directoryNames(dir: number): Generator<DirectoryName, void, void> {
+  for (const { name: bytes, type } of directoryEntries(dir)) {
+    const name = textOf(bytes)
+    const kind = type !== 'unknown' ? type : name === undefined ? 'other' : kindOf(dir, name)
+    yield { name, kind }
+  }
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** Some file systems return only the name. */
+function kindOf(fd: number, name: string): EntryKind {
+  const stats = lstatSync(`/proc/self/fd/${fd}/${name}`, { throwIfNoEntry: false })
+  if (stats?.isFile()) return 'file'
+  if (stats?.isDirectory()) return 'directory'
+  return stats?.isSymbolicLink() ? 'link' : 'other'
+}
