@@ -15,22 +15,18 @@ import { asSupervisorOrder, type SupervisorOrder } from './supervisor-order.ts'
 /** Shorter for a stop: a supervisor that does not answer is stopped by a signal. */
 const STOP_TIMEOUT_MS = 4000
 
-export interface Asked {
+export interface Reply {
   readonly answer: Answer
   readonly socket: ControlSocket
   /** Bytes that arrived after the answer. */
   readonly rest: Uint8Array
 }
 
-/** Undefined when no supervisor listens. `more` is sent right after the request, without waiting for the answer. */
-export async function ask(
-  stateDir: string,
-  request: Request,
-  more: readonly Uint8Array[] = [],
-): Promise<Asked | undefined> {
+/** Undefined when no supervisor listens. */
+export async function sendRequest(stateDir: string, request: Request): Promise<Reply | undefined> {
   const socket = await connect(stateDir)
   if (socket === undefined) return undefined
-  const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>()
+  const { promise, resolve, reject } = Promise.withResolvers<Reply | undefined>()
   const timeoutMs = request.want === 'stop' || request.want === 'pause' ? STOP_TIMEOUT_MS : ANSWER_TIMEOUT_MS
   const timer = setTimeout(() => reject(timeoutError(stateDir)), timeoutMs)
   const reader = new AnswerReader()
@@ -46,7 +42,6 @@ export async function ask(
     closed: () => resolve(undefined),
   })
   socket.send(encodeRequest(request))
-  for (const bytes of more) socket.send(bytes)
   try {
     return await promise
   } catch (error) {
@@ -58,13 +53,13 @@ export async function ask(
 }
 
 /** The value of a plain request. Undefined when no supervisor listens. */
-export async function askFor(
+export async function requestValue(
   stateDir: string,
   want: Exclude<PlainRequest, StopKind>,
 ): Promise<{ readonly value: unknown } | undefined> {
-  const asked = await ask(stateDir, { want })
-  asked?.socket.end()
-  return asked === undefined ? undefined : { value: takeValue(asked.answer) }
+  const reply = await sendRequest(stateDir, { want })
+  reply?.socket.end()
+  return reply === undefined ? undefined : { value: takeValue(reply.answer) }
 }
 
 export function takeValue(answer: Answer): unknown {
@@ -73,35 +68,35 @@ export function takeValue(answer: Answer): unknown {
 }
 
 export const isAnswering = async (stateDir: string): Promise<boolean> =>
-  (await askFor(stateDir, 'ping')) !== undefined
+  (await requestValue(stateDir, 'ping')) !== undefined
 
 /** The order that a running sandbox was started with. */
-export async function askForOrder(stateDir: string): Promise<SupervisorOrder | undefined> {
-  const asked = await askFor(stateDir, 'order').catch(() => undefined)
-  return asked === undefined ? undefined : asSupervisorOrder(asked.value)
+export async function requestOrder(stateDir: string): Promise<SupervisorOrder | undefined> {
+  const reply = await requestValue(stateDir, 'order').catch(() => undefined)
+  return reply === undefined ? undefined : asSupervisorOrder(reply.value)
 }
 
 export const isRunningWith = async (stateDir: string, order: SupervisorOrder): Promise<boolean> =>
-  Bun.deepEquals(await askForOrder(stateDir), order)
+  Bun.deepEquals(await requestOrder(stateDir), order)
 
 /** `stop` drops the flags of the start. `pause` keeps them for the next start. */
 export type StopKind = 'stop' | 'pause'
 
 /** Returns what the sandbox was refused, as lines for a person. Undefined when no supervisor listens. */
-export async function askToStop(stateDir: string, want: StopKind): Promise<readonly string[] | undefined> {
-  const asked = await ask(stateDir, { want })
-  if (asked === undefined) return undefined
-  return linesOf(takeValue(asked.answer))
+export async function requestStop(stateDir: string, want: StopKind): Promise<readonly string[] | undefined> {
+  const reply = await sendRequest(stateDir, { want })
+  if (reply === undefined) return undefined
+  return linesOf(takeValue(reply.answer))
 }
 
 /** Refusals since a record number, as lines for a person. Undefined when the supervisor has ended. */
-export async function askForRefusals(
+export async function requestRefusals(
   stateDir: string,
   since: number,
 ): Promise<readonly string[] | undefined> {
-  const asked = await ask(stateDir, { want: 'refused', since }).catch(() => undefined)
-  asked?.socket.end()
-  return asked?.answer.ok === true ? linesOf(asked.answer.value) : undefined
+  const reply = await sendRequest(stateDir, { want: 'refused', since }).catch(() => undefined)
+  reply?.socket.end()
+  return reply?.answer.ok === true ? linesOf(reply.answer.value) : undefined
 }
 
 const linesOf = (value: unknown): readonly string[] =>

@@ -1,4 +1,4 @@
-/** A command in a kept sandbox, as the client has it: an execution like the supervisor's own, over the control socket instead of the exec daemon's. */
+/** A command in a running sandbox, seen from a client: the same `Execution` that the supervisor has, over the control socket. */
 import type { ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import { DaemonExecution } from '../backend/daemon-execution.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'
@@ -24,7 +24,7 @@ export interface ControlStream {
   destroy(): void
 }
 
-export interface ExecConnection {
+interface ExecConnection {
   readonly socket: ControlStream
   /** Bytes that arrived after the answer. */
   readonly rest: Uint8Array

@@ -20,7 +20,7 @@ export type PlainRequest = 'ping' | 'status' | 'stats' | 'order' | 'own' | 'stop
 export type JudgedAccess = 'read' | 'write' | 'list' | 'exec'
 
 /** Asks whether the policy refuses an access that failed. If it does, the supervisor records a denial. */
-export interface JudgeRequest {
+interface JudgeRequest {
   readonly want: 'judge'
   readonly access: JudgedAccess
   readonly path: string
@@ -35,7 +35,7 @@ export interface AskRequest {
 }
 
 /** Asks for the refusals since a record number, as lines for a person. The answer to `exec` contains that number. */
-export interface RefusedRequest {
+interface RefusedRequest {
   readonly want: 'refused'
   readonly since: number
 }

@@ -8,7 +8,7 @@ import { PenError } from '../base/error.ts'
 import { isAlive, type ProcessIdentity } from '../base/kernel/processes.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { STARTED } from '../config/project.ts'
-import { askForOrder } from './client.ts'
+import { requestOrder } from './client.ts'
 import { presenceOf } from './state.ts'
 import { asSupervisorOrder, hasNoFlags, type SupervisorOrder } from './supervisor-order.ts'
 
@@ -49,7 +49,7 @@ export const dropOrder = (stateDir: string): void => rmSync(fileIn(stateDir), { 
 export async function orderForRestart(stateDir: string): Promise<SupervisorOrder | undefined> {
   const stored = readStoredOrder(stateDir)?.order
   // An older pen stored no file, so ask its supervisor.
-  const order = (await askForOrder(stateDir)) ?? stored
+  const order = (await requestOrder(stateDir)) ?? stored
   if (order !== undefined || (await presenceOf(stateDir)).is === 'absent') return order
   throw new PenError('STATE', {
     what: 'the flags of the running sandbox are unknown; a start without them could be weaker',
@@ -60,7 +60,7 @@ export async function orderForRestart(stateDir: string): Promise<SupervisorOrder
 
 /** The order of the sandbox that an agent joins. A sandbox that does not run and has no flags is not joined. */
 export async function orderToJoin(stateDir: string): Promise<SupervisorOrder | undefined> {
-  const running = await askForOrder(stateDir)
+  const running = await requestOrder(stateDir)
   if (running !== undefined) return running
   const stored = readStoredOrder(stateDir)?.order
   return stored === undefined || hasNoFlags(stored) ? undefined : stored

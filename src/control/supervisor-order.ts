@@ -8,8 +8,8 @@ import { readError, type SerializedError } from './messages.ts'
 /** The hidden mode of the binary. It does nothing without the two descriptors below. */
 export const SUPERVISE_MODE = '__supervisor'
 
-export const ORDER_FD = 0
-export const REPORT_FD = 3
+const ORDER_FD = 0
+const REPORT_FD = 3
 
 export interface SupervisorOrder {
   /** The sandbox. The supervisor computes it again, and stops if it differs. */

@@ -24,7 +24,7 @@ const write = (seq: number, kind: string, verdict: string): void =>
     { mode: 0o600 },
   )
 
-test('refusals that are not kept any more are counted, and a limit that was hit is kept', () => {
+test('denials beyond the bound are counted, and a limit that was reached is never dropped', () => {
   const tail = new AuditTail(state, RUN)
   const mark = tail.mark()
   write(2, 'limit-hit', 'note')

@@ -10,7 +10,7 @@ import { usage } from './check-options.ts'
 import { type Denial, denialOf, limitOf } from './denial.ts'
 import { type CommandEnd, type CommandLine, orderOf, type SpawnOptions } from './exec-options.ts'
 import { endedError } from './sandbox-error.ts'
-import { askFor, askSupervisor } from './supervisor-connection.ts'
+import { requestValue, sendRequest } from './supervisor-connection.ts'
 
 /** What commands, files and permissions need to know of their sandbox. */
 export interface SandboxContext {
@@ -22,7 +22,7 @@ export interface SandboxContext {
   readonly gated: boolean
 }
 
-export interface CommandRequest extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
+interface CommandRequest extends Pick<SpawnOptions, 'env' | 'cwd' | 'signal'> {
   readonly command: CommandLine
   /** Null means no timeout. */
   readonly timeoutMs: number | null
@@ -67,7 +67,7 @@ export class Command {
     signal?.throwIfAborted()
     const order = orderOf(request.command, request, context.workspace)
     const mark = context.tail.mark()
-    const { socket, value } = await askSupervisor(context.stateDir, {
+    const { socket, value } = await sendRequest(context.stateDir, {
       want: 'exec',
       timeoutMs: request.timeoutMs,
     })
@@ -123,7 +123,7 @@ export class Command {
       case 'not-started':
         this.failure = printable(ending.reason ?? `the command did not start (${ending.errno})`)
         if (!this.#context.gated)
-          await askFor(this.#context.stateDir, { want: 'judge', access: 'exec', path: this.#program })
+          await requestValue(this.#context.stateDir, { want: 'judge', access: 'exec', path: this.#program })
         return this.#end(ending.errno === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable, false)
       case 'lost': {
         // The sandbox has ended. A limit is a result; any other end is an error.

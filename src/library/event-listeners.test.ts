@@ -26,7 +26,7 @@ test('a listener that throws does not affect the others, and its error is report
 
 test('an unknown event and a listener that is not a function are refused', () => {
   const events = make()
-  expect(() => events.add('denail' as 'denial', () => undefined)).toThrow('there is no event "denail"')
+  expect(() => events.add('denail' as 'denial', () => undefined)).toThrow('unknown event "denail"')
   expect(() => events.add('denial', 'x' as unknown as () => void)).toThrow('the listener of box.on()')
   const once = (): void => {
     throw new Error('removed')

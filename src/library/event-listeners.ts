@@ -16,7 +16,7 @@ export class EventListeners<Events extends { error: [error: unknown] } & { [K in
     event: E,
     listener: (...values: Events[E]) => void | Promise<void>,
   ): void {
-    if (!this.#names.includes(event)) throw unknownKey('there is no event', String(event), this.#names)
+    if (!this.#names.includes(event)) throw unknownKey('unknown event', String(event), this.#names)
     checkValue('box.on()', 'the listener', listener, 'function')
     this.#listeners.set(event, (this.#listeners.get(event) ?? new Set()).add(listener))
   }

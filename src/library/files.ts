@@ -16,7 +16,7 @@ import { checkOptions, checkValue, type Shape, usage } from './check-options.ts'
 import { Command, type SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import { SandboxError, type SandboxErrorCode } from './sandbox-error.ts'
-import { askFor } from './supervisor-connection.ts'
+import { requestValue } from './supervisor-connection.ts'
 
 export interface ReadOptions {
   /** The first byte. Default: 0. */
@@ -193,7 +193,7 @@ export class SandboxFiles {
   async #checkFirst(op: 'write' | 'delete', path: string): Promise<void> {
     const { gated, workspace, stateDir } = this.#context
     if (gated || !path.startsWith(`${workspace}/`)) return
-    const judged = (await askFor(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
+    const judged = (await requestValue(stateDir, { want: 'judge', access: 'write', path })) as Judged | null
     if (judged !== null) throw denied(op, path, judged)
   }
 
@@ -217,7 +217,7 @@ export class SandboxFiles {
     if (this.#context.gated) return failure.refused
     if (!REFUSALS.includes(failure.errno)) return null
     const access = op === 'delete' ? 'write' : op
-    return (await askFor(this.#context.stateDir, { want: 'judge', access, path })) as Judged | null
+    return (await requestValue(this.#context.stateDir, { want: 'judge', access, path })) as Judged | null
   }
 }
 

@@ -9,7 +9,7 @@ import { packageOf } from '../base/pen-places.ts'
 import { isAbsolute } from '../base/posix-path.ts'
 import { SandboxError } from './sandbox-error.ts'
 
-export interface PenLookup {
+interface PenLookup {
   /** The option `pen`. */
   readonly named: string | undefined
   /** The canonical path of the project. */

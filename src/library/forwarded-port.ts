@@ -2,7 +2,7 @@
 import type { PortPair } from '../gateway/forward/forward.ts'
 import type { OpenForwards } from '../run/forwards.ts'
 import { checkOptions, usage } from './check-options.ts'
-import { askSupervisor, type SupervisorConnection } from './supervisor-connection.ts'
+import { type SupervisorConnection, sendRequest } from './supervisor-connection.ts'
 
 export interface ForwardOptions {
   /** The port on this machine. Default: a free one. A port that is in use is an error. */
@@ -27,7 +27,7 @@ export class ForwardedPort implements AsyncDisposable {
     checkOptions('box.forward()', options, { hostPort: 'number' })
     const host = options.hostPort === undefined ? 0 : checked(options.hostPort)
     const pair: PortPair = { guest: checked(guest), host }
-    const { value, socket } = await askSupervisor(stateDir, { want: 'forward', ports: [pair] })
+    const { value, socket } = await sendRequest(stateDir, { want: 'forward', ports: [pair] })
     const { ports } = value as Pick<OpenForwards, 'ports'>
     return new ForwardedPort(ports[0]?.host ?? 0, socket)
   }

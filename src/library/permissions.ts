@@ -10,7 +10,7 @@ import type { SandboxContext } from './command.ts'
 import { pathInside } from './exec-options.ts'
 import type { PenProgram } from './pen-program.ts'
 import { SandboxError } from './sandbox-error.ts'
-import { askFor } from './supervisor-connection.ts'
+import { requestValue } from './supervisor-connection.ts'
 
 /** How long the rule applies. Default: `session`. */
 export interface AllowOptions {
@@ -145,7 +145,7 @@ export class Permissions {
   async #requestHost(target: string, waitMs: number): Promise<PermissionAnswer> {
     if (target.length > MAX_TARGET_LENGTH)
       throw usage('the host is too long', 'expected host:port, such as registry.example.com:443')
-    const answer = (await askFor(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
+    const answer = (await requestValue(this.#stateDir, { want: 'ask', target, waitMs }, waitMs)) as UserAnswer
     if (answer.allowed) return GRANTED
     return { granted: false, permission: answer.fix, why: answer.why }
   }
@@ -157,7 +157,7 @@ export class Permissions {
     signal: AbortSignal | undefined,
   ): Promise<PermissionAnswer> {
     const access = write ? 'write' : 'read'
-    const judged = (await askFor(this.#stateDir, { want: 'judge', access, path })) as Judged | null
+    const judged = (await requestValue(this.#stateDir, { want: 'judge', access, path })) as Judged | null
     if (judged === null) return GRANTED
     for (const deadline = performance.now() + waitMs; ; ) {
       if (await this.#isGranted(path, write)) return GRANTED

@@ -36,7 +36,7 @@ import {
 import type { BackendName, PolicyDocument } from './policy-document.ts'
 import { RunningCommand } from './running-command.ts'
 import { asSandboxError, SandboxError } from './sandbox-error.ts'
-import { askSupervisor, type SupervisorConnection, stopSupervisor } from './supervisor-connection.ts'
+import { type SupervisorConnection, sendRequest, stopSupervisor } from './supervisor-connection.ts'
 
 export interface StartOptions {
   /** The project directory. It has the same path inside. */
@@ -144,7 +144,7 @@ export class Sandbox implements AsyncDisposable {
     if (!answer.ok) throw asSandboxError(asPenError(answer.error))
     // The sandbox ends with this program, also when the program is killed.
     const ownership = answer.started
-      ? (await askSupervisor(answer.stateDir, { want: 'own' })).socket
+      ? (await sendRequest(answer.stateDir, { want: 'own' })).socket
       : undefined
     ownership?.unref()
     return new Sandbox(answer, pen, ownership)

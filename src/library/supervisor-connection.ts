@@ -91,17 +91,17 @@ export class SupervisorConnection implements ControlStream {
   }
 }
 
-export interface Asked {
+export interface Reply {
   readonly value: unknown
   readonly socket: SupervisorConnection
 }
 
 /** Throws the error that the supervisor answers with. */
-export async function askSupervisor(
+export async function sendRequest(
   stateDir: string,
   request: Request,
   timeoutMs = ANSWER_TIMEOUT_MS,
-): Promise<Asked> {
+): Promise<Reply> {
   const socket = await SupervisorConnection.open(stateDir)
   const asked = new Promise<Answer>((resolve, reject) => {
     const reader = new AnswerReader()
@@ -137,8 +137,8 @@ export async function askSupervisor(
 }
 
 /** The value of a short request. `waitMs` extends the timeout for a request that waits for a person. */
-export async function askFor(stateDir: string, request: ShortRequest, waitMs = 0): Promise<unknown> {
-  const { socket, value } = await askSupervisor(stateDir, request, ANSWER_TIMEOUT_MS + waitMs)
+export async function requestValue(stateDir: string, request: ShortRequest, waitMs = 0): Promise<unknown> {
+  const { socket, value } = await sendRequest(stateDir, request, ANSWER_TIMEOUT_MS + waitMs)
   socket.end()
   return value
 }
@@ -149,7 +149,7 @@ const POLL_MS = 5
 
 /** Returns when the supervisor has ended. Removing its record is its last action. */
 export async function stopSupervisor(stateDir: string): Promise<void> {
-  const { socket } = await askSupervisor(stateDir, { want: 'stop' })
+  const { socket } = await sendRequest(stateDir, { want: 'stop' })
   await closed(socket)
   for (const deadline = performance.now() + RECORD_TIMEOUT_MS; performance.now() < deadline; ) {
     if (!existsSync(`${stateDir}/supervisor.json`)) return

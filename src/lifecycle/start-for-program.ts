@@ -6,7 +6,7 @@ import { readFileSync, writeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { startTimeOf } from '../base/kernel/processes.ts'
 import { findProject, type Project } from '../config/project.ts'
-import { askFor, askForOrder, takeValue } from '../control/client.ts'
+import { requestOrder, requestValue, takeValue } from '../control/client.ts'
 import { type SerializedError, serializeError } from '../control/messages.ts'
 import { hasNoFlags, type SupervisorOrder } from '../control/supervisor-order.ts'
 import type { SandboxStatus } from '../run/status.ts'
@@ -59,8 +59,8 @@ async function start(order: StartOrder): Promise<StartAnswer> {
   const notes: string[] = []
   const owner = { pid: process.ppid, startTime: startTimeOf(process.ppid) ?? '' }
   const came = await startSandbox(project, { asked: keep, say: line => void notes.push(line), owner })
-  if (came === 'already') checkSame(await askForOrder(stateDir), keep)
-  const status = await askFor(stateDir, 'status')
+  if (came === 'already') checkSame(await requestOrder(stateDir), keep)
+  const status = await requestValue(stateDir, 'status')
   if (status === undefined)
     throw new PenError('STATE', {
       what: 'the sandbox ended right after its start',

@@ -1,6 +1,6 @@
 /** Stops a sandbox: by a request, then by SIGTERM, then by SIGKILL to its supervisor. */
 import { PenError } from '../base/error.ts'
-import { askToStop, type StopKind } from '../control/client.ts'
+import { requestStop, type StopKind } from '../control/client.ts'
 import { type Presence, presenceOf, signalSupervisor, statePaths } from '../control/state.ts'
 import { dropOrder } from '../control/stored-order.ts'
 
@@ -31,7 +31,7 @@ export const pauseSandbox = (stateDir: string, say: (line: string) => void): Pro
 async function endSandbox(stateDir: string, want: StopKind, say: (line: string) => void): Promise<Stopped> {
   const before = await presenceOf(stateDir)
   if (before.is === 'absent') return 'absent'
-  const refused = await askToStop(stateDir, want).catch(() => undefined)
+  const refused = await requestStop(stateDir, want).catch(() => undefined)
   for (const line of refused ?? []) say(line)
   if (refused !== undefined && (await isGone(stateDir, REQUEST_MS))) return 'stopped'
   for (const [signal, timeoutMs] of [

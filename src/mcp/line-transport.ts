@@ -127,7 +127,7 @@ export class LineTransport implements Transport {
     const { pass, request } = verdict
     if (request !== undefined) {
       if (this.#unanswered.has(request)) {
-        // The first request continues. Two requests with one id could not be told apart or cancelled.
+        // The first request continues. Two requests with one id could not be matched to answers or cancelled.
         const what = 'another request with this id is unanswered; use a new id for each request'
         this.#answer(refuse(request, ErrorCode.InvalidRequest, what).answer, false)
         return

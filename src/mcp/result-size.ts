@@ -3,7 +3,7 @@
 /** Bytes of one text or list. Claude Code refuses results above 25,000 tokens. */
 export const MAX_RESULT = 32 * 1024
 
-export interface EncodedBytes {
+interface EncodedBytes {
   readonly content: string
   readonly encoding: 'utf-8' | 'base64'
   /** How many of the bytes are encoded. */

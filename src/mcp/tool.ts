@@ -2,7 +2,7 @@
 import type { Sandbox } from '../library/sandbox.ts'
 import { SandboxError } from '../library/sandbox-error.ts'
 
-export interface Property {
+interface Property {
   readonly type: 'string' | 'number' | 'boolean' | 'array'
   readonly description: string
   /** For an array: strings. */
@@ -27,7 +27,7 @@ export interface ToolResult {
 }
 
 /** For clients that ask the user before a tool call: see annotations in the protocol. */
-export interface Effect {
+interface Effect {
   /** Changes nothing. */
   readonly readOnly: boolean
   /** May overwrite or delete. */

@@ -6,7 +6,7 @@ import type { AuditEventInput } from '../audit/event.ts'
 import type { ExecEnding, ExecOrder, ExecOutput, Execution } from '../backend/backend.ts'
 import type { Project } from '../config/project.ts'
 import { addressOf } from '../control/address.ts'
-import { ask, askFor, askForOrder, isAnswering, takeValue } from '../control/client.ts'
+import { isAnswering, requestOrder, requestValue, sendRequest, takeValue } from '../control/client.ts'
 import { executeOver } from '../control/execution.ts'
 import { ControlSocket } from '../control/socket.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
@@ -139,7 +139,7 @@ function setting(directory = 'state', answering = true): Setting {
 }
 
 async function exec(stateDir: string, script: string, timeoutMs: number | null = null, output?: ExecOutput) {
-  const asked = await ask(stateDir, { want: 'exec', timeoutMs })
+  const asked = await sendRequest(stateDir, { want: 'exec', timeoutMs })
   if (asked === undefined) throw new Error('nobody answers')
   const said: Record<string, string> = { stdout: '', stderr: '' }
   const execution = executeOver(
@@ -179,14 +179,14 @@ describe('a control socket', () => {
   test('P13 whose commands are as many as may be still tells its user how it is', async () => {
     const { stateDir } = setting()
     const wish = { want: 'exec', timeoutMs: null } as const
-    const asked = await Promise.all(Array.from({ length: 256 }, () => ask(stateDir, wish)))
+    const asked = await Promise.all(Array.from({ length: 256 }, () => sendRequest(stateDir, wish)))
     expect(asked.every(one => one?.answer.ok === true)).toBe(true)
-    expect((await ask(stateDir, wish))?.answer).toMatchObject({ ok: false, error: { code: 'LIMIT' } })
+    expect((await sendRequest(stateDir, wish))?.answer).toMatchObject({ ok: false, error: { code: 'LIMIT' } })
     expect(await isAnswering(stateDir)).toBe(true)
     for (const one of asked) one?.socket.destroy()
     let isTaken: boolean = false
     for (const late = performance.now() + 5000; !isTaken && performance.now() < late; ) {
-      const again = await ask(stateDir, wish)
+      const again = await sendRequest(stateDir, wish)
       isTaken = again?.answer.ok === true
       again?.socket.destroy()
     }
@@ -208,20 +208,24 @@ describe('a control socket', () => {
 
   test('tells status, stats and what it was started with', async () => {
     const { stateDir } = setting()
-    expect((await askFor(stateDir, 'status'))?.value).toMatchObject({
+    expect((await requestValue(stateDir, 'status'))?.value).toMatchObject({
       id: 'project-1',
       run: 'run-1',
       gateway: null,
     })
-    expect((await askFor(stateDir, 'stats'))?.value).toMatchObject({ cpuMs: 5, diskBytes: 8, network: null })
-    expect(await askForOrder(stateDir)).toMatchObject({ flags: { profile: 'strict' }, offline: true })
+    expect((await requestValue(stateDir, 'stats'))?.value).toMatchObject({
+      cpuMs: 5,
+      diskBytes: 8,
+      network: null,
+    })
+    expect(await requestOrder(stateDir)).toMatchObject({ flags: { profile: 'strict' }, offline: true })
   })
 
   test('ends the sandbox with the program that owns it, and with no other', async () => {
     const here = setting()
-    const guest = await ask(here.stateDir, { want: 'ping' })
+    const guest = await sendRequest(here.stateDir, { want: 'ping' })
     guest?.socket.destroy()
-    const owner = await ask(here.stateDir, { want: 'own' })
+    const owner = await sendRequest(here.stateDir, { want: 'own' })
     expect(owner?.answer).toEqual({ ok: true, value: null })
     expect(await isAnswering(here.stateDir)).toBe(true)
     expect(here.killed).toBe(0)
@@ -232,8 +236,8 @@ describe('a control socket', () => {
   test('forwards ports for as long as whoever asked for them is there, and not for others', async () => {
     const here = setting()
     const pair = { guest: 3000 as Port, host: 0 } as const
-    const one = await ask(here.stateDir, { want: 'forward', ports: [pair] })
-    const two = await ask(here.stateDir, { want: 'forward', ports: [pair, pair] })
+    const one = await sendRequest(here.stateDir, { want: 'forward', ports: [pair] })
+    const two = await sendRequest(here.stateDir, { want: 'forward', ports: [pair, pair] })
     expect(two?.answer).toEqual({ ok: true, value: { ports: [pair, pair] } })
     expect(here.forwarded).toBe(3)
     one?.socket.destroy()
@@ -352,7 +356,7 @@ describe('a command over the control socket', () => {
 
   test('whose client goes away gets SIGHUP, and is killed when it stays', async () => {
     const { stateDir, begun, recorded } = setting()
-    const asked = await ask(stateDir, { want: 'exec', timeoutMs: null })
+    const asked = await sendRequest(stateDir, { want: 'exec', timeoutMs: null })
     if (asked === undefined) throw new Error('nobody answers')
     const script = 'trap "" HUP; sleep 20'
     executeOver(
@@ -369,7 +373,7 @@ describe('a command over the control socket', () => {
 
   test('does not begin when it cannot be recorded', async () => {
     const here = setting()
-    const asked = await ask(here.stateDir, { want: 'exec', timeoutMs: null })
+    const asked = await sendRequest(here.stateDir, { want: 'exec', timeoutMs: null })
     if (asked === undefined) throw new Error('nobody answers')
     here.recorded.push = () => {
       throw new Error('disk full')

@@ -9,7 +9,7 @@ import { Outputs } from './outputs.ts'
 import { forwardSignals, signalNumber } from './signals.ts'
 import { isTerminal } from './termios.ts'
 
-export interface AttachOptions {
+interface AttachOptions {
   /** Connects stdin. Otherwise the command's input is empty. */
   readonly input?: boolean
   /** Gives the command a pty inside. The default is true when stdin and stdout are terminals. */

@@ -4,7 +4,7 @@ import { systemCall } from '../base/kernel/system-call.ts'
 const TCGETS = 0x5401
 
 /** The kernel's struct termios: four words of flags, the line discipline and 19 control characters. */
-export type Termios = Uint8Array
+type Termios = Uint8Array
 
 /** Undefined when the descriptor is not a terminal. */
 export function readTermios(fd: number): Termios | undefined {

@@ -63,7 +63,7 @@ claim('a mistake of a program is reported in words, and nothing runs', async (pr
   await wrong('request', { wanted: null }, 'are null')
   await wrong('forward', { port: '3000' }, '3000 is not a port')
   await wrong('forward', { port: 3000, options: { port: 1 } }, 'no option "port"')
-  await wrong('listenTo', { event: 'denail' }, 'there is no event "denail"', '"denial"')
+  await wrong('listenTo', { event: 'denail' }, 'unknown event "denail"', '"denial"')
   expect(existsSync(join(place.project, 'a'))).toBe(false)
   expect(await program.exec('echo right')).toMatchObject({ stdout: 'right\n' })
 })

@@ -6,7 +6,7 @@ import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
 import { type Millis, showMillis } from '../../base/quantity.ts'
 import type { Project } from '../../config/project.ts'
-import { type Asked, ask, askForRefusals, takeValue } from '../../control/client.ts'
+import { type Reply, requestRefusals, sendRequest, takeValue } from '../../control/client.ts'
 import { executeOver } from '../../control/execution.ts'
 import type { EndedRun } from '../../run/ended-by-limit.ts'
 import { attach, exitCodeOf, whyNotStarted } from '../../terminal/attach.ts'
@@ -64,7 +64,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   const code = exitCodeOf(ending)
   // Refusals matter only if the command failed. A supervisor of another version reports none.
   const asks = code !== EXIT.ok && refused !== undefined && ending.kind !== 'lost'
-  const refusals = asks ? await askForRefusals(project.stateDir, refused) : undefined
+  const refusals = asks ? await requestRefusals(project.stateDir, refused) : undefined
   // If the supervisor has exited, the audit says which limit ended the sandbox.
   const isGone = code !== EXIT.ok && refusals === undefined && run !== undefined
   const lines = isGone ? await limitsOf({ stateDir: project.stateDir, run, since }) : (refusals ?? [])
@@ -90,10 +90,10 @@ async function showWaiting(
 }
 
 /** Connects to the supervisor, and starts one if none runs. Retries, because a supervisor may exit in between. */
-async function connect(project: Project, timeoutMs: number | null, terminal: Terminal): Promise<Asked> {
+async function connect(project: Project, timeoutMs: number | null, terminal: Terminal): Promise<Reply> {
   const request = { want: 'exec', timeoutMs } as const
   for (let tries = 0; tries < 3; tries++) {
-    const asked = await ask(project.stateDir, request)
+    const asked = await sendRequest(project.stateDir, request)
     if (asked !== undefined) return asked
     const { withProgress } = await import('./progress.ts')
     const { startSandbox } = await import('../../lifecycle/start.ts')

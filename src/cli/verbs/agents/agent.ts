@@ -2,7 +2,7 @@ import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
 import { nearest } from '../../../base/nearest.ts'
 import { printable } from '../../../base/printable.ts'
 import { findProject, type Project } from '../../../config/project.ts'
-import { askFor } from '../../../control/client.ts'
+import { requestValue } from '../../../control/client.ts'
 import { orderToJoin } from '../../../control/stored-order.ts'
 import { type AgentPreset, isPresetName, PRESETS, type PresetName } from '../../../policy/presets.ts'
 import { openFor, whatItOpens } from '../../../run/agent-preset.ts'
@@ -141,7 +141,7 @@ async function runInRunningSandbox(run: AgentRun): Promise<ExitCode | undefined>
       at: 'pen agent',
       hint: `pen restart --agent ${preset} with these flags; only --env works here`,
     })
-  const status = (await askFor(project.stateDir, 'status'))?.value as SandboxStatus | undefined
+  const status = (await requestValue(project.stateDir, 'status'))?.value as SandboxStatus | undefined
   terminal.note(`pen: ${title} runs in the sandbox that is already running (pen status)`)
   const code = await execInside({
     project,

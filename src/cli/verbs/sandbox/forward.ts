@@ -1,7 +1,7 @@
 import { EXIT, PenError } from '../../../base/error.ts'
 import { printable, printableJson } from '../../../base/printable.ts'
 import { findProject } from '../../../config/project.ts'
-import { ask, takeValue } from '../../../control/client.ts'
+import { sendRequest, takeValue } from '../../../control/client.ts'
 import type { PortPair } from '../../../gateway/forward/forward.ts'
 import { parsePort } from '../../../policy/network/port.ts'
 import type { OpenForwards } from '../../../run/forwards.ts'
@@ -25,7 +25,7 @@ export const verb = defineVerb({
   async run({ flags, positionals, terminal }) {
     const pairs =
       positionals.port.length === 0 ? refuseNone() : await Promise.all(positionals.port.map(readPair))
-    const asked = await ask(findProject().stateDir, { want: 'forward', ports: pairs })
+    const asked = await sendRequest(findProject().stateDir, { want: 'forward', ports: pairs })
     if (asked === undefined)
       throw new PenError('STATE', {
         what: 'the sandbox of this project is not running',

@@ -1,7 +1,7 @@
 import { EXIT } from '../../../base/error.ts'
 import { endOf } from '../../../base/printable.ts'
 import { findProject } from '../../../config/project.ts'
-import { askFor } from '../../../control/client.ts'
+import { requestValue } from '../../../control/client.ts'
 import { type KnownSandbox, listSandboxes } from '../../../lifecycle/list.ts'
 import type { SandboxStats } from '../../../run/status.ts'
 import { windowSize } from '../../../terminal/host-terminal.ts'
@@ -78,7 +78,7 @@ async function chosenSandboxes(all: boolean): Promise<readonly Sandbox[]> {
 
 async function readStats(sandboxes: readonly Sandbox[]): Promise<Reading[]> {
   const readings = sandboxes.map(async ({ id, stateDir }) => {
-    const asked = await askFor(stateDir, 'stats')
+    const asked = await requestValue(stateDir, 'stats')
     return asked === undefined ? [] : [{ id, stats: asked.value as SandboxStats }]
   })
   return (await Promise.all(readings)).flat()

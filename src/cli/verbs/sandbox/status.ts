@@ -2,7 +2,7 @@ import type { EngineName } from '../../../backend/container/engine/engine.ts'
 import { EXIT } from '../../../base/error.ts'
 import { printable } from '../../../base/printable.ts'
 import { type Millis, showMillis } from '../../../base/quantity.ts'
-import { askFor } from '../../../control/client.ts'
+import { requestValue } from '../../../control/client.ts'
 import { presenceOf } from '../../../control/state.ts'
 import { engineRisks } from '../../../doctor/engine-risks.ts'
 import { sandboxNamed } from '../../../lifecycle/named-sandbox.ts'
@@ -30,7 +30,7 @@ export const verb = defineVerb({
   ],
   async run({ flags, positionals, terminal }) {
     const { id, stateDir, workspace = null, state: stateOfPen } = await sandboxNamed(positionals.name)
-    const asked = await askFor(stateDir, 'status')
+    const asked = await requestValue(stateDir, 'status')
     if (asked === undefined) {
       const presence = await presenceOf(stateDir)
       const state = presence.is === 'absent' ? 'not running' : 'starting or stopping'
