@@ -6,7 +6,7 @@ import { expect } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Launcher } from '../conformance/launcher.ts'
-import { until } from '../lifecycle/project-sandbox.ts'
+import { until } from '../until.ts'
 import { type AgentName, AgentProject, onEachUser, SECRET_WORD } from './agent-project.ts'
 import type { ListenAt, Protocol, ToolCall } from './mock-model.ts'
 

@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { realpathSync } from 'node:fs'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
-import { until } from '../lifecycle/project-sandbox.ts'
+import { until } from '../until.ts'
 import { type AgentName, AgentProject, define } from './agent-project.ts'
 import { ANTHROPIC } from './mock-anthropic.ts'
 import type { Protocol, ToolCall } from './mock-model.ts'
@@ -74,7 +74,7 @@ for (const ui of INTERFACES)
         project.sandbox
           .audit()
           .some(({ kind, name }) => kind === 'connection-held' && TARGET.startsWith(`${name}:`))
-      await until(isHeld, () => tmux.screen)
+      await until(isHeld, 10_000, () => tmux.screen)
       // As long as pen would take to print a line.
       await Bun.sleep(500)
       expect(tmux.screen).not.toMatch(/pen:|held:|waits for you/)
@@ -109,6 +109,7 @@ define('P15 while a program has the screen a connection that waits rings the bel
     box.file('go', '')
     await until(
       () => tmux.isRung,
+      10_000,
       () => tmux.screen,
     )
     expect(tmux.screen).not.toMatch(/pen:|held:/)

@@ -8,11 +8,12 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ordinary, PEN } from '../conformance/launcher.ts'
-import { ContainerProject, isGone, printed, within } from '../containers/sandbox.ts'
+import { ContainerProject, isGone, printed } from '../containers/sandbox.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
 import { Workshop } from '../images/workshop.ts'
+import { within } from '../until.ts'
 
 const byHelper = everyEngine(['docker'], ordinary === undefined ? [] : [ordinary])
 

@@ -27,6 +27,7 @@ import {
 } from '../exec-daemon/exec-daemon.ts'
 import { onlyWhen } from '../skip.ts'
 import { Stopwatch } from '../stopwatch.ts'
+import { until } from '../until.ts'
 
 const asRoot = onlyWhen(process.platform === 'linux' && process.getuid?.() === 0)
 const USER = { uid: 4321, gid: 4321 }
@@ -83,11 +84,6 @@ function daemonPid(): number {
   const found = all.find(pid => readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(BINARY))
   if (found === undefined) throw new Error('the exec daemon does not run')
   return found
-}
-
-const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
-  for (const watch = new Stopwatch(); !(await holds()); await Bun.sleep(5))
-    if (watch.ms > 10_000) throw new Error('the expected state did not occur')
 }
 
 asRoot(

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { auditRecords } from '../audit-records.ts'
-import { Stopwatch } from '../stopwatch.ts'
 import { type Box, quote } from './box.ts'
 import { LateRun } from './late-run.ts'
 import { PEN } from './launcher.ts'
@@ -40,9 +39,4 @@ export function brokerRecords(box: Box): AuditRecord[] {
   return auditRecords<AuditRecord>(stateDir(box)).filter(
     ({ kind }) => kind.startsWith('broker-') || kind === 'grants-changed',
   )
-}
-
-export async function until(isSo: () => boolean, what: string): Promise<void> {
-  for (const watch = new Stopwatch(); !isSo(); await Bun.sleep(5))
-    if (watch.ms > 10_000) throw new Error(`never: ${what}`)
 }

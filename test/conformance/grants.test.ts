@@ -2,9 +2,10 @@ import { expect } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { until } from '../until.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { brokerRecords, files, insides, startLoop, until } from './granted-run.ts'
+import { brokerRecords, files, insides, startLoop } from './granted-run.ts'
 import { isRoot, PEN } from './launcher.ts'
 import { pen, stateDir } from './pen-command.ts'
 
@@ -215,8 +216,8 @@ conformance(
     expect((await pen(box, 'grant', dir, '--rw')).code).toBe(0)
     const run = startLoop(box)
     await run.inside(`(head -c 3000000 /dev/zero; sleep 30) | ${files('put', '-', file)} & :`)
-    await until(() => brokerRecords(box).some(({ op }) => op === 'write'), 'the write was allowed')
-    await until(() => /^\d+$/m.test(draftsOf(run.child.pid ?? 0, dir)), 'the draft is open')
+    await until(() => brokerRecords(box).some(({ op }) => op === 'write'))
+    await until(() => /^\d+$/m.test(draftsOf(run.child.pid ?? 0, dir)))
     run.child.kill('SIGKILL')
     await run.end()
     expect(readFileSync(file, 'utf8')).toBe('buy milk\n')
@@ -250,15 +251,9 @@ conformance(
     await run.inside(
       `(${files('cat', large)} 2>/tmp/cat | (head -c 1000; ${WAIT}; cat) | wc -c > /tmp/count) & :`,
     )
-    await until(
-      () => brokerRecords(box).filter(({ kind }) => kind === 'broker-allowed').length === 2,
-      'both were allowed',
-    )
+    await until(() => brokerRecords(box).filter(({ kind }) => kind === 'broker-allowed').length === 2)
     expect((await pen(box, 'revoke', '--all')).code).toBe(0)
-    await until(
-      () => brokerRecords(box).filter(({ reason }) => reason === 'revoked').length === 2,
-      'both were ended',
-    )
+    await until(() => brokerRecords(box).filter(({ reason }) => reason === 'revoked').length === 2)
     await run.inside('touch /tmp/go')
     await run.within1s('cat /tmp/put', ({ said }) => said.includes('revoked'))
     await run.within1s('cat /tmp/count', ({ said }) => Number(said) > 0 && Number(said) < 3_000_000)

@@ -3,9 +3,9 @@ import { chmodSync, unlinkSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { auditRecords } from '../audit-records.ts'
+import { until } from '../until.ts'
 import type { Box } from './box.ts'
 import { conformance } from './conformance.ts'
-import { until } from './granted-run.ts'
 import { stateDir } from './pen-command.ts'
 
 /** A service of the host that every host user may use. */
@@ -73,7 +73,7 @@ ask('own.sock')`
     const isCovered = (times: number) => covers(box, path) === times
     await started.printed('up')
     const first = await serve(path)
-    await until(() => isCovered(1), 'the service is covered')
+    await until(() => isCovered(1))
     box.file('first', '')
     await started.printed('again')
     first.server.close()
@@ -84,7 +84,7 @@ ask('own.sock')`
     }
     const second = await serve(path)
     try {
-      await until(() => isCovered(2), 'the service that started again is covered')
+      await until(() => isCovered(2))
       box.file('second', '')
       const { stdout, stderr } = await started.ended
       expect(stdout).toBe('up\nPermissionError\nagain\nPermissionError\nown\n')

@@ -2,7 +2,8 @@
 import { expect } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { lives, ProjectSandbox, until } from '../lifecycle/project-sandbox.ts'
+import { ProjectSandbox } from '../lifecycle/project-sandbox.ts'
+import { lives, until } from '../until.ts'
 import { conformance } from './conformance.ts'
 
 const STORED = 'started.json'

@@ -9,7 +9,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World } from '../conformance/network/world.ts'
 import { everyEngine } from '../engines/every-engine.ts'
-import { isGone, within } from './sandbox.ts'
+import { within } from '../until.ts'
+import { isGone } from './sandbox.ts'
 
 const TRANSCRIPT = join(import.meta.dir, 'day.txt')
 const onEachEngine = everyEngine()

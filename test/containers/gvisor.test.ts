@@ -22,7 +22,8 @@ import { UP } from '../conformance/network/zones.ts'
 import { podmanMissing, podmanOf } from '../engines/podman.ts'
 import { Workshop } from '../images/workshop.ts'
 import { skipUnless } from '../skip.ts'
-import { ContainerProject, isGone, printed, within } from './sandbox.ts'
+import { within } from '../until.ts'
+import { ContainerProject, isGone, printed } from './sandbox.ts'
 
 const GVISOR = ['--isolation', 'gvisor'] as const
 const root = EVERYBODY.find(({ uid }) => uid === 0)

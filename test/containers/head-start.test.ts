@@ -19,7 +19,8 @@ import {
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
-import { ContainerProject, within } from './sandbox.ts'
+import { within } from '../until.ts'
+import { ContainerProject } from './sandbox.ts'
 
 const onEachEngine = everyEngine()
 

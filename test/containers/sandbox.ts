@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { type Said, Workshop } from '../images/workshop.ts'
-import { Stopwatch } from '../stopwatch.ts'
 
 const FLAGS = ['--offline'] as const
 
@@ -46,16 +45,6 @@ export async function printed(child: ChildProcess, text: string): Promise<string
       reject(new Error(`ended with ${code} before it printed ${text}\n${seen}`))
     })
   })
-}
-
-/** Polls. False when the condition did not hold in time. */
-export async function within(ms: number, holds: () => boolean): Promise<boolean> {
-  const watch = new Stopwatch()
-  while (!holds()) {
-    if (watch.ms > ms) return false
-    await Bun.sleep(10)
-  }
-  return true
 }
 
 export const isGone = (pid: number): boolean => !existsSync(`/proc/${pid}`)

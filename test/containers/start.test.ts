@@ -12,7 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { everyEngine } from '../engines/every-engine.ts'
-import { ContainerProject, isGone, printed, within } from './sandbox.ts'
+import { within } from '../until.ts'
+import { ContainerProject, isGone, printed } from './sandbox.ts'
 
 const onEachEngine = everyEngine()
 

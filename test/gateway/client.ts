@@ -1,6 +1,7 @@
 /** A program inside the sandbox, at the level of bytes. */
 import { connect, type Socket } from 'node:net'
 import { Stopwatch } from '../stopwatch.ts'
+import { until } from '../until.ts'
 
 export class Client {
   readonly socket: Socket
@@ -62,7 +63,4 @@ export class Client {
   }
 }
 
-export async function eventually(holds: () => boolean, ms = 2000): Promise<void> {
-  for (const watch = new Stopwatch(); !holds(); await new Promise(resolve => setTimeout(resolve, 2)))
-    if (watch.ms > ms) throw new Error(`never came true: ${holds}`)
-}
+export const eventually = (holds: () => boolean, ms = 2000): Promise<number> => until(holds, ms)

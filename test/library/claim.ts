@@ -1,5 +1,6 @@
 /** One claim about the library as programs use it: on Node and on Bun, as root and as an ordinary user. */
-import { type Ground, onGrounds, type Place, PROCESS, until } from './place.ts'
+import { until } from '../until.ts'
+import { type Ground, onGrounds, type Place, PROCESS } from './place.ts'
 import { type Program, type Runtime, withProgram } from './program.ts'
 
 /** One claim on each runtime and for each kind of user, in a project whose sandbox has no network. */

@@ -3,8 +3,8 @@ import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
+import { until } from '../until.ts'
 import { claim, nothingLeft, OFFLINE } from './claim.ts'
-import { until } from './place.ts'
 
 claim(
   'a command has its exit code, separate streams, and its own input, directory and variables',
@@ -216,7 +216,11 @@ claim('a sandbox ends with the program that started it, also when that is killed
   await program.ask('leave', { command: ['sleep', '100'] })
   expect(place.isRunning()).toBe(true)
   await program.kill()
-  await until(() => !place.isRunning(), place.pen('status').said)
+  await until(
+    () => !place.isRunning(),
+    10_000,
+    () => place.pen('status').said,
+  )
 })
 
 claim('a running sandbox is joined and left running; another policy is refused', async (program, place) => {

@@ -5,9 +5,11 @@
 import { expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { quote } from '../conformance/box.ts'
+import { until } from '../until.ts'
 import { withClient } from './mcp-client.ts'
-import { onGrounds, PROCESS, until } from './place.ts'
-import { fetchScript, quote, Recorder } from './recorder.ts'
+import { onGrounds, PROCESS } from './place.ts'
+import { fetchScript, Recorder } from './recorder.ts'
 
 const OFFLINE = { network: { offline: true } }
 
@@ -57,7 +59,7 @@ onGrounds(
       const fed = await client.call('run', { command: 'cat', stdin: 'typed', cwd: '.' })
       expect(fed.texts[1]).toBe('stdout:\ntyped')
     })
-    await until(() => !place.isRunning(), 'the sandbox ends with its client')
+    await until(() => !place.isRunning())
   },
 )
 

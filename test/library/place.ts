@@ -10,7 +10,6 @@ import { EVERYBODY, PEN, type Who } from '../conformance/launcher.ts'
 import { copySeed } from '../conformance/seed.ts'
 import { skipUnless } from '../skip.ts'
 import { GAPS } from '../soft/soft-box.ts'
-import { Stopwatch } from '../stopwatch.ts'
 
 export interface Ground {
   readonly name: string
@@ -151,13 +150,4 @@ export async function inPlace(ground: Ground, body: Claim, base?: string): Promi
   } finally {
     place.remove()
   }
-}
-
-export async function until(
-  what: () => boolean | Promise<boolean>,
-  tell = '',
-  withinMs = 10_000,
-): Promise<void> {
-  for (const watch = new Stopwatch(); !(await what()); await Bun.sleep(10))
-    if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell}`)
 }

@@ -30,9 +30,6 @@ export class Recorder {
   }
 }
 
-/** Quotes a value as one shell word. */
-export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
-
 /** With nothing but bash: an image may have no more. */
 export function fetchScript(target: string, path: string): string {
   const [host, port] = target.split(':')

@@ -6,8 +6,9 @@ import { expect } from 'bun:test'
 import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { accepting, GAPS } from '../soft/soft-box.ts'
+import { until } from '../until.ts'
 import { withClient } from './mcp-client.ts'
-import { onGrounds, type Place, SOFT, until } from './place.ts'
+import { onGrounds, type Place, SOFT } from './place.ts'
 import { withProgram } from './program.ts'
 
 const policy = { acceptGaps: GAPS, network: { offline: true } }
@@ -31,7 +32,7 @@ onGrounds(SOFT, 'is started by name only, with every gap accepted, and says so',
     expect(place.pen('status').stdout).toContain('SOFT_SANDBOX=true')
     await program.kill()
   })
-  await until(() => !place.isRunning(), 'it ends with the program')
+  await until(() => !place.isRunning())
 })
 
 onGrounds(SOFT, 'runs listed programs, and refuses others once, with reason and fix', async place => {
@@ -175,6 +176,6 @@ onGrounds(
       expect(await client.call('delete_file', { path: 'a.txt' })).toMatchObject({ failed: false })
       expect(existsSync(join(place.project, 'a.txt'))).toBe(false)
     })
-    await until(() => !place.isRunning(), 'it ends with the client')
+    await until(() => !place.isRunning())
   },
 )

@@ -10,7 +10,7 @@ import { everyEngine } from '../engines/every-engine.ts'
 import type { TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
 import { Workshop } from '../images/workshop.ts'
-import { until } from './project-sandbox.ts'
+import { until } from '../until.ts'
 
 const onEachEngine = everyEngine()
 const MOMENTS = 5
@@ -87,7 +87,7 @@ onEachEngine(
       await Bun.sleep((took * moment) / MOMENTS)
       signalled(here.supervisor())
       await ended
-      await until(() => here.processes().length === 0, undefined, 2000)
+      await until(() => here.processes().length === 0, 2000)
       expect([moment, here.pen('exec', '--', 'echo', 'works')]).toMatchObject([
         moment,
         { code: 0, out: 'works\n' },
@@ -128,7 +128,7 @@ onEachEngine('P4 a podman that is killed while it starts a container leaves no p
     for (const pid of asking(here.supervisor())) signalled(pid)
     await ended
     here.pen('stop')
-    await until(() => here.processes().length === 0, undefined, 2000)
+    await until(() => here.processes().length === 0, 2000)
   }
   expect(here.pen('exec', '--', 'echo', 'works')).toMatchObject({ code: 0, out: 'works\n' })
   expect(here.pen('stop')).toMatchObject({ code: 0 })

@@ -8,8 +8,9 @@ import { ANY_BACKEND } from '../conformance/test-backend.ts'
 import { everyEngine } from '../engines/every-engine.ts'
 import { removeImages, type TestEngine } from '../engines/test-engine.ts'
 import { tinyImage } from '../images/tiny.ts'
+import { lives, until } from '../until.ts'
 import { exchange, forward, freePort, serveInside } from './forwarded.ts'
-import { lives, ProjectSandbox, until } from './project-sandbox.ts'
+import { ProjectSandbox } from './project-sandbox.ts'
 
 const onEachEngine = everyEngine()
 
@@ -123,7 +124,7 @@ onEachEngine(
       await command.printed('up')
       process.kill(pid, 'SIGKILL')
       expect((await command.ended).code).toBe(137)
-      await until(() => containersOf(engine, here).length === 0, undefined, 5000)
+      await until(() => containersOf(engine, here).length === 0, 5000)
       expect(await here.pen('status')).toMatchObject({ code: 1 })
       expect(here.leftovers()).toEqual([])
       expect(await here.sh('echo again')).toMatchObject({ code: 0, stdout: 'again\n' })

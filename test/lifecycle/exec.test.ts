@@ -2,7 +2,8 @@ import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PEN } from '../conformance/launcher.ts'
-import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
+import { lives, until } from '../until.ts'
+import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 
 /** Host processes of the sandbox, by a word of their command line. */
 function inside(word: string): number[] {
@@ -33,7 +34,7 @@ lifecycleTest('P14 a timeout is exit 124, and ends everything that the command s
   const ended = await here.start(['exec', '--timeout', '500ms', '--', '/bin/sh', '-c', script]).ended
   expect(ended).toMatchObject({ code: 124, stdout: 'up\n' })
   expect(ended.stderr).toContain('--timeout')
-  await until(() => inside(`sleep ${word}`).length === 0, undefined, 2000)
+  await until(() => inside(`sleep ${word}`).length === 0, 2000)
   expect(await here.sh('echo on')).toMatchObject({ code: 0, stdout: 'on\n' })
 })
 
@@ -45,7 +46,7 @@ lifecycleTest(
     const script = `(setsid sleep ${word} &); echo up; sleep ${word}`
     const ended = await here.start(['exec', '--timeout', '300ms', '--', '/bin/sh', '-c', script]).ended
     expect(ended).toMatchObject({ code: 124 })
-    await until(() => inside(`sleep ${word}`).length === 0, undefined, 2000)
+    await until(() => inside(`sleep ${word}`).length === 0, 2000)
     // A command that ends by itself may leave something running, such as a server.
     await here.sh(`setsid sleep ${word} >/dev/null 2>&1 &`)
     expect(inside(`sleep ${word}`).length).toBeGreaterThan(0)
@@ -70,7 +71,7 @@ lifecycleTest('P14 a client that is killed ends its command, and no other', asyn
   const other = here.start(['exec', '--', '/bin/sh', '-c', 'echo up; sleep 3; echo done'])
   await Promise.all([victim.printed('up'), other.printed('up')])
   victim.child.kill('SIGKILL')
-  await until(() => inside(`sleep ${word}`).length === 0, undefined, 2500)
+  await until(() => inside(`sleep ${word}`).length === 0, 2500)
   expect(await other.ended).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
 })
 

@@ -5,8 +5,9 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, connect as dial } from 'node:net'
 import { isRoot } from '../conformance/launcher.ts'
+import { until } from '../until.ts'
 import { bytesBack, CLIENT, exchange, forward, freePort, greeted, serveInside } from './forwarded.ts'
-import { lifecycleTest, type ProjectSandbox, START, until } from './project-sandbox.ts'
+import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 
 const refused = (port: number) => async () => expect(await exchange(port, 'x')).toBe('ECONNREFUSED')
 

@@ -1,7 +1,8 @@
 import { expect } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { lifecycleTest, lives, START, unconfiguredTest, until } from './project-sandbox.ts'
+import { lives, until } from '../until.ts'
+import { lifecycleTest, START, unconfiguredTest } from './project-sandbox.ts'
 
 lifecycleTest(
   'P14 a day: start, status, exec, shell, ls, stats, restart, stop, and nothing runs',
@@ -97,6 +98,7 @@ lifecycleTest('P19 twenty starts at once make one sandbox, and all succeed', asy
   expect(starters).toHaveLength(1)
   await until(
     () => here.supervisors().length === 1,
+    10_000,
     () => here.supervisors().join(' '),
   )
   expect(here.supervisors()).toEqual([here.supervisor() ?? 0])

@@ -8,6 +8,7 @@ import { Box } from '../conformance/box.ts'
 import { onLinux } from '../conformance/conformance.ts'
 import { LAUNCHERS, PEN } from '../conformance/launcher.ts'
 import { Stopwatch } from '../stopwatch.ts'
+import { until } from '../until.ts'
 
 export const START = ['start', '--detach', '--backend', 'process', '--offline'] as const
 
@@ -84,11 +85,13 @@ export class ProjectSandbox {
       child,
       ended,
       stdout,
-      printed: text =>
-        until(
+      printed: async text => {
+        await until(
           () => stdout().includes(text),
+          10_000,
           () => `${stdout()}${Buffer.concat(err)}`,
-        ),
+        )
+      },
     }
   }
 
@@ -127,24 +130,6 @@ export class ProjectSandbox {
 
   audit(): Record<string, unknown>[] {
     return auditRecords(this.stateDir)
-  }
-}
-
-export async function until(
-  what: () => boolean,
-  tell: () => string = () => '',
-  withinMs = 10_000,
-): Promise<void> {
-  for (const watch = new Stopwatch(); !what(); await Bun.sleep(3))
-    if (watch.ms > withinMs) throw new Error(`it did not happen: ${what} ${tell()}`)
-}
-
-/** Whether a process exists. A zombie does not count. */
-export function lives(pid: number): boolean {
-  try {
-    return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
-  } catch {
-    return false
   }
 }
 

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { startTimeOf } from '../../src/base/kernel/processes.ts'
 import { adoptOrphans, descendants, untilAlone } from '../conformance/descendants.ts'
-import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
+import { lives, until } from '../until.ts'
+import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 
 adoptOrphans()
 

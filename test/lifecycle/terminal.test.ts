@@ -1,7 +1,8 @@
 import { expect } from 'bun:test'
 import { PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
-import { lifecycleTest, START, until } from './project-sandbox.ts'
+import { until } from '../until.ts'
+import { lifecycleTest, START } from './project-sandbox.ts'
 
 /** The screen's own `pen` adds --offline, which exec does not know. So this calls the program itself. */
 const screenOf = (box: ConstructorParameters<typeof Screen>[0], line: string) =>

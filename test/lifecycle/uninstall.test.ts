@@ -4,7 +4,8 @@ import { existsSync, lchownSync, readdirSync, readFileSync, renameSync, symlinkS
 import { basename, join } from 'node:path'
 import { ordinary, PEN } from '../conformance/launcher.ts'
 import { Screen } from '../conformance/screen.ts'
-import { lifecycleTest, lives, type ProjectSandbox, START, until } from './project-sandbox.ts'
+import { lives, until } from '../until.ts'
+import { lifecycleTest, type ProjectSandbox, START } from './project-sandbox.ts'
 
 const state = (here: ProjectSandbox): string => join(here.box.home, '.pen')
 

@@ -6,17 +6,8 @@ import { expect } from 'bun:test'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { PEN } from '../conformance/launcher.ts'
-import {
-  accepting,
-  forEverybody,
-  GAPS,
-  isAlive,
-  KEEP_SOFT,
-  LEAVING,
-  type SoftBox,
-  until,
-  withStarted,
-} from './soft-box.ts'
+import { lives, within } from '../until.ts'
+import { accepting, forEverybody, GAPS, KEEP_SOFT, LEAVING, type SoftBox, withStarted } from './soft-box.ts'
 
 const SHELL = { tools: { shell: true, allow: ['sh', 'cat'] } }
 
@@ -125,7 +116,7 @@ forEverybody('a timeout ends a command and everything it left, and reports the o
     // More than the ceiling is the ceiling.
     const late = await sh(box, `${LEAVING} trap "" TERM; sleep 300`, '--timeout', '500s')
     expect([late.code, late.stdout]).toEqual([124, 'up\n'])
-    expect(await until(() => pidsIn(box, 'own', 'forked').every(pid => !isAlive(pid)))).toBe(true)
+    expect(await within(15_000, () => pidsIn(box, 'own', 'forked').every(pid => !lives(pid)))).toBe(true)
     expect(box.of('exec-end')).toMatchObject([{ reason: 'timeout' }])
     expect((await sh(box, 'echo on')).stdout).toBe('on\n')
   })
@@ -141,11 +132,11 @@ forEverybody('a command ends with its leftovers, and with no process of others',
     await withStarted(box, async () => {
       const beside = Bun.spawn([...box.owner.become, 'sleep', '60'])
       expect((await sh(box, `${LEAVING} exit 5`)).code).toBe(5)
-      expect(await until(() => pidsIn(box, 'own', 'forked').every(pid => !isAlive(pid)))).toBe(true)
-      expect(isAlive(String(beside.pid))).toBe(true)
+      expect(await within(15_000, () => pidsIn(box, 'own', 'forked').every(pid => !lives(pid)))).toBe(true)
+      expect(lives(String(beside.pid))).toBe(true)
       beside.kill()
     })
-    expect(isAlive(other)).toBe(true)
+    expect(lives(other)).toBe(true)
   } finally {
     process.kill(Number(other))
   }
@@ -158,10 +149,10 @@ forEverybody('when its supervisor is killed everything that it started ends', as
   await withStarted(box, async () => {
     const { pid } = JSON.parse((await box.pen('status', '--json')).stdout)
     const command = box.start(['exec', '--', 'sh', '-c', STAYING])
-    expect(await until(() => command.said.stdout.includes('up'))).toBe(true)
+    expect(await within(15_000, () => command.said.stdout.includes('up'))).toBe(true)
     process.kill(pid, 'SIGKILL')
     await command.ended
-    expect(await until(() => pidsIn(box, 'own', 'forked').every(one => !isAlive(one)))).toBe(true)
+    expect(await within(15_000, () => pidsIn(box, 'own', 'forked').every(one => !lives(one)))).toBe(true)
     expect((await box.pen('status')).code).toBe(1)
   })
 })
@@ -181,13 +172,13 @@ forEverybody(
       await withStarted(box, async () => {
         const script = `echo $$ > pid; trap "" TERM HUP; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; echo > done; ${line}; sleep 300`
         const command = box.start(['exec', '--', 'sh', '-c', script])
-        expect(await until(() => existsSync(join(box.project, 'done')))).toBe(true)
+        expect(await within(15_000, () => existsSync(join(box.project, 'done')))).toBe(true)
         await box.pen('stop')
         await command.ended
-        expect([line, await until(() => pidsIn(box, 'pid', 'own').every(pid => !isAlive(pid)))]).toEqual([
+        expect([
           line,
-          true,
-        ])
+          await within(15_000, () => pidsIn(box, 'pid', 'own').every(pid => !lives(pid))),
+        ]).toEqual([line, true])
         await Bun.$`rm ${join(box.project, 'own')} ${join(box.project, 'done')}`.quiet()
       })
   },
@@ -197,7 +188,7 @@ forEverybody('a command that uses more memory than the limit ends the sandbox, w
   box.config({ tools: { allow: ['node', 'python3', 'perl'] }, limits: { memory: '128MiB' } })
   await withStarted(box, async () => {
     await box.pen('exec', '--', 'perl', '-e', '$x = "a" x (600 * 1024 * 1024); sleep 60')
-    expect(await until(() => box.of('limit-hit').length > 0)).toBe(true)
+    expect(await within(15_000, () => box.of('limit-hit').length > 0)).toBe(true)
     expect(box.of('limit-hit')[0]).toMatchObject({ limit: 'memory', soft: true })
   })
 })

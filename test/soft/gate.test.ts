@@ -18,8 +18,8 @@ import {
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { onlyWhen } from '../skip.ts'
+import { within } from '../until.ts'
 import { gateBox, reasonOf } from './gate-box.ts'
-import { until } from './soft-box.ts'
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
 
@@ -198,7 +198,7 @@ describe('connections through the gate', () => {
     connection.close()
     server.close()
     expect(box.of('connection-allowed')).toHaveLength(1)
-    await until(() => box.of('connection-closed').length > 0)
+    await within(15_000, () => box.of('connection-closed').length > 0)
     expect(box.of('connection-closed')).toMatchObject([{ bytesUp: 4, bytesDown: 4, reason: 'client' }])
   })
 })

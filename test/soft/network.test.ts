@@ -4,7 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { isRoot } from '../conformance/launcher.ts'
-import { forEverybody, SOFT, type SoftBox, until } from './soft-box.ts'
+import { within } from '../until.ts'
+import { forEverybody, SOFT, type SoftBox } from './soft-box.ts'
 
 /** A service of the host that records its clients. */
 async function recorder(): Promise<{ port: number; heard: string[]; close(): void }> {
@@ -95,7 +96,7 @@ function say(port: number, bytes: string | Uint8Array): Promise<string> {
 async function waiting(box: SoftBox) {
   box.config({ tools: { shell: true }, network: { tcp: ['host.pen.internal:9'] } })
   const run = box.start([...SOFT, 'sh', '-c', 'echo "$PEN_PROXY"; echo up; sleep 60'])
-  expect(await until(() => run.said.stdout.includes('up\n'))).toBe(true)
+  expect(await within(15_000, () => run.said.stdout.includes('up\n'))).toBe(true)
   const url = new URL(run.said.stdout.split('\n')[0] ?? '')
   return { run, port: Number(url.port), user: url.username, secret: url.password }
 }

@@ -6,7 +6,8 @@ import { expect } from 'bun:test'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Stopwatch } from '../stopwatch.ts'
-import { accepting, forEverybody, GAPS, isAlive, LEAVING, SOFT, until } from './soft-box.ts'
+import { lives, within } from '../until.ts'
+import { accepting, forEverybody, GAPS, LEAVING, SOFT } from './soft-box.ts'
 
 const SHELL = { tools: { shell: true } }
 
@@ -147,10 +148,10 @@ forEverybody('everything ends with the timeout, and with the command', async box
     `${LEAVING} trap "" TERM; sleep 300`,
   )
   expect(late.code).toBe(124)
-  expect(pids().filter(isAlive)).toEqual([])
+  expect(pids().filter(lives)).toEqual([])
   await Bun.$`rm ${join(box.project, 'own')} ${join(box.project, 'forked')}`.quiet()
   expect((await box.run('sh', '-c', `${LEAVING} exit 5`)).code).toBe(5)
-  expect(pids().filter(isAlive)).toEqual([])
+  expect(pids().filter(lives)).toEqual([])
 })
 
 forEverybody(
@@ -158,11 +159,11 @@ forEverybody(
   async box => {
     box.config(SHELL)
     const run = box.start([...SOFT, 'sh', '-c', `echo $HOME > home; ${LEAVING} trap "" TERM; sleep 300`])
-    expect(await until(() => run.said.stdout.includes('up'))).toBe(true)
+    expect(await within(15_000, () => run.said.stdout.includes('up'))).toBe(true)
     run.child.kill('SIGKILL')
     await run.ended
     const pids = ['own', 'forked'].map(name => readFileSync(join(box.project, name), 'utf8'))
-    expect(await until(() => pids.every(pid => !isAlive(pid)))).toBe(true)
+    expect(await within(15_000, () => pids.every(pid => !lives(pid)))).toBe(true)
     const home = readFileSync(join(box.project, 'home'), 'utf8').trim()
     expect(readdirSync(home)).toEqual([])
     await box.run('true')
@@ -183,17 +184,17 @@ forEverybody('a command that stops, kills or impersonates its supervisor is stil
   const pids = () => ['pid', 'own'].map(name => readFileSync(join(box.project, name), 'utf8'))
   const script = (line: string) =>
     `echo $$ > pid; rm -f own; setsid sh -c 'echo $$ > own; sleep 300' & while [ ! -s own ]; do :; done; trap "" TERM; ${line}; sleep 300`
-  const within = async (line: string) => {
+  const isEnded = async (line: string) => {
     const flags = ['--wall', '2s', ...accepting(GAPS)]
     const watch = new Stopwatch()
     await box.pen('run', '--isolation', 'soft', ...flags, '--', 'sh', '-c', script(line))
     expect(watch.ms).toBeLessThan(12_000)
-    expect(await until(() => !pids().some(isAlive))).toBe(true)
+    expect(await within(15_000, () => !pids().some(lives))).toBe(true)
   }
-  await within('kill -STOP $PPID')
-  await within('kill -KILL $PPID')
+  await isEnded('kill -STOP $PPID')
+  await isEnded('kill -KILL $PPID')
   const lie = '{"kind":"ended","code":0,"signal":null,"survivors":0}'
-  await within(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
+  await isEnded(`echo '${lie}' > /proc/$PPID/fd/4; echo '{"kind":"started","pid":1}' > /proc/$PPID/fd/4`)
 })
 
 forEverybody('a project cannot choose it, not even one that may add to the policy', async box => {

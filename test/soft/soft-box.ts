@@ -9,7 +9,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   realpathSync,
   rmSync,
   writeFileSync,
@@ -20,7 +19,6 @@ import { sandboxId } from '../../src/config/project.ts'
 import { auditRecords } from '../audit-records.ts'
 import { EVERYBODY, isRoot, ordinary, PEN, type Who } from '../conformance/launcher.ts'
 import { skipUnless } from '../skip.ts'
-import { Stopwatch } from '../stopwatch.ts'
 
 export const GAPS = ['files-by-gate', 'tools-by-gate', 'processes-may-escape', 'proxy-only', 'no-seccomp']
 export const accepting = (names: readonly string[]): string[] => names.flatMap(name => ['--accept-gap', name])
@@ -144,19 +142,6 @@ export function forEverybody(title: string, body: (box: SoftBox) => Promise<void
       },
       timeout,
     )
-}
-
-export async function until(done: () => boolean, ms = 15_000): Promise<boolean> {
-  for (const watch = new Stopwatch(); watch.ms < ms; await Bun.sleep(5)) if (done()) return true
-  return done()
-}
-
-export const isAlive = (pid: string): boolean => {
-  try {
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid.trim()}/status`, 'latin1'))
-  } catch {
-    return false
-  }
 }
 
 /**

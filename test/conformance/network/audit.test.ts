@@ -2,8 +2,8 @@
 import { expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../../until.ts'
 import type { AuditLine } from './project.ts'
-import { until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
 import { EVIL, UP } from './zones.ts'
 

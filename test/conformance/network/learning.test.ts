@@ -1,6 +1,6 @@
 /** From what a command could not reach to the rules that it needs: shown by pen, and opened by the user alone. */
 import { expect } from 'bun:test'
-import { until } from './supervisor.ts'
+import { until } from '../../until.ts'
 import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
 

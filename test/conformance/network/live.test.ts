@@ -1,7 +1,7 @@
 /** The policy while a sandbox runs: the user's edit takes effect at once and as a whole, and no other edit does. */
 import { expect } from 'bun:test'
+import { until } from '../../until.ts'
 import type { Project, Started } from './project.ts'
-import { until } from './supervisor.ts'
 import { forEachKind } from './world.ts'
 import { UP } from './zones.ts'
 

@@ -1,5 +1,6 @@
 /** Several commands in one sandbox, and the result of each. */
 import { QUEUE } from '../../stopwatch.ts'
+import { quote } from '../box.ts'
 import type { Project, Ran, RunOptions } from './project.ts'
 
 export interface Step {
@@ -46,5 +47,3 @@ export async function runSteps<Name extends string>(
     throw new Error(`did not run: ${missing.join(', ')}; pen said: ${ran.err}${ran.out}`)
   return { ...ran, steps: Object.fromEntries(found) as Record<Name, Step> }
 }
-
-export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

@@ -1,6 +1,5 @@
 /** Finds the pen that supervises a sandbox, and waits for conditions. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { Stopwatch } from '../../stopwatch.ts'
 import type { World } from './world.ts'
 
 /** `setpriv`, `env` and similar programs have become it by exec. */
@@ -14,14 +13,4 @@ export function supervisorOf(world: World, workspace: string): number {
     } catch {}
   }
   throw new Error('no pen runs there')
-}
-
-/** How long it took, in milliseconds. */
-export async function until(holds: () => boolean, ms = 5000): Promise<number> {
-  const watch = new Stopwatch()
-  while (!holds()) {
-    if (watch.ms > ms) throw new Error(`never came true: ${holds}`)
-    await Bun.sleep(5)
-  }
-  return watch.ms
 }
