@@ -63,7 +63,7 @@ function refused(fn: () => void): PenError {
   throw new Error('expected a refusal')
 }
 
-/** Runs a script with `openAudit` at hand in a process of its own. */
+/** Runs a script that uses `openAudit` in its own process. */
 async function inProcess(script: string, wrapper: readonly string[] = []): Promise<string> {
   const source = `
     const { openAudit } = await import(${JSON.stringify(join(import.meta.dir, 'append.ts'))})
@@ -90,7 +90,7 @@ describe('openAudit', () => {
     expect(existsSync(dir)).toBe(false)
   })
 
-  test('writes a line per record, stamped, numbered from 1, in a file and directory for the user alone', () => {
+  test('writes one numbered line per record, in a file that only the user can read', () => {
     const before = process.umask(0)
     const audit = openAudit(dir, { sandbox: 'project-1' })
     try {
@@ -156,7 +156,7 @@ describe('openAudit', () => {
 describe('a flood', () => {
   const flood = { maxBytes: 32 * 1024, keep: 4 }
 
-  test('stays within the bound, keeps the beginning and the end, and tells what is gone', () => {
+  test('stays within the limit, keeps the beginning and the end, and counts dropped records', () => {
     const audit = openAudit(dir, { sandbox: 's', ...flood })
     audit.record(denied(0))
     for (let i = 0; i < 2000; i++) audit.record(i % 500 === 100 ? allowed(i) : denied(i))
@@ -168,7 +168,7 @@ describe('a flood', () => {
     const last = notes.at(-1)
     const first = Number(last?.['firstSeq'])
     const final = Number(last?.['lastSeq'])
-    // Exactly the numbers that the last note names are missing, and no others.
+    // Exactly the numbers in the last `dropped` record are missing.
     const total = records.at(-1)?.seq ?? 0
     const expected = Array.from({ length: total }, (_, i) => i + 1).filter(s => s < first || s > final)
     expect(seqs(records)).toEqual(expected)
@@ -177,7 +177,7 @@ describe('a flood', () => {
     expect(records.at(-1)?.['connection']).toBe(1999)
   })
 
-  test('cannot hide where bytes went: lost permissions are still named', () => {
+  test('cannot hide where bytes went: targets of dropped records are still named', () => {
     const audit = openAudit(dir, { sandbox: 's', ...flood })
     for (let i = 0; i < 1000; i++) audit.record(i === 400 ? allowed(i) : denied(i))
     audit.close()
@@ -187,7 +187,7 @@ describe('a flood', () => {
     expect(note?.['reached']).toEqual({ 'allowed.test:443': 1 })
   })
 
-  test('takes nothing from other runs that are within the bound', () => {
+  test('removes nothing of other runs within the limit', () => {
     const quiet = openAudit(dir, { sandbox: 's' })
     quiet.record(denied(7))
     quiet.close()
@@ -198,7 +198,7 @@ describe('a flood', () => {
   })
 })
 
-describe('a directory or file that is not as it should be', () => {
+describe('an unsafe directory or file', () => {
   test('a link in the place of the directory is refused', () => {
     const elsewhere = join(root, `elsewhere${n}`)
     mkdirSync(elsewhere)
@@ -216,7 +216,7 @@ describe('a directory or file that is not as it should be', () => {
     expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).code).toBe('STATE')
   })
 
-  test('a directory that others may write is refused, one they may read is not', () => {
+  test('a directory that others can write is refused; one that they can read is not', () => {
     mkdirSync(dir, { recursive: true })
     for (const mode of [0o777, 0o1777, 0o770, 0o702]) {
       chmodSync(dir, mode)
@@ -233,7 +233,7 @@ describe('a directory or file that is not as it should be', () => {
     expect(refused(() => openAudit(dir, { sandbox: 's' }).record(denied(1))).message).toContain('user 4711')
   })
 
-  test('a link or file that waits at the log path is neither followed nor written', () => {
+  test('a link or file at the log path is neither followed nor written', () => {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     const run = '20260102-030405-00aa11'
     const path = join(dir, `${run}.${process.pid}.0.jsonl`)
@@ -257,7 +257,7 @@ describe('a directory or file that is not as it should be', () => {
 })
 
 describe('when things break', () => {
-  test('a process killed in the middle leaves whole lines, numbered without a hole', async () => {
+  test('a killed process leaves complete lines, numbered without a gap', async () => {
     const script = `
       const audit = openAudit(${JSON.stringify(dir)}, { sandbox: 's' })
       setTimeout(() => process.kill(process.pid, 'SIGKILL'), 30)
@@ -270,7 +270,7 @@ describe('when things break', () => {
     expect(seqs(records)).toEqual(records.map((_, i) => i + 1))
   })
 
-  test('runs at the same time keep out of each other’s way', async () => {
+  test('parallel runs do not disturb each other', async () => {
     const script = `
       const audit = openAudit(${JSON.stringify(dir)}, { sandbox: 's', maxBytes: 64 * 1024 })
       for (let i = 0; i < 500; i++) { audit.record(denied(i)); if (i % 100 === 0) await new Promise(r => setTimeout(r, 5)) }`
@@ -309,7 +309,7 @@ describe('when things break', () => {
       expect(told.whole).toBe(true)
       expect(told.written).toBeGreaterThan(50)
       expect(told.seqs).toEqual(told.seqs.map((_: number, i: number) => i + 1))
-      // A short note may still fit where a longer record did not: together they count every refusal.
+      // A short `dropped` record may fit where a longer one did not. Together they count every refusal.
       expect(told.lost).toBe(2000 - told.written)
       expect(told.tail[0]).toMatchObject({ kind: 'dropped', reason: 'not-written' })
       expect(told.tail[1]).toMatchObject({ name: 'host5000.example.com' })

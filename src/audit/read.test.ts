@@ -29,7 +29,7 @@ beforeEach(() => {
 
 const RUN = '20260102-030405-00aa11'
 const OTHER = '20260102-030406-00bb22'
-/** No process has this pid: it is above what Linux gives out. */
+/** No process has this pid, because it is above the maximum of Linux. */
 const DEAD = 4_194_305
 
 const line = (seq: number, time: string, run = RUN, rest: object = {}): string =>
@@ -44,13 +44,13 @@ function readAll(): { records: AuditRecord[]; damaged: number } {
 }
 
 describe('names', () => {
-  test('a run’s id says when it began and sorts by it', () => {
+  test('a run id contains its start time and sorts by it', () => {
     const at = new Date('2026-01-02T03:04:05.678Z')
     expect(newRunId(at)).toMatch(/^20260102-030405-[0-9a-f]{6}$/)
     expect(startOf(newRunId(at))).toBe('2026-01-02T03:04:05.000Z')
   })
 
-  test('other files in the directory are no segments', () => {
+  test('other files in the directory are not segments', () => {
     expect(parseSegmentName(`${RUN}.12.0.jsonl`)).toMatchObject({ run: RUN, pid: 12, segment: 0 })
     for (const name of [
       'x.jsonl',
@@ -64,11 +64,11 @@ describe('names', () => {
 })
 
 describe('readAudit', () => {
-  test('a directory that is not there yet has no records', () => {
+  test('an absent directory has no records', () => {
     expect([...readAudit(join(dir, 'none'))]).toEqual([])
   })
 
-  test('runs that overlap come in the order of time, each in its own order', () => {
+  test('overlapping runs are read by time, each in its own order', () => {
     put(RUN, 0, line(1, '05.100') + line(2, '07.000'))
     put(RUN, 1, line(3, '09.000'))
     put(OTHER, 0, line(1, '06.500', OTHER) + line(2, '08.000', OTHER))
@@ -82,7 +82,7 @@ describe('readAudit', () => {
     expect(readAll().records.map(({ seq }) => seq)).toEqual([1, 10, 11])
   })
 
-  test('garbage is counted and passed over; the records around it are found', () => {
+  test('garbage is reported and skipped; the records around it are read', () => {
     const garbage = [
       '\u0000\u0001\u001b[31m\n',
       '{"v":1\n',
@@ -102,17 +102,17 @@ describe('readAudit', () => {
     expect(damaged).toBe(garbage.length)
   })
 
-  test('bytes that are no UTF-8 are no records either', () => {
+  test('non-UTF-8 bytes are not records', () => {
     put(RUN, 0, Buffer.concat([Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from(line(1, '05.000'))]))
     expect(readAll()).toMatchObject({ records: [{ seq: 1 }], damaged: 1 })
   })
 
-  test('a last line that a crash cut short is not there', () => {
+  test('a last line that a crash cut off is not read', () => {
     put(RUN, 0, line(1, '05.000') + line(2, '05.000').slice(0, 40))
     expect(readAll()).toMatchObject({ records: [{ seq: 1 }], damaged: 0 })
   })
 
-  test('links, directories and pipes with the name of a segment are passed over', async () => {
+  test('links, directories and pipes with the name of a segment are skipped', async () => {
     writeFileSync(join(root, 'secret'), line(1, '05.000'))
     symlinkSync(join(root, 'secret'), join(dir, `${RUN}.1.0.jsonl`))
     mkdirSync(join(dir, `${RUN}.1.1.jsonl`))
@@ -123,7 +123,7 @@ describe('readAudit', () => {
 })
 
 describe('followAudit', () => {
-  test('tells what is there, then what comes, from new runs and new segments too', async () => {
+  test('yields existing records, then new ones, from new runs and segments too', async () => {
     const stop = new AbortController()
     put(RUN, 0, line(1, '05.000') + line(2, '05.000').slice(0, 40))
     const seen: string[] = []
@@ -135,7 +135,7 @@ describe('followAudit', () => {
       for (let i = 0; i < 400 && seen.length < count; i++) await Bun.sleep(5)
     }
     await until(1)
-    // The half line is completed, another run begins, the first goes on in a new segment.
+    // The half line is completed, another run begins, and the first run continues in a new segment.
     appendFileSync(join(dir, `${RUN}.${DEAD}.0.jsonl`), line(2, '05.000').slice(40))
     await until(2)
     put(OTHER, 0, line(1, '06.000', OTHER))
@@ -148,7 +148,7 @@ describe('followAudit', () => {
     expect(seen).toEqual(['a1', 'a2', 'b1', 'a3'])
   })
 
-  test('a line that a full disk took back is not told', async () => {
+  test('a line that was removed after a full disk is not yielded', async () => {
     const stop = new AbortController()
     const seen: number[] = []
     put(RUN, 0, line(1, '05.000') + line(2, '05.000').slice(0, 100))
@@ -178,7 +178,7 @@ describe('prune', () => {
     expect(readdirSync(dir)).toContain('note.txt')
   })
 
-  test('a run whose process lives is kept, however old', () => {
+  test('a run with a live process is kept, at any age', () => {
     const live = openAudit(dir, { sandbox: 's', run: '20200101-000000-000000' })
     live.record({ kind: 'limit-hit', limit: 'x' })
     for (let i = 0; i < 3; i++) put(`20260102-03040${i}-000000`, 0, 'x')

@@ -14,7 +14,7 @@ const denied = (path: string, fix?: string): AuditEventInput => ({
   fix,
 })
 
-test('what was refused is told once, with how often and the command that would allow it', () => {
+test('a refusal is printed once, with its count and the command that would allow it', () => {
   const seen: AuditEventInput[] = []
   const tally = new RefusalTally({ record: event => void seen.push(event) })
   const name = 'example.com' as Host
@@ -33,7 +33,7 @@ test('what was refused is told once, with how often and the command that would a
     'refused: read /home/u/a; to allow it: pen grant /home/u/a',
   ])
   expect(seen.length).toBe(3)
-  // Since a moment: those that came after it.
+  // Only events after the given number.
   expect([tally.all, tally.since(2), tally.since(3)]).toEqual([
     3,
     ['refused: read /home/u/a; to allow it: pen grant /home/u/a'],
@@ -41,7 +41,7 @@ test('what was refused is told once, with how often and the command that would a
   ])
 })
 
-test('a limit that was reached is told to the command that reached it, and again when a later one does', () => {
+test('a reached limit is printed for the command that reached it, and again for a later one', () => {
   const tally = new RefusalTally({ record: () => undefined })
   const line = 'limit: limits.pids (20) was reached'
   tally.note(line)
@@ -50,7 +50,7 @@ test('a limit that was reached is told to the command that reached it, and again
   expect([tally.since(1), tally.since(2)]).toEqual([[line], []])
 })
 
-test('a path that reads like a sentence or a command is not told at the end, and is recorded', () => {
+test('a path that reads like a sentence or a command is recorded, but not printed', () => {
   const seen: AuditEventInput[] = []
   const tally = new RefusalTally({ record: event => void seen.push(event) })
   const hostile = [
@@ -65,7 +65,7 @@ test('a path that reads like a sentence or a command is not told at the end, and
   expect(seen.length).toBe(hostile.length)
 })
 
-test('what was allowed after it had been refused is not told', () => {
+test('a refusal that was allowed later is not printed', () => {
   const tally = new RefusalTally({ record: () => undefined })
   const [port, name] = [443 as Port, 'example.com' as Host]
   const other = 'other.example.com' as Host
@@ -89,7 +89,7 @@ describe('the lines at the end', () => {
     return tally
   }
 
-  test('count each reason of one target by itself, also when each comes after the rule’s yes', () => {
+  test('count each reason of a target separately, also when each comes after the rule’s yes', () => {
     const sni: AuditEventInput = {
       kind: 'connection-denied',
       ...of(1),
@@ -112,7 +112,7 @@ describe('the lines at the end', () => {
     expect(tally.all).toBe(5)
   })
 
-  test('say that an allowed host was not reached, and why, until it answers', () => {
+  test('report that an allowed host was not reached, and why, until it answers', () => {
     const failed: AuditEventInput = {
       kind: 'connection-failed',
       ...of(1),
@@ -127,7 +127,7 @@ describe('the lines at the end', () => {
     expect(tally.lines()).toEqual([])
   })
 
-  test('fold the background calls of agents into one, after what matters', () => {
+  test('combine background calls of agents into one last line', () => {
     const refused = (host: string): AuditEventInput => ({
       kind: 'connection-denied',
       connection: 1,

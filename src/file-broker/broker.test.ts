@@ -8,7 +8,7 @@ import { BrokerWorld, SECRET } from '../../test/file-broker/world.ts'
 const LARGE = 4 * 1024 * 1024
 
 describe('a granted directory', () => {
-  test('is read, listed and looked at; each access is recorded before anything comes', async () => {
+  test('is read, listed and inspected; each access is recorded before a byte is sent', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('a/b.txt', 'content')
     expect(await world.read(path)).toBe('content')
@@ -44,7 +44,7 @@ describe('a granted directory', () => {
     expect((await part(LARGE + 5, 5)).length).toBe(0)
   })
 
-  test('is listed page by page, links as links, and no further than the bound', async () => {
+  test('is listed page by page, links as links, up to the limit', async () => {
     await using world = await BrokerWorld.start({ limits: { pageNames: 3, maxNames: 8 } })
     for (let i = 0; i < 4; i++) world.file(`f${i}`, '')
     symlinkSync('/etc', join(world.open, 'link'))
@@ -66,7 +66,7 @@ describe('a granted directory', () => {
 })
 
 describe('refused, with a record and no byte', () => {
-  test('is what nobody granted, whether or not it is there', async () => {
+  test('is a path without a grant, whether or not it exists', async () => {
     await using world = await BrokerWorld.start()
     for (const path of [
       join(world.closed, 'secret'),
@@ -82,7 +82,7 @@ describe('refused, with a record and no byte', () => {
     }
   })
 
-  test('is every odd spelling of a path', async () => {
+  test('is every unusual spelling of a path', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', 'x')
     const name = 'n'.repeat(256)
@@ -105,7 +105,7 @@ describe('refused, with a record and no byte', () => {
     expect(await world.read(path)).toBe('x')
   })
 
-  test('is a link, at the end or on the way; what it leads to is served under its own name', async () => {
+  test('is a link, at the end or on the way; its target is served under its own name', async () => {
     await using world = await BrokerWorld.start()
     symlinkSync(join(world.closed, 'secret'), join(world.open, 'file'))
     symlinkSync(world.closed, join(world.open, 'dir'))
@@ -118,7 +118,7 @@ describe('refused, with a record and no byte', () => {
     expect(await world.read(real)).toBe('mine')
   })
 
-  test('is a pipe, a socket or a device, which nobody opens; and a directory as a file', async () => {
+  test('is a pipe, a socket or a device, which pen does not open; and a directory as a file', async () => {
     await using world = await BrokerWorld.start()
     const fifo = join(world.open, 'fifo')
     expect(spawnSync('mkfifo', [fifo]).status).toBe(0)
@@ -133,7 +133,7 @@ describe('refused, with a record and no byte', () => {
     server.close()
   })
 
-  test('is what a rule denies, in a granted directory too; its name is not told', async () => {
+  test('is a path that a rule denies, also in a granted directory; its name is not listed', async () => {
     await using world = await BrokerWorld.start({ deny: 'open/private' })
     const denied = world.file('private/key', SECRET)
     const path = world.file('public', 'fine')
@@ -145,7 +145,7 @@ describe('refused, with a record and no byte', () => {
     expect(await world.read(path)).toBe('fine')
   })
 
-  test('is a granted directory that was replaced by another, until it is back', async () => {
+  test('is a granted directory that was replaced, until it is restored', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', 'mine')
     renameSync(world.open, `${world.open}.old`)

@@ -6,7 +6,7 @@ import { encodeFrame } from '../protocol/frame.ts'
 const LARGE = 4 * 1024 * 1024
 
 describe('in the middle of a transfer', () => {
-  /** A reader that has taken the first window and waits. */
+  /** A reader that has received the first window and waits. */
   const begun = async (world: BrokerWorld, path: string) => {
     const client = world.raw()
     client.send({ kind: 'request', channel: 1, request: { op: 'read', path, from: 0, length: null } })
@@ -14,7 +14,7 @@ describe('in the middle of a transfer', () => {
     return client
   }
 
-  test('a grant that is taken back ends it with that reason, whether or not the client reads', async () => {
+  test('a revoked grant ends it with that reason, whether or not the client reads', async () => {
     await using world = await BrokerWorld.start()
     const client = await begun(world, world.file('f', Buffer.alloc(LARGE)))
     world.grants = []
@@ -26,7 +26,7 @@ describe('in the middle of a transfer', () => {
     client.socket.destroy()
   })
 
-  test('a grant whose time is over ends it with that reason', async () => {
+  test('an expired grant ends it with that reason', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', Buffer.alloc(LARGE))
     world.grants = [world.grant(world.open, { until: Date.now() + 300 })]
@@ -38,7 +38,7 @@ describe('in the middle of a transfer', () => {
     client.socket.destroy()
   })
 
-  test('a grant that is narrowed ends what it no longer covers, and a write that it no longer lets', async () => {
+  test('a narrowed grant ends transfers and writes that it no longer covers', async () => {
     await using world = await BrokerWorld.start()
     world.grants = [world.grant(world.open, { write: true })]
     const path = world.file('f', 'old')
@@ -55,7 +55,7 @@ describe('in the middle of a transfer', () => {
     client.socket.destroy()
   })
 
-  test('the end of the sandbox ends it, and that is recorded before the broker is gone', async () => {
+  test('the end of the sandbox ends it, and is recorded before the broker closes', async () => {
     const events = await (async () => {
       await using world = await BrokerWorld.start()
       world.grants = [world.grant(world.open, { write: true })]
@@ -70,7 +70,7 @@ describe('in the middle of a transfer', () => {
     expect(events.kinds().filter(kind => kind.startsWith('broker-ended')).length).toBe(2)
   })
 
-  test('a file that is replaced goes on as it was; one that is cut short ends as changed', async () => {
+  test('a replaced file is sent as it was; a truncated one ends as changed', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', Buffer.alloc(LARGE, 'a'))
     const client = await begun(world, path)
@@ -92,7 +92,7 @@ describe('in the middle of a transfer', () => {
 })
 
 describe('many clients', () => {
-  test('twenty transfers at once come whole, while others do not read', async () => {
+  test('twenty parallel transfers complete, while others do not read', async () => {
     await using world = await BrokerWorld.start()
     const content = Buffer.alloc(LARGE).map((_, i) => i * 13)
     const path = world.file('f', content)
@@ -112,7 +112,7 @@ describe('many clients', () => {
     for (const { socket } of slow) socket.destroy()
   }, 20_000)
 
-  test('beyond the bound are told, and one that never moves is ended', async () => {
+  test('beyond the limit are refused, and a stalled one ends', async () => {
     await using world = await BrokerWorld.start({ limits: { maxRequests: 2, stallMs: 200, tickMs: 10 } })
     const path = world.file('f', Buffer.alloc(LARGE))
     const client = world.raw()
@@ -142,7 +142,7 @@ describe('many clients', () => {
     client.socket.destroy()
   })
 
-  test('that list large directories wait as for many requests, a small one does not; the supervisor waits for neither', async () => {
+  test('that list large directories wait in the rate limit; small listings and the supervisor do not', async () => {
     await using world = await BrokerWorld.start({
       limits: { requestBurst: 12, requestsPerSecond: 100, namesPerTurn: 10 },
     })
@@ -156,12 +156,12 @@ describe('many clients', () => {
     const large = await world.ask(client => client.list(`${world.open}/large`, 0))
     clearInterval(ticking)
     expect(large.entries.length).toBe(200)
-    // One turn for the request, twenty for its names, of which ten were left at once.
+    // One token for the request and twenty for its names, of which ten were left in the burst.
     expect(performance.now() - began).toBeGreaterThan(80)
     expect(turns).toBeGreaterThan(5)
   })
 
-  test('that speak nonsense are cut off, and nobody else is', async () => {
+  test('that send garbage are disconnected, and others are not', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', 'x')
     const bystander = await world.client()

@@ -26,7 +26,7 @@ function inDirectory(work: (dir: string, names: () => ReturnType<typeof director
   }
 }
 
-test('every name is told with its kind, and one that is no text as none', () =>
+test('every name is listed with its kind; a non-UTF-8 name is undefined', () =>
   inDirectory((dir, names) => {
     mkdirSync(join(dir, 'directory'))
     writeFileSync(join(dir, 'file\ufffd'), '')
@@ -43,7 +43,7 @@ test('every name is told with its kind, and one that is no text as none', () =>
     ])
   }))
 
-test('more than fit into one buffer are all told, and a reader that stops leaves no descriptor', () =>
+test('names beyond one buffer are all listed, and an early stop leaves no descriptor open', () =>
   inDirectory((dir, names) => {
     for (let i = 0; i < 1500; i++) writeFileSync(join(dir, `a-name-of-some-length-${i}`), '')
     expect(new Set([...names()].map(({ name }) => name)).size).toBe(1500)

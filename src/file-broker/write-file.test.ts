@@ -23,7 +23,7 @@ describe('writing', () => {
     return world
   }
 
-  test('replaces content whole, makes new files, and leaves nothing beside them', async () => {
+  test('replaces content atomically, creates new files, and leaves no other file', async () => {
     await using world = await writable()
     const path = world.file('f', 'old')
     const content = Buffer.alloc(LARGE).map((_, i) => i * 11)
@@ -42,7 +42,7 @@ describe('writing', () => {
     expect(readFileSync(path, 'utf8')).toBe('old')
   })
 
-  test('that is refused is told to a client that has nothing to send yet', async () => {
+  test('that is refused is reported to a client that has sent nothing yet', async () => {
     await using world = await BrokerWorld.start()
     const path = world.file('f', 'old')
     async function* never(): AsyncGenerator<Uint8Array, void, void> {
@@ -68,7 +68,7 @@ describe('writing', () => {
     expect((await world.ask(client => client.stat(path))).executable).toBe(true)
   })
 
-  test('is refused for a second name, a link, a directory, a pipe, and in a directory that is not there', async () => {
+  test('is refused for a hard link, a symlink, a directory, a pipe, and in an absent directory', async () => {
     await using world = await writable()
     const path = world.file('f', 'old')
     linkSync(path, join(world.closed, 'second'))
@@ -91,7 +91,7 @@ describe('writing', () => {
     expect(readFileSync(join(world.closed, 'secret'), 'utf8')).toBe(SECRET)
   })
 
-  test('is refused where the host would run or trust it, in whatever directory', async () => {
+  test('is refused where the host would run or trust the file, in every directory', async () => {
     await using world = await writable()
     for (const name of [
       '.git/hooks/post-commit',
@@ -111,7 +111,7 @@ describe('writing', () => {
     expect(await world.write(join(world.open, 'x/vscode.json'), 'x')).toBe(1)
   })
 
-  test('ends at its bounds, for one file and for the run, and the old file stays', async () => {
+  test('ends at its limits, for one file and for the run, and the old file stays', async () => {
     await using world = await writable({ limits: { maxWrite: 100_000 }, maxWritten: 250_000 })
     const path = world.file('f', 'old')
     expect(await world.reason(world.write(path, Buffer.alloc(100_001)))).toBe('too-large')
@@ -121,7 +121,7 @@ describe('writing', () => {
     expect(readdirSync(world.open)).toEqual(['f'])
   })
 
-  test('of empty files ends at the bound of the run too', async () => {
+  test('of empty files ends at the limit of the run too', async () => {
     await using world = await writable({ maxWritten: 10_000 })
     const reasons: string[] = []
     for (const name of ['a', 'b', 'c'])
@@ -130,7 +130,7 @@ describe('writing', () => {
     expect(readdirSync(world.open).sort()).toEqual(['a', 'b'])
   })
 
-  test('that a client gives up, or that ends in the middle, leaves the old file and nothing else', async () => {
+  test('that a client cancels, or that breaks off, leaves the old file and nothing else', async () => {
     await using world = await writable()
     const path = world.file('f', 'old')
     const client = world.raw()
@@ -156,7 +156,7 @@ describe('writing', () => {
     expect(readdirSync(world.open)).toEqual(['f'])
   })
 
-  test('into a directory that was moved out of the grant meanwhile does not happen', async () => {
+  test('into a directory that was moved out of the grant is refused', async () => {
     await using world = await writable()
     const path = world.file('d/f', 'old')
     const client = world.raw()

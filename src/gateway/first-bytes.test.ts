@@ -9,7 +9,7 @@ const kindOf = (text: string): string => {
 }
 
 describe('first bytes', () => {
-  test('of TLS are known by two of them', () => {
+  test('of TLS are recognised by two bytes', () => {
     expect(classifyFirstBytes(clientHello()).kind).toBe('tls')
     expect(kindOf('\x16')).toBe('more, likely tls')
     expect(kindOf('\x16\x03')).toBe('tls')
@@ -27,7 +27,7 @@ describe('first bytes', () => {
       expect(readClientHello(first, 65_536)).toMatchObject({ kind: 'bad', why: 'not a handshake record' })
     })
 
-  test('of TLS under a version that some server does not look at are refused', () => {
+  test('of TLS with a version that some servers ignore are refused', () => {
     for (const version of ['\0\0', '\x02\0', '\x04\0', '\x7f\x1c']) {
       expect(kindOf(`\x16${version}\0\x2e\x01`)).toBe('refused')
       expect(kindOf(`\x16${version}\0\0\x16`)).toBe('refused')
@@ -61,8 +61,7 @@ describe('first bytes', () => {
     'PUT http://evil.test/\r\n',
     'get http://evil.test/\r\n',
   ])
-    test(`${JSON.stringify(request)} could be a request to some server`, () =>
-      expect(kindOf(request)).toBe('http'))
+    test(`${JSON.stringify(request)} counts as a request`, () => expect(kindOf(request)).toBe('http'))
 
   for (const [protocol, bytes] of Object.entries({
     SSH: 'SSH-2.0-OpenSSH_9.2\r\n',
@@ -86,7 +85,7 @@ describe('first bytes', () => {
     'a MongoDB message of 278 bytes': '\x16\x01\0\0\0\0\0\0',
     MQTT: '\x10\x0c\0\x04MQTT',
   }))
-    test(`of ${protocol} are nobody’s business`, () => expect(kindOf(bytes)).toBe('opaque'))
+    test(`of ${protocol} are opaque`, () => expect(kindOf(bytes)).toBe('opaque'))
 
   test('that may become a request wait for the end of their line', () => {
     expect(kindOf('')).toBe('more, likely opaque')
@@ -97,7 +96,7 @@ describe('first bytes', () => {
     expect(kindOf('\r\n')).toBe('more, likely opaque')
   })
 
-  test('that never decide are refused', () => {
+  test('that stay undecided are refused', () => {
     expect(kindOf(`XYZ ${'a'.repeat(MAX_UNDECIDED)}`)).toBe('refused')
     expect(kindOf('A'.repeat(MAX_UNDECIDED + 1))).toBe('refused')
     expect(kindOf('\r\n'.repeat(MAX_UNDECIDED))).toBe('refused')

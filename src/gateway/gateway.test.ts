@@ -79,7 +79,7 @@ describe('P6 an allowed name is reached', () => {
     expect(world.lookups).toEqual([])
   })
 
-  test('a client that says goodbye first still hears the rest', async () => {
+  test('a client that half-closes first still gets the rest', async () => {
     world.up.isPolite = false
     world.up.behave = (socket, _seen, text) => void setTimeout(() => socket.end(`late ${text}`), 30)
     const client = await world.byName('allowed.test', 22)
@@ -92,7 +92,7 @@ describe('P6 an allowed name is reached', () => {
 })
 
 describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
-  test('in plain HTTP: 403, what would allow it, one record', async () => {
+  test('in plain HTTP: 403 with the command that would allow it, and one record', async () => {
     const client = await world.byName('evil.test', 80)
     const watch = new Stopwatch()
     await client.send('GET /secret HTTP/1.1\r\nHost: evil.test\r\n\r\n').over()
@@ -114,12 +114,12 @@ describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
     expect(world.lookups).toEqual([])
   })
 
-  test('in SSH: goodbye, with the reason and what would allow it', async () => {
+  test('in SSH: a disconnect with the reason and the command that would allow it', async () => {
     const client = await world.byName('evil.test', 22)
     await client.send('SSH-2.0-client\r\n').over()
     expect(client.text).toMatch(/^SSH-2\.0-pen\r\n/)
     const packet = Buffer.from(client.text.slice('SSH-2.0-pen\r\n'.length), 'latin1')
-    // Its length, a padding of at least four, a multiple of eight in all; SSH_MSG_DISCONNECT, by application.
+    // Length, padding of at least four and in all a multiple of eight; SSH_MSG_DISCONNECT with BY_APPLICATION.
     expect([packet.readUInt32BE(0) + 4, packet.length % 8]).toEqual([packet.length, 0])
     expect(packet.readUInt8(4)).toBeWithin(4, 12)
     expect([packet.readUInt8(5), packet.readUInt32BE(6)]).toEqual([1, 11])
@@ -153,14 +153,14 @@ describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
     expect(world.up.seen).toEqual([])
   })
 
-  test('by an address that no look-up handed out', async () => {
+  test('by an address that no lookup returned', async () => {
     const client = await world.byAddress(UP, 80)
     await client.send(GET).over()
     expect(client.text).toContain('x-pen-denied: literal-not-allowed')
     expect(world.up.seen).toEqual([])
   })
 
-  test('a large upload gets to read its answer', async () => {
+  test('a client with a large upload can read the reply', async () => {
     const client = await world.byName('evil.test', 80)
     client.send('POST / HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 1000000\r\n\r\n')
     client.send('x'.repeat(1_000_000))
@@ -170,7 +170,7 @@ describe('P7 a refused name is not looked up, and nothing of it leaves', () => {
   })
 })
 
-describe('P8 an allowed name does not become a private place', () => {
+describe('P8 an allowed name does not lead to a private address', () => {
   for (const [what, addresses] of Object.entries({
     loopback: ['127.0.0.1'],
     private: ['10.1.2.3'],
@@ -180,7 +180,7 @@ describe('P8 an allowed name does not become a private place', () => {
     'the synthetic range': ['198.18.0.1'],
     'several of them': ['0.0.0.0', '100.64.0.1', 'fd00::1'],
   }))
-    test(`${what}: refused, told, and nobody is dialled`, async () => {
+    test(`${what}: refused with a reply, and nothing is dialled`, async () => {
       world.zone['allowed.test'] = addresses
       const client = await world.byName('allowed.test', 80)
       await client.send(GET).over()
@@ -191,7 +191,7 @@ describe('P8 an allowed name does not become a private place', () => {
       expect(world.audit.length).toBe(2)
     })
 
-  test('among good answers the bad one is left out', async () => {
+  test('a bad address among good ones is skipped', async () => {
     world.zone['allowed.test'] = ['127.0.0.1', UP, '::1']
     const client = await world.byName('allowed.test', 80)
     await client.send(GET).heard('ok')
@@ -213,7 +213,7 @@ describe('P8 an allowed name does not become a private place', () => {
   })
 })
 
-describe('an upstream that fails is no denial', () => {
+describe('an upstream failure is not a denial', () => {
   test('a name without address: 502, and the audit says so', async () => {
     delete world.zone['allowed.test']
     const client = await world.byName('allowed.test', 80)
@@ -265,7 +265,7 @@ describe('the policy in force', () => {
     expect(world.kinds()).toContain('connection-closed policy')
   })
 
-  test('a narrowing while the server is being reached ends the way to it, before a byte of the client', async () => {
+  test('a narrowing during the dial ends the connection before any client byte is sent', async () => {
     const { port } = world.up
     Object.defineProperty(world.up, 'port', {
       get: () => {
@@ -282,7 +282,7 @@ describe('the policy in force', () => {
     expect(world.up.text).toBe('')
   })
 
-  test('a widening holds for the next connection', async () => {
+  test('a widening applies to the next connection', async () => {
     world.policy = policyOf({ allow: ['evil.test:80'] })
     const client = await world.byName('evil.test', 80)
     await client.send('GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n').heard('ok')
@@ -321,13 +321,13 @@ describe('P11 a client that was silent while its upstream was dialled', () => {
     return await client.send(bytes).over()
   }
 
-  test('hears in its own protocol that the name leads to a local place', async () => {
+  test('learns in its own protocol that the name leads to a local address', async () => {
     const client = await slowly(['127.0.0.1'], GET)
     expect(client.text).toStartWith('HTTP/1.1 403 ')
     expect(world.kinds()).toEqual(['connection-allowed', 'connection-denied local-name'])
   })
 
-  test('hears in its own protocol that the server cannot be reached', async () => {
+  test('learns in its own protocol that the server cannot be reached', async () => {
     const client = await slowly(['203.0.113.99'], GET)
     expect(client.text).toStartWith('HTTP/1.1 502 ')
     expect((await slowly(['203.0.113.99'], clientHello())).text).toBe(ALERT_ERROR)
@@ -335,8 +335,8 @@ describe('P11 a client that was silent while its upstream was dialled', () => {
   })
 })
 
-describe('what programs sent just before the sandbox ended', () => {
-  test('still goes where it may, all of it, and the server’s answer is not waited for', async () => {
+describe('bytes that programs sent just before the sandbox ended', () => {
+  test('are sent to allowed servers, and the reply is not waited for', async () => {
     world.up.behave = () => undefined
     world.up.isPolite = false
     const size = 3_000_000
@@ -351,7 +351,7 @@ describe('what programs sent just before the sandbox ended', () => {
     expect(world.up.text.length).toBe(size)
   })
 
-  test('goes also when it was not even judged yet, or is refused as ever', async () => {
+  test('are sent, or refused, even when the connection was not judged yet', async () => {
     const clients = [await world.byName('allowed.test', 80), await world.byName('evil.test', 80)]
     for (const client of clients) client.send(GET).socket.end()
     await world.gateway.finish(2000)
@@ -363,7 +363,7 @@ describe('what programs sent just before the sandbox ended', () => {
     )
   })
 
-  test('is given up when the server does not take it in time', async () => {
+  test('are dropped when the server does not read them in time', async () => {
     world.up.behave = socket => void socket.pause()
     const client = await world.byName('allowed.test', 22)
     client.send(Buffer.alloc(32_000_000)).socket.end()
@@ -375,7 +375,7 @@ describe('what programs sent just before the sandbox ended', () => {
     expect(watch.ms).toBeLessThan(1500)
   })
 
-  test('is nothing, mostly, and costs no time', async () => {
+  test('cost no time when there are none', async () => {
     const watch = new Stopwatch()
     await world.gateway.finish(2000)
     expect(watch.ms).toBeLessThan(50)

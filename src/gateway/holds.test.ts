@@ -41,7 +41,7 @@ const once = (allow: readonly string[], deny: readonly string[] = []): OnceRules
   return { allow: a.map(mark), deny: d.map((item, i) => mark(item, i + 100)) }
 }
 
-/** Asserts, where `heard` only waits. */
+/** Asserts; `heard` only waits. */
 async function hears(client: Client, text: string): Promise<void> {
   await client.heard(text)
   expect(client.text).toContain(text)
@@ -50,7 +50,7 @@ async function hears(client: Client, text: string): Promise<void> {
 const isHeld = (count = 1) => eventually(() => world.gateway.stats().holding === count)
 
 describe('P7 a connection that no rule names is held', () => {
-  test('without a look-up and without a byte to anybody, until it is allowed', async () => {
+  test('without a lookup and without a byte upstream, until it is allowed', async () => {
     await start()
     const client = await world.byName('evil.test', 80)
     client.send(GET)
@@ -91,7 +91,7 @@ describe('P7 a connection that no rule names is held', () => {
     await hears(client, '200 Connection established')
   })
 
-  test('and nobody is asked about a request that would be refused in any case', async () => {
+  test('and the user is not asked about a request that is refused in any case', async () => {
     await start()
     const client = await world.byName('evil.test', 80)
     await hears(client.send('GET / HTTP/1.1\r\nHost: other.test\r\n\r\n'), '403')
@@ -102,7 +102,7 @@ describe('P7 a connection that no rule names is held', () => {
   })
 })
 
-describe('P11 a held connection is told no in its own protocol, and why', () => {
+describe('P11 a held connection is refused in its own protocol, with the reason', () => {
   test('when a rule denies it', async () => {
     await start()
     const http = await world.byName('evil.test', 80)
@@ -122,7 +122,7 @@ describe('P11 a held connection is told no in its own protocol, and why', () => 
     expect([world.lookups, world.evil.text]).toEqual([[], ''])
   })
 
-  test('when nobody answers in time', async () => {
+  test('when no answer comes in time', async () => {
     await start({}, { hold: toMillis(80) })
     const client = await world.byName('evil.test', 80)
     await hears(client.send(GET), 'x-pen-denied: not-answered')
@@ -160,7 +160,7 @@ describe('P11 a held connection is told no in its own protocol, and why', () => 
   })
 })
 
-describe('P8 nobody is asked', () => {
+describe('P8 the user is not asked', () => {
   test.each([
     ['127.0.0.1', 80],
     ['10.0.0.5', 443],
@@ -187,7 +187,7 @@ describe('P8 nobody is asked', () => {
     },
   )
 
-  test('about what the project’s own document has taken away: no answer would count', async () => {
+  test('about a host that the project file removes: no answer would count', async () => {
     const rules = policyOf({ allow: ['other.test:80'] }).allow.map(({ rule }) => rule)
     await start({}, { ceilings: [{ list: 'http', rules }] })
     await hears((await world.byName('evil.test', 80)).send(GET), 'x-pen-denied: not-allowed')
@@ -195,7 +195,7 @@ describe('P8 nobody is asked', () => {
     await isHeld()
   })
 
-  test('about what a rule denies; and about a public address somebody is', async () => {
+  test('about a denied host; but is asked about a public address', async () => {
     await start({ deny: ['evil.test'] })
     await hears((await world.byName('evil.test', 80)).send(GET), '403')
     expect(world.kinds()).toEqual(['connection-denied denied-by-rule'])
@@ -204,8 +204,8 @@ describe('P8 nobody is asked', () => {
   })
 })
 
-describe('P13 what may be held is bounded', () => {
-  test('in number, and for one target; beyond it the answer is at once', async () => {
+describe('P13 held connections are limited', () => {
+  test('in number, and per target; further ones are refused at once', async () => {
     await start({ limits: { maxHolding: 3, maxHoldingAlike: 2 } })
     const ask = async (name: string) => {
       const client = await world.byName(name, 80)
@@ -221,7 +221,7 @@ describe('P13 what may be held is bounded', () => {
     await hears(await ask('third.test'), 'x-pen-denied: too-many-held')
   })
 
-  test('also in questions that a program asks before it dials: each takes the room of a connection', async () => {
+  test('together with questions before a dial: each counts as a connection', async () => {
     await start({ limits: { maxHolding: 2, maxHoldingAlike: 2 } })
     const question = (name: string) => {
       const host = parseHost(name)
@@ -251,7 +251,7 @@ describe('P13 what may be held is bounded', () => {
     await second.answer
   })
 
-  test('in bytes: a program that sends on is not read on', async () => {
+  test('in bytes: the gateway stops reading a program that keeps sending', async () => {
     await start()
     world.evil.behave = echo
     const client = await world.byName('evil.test', 80)
@@ -265,7 +265,7 @@ describe('P13 what may be held is bounded', () => {
 })
 
 describe('P6 a grant for one connection', () => {
-  test('lets one of twenty through, held or not, and is claimed once', async () => {
+  test('lets one of twenty connections through, held or not, and is consumed once', async () => {
     const claimed: string[] = []
     const useUp = (grant: string) => claimed.push(grant) === 1
     for (const ask of ['never', 'hold'] as const) {
@@ -284,13 +284,13 @@ describe('P6 a grant for one connection', () => {
     await start()
   })
 
-  test('that another sandbox has taken opens nothing', async () => {
+  test('that another sandbox consumed opens nothing', async () => {
     await start({ useUp: () => false }, { ask: 'never', once: once(['evil.test:80']) })
     await hears((await world.byName('evil.test', 80)).send(GET), '403')
     expect([world.lookups, world.evil.text]).toEqual([[], ''])
   })
 
-  test('is not used where a rule allows it, and opens nothing that a rule denies', async () => {
+  test('is not consumed for an allowed host, and does not override a denial', async () => {
     const claimed: string[] = []
     const useUp = (grant: string) => claimed.push(grant) > 0
     await start({ allow: ['evil.test:80'], useUp }, { once: once(['evil.test:80']) })
@@ -300,7 +300,7 @@ describe('P6 a grant for one connection', () => {
     expect(claimed).toEqual([])
   })
 
-  test('outlives its own end, but not a denial', async () => {
+  test('keeps its connection after it expires, but not after a denial', async () => {
     world = await World.start({ useUp: () => true })
     world.evil.behave = echo
     world.policy = holding({}, { once: once(['evil.test:22']) })
@@ -322,7 +322,7 @@ describe('P6 a grant for one connection', () => {
     expect(world.kinds()).toEqual(['connection-allowed'])
   })
 
-  test('and a denial for one: the next is judged as ever', async () => {
+  test('and a denial for one connection do not affect the next one', async () => {
     world = await World.start({ useUp: () => true })
     world.policy = policyOf({ allow: ['evil.test:80'] }, { once: once([], ['evil.test']) })
     await hears((await world.byName('evil.test', 80)).send(GET), 'denied-by-rule')

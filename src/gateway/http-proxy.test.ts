@@ -27,7 +27,7 @@ const get = (target: string, more = 'Host: allowed.test\r\n'): string =>
 const post = (more: string, body: string): string =>
   `POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n${more}\r\n\r\n${body}`
 
-/** What nobody may ever see upstream. Names are the classes of the attack corpus. */
+/** Must never be seen upstream. Names are the classes of the attack corpus. */
 const REFUSED: Readonly<Record<string, string>> = {
   'A01a CONNECT to one name with the Host of another':
     'CONNECT allowed.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n',
@@ -163,7 +163,7 @@ describe('P9 the proxy refuses', () => {
   })
 })
 
-describe('the proxy forwards in its own words', () => {
+describe('the proxy writes its own requests', () => {
   const forwarded: Readonly<Record<string, [string, RegExp]>> = {
     'A02a the target decides, and the Host is made from it': [
       get('http://allowed.test/x?y', 'Host: evil.test\r\n'),
@@ -317,7 +317,7 @@ describe('CONNECT', () => {
     expect(client.text).toBe(established + hello.toString('latin1'))
   })
 
-  test('an upstream that is down is told as such', async () => {
+  test('an unreachable upstream is reported as unreachable', async () => {
     world.zone['allowed.test'] = ['203.0.113.99']
     const client = await world.byProxy()
     await client.send(connectTo('allowed.test:443')).over()
@@ -325,14 +325,14 @@ describe('CONNECT', () => {
     expect(world.kinds()).toEqual(['connection-allowed', 'connection-failed upstream-unreachable'])
   })
 
-  test('a server that speaks first is heard', async () => {
+  test('a server that speaks first reaches the client', async () => {
     world.up.greeting = '220 mail\r\n'
     const client = await world.byProxy()
     await client.send(connectTo('allowed.test:443')).heard('220 mail')
     expect(client.text).toBe(`${established}220 mail\r\n`)
   })
 
-  test('CONNECT through a server that was dialled as itself is refused', async () => {
+  test('CONNECT on a transparent connection is refused', async () => {
     world.up.behave = serveHttp(established)
     const client = await world.byName('allowed.test', 80)
     await client.send('CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\n\r\n').over()

@@ -19,8 +19,8 @@ const counted = (limit: string): number => {
   return hits.reduce((sum, hit) => sum + Number(hit.value), 0)
 }
 
-describe('a sandbox cannot make the host do more than its bounds:', () => {
-  test('connections beyond the bound are reset, told once, and room comes back', async () => {
+describe('a sandbox cannot exceed the limits of the host:', () => {
+  test('connections beyond the limit are reset and recorded once, and later ones succeed', async () => {
     await start({ maxConnections: 3 })
     world.up.behave = echo
     const held = await many(3, () => world.byName('allowed.test', 22))
@@ -36,7 +36,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     await eventually(() => counted('connections') === 5)
   })
 
-  test('clients that say nothing yet do not keep the others out for long', async () => {
+  test('silent clients block others only for a short time', async () => {
     await start({ maxUndecided: 2, headMs: 500 })
     const silent = await many(2, () => world.byProxy())
     const late = await world.byProxy()
@@ -48,7 +48,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     expect(world.up.requests.length).toBe(1)
   })
 
-  test('a head that comes a byte at a time is cut off', async () => {
+  test('a head that arrives byte by byte times out', async () => {
     await start({ headMs: 200 })
     const client = await world.byName('allowed.test', 80)
     client.send('GET / HTTP/1.1\r\n')
@@ -62,7 +62,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     expect(world.up.seen).toEqual([])
   })
 
-  test('denials beyond their rate are closed and counted, not written down one by one', async () => {
+  test('denials beyond their rate are closed and counted, without a record each', async () => {
     await start({ denialBurst: 5, denialsPerSecond: 0.01 })
     const clients: Client[] = []
     for (let i = 0; i < 20; i++) clients.push((await world.byName('evil.test', 80)).send(GET))
@@ -73,7 +73,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     expect(world.evil.seen).toEqual([])
   })
 
-  test('upstreams are dialled so many at a time, and all in the end', async () => {
+  test('dials are limited in parallel, and all succeed in the end', async () => {
     await start({ maxDialling: 2 })
     world.up.behave = echo
     const clients = await many(20, () => world.byName('allowed.test', 22))
@@ -98,12 +98,12 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
       await Bun.sleep(1)
       accepted++
     }
-    // What the kernel takes on both sides, and not the 200 MiB that were on offer.
+    // What the kernel buffers on both sides, not the 200 MiB that were sent.
     expect(accepted).toBeLessThan(100)
     expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1_048_576)
   }, 10_000)
 
-  test('many peers that do not read cost no more than the bound: the newest go, and are told', async () => {
+  test('peers that do not read cost no more memory than the limit: the newest end, and are recorded', async () => {
     await start({ maxBuffered: 524_288 })
     world.up.behave = socket => void socket.write(Buffer.alloc(8_388_608))
     const reader = await world.byName('allowed.test', 22)
@@ -123,7 +123,7 @@ describe('a sandbox cannot make the host do more than its bounds:', () => {
     )
   }, 10_000)
 
-  test('after thousands of connections everything is as it was', async () => {
+  test('a thousand connections are all served, recorded and closed', async () => {
     await start({})
     for (let i = 0; i < 20; i++) {
       const clients = await many(50, () => world.byName('allowed.test', 80))

@@ -19,7 +19,7 @@ const sockets: Unanswered[] = []
 const open = () => sockets.filter(socket => socket.isOpen).length
 let most = 0
 
-/** Sent, and never answered. */
+/** Sent and never answered. */
 const intoNothing: Connect = () => {
   const socket = new Unanswered()
   sockets.push(socket)
@@ -41,8 +41,8 @@ afterEach(() => {
   most = 0
 })
 
-describe('a server with many addresses, none of which answers,', () => {
-  test('is tried at all of them, and costs few descriptors at a time', async () => {
+describe('a server with many addresses that do not answer', () => {
+  test('is tried at all of them with few descriptors at a time', async () => {
     jest.useFakeTimers()
     const result = dialer(intoNothing).connectAny(MANY, port(443), new Cancellation())
     jest.advanceTimersByTime(400)
@@ -51,7 +51,7 @@ describe('a server with many addresses, none of which answers,', () => {
     expect([most, open()]).toEqual([4, 0])
   })
 
-  test('dialled by many clients costs each a descriptor, and a few for all of them', async () => {
+  test('costs one descriptor per client, plus a few for all of them', async () => {
     jest.useFakeTimers()
     const one = dialer(intoNothing, { maxBeside: 8 })
     const interests = Array.from({ length: 50 }, () => new Cancellation())
@@ -69,7 +69,7 @@ describe('a server with many addresses, none of which answers,', () => {
     expect(most).toBe(4)
   })
 
-  test('but the last is reached there', async () => {
+  test('is reached when only the last address answers', async () => {
     const server = listenHere(socket => socket.destroy())
     const here = port(server.port)
     const last = MANY.at(-1)
@@ -83,9 +83,9 @@ describe('a server with many addresses, none of which answers,', () => {
   })
 })
 
-describe('a server that is not there', () => {
+describe('an absent server', () => {
   for (const at of ['127.0.0.1', '::1'])
-    test(`is said to have refused, at ${at}`, async () => {
+    test(`is reported as refused, at ${at}`, async () => {
       const result = await dialer(connectTcp).connectAny([address(at)], port(1), new Cancellation())
       expect(result).toMatchObject({
         kind: 'failed',

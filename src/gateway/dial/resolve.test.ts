@@ -36,8 +36,8 @@ afterAll(() => dns.close())
 const resolver = (): HostResolver =>
   new HostResolver({ servers: [dns.address], timeoutMs: 400, hostsFile: null })
 
-describe('a look-up on the host', () => {
-  test('gives the addresses of both families', async () => {
+describe('a lookup on the host', () => {
+  test('returns the addresses of both families', async () => {
     expect(await resolver().resolve(host('allowed.test'))).toEqual({ ok: true, addresses: [UP] } as never)
     expect(await resolver().resolve(host('split.test'))).toEqual({
       ok: true,
@@ -46,7 +46,7 @@ describe('a look-up on the host', () => {
     expect(await resolver().resolve(host('cname-ok.test'))).toEqual({ ok: true, addresses: [UP] } as never)
   })
 
-  test('says of a name that it does not exist, or has no address', async () => {
+  test('reports a name that does not exist or has no address', async () => {
     for (const name of ['nowhere.test', 'empty.test'])
       expect(await resolver().resolve(host(name))).toMatchObject({
         why: `${name} does not exist, or has no address`,
@@ -63,13 +63,13 @@ describe('a look-up on the host', () => {
   })
 
   for (const name of ['trunc', 'badid', 'badq', 'loopc', 'pointer', 'silent', 'servfail'])
-    test(`that is answered wrongly (${name}) fails closed, within its time`, async () => {
+    test(`with a wrong answer (${name}) fails closed, before its timeout`, async () => {
       const watch = new Stopwatch()
       expect((await resolver().resolve(host(`${name}.test`))).ok).toBe(false)
       expect(watch.ms).toBeLessThan(900)
     })
 
-  test('is remembered for as long as its zone says, up to half a minute, and forgotten with the policy', async () => {
+  test('is cached for its TTL, up to 30 s, and dropped when the policy changes', async () => {
     const one = resolver()
     const ask = async (name: string): Promise<number> => {
       const before = dns.questions.length
@@ -86,14 +86,14 @@ describe('a look-up on the host', () => {
     expect(await ask('silent.test')).toBeGreaterThan(0)
   })
 
-  test('that many wait for is asked once', async () => {
+  test('with many waiters sends one query', async () => {
     const one = resolver()
     const before = dns.questions.length
     await Promise.all(Array.from({ length: 50 }, () => one.resolve(host('forever.test'))))
     expect(dns.questions.length - before).toBe(2)
   })
 
-  test('reads the host’s own file first', () => {
+  test('reads the hosts file first', () => {
     const file = '# comment\n198.51.100.9 allowed.test other.test # x\n::1 localhost\n127.1 odd.test\n'
     expect(hostsEntries(file, host('other.test'))).toEqual(['198.51.100.9'] as never)
     expect(hostsEntries(file, host('odd.test'))).toEqual([])
@@ -104,7 +104,7 @@ describe('a look-up on the host', () => {
     ] as never)
   })
 
-  test('finds it in a file as long as those that block by it', async () => {
+  test('finds a name in a hosts file as large as a block list', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'pen-hosts-'))
     const hostsFile = join(dir, 'hosts')
     const lines = Array.from({ length: 100_000 }, (_, i) => `0.0.0.0 tracker-${i}.example.com`)
@@ -118,7 +118,7 @@ describe('a look-up on the host', () => {
   })
 })
 
-describe('P8 what a name server says is checked before it is dialled', () => {
+describe('P8 every resolved address is checked before it is dialled', () => {
   const ask = async (name: string): Promise<{ world: World; text: string }> => {
     const world = await World.start({ allow: [`${name}:80`], resolver: resolver() })
     const client = await world.byName(name, 80)
@@ -142,7 +142,7 @@ describe('P8 what a name server says is checked before it is dialled', () => {
       expect(world.up.requests.length).toBe(1)
     })
 
-  test('P7 a refused name is never asked for', async () => {
+  test('P7 a refused name is never looked up', async () => {
     const world = await World.start({ allow: ['allowed.test:80'], resolver: resolver() })
     const client = await world.byName('secret.evil.test', 80)
     await client.send('GET / HTTP/1.1\r\nHost: secret.evil.test\r\n\r\n').over()

@@ -12,7 +12,7 @@ function dial(number: number) {
   return connectTcp(address.value, port.value, () => undefined)
 }
 
-test('P13 however many dial at once, all are accepted, and whatever else is due has its turn in between', async () => {
+test('P13 many connections at once are all accepted, and other work runs in between', async () => {
   let turn = 0
   const inTurn = new Map<number, number>()
   const listener = listenHere(socket => {
@@ -21,7 +21,7 @@ test('P13 however many dial at once, all are accepted, and whatever else is due 
   })
   const ticking = setInterval(() => turn++, 0)
   try {
-    // They wait in the kernel before anybody accepts one.
+    // They wait in the kernel before the first one is accepted.
     const clients = Array.from({ length: 400 }, () => dial(listener.port))
     const accepted = () => [...inTurn.values()].reduce((sum, count) => sum + count, 0)
     await eventually(() => accepted() === 400, 10_000)

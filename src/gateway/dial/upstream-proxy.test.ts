@@ -22,8 +22,8 @@ beforeEach(async () => {
 })
 afterEach(() => world.close())
 
-describe('a company proxy that the policy names', () => {
-  test('is asked for the name, which nobody else looks up, and its password goes to it alone', async () => {
+describe('an upstream proxy in the policy', () => {
+  test('gets the name unresolved, and only it gets its password', async () => {
     const client = await world.byName('allowed.test', 22)
     await client.send('\x01hello').heard('hello')
     const basic = Buffer.from('me:s@cret').toString('base64')
@@ -34,7 +34,7 @@ describe('a company proxy that the policy names', () => {
     expect(JSON.stringify(world.audit)).not.toMatch(/cret|bWU6/)
   })
 
-  test('bytes that come with its answer are not lost', async () => {
+  test('bytes that follow its reply at once are not lost', async () => {
     proxy.behave = socket => void socket.write('HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n')
     const client = await world.byName('allowed.test', 22)
     await client.heard('SSH-2.0-x\r\n')
@@ -47,7 +47,7 @@ describe('a company proxy that the policy names', () => {
     'a line that ends in LF': 'HTTP/1.1 200 OK\n\n',
     'a number that is no status': 'HTTP/1.1 2000 OK\r\n\r\n',
   }))
-    test(`${what} is a failure of the upstream, told without its words`, async () => {
+    test(`${what} is an upstream failure, reported without text of the proxy`, async () => {
       proxy.behave = socket => void socket.write(reply)
       const client = await world.byName('allowed.test', 80)
       await client.send(GET).over()
@@ -56,7 +56,7 @@ describe('a company proxy that the policy names', () => {
       expect(world.kinds()).toEqual(['connection-allowed', 'connection-failed upstream-proxy'])
     })
 
-  test('that hangs up without an answer is told at once', async () => {
+  test('that closes without a reply is reported at once', async () => {
     proxy.behave = socket => void socket.end('HTTP/1.1 20')
     const client = await world.byName('allowed.test', 80)
     await client.send(GET).over()
@@ -72,7 +72,7 @@ describe('a company proxy that the policy names', () => {
   })
 
   for (const [what, url] of Object.entries({ name: 'proxy.corp.test', address: PROXY }))
-    test(`with a certificate that nobody vouches for hears nothing, called by its ${what}`, async () => {
+    test(`with an untrusted certificate gets no request, addressed by its ${what}`, async () => {
       const heard: string[] = []
       const secure = createTls(selfSigned(), socket => {
         socket.on('data', data => heard.push(data.toString('latin1'))).on('error', () => undefined)

@@ -8,7 +8,7 @@ interface Ask {
   readonly class?: number
   readonly flags?: number
   readonly counts?: readonly [number, number, number, number]
-  /** Bytes of the name, for names that no text spells. */
+  /** Bytes of the name, for names that are not text. */
   readonly wire?: Buffer
   readonly behind?: Buffer
 }
@@ -49,7 +49,7 @@ function answer(
 }
 
 describe('an A query', () => {
-  test('for any name gets an address of the pool, with the id and the question as they were spelled', () => {
+  test('for any name gets an address of the pool, with the id and question of the query', () => {
     const names = new NameTable()
     const query = ask({ name: 'AlloWed.tEst' })
     const { reply } = answerQuery(query, names)
@@ -74,14 +74,14 @@ describe('an A query', () => {
       expect(answer({ name })).toMatchObject({ rcode: 0, answers: 1, problem: undefined })
   })
 
-  test('for localhost gets loopback and no place in the book', () => {
+  test('for localhost gets loopback and takes no address of the pool', () => {
     const names = new NameTable()
     for (const name of ['localhost', 'x.LocalHost'])
       expect(answer({ name }, names).bytes.subarray(-4).join('.')).toBe('127.0.0.1')
     expect(names.size).toBe(0)
   })
 
-  test('for what is no host name gets NXDOMAIN', () => {
+  test('for an invalid host name gets NXDOMAIN', () => {
     for (const name of [
       '-sip.example.com',
       '127.1',
@@ -95,7 +95,7 @@ describe('an A query', () => {
     expect(answer({ name: '-sip.example.com' }).raw).toBe('-sip.example.com')
   })
 
-  test('for a label that holds a dot or a NUL is not a query for the name it looks like', () => {
+  test('for a label with a dot or a NUL is not a query for the name it looks like', () => {
     const names = new NameTable()
     const dotted = Buffer.concat([Buffer.of(12), Buffer.from('allowed.test'), Buffer.of(0)])
     expect(answer({ wire: dotted }, names)).toMatchObject({ rcode: 3, problem: 'invalid-name' })
@@ -110,7 +110,7 @@ describe('an A query', () => {
     expect(names.size).toBe(0)
   })
 
-  test('when the pool is used up gets SERVFAIL, and known names still their address', () => {
+  test('with a used-up pool gets SERVFAIL, and known names keep their address', () => {
     const names = new NameTable({ maxNames: 2, reserve: 0 })
     for (const name of ['a.test', 'b.test']) expect(answer({ name }, names).answers).toBe(1)
     expect(answer({ name: 'c.test' }, names)).toMatchObject({
@@ -124,7 +124,7 @@ describe('an A query', () => {
 })
 
 describe('other queries', () => {
-  test('AAAA, HTTPS, SRV, TXT, PTR, ANY and types nobody knows are NODATA: no error, no answer', () => {
+  test('AAAA, HTTPS, SRV, TXT, PTR, ANY and unknown types get NODATA: no error, no answer', () => {
     const names = new NameTable()
     for (const type of [28, 65, 33, 16, 12, 255, 0, 65280, 252])
       expect(answer({ type, name: '_http._tcp.allowed.test' }, names)).toMatchObject({ rcode: 0, answers: 0 })
@@ -156,14 +156,14 @@ describe('other queries', () => {
       expect(answer({ counts })).toMatchObject({ rcode: 1, bytes: { length: 12 } })
   })
 
-  test('recursion desired and checking disabled come back, nothing else of the flags', () => {
+  test('only the flags "recursion desired" and "checking disabled" are returned', () => {
     expect(answer({ flags: 0x07f0 }).bytes.readUInt16BE(2)).toBe(0x8190)
     expect(answer({ flags: 0x0000 }).bytes.readUInt16BE(2)).toBe(0x8080)
   })
 })
 
 describe('OPT', () => {
-  test('is answered by one OPT without options, with the DO bit as it was', () => {
+  test('gets one OPT without options and with the same DO bit', () => {
     const plain = answer({ behind: opt() }).bytes
     expect(plain.readUInt16BE(10)).toBe(1)
     expect([...plain.subarray(-11)]).toEqual([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0])
@@ -180,7 +180,7 @@ describe('OPT', () => {
     expect([...bytes.subarray(12)]).toEqual([0, 0, 41, 4, 208, 1, 0, 0, 0, 0, 0])
   })
 
-  test('whose options do not add up, or another record in its place, is malformed', () => {
+  test('with wrong option lengths, or another record in its place, is malformed', () => {
     const bad = [
       opt(0, 0, words(10, 9)),
       opt(0, 0, Buffer.of(0, 10, 0)),

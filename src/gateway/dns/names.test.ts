@@ -15,7 +15,7 @@ describe('NameTable', () => {
     expect(book.nameOf(address('198.18.0.2'))).toBe(host(2))
   })
 
-  test('an address that no look-up gave out has no name', () => {
+  test('an address that no lookup returned has no name', () => {
     const book = new NameTable()
     book.addressFor(host(1))
     for (const text of [
@@ -30,7 +30,7 @@ describe('NameTable', () => {
       expect(book.nameOf(address(text))).toBeUndefined()
   })
 
-  test('the whole pool is given out once: never its first and last address, never one twice, then none', () => {
+  test('the whole pool is used once, without its first and last address', () => {
     const book = new NameTable({ reserve: 0 })
     const seen = new Set<Address>()
     for (let i = 0; i < 131_070; i++) seen.add(book.addressFor(host(i)) ?? address(''))
@@ -44,7 +44,7 @@ describe('NameTable', () => {
     expect(book.nameOf(address('198.19.255.254'))).toBe(host(131_069))
   })
 
-  test('names that a rule allows still find a place when others used the pool up', () => {
+  test('names that a rule allows get an address even when the pool is used up', () => {
     const book = new NameTable({ maxNames: 10, reserve: 3, isReserved: name => name.startsWith('hgood') })
     for (let i = 0; i < 100; i++) book.addressFor(host(i))
     expect(book.size).toBe(7)
@@ -53,7 +53,7 @@ describe('NameTable', () => {
     expect(book.size).toBe(10)
   })
 
-  test('what it remembers is bounded in characters too', () => {
+  test('its memory is also limited in characters', () => {
     const book = new NameTable({ maxCharacters: 1000, reserve: 0 })
     for (let i = 0; i < 100; i++) book.addressFor(`${'x'.repeat(200)}${i}.test` as Host)
     expect(book.size).toBe(4)

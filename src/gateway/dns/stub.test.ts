@@ -67,7 +67,7 @@ async function tcpStub(limits = {}) {
 const REPLY = query('a.test').length + 16
 
 describe('over UDP', () => {
-  test('a query is answered and a malformed one is not, which is told once', async () => {
+  test('a query is answered; a malformed one is not, and is recorded once', async () => {
     const { ask, answers, until, records, dns } = await udpStub()
     for (let i = 0; i < 20; i++) ask(Buffer.alloc(40, 0xff))
     ask(query('allowed.test', 99))
@@ -79,7 +79,7 @@ describe('over UDP', () => {
     expect(records[1]).toMatchObject({ reason: 'malformed', count: 19 })
   })
 
-  test('clients that leave before their answer cost nobody else theirs', async () => {
+  test('clients that close before their reply do not cost others theirs', async () => {
     const { ask, answers, until, served } = await udpStub()
     for (let i = 0; i < 50; i++) {
       const rude = await udp()
@@ -160,7 +160,7 @@ describe('over TCP', () => {
     expect(records[0]).toMatchObject({ reason: 'malformed' })
   })
 
-  test('more connections than the bound are closed at once, and room is found again', async () => {
+  test('connections beyond the limit are closed at once, and later ones succeed', async () => {
     const { dial, records } = await tcpStub({ tcpConnections: 2 })
     const first = await dial()
     await dial()

@@ -9,7 +9,7 @@ import { unconnected } from '../netns/sockets.ts'
 import { BufferBudget } from '../stream/buffer-budget.ts'
 import { Forward, type ForwardContext } from './forward.ts'
 
-/** Sends what nobody reads until no more goes, then ends, or waits for its parent to end. */
+/** Sends bytes that are not read until the buffers are full. Then it ends, or waits for its parent to end. */
 const CLIENT = `
 import select, socket, sys
 client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -25,7 +25,7 @@ afterEach(() => {
   for (const act of undo.splice(0).reverse()) act()
 })
 
-/** Greets, and reads nothing. */
+/** Sends a greeting and reads nothing. */
 async function serve(): Promise<number> {
   const server: Server = createServer(socket => {
     undo.push(() => socket.destroy())
@@ -76,7 +76,7 @@ async function until(what: () => boolean): Promise<void> {
     if (performance.now() > late) throw new Error(`it did not happen: ${what}`)
 }
 
-/** As if so much time had passed. */
+/** Simulates that this much time has passed. */
 function sweepAfter(forward: Forward, ms: number): void {
   const now = performance.now() + ms
   const clock = spyOn(performance, 'now').mockReturnValue(now)
@@ -84,8 +84,8 @@ function sweepAfter(forward: Forward, ms: number): void {
   clock.mockRestore()
 }
 
-describe('a connection whose client is gone, and whose bytes nobody takes', () => {
-  test('is given up when nothing moves, and not at once', async () => {
+describe('a connection without a client whose bytes the server does not read', () => {
+  test('ends when it stalls, and not before', async () => {
     const { forward, places } = await opened()
     await (await send(forward.host)).end()
     sweepAfter(forward, 1000)
@@ -95,7 +95,7 @@ describe('a connection whose client is gone, and whose bytes nobody takes', () =
     await until(() => places() === 0)
   })
 
-  test('is kept as long as its client is there', async () => {
+  test('stays open as long as its client exists', async () => {
     const { forward, places } = await opened()
     const client = await send(forward.host)
     sweepAfter(forward, 120_000)

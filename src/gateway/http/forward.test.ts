@@ -17,7 +17,7 @@ afterEach(() => world.close())
 const responding = (response: string) => (socket: { write(text: string, encoding: 'latin1'): unknown }) =>
   void socket.write(response, 'latin1')
 
-describe('P9 every request of a connection is for the name that was dialled', () => {
+describe('P9 every request of a connection must be for the dialled name', () => {
   const refused: Readonly<Record<string, string>> = {
     'the Host of another name': 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n',
     'the Host of another port': 'GET / HTTP/1.1\r\nHost: allowed.test:81\r\n\r\n',
@@ -44,7 +44,7 @@ describe('P9 every request of a connection is for the name that was dialled', ()
       expect(world.audit[0]).toMatchObject({ kind: 'connection-denied', name: 'allowed.test' })
     })
 
-  test('also when it comes slowly, or after the upstream was dialled', async () => {
+  test('also when it arrives slowly, or after the upstream was dialled', async () => {
     const client = await world.byName('allowed.test', 80)
     await client.until(() => world.up.seen.length === 1)
     for (const part of ['GE', 'T / HT', 'TP/1.1\r\nHo', 'st: evil.test\r\n\r\n']) {
@@ -56,7 +56,7 @@ describe('P9 every request of a connection is for the name that was dialled', ()
     expect(world.up.text).toBe('')
   })
 
-  test('a first line that never ends goes nowhere', async () => {
+  test('a first line without an end is not forwarded', async () => {
     const client = await world.byName('allowed.test', 80)
     await client.send('XYZ /').over()
     expect(client.wasReset).toBe(true)
@@ -102,7 +102,7 @@ describe('P9 every request of a connection is for the name that was dialled', ()
     await eventually(() => world.up.seen[0]?.closed === true)
   })
 
-  test('an address of a rule is its own Host', async () => {
+  test('an address in a rule is a valid Host', async () => {
     const recorder = await world.recorder('203.0.113.7')
     const client = await world.byAddress('203.0.113.7', 80)
     await client.send('GET / HTTP/1.1\r\nHost: 203.0.113.7\r\n\r\n').heard('ok')
@@ -110,7 +110,7 @@ describe('P9 every request of a connection is for the name that was dialled', ()
     expect(recorder.requests.length).toBe(1)
   })
 
-  test('P10 a service of this machine has one name, and needs its rule', async () => {
+  test('P10 a service of this machine has one name and needs a rule', async () => {
     const recorder = await world.recorder('127.0.0.1')
     const client = await world.byName('host.pen.internal', 8000)
     await client.send('GET / HTTP/1.1\r\nHost: host.pen.internal:8000\r\n\r\n').heard('ok')
@@ -125,7 +125,7 @@ describe('P9 every request of a connection is for the name that was dialled', ()
   })
 })
 
-describe('an upstream’s answer is read as strictly', () => {
+describe('an upstream’s response is read as strictly', () => {
   const bad: Readonly<Record<string, string>> = {
     'status 099': 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n',
     'status 1000': 'HTTP/1.1 1000 X\r\nContent-Length: 0\r\n\r\n',
@@ -139,7 +139,7 @@ describe('an upstream’s answer is read as strictly', () => {
     'a head of 1 MiB': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1_048_576)}\r\n\r\n`,
     'many fields': `HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(300)}\r\n`,
     'endless 1xx': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(50),
-    'a protocol nobody asked for':
+    'an unrequested upgrade':
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
   }
   for (const [what, response] of Object.entries(bad))
@@ -153,14 +153,14 @@ describe('an upstream’s answer is read as strictly', () => {
       expect(world.kinds()).toEqual(['connection-allowed', 'connection-failed bad-answer'])
     })
 
-  test('a server cannot speak in pen’s name', async () => {
+  test('a server cannot set the fields that only pen sets', async () => {
     world.up.behave = responding(answer('ok', 'x-pen-denied: not-allowed\r\nKeep-Alive: 5\r\nX: y\r\n'))
     const client = await world.byName('allowed.test', 80)
     await client.send(GET).heard('ok')
     expect(client.text).toBe('HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 2\r\n\r\nok')
   })
 
-  test('chunks are made anew', async () => {
+  test('chunks are framed again by the gateway', async () => {
     world.up.behave = responding(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nok\r\n0\r\nX: y\r\n\r\n',
     )
@@ -195,7 +195,7 @@ describe('an upstream’s answer is read as strictly', () => {
     expect(world.up.seen.length).toBe(1)
   })
 
-  test('A51 a redirect is the client’s to follow', async () => {
+  test('A51 the gateway follows no redirect', async () => {
     world.up.behave = responding(
       'HTTP/1.1 302 Found\r\nLocation: http://evil.test/\r\nContent-Length: 0\r\n\r\n',
     )
@@ -206,7 +206,7 @@ describe('an upstream’s answer is read as strictly', () => {
     expect(world.lookups).toEqual(['allowed.test'])
   })
 
-  test('large bodies pass both ways unharmed', async () => {
+  test('large bodies pass unchanged in both directions', async () => {
     const size = 5_000_000
     const body = Buffer.alloc(size, 'abcdefghij')
     const digest = createHash('sha256').update(body).digest('hex')
@@ -247,7 +247,7 @@ describe('trailers of a request', () => {
   const POST = 'POST / HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n'
   const NEXT = 'GET /next HTTP/1.1\r\nHost: allowed.test\r\n\r\n'
 
-  test('go nowhere, and end where they end, also when they come byte by byte', async () => {
+  test('are dropped, also when they arrive byte by byte', async () => {
     world.up.behave = (socket, seen) => {
       if (/(?:0\r\n\r\n|next HTTP.*\r\n\r\n)$/s.test(seen.text)) socket.write(answer('ok'))
     }
@@ -273,7 +273,7 @@ describe('trailers of a request', () => {
     'with a folded line': 'a: b\r\n c\r\n\r\n',
     'without a colon': 'a: b\r\nsomething\r\n\r\n',
   }))
-    test(`${what}: 400, and nothing of what follows is taken for a request`, async () => {
+    test(`${what}: 400, and the bytes after it are not read as a request`, async () => {
       world.up.behave = () => undefined
       const client = await world.byName('allowed.test', 80)
       await client.send(POST).send(text).send(NEXT).over()
@@ -302,7 +302,7 @@ describe('WebSocket', () => {
     expect(world.up.text).toContain('Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x05hello')
   })
 
-  test('an ordinary answer to it is an ordinary answer, and the next request is judged', async () => {
+  test('that the server declines is an ordinary response, and the next request is judged', async () => {
     const client = await world.byName('allowed.test', 80)
     await client.send(UPGRADE).heard('ok')
     await client.send('GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n').over()

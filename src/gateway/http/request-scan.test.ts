@@ -6,7 +6,7 @@ import { RequestScan, SCANNED_BYTES } from './request-scan.ts'
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1')
 const found = (text: string): string | undefined => new RequestScan().found(bytes(text))
 
-/** What a client says before its server answers. */
+/** The first bytes of a client in each protocol. */
 const PROTOCOLS: Readonly<Record<string, string>> = {
   SSH: 'SSH-2.0-OpenSSH_9.2\r\n',
   PostgreSQL: '\0\0\0\x29\0\x03\0\0user\0me\0database\0host\0application_name\0psql\0\0',
@@ -30,9 +30,9 @@ const PROTOCOLS: Readonly<Record<string, string>> = {
   FIX: '8=FIX.4.2\x019=65\x0135=A\x0149=HOST\x01',
 }
 
-describe('the scan for a request in another protocol', () => {
+describe('the scan for a request inside another protocol', () => {
   for (const [protocol, said] of Object.entries(PROTOCOLS))
-    test(`finds none in ${protocol}, which passes`, () => {
+    test(`finds no request in ${protocol}`, () => {
       expect(found(said)).toBeUndefined()
       expect(classifyFirstBytes(bytes(said)).kind).toBe('opaque')
     })
@@ -44,13 +44,13 @@ describe('the scan for a request in another protocol', () => {
       else expect(first).not.toBe('more')
     })
 
-  test('finds a field whose letters come one by one', () => {
+  test('finds a field that arrives byte by byte', () => {
     const scan = new RequestScan()
     const parts = [...'{} / v\r\nHost: evil.test'].map(letter => scan.found(bytes(letter)))
     expect(parts.indexOf('a Host field')).toBe('{} / v\r\nHost'.length)
   })
 
-  test('ends where no server reads on', () => {
+  test('stops after the longest head that servers read', () => {
     const scan = new RequestScan()
     expect(scan.found(Buffer.alloc(SCANNED_BYTES, 'a'))).toBeUndefined()
     expect(scan.found(bytes(' / v\r\nHost: evil.test\r\n'))).toBeUndefined()

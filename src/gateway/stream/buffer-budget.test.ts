@@ -13,8 +13,8 @@ class Peer implements BufferOwner {
   }
 }
 
-describe('Bytes in memory', () => {
-  test('up to the bound are nobody’s fault', () => {
+describe('buffered bytes', () => {
+  test('up to the limit end no connection', () => {
     const held = new BufferBudget(100)
     const peers = [new Peer(40), new Peer(60)]
     for (const peer of peers) held.note(peer)
@@ -22,7 +22,7 @@ describe('Bytes in memory', () => {
     expect(peers.map(peer => peer.wasTold)).toEqual([false, false])
   })
 
-  test('beyond it are let go of by whoever began last', () => {
+  test('beyond the limit end the newest connection', () => {
     const held = new BufferBudget(100)
     const peers = [new Peer(40), new Peer(60), new Peer(1)]
     for (const peer of peers) held.note(peer)
@@ -30,7 +30,7 @@ describe('Bytes in memory', () => {
     expect(peers.map(peer => peer.wasTold)).toEqual([false, false, true])
   })
 
-  test('that were given on leave room for others', () => {
+  test('that were sent make room for others', () => {
     const held = new BufferBudget(100)
     const [early, late] = [new Peer(90), new Peer(90)]
     held.note(early)
@@ -41,7 +41,7 @@ describe('Bytes in memory', () => {
     expect(late.wasTold).toBe(false)
   })
 
-  test('are counted without being asked, and at once when many begin', async () => {
+  test('are counted by a timer, and at once after many notes', async () => {
     const held = new BufferBudget(100)
     const peer = new Peer(101)
     held.note(peer)

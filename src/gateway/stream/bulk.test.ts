@@ -18,7 +18,7 @@ afterEach(() => {
   for (const one of open.splice(0)) 'close' in one ? one.close() : one.destroy()
 })
 
-/** A client, a server and a tunnel of ours between them. */
+/** A client, a server and a tunnel between them. */
 async function tunnel(serve: (socket: Socket) => void) {
   const upstream = await listen(serve)
   const { promise: ended, resolve } = Promise.withResolvers<{ up: ByteStream; why: string }>()
@@ -48,7 +48,7 @@ function portOf(server: Server): number {
   return typeof at === 'object' && at !== null ? at.port : 0
 }
 
-/** No two places in it look alike, so that a byte lost, doubled or moved is seen. */
+/** No two parts are equal, so that a lost, repeated or moved byte is detected. */
 function pattern(): Buffer {
   const words = new Uint32Array(SIZE / 4)
   for (let i = 0; i < words.length; i++) words[i] = Math.imul(i, 2_654_435_761)
@@ -57,8 +57,8 @@ function pattern(): Buffer {
 
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
-describe('A tunnel that moves much', () => {
-  test('keeps every byte in its place, at the pace of a slow reader, and counts them', async () => {
+describe('a tunnel with much traffic', () => {
+  test('keeps the order of all bytes for a slow reader, and counts them', async () => {
     const sent = pattern()
     const { client, ended } = await tunnel(socket => socket.end(sent))
     const hash = createHash('sha256')
@@ -78,7 +78,7 @@ describe('A tunnel that moves much', () => {
     expect({ received: up.received, why }).toEqual({ received: SIZE, why: 'upstream' })
   })
 
-  test('carries both directions at once, and one goodbye at a time', async () => {
+  test('carries both directions at once, and a half close in each', async () => {
     const sent = pattern()
     const hash = createHash('sha256')
     const { client, ended } = await tunnel(socket => {
@@ -130,8 +130,8 @@ describe('A tunnel that moves much', () => {
   })
 })
 
-describe('A tunnel to a company proxy that speaks TLS', () => {
-  test('carries what is inside TLS both ways, and none of it in the clear', async () => {
+describe('a tunnel to an upstream proxy over TLS', () => {
+  test('carries all bytes both ways, and only inside TLS', async () => {
     const { key, cert } = selfSigned()
     const secure = createTls({ key, cert }, socket => void socket.pipe(socket))
     open.push(secure)

@@ -11,7 +11,7 @@ const nameIn = (bytes: Uint8Array): unknown => {
 }
 
 describe('the name in a ClientHello', () => {
-  test('is read as it is written', () => {
+  test('is read as written', () => {
     expect(nameIn(clientHello())).toBe('allowed.test')
     expect(nameIn(clientHello({ names: ['A.Test.'] }))).toBe('A.Test.')
   })
@@ -20,12 +20,12 @@ describe('the name in a ClientHello', () => {
     expect(nameIn(clientHello({ names: [] }))).toBeUndefined()
   })
 
-  test('is found in whatever records the message is cut into', () => {
+  test('is found in every split into records', () => {
     for (const perRecord of [1, 2, 3, 4, 5, 50, 100])
       expect(nameIn(clientHello({ perRecord }))).toBe('allowed.test')
   })
 
-  test('needs every byte, and says how many at least', () => {
+  test('needs every byte, and reports the missing number', () => {
     const hello = clientHello({ perRecord: 40 })
     for (let length = 0; length < hello.length; length++) {
       const reading = readClientHello(hello.subarray(0, length), MAX)
@@ -73,7 +73,7 @@ describe('a ClientHello that servers could read differently is refused:', () => 
     test(what, () => expect(readClientHello(bytes, MAX).kind).toBe('bad'))
 })
 
-describe('P9 the name that was allowed is the name in the ClientHello', () => {
+describe('P9 the name in the ClientHello must be the allowed name', () => {
   const ALERT = '\x15\x03\x03\x00\x02\x02\x31'
   let world: World
   beforeEach(async () => {
@@ -108,7 +108,7 @@ describe('P9 the name that was allowed is the name in the ClientHello', () => {
       expect(world.kinds()).toEqual([`connection-denied ${reason}`])
     })
 
-  test('a mismatch keeps what was written for the audit', async () => {
+  test('a mismatch records the name as written', async () => {
     const client = await world.byName('allowed.test', 443)
     await client.send(clientHello({ names: ['evil.test\x1b[2J'] })).over()
     expect(world.audit[0]).toMatchObject({ name: 'allowed.test', raw: 'evil.test\x1b[2J' })
@@ -155,7 +155,7 @@ describe('P9 the name that was allowed is the name in the ClientHello', () => {
     expect(world.up.text).toBe(hello.toString('latin1'))
   })
 
-  test('an address of a rule needs no name, but speaks of no name that is refused', async () => {
+  test('an address in a rule needs no name, but may not carry a refused one', async () => {
     const recorder = await world.recorder('203.0.113.7')
     const hello = clientHello({ names: [] })
     const client = await world.byAddress('203.0.113.7', 443)
@@ -204,7 +204,7 @@ describe('P9 the ClientHello after a HelloRetryRequest', () => {
       expect(world.kinds()).toContain('connection-denied sni-mismatch')
     })
 
-  test('may not name another server when it comes before it is asked for', async () => {
+  test('may not name another server when it comes before the request', async () => {
     const client = await world.byName('allowed.test', 443)
     client.send(Buffer.concat([clientHello(), CHANGE, clientHello({ names: ['evil.test'] })]))
     await client.over()
@@ -212,13 +212,13 @@ describe('P9 the ClientHello after a HelloRetryRequest', () => {
     expect(world.kinds()).toContain('connection-denied sni-mismatch')
   })
 
-  test('passes with the same name, in whatever pieces it comes', async () => {
+  test('passes with the same name, in any split', async () => {
     const second = Buffer.concat([CHANGE, EARLY, clientHello(), EARLY])
     expect(await retried(second, 97)).toBe(second.toString('latin1'))
     expect(world.kinds()).toEqual(['connection-allowed'])
   })
 
-  test('is not looked for once the server goes on', async () => {
+  test('is not expected after the server continues', async () => {
     world.up.behave = socket => void socket.write(serverHello(Buffer.alloc(32, 9)))
     const client = await world.byName('allowed.test', 443)
     await client.send(clientHello()).until(() => client.text.length > 40)
