@@ -83,7 +83,7 @@ function plain(text: string, { workspace, stateDir }: { workspace: string; state
     .replace(/backend {4}\w+,/, 'backend    ENGINE,')
     .replace(/since {6}\S+/, 'since      AGE')
     .replace(/^NAME .*\/ 4 GiB.*$/m, row =>
-      row.replace(/[\d.]+%|[\d.]+ (?:[KMG]i)?B(?! disk)|\b\d+ (?=\/ 512)/g, 'N'),
+      row.replace(/[\d.]+%|[\d.]+ (?:[KMG]i)?B(?! disk)|\b\d+(?= \/ 4096)/g, 'N'),
     )
     .replace(/^NAME( .*)$/gm, row => row.replace(/ {2,}/g, '  '))
     .trimEnd()

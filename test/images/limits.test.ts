@@ -25,19 +25,19 @@ const CASES = [
     limit: 'pids=40',
     beyond: (mark: string) => `for i in $(seq 90); do sleep ${mark} & done; wait`,
     within: 'for i in $(seq 20); do sleep 0.5 & done; wait',
-    printed: /the build was stopped: it had \d+ processes, limits\.pids is 40/,
+    printed: /the build was stopped: it had \d+ processes and threads, limits\.pids is 40/,
   },
   {
-    limit: 'wall=4s',
+    limit: 'wall=10s',
     beyond: (mark: string) => `sleep ${mark}`,
     within: 'sleep 0.1',
-    printed: /the build was stopped after 4(\.\d)? s, limits\.wall is 4 s/,
+    printed: /the build was stopped after 1\d(\.\d)? s, limits\.wall is 10 s/,
   },
   {
-    limit: 'disk=100MiB',
-    beyond: (mark: string) => `head -c 300M /dev/urandom >/big; sleep ${mark}`,
+    limit: 'disk=500MiB',
+    beyond: (mark: string) => `head -c 800M /dev/zero >/big; sleep ${mark}`,
     within: 'head -c 10M /dev/urandom >/small',
-    printed: /the build was stopped: it wrote [\d.]+ MiB, limits\.disk is 100 MiB/,
+    printed: /the build was stopped: it wrote [\d.]+ MiB, limits\.disk is 500 MiB/,
   },
 ] as const
 

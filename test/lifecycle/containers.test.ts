@@ -146,7 +146,7 @@ onEachEngine(
           code: 0,
           stdout: `asked: ${WORDS} two, before: ${WORDS} one\n`,
         })
-        expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: 'two\n' })
+        expect(await here.sh('cat ~/.codex/last')).toMatchObject({ stdout: `${WORDS} two\n` })
         const absent = await here.pen('agent', 'gemini')
         expect([absent.code, absent.stderr]).toEqual([
           125,
