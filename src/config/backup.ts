@@ -7,7 +7,7 @@ import { PenDirectory } from './pen-directory.ts'
 import type { Project } from './project.ts'
 import { foldedBytes } from './proposal.ts'
 
-export interface Backup {
+interface Backup {
   readonly file: string
   readonly changed: boolean
   /** Removed text lists of the project. Their entries that are in force are now in the document. */

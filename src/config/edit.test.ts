@@ -139,7 +139,7 @@ describe('an edit of the live config', () => {
 })
 
 describe('the lock', () => {
-  test('of a pen that is gone is nobody’s: its file is taken over, whatever is in it', async () => {
+  test('of a dead pen is free: its file is reused, whatever it contains', async () => {
     writeFileSync(`${dir}/x.lock`, String(process.pid))
     expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
     expect(existsSync(`${dir}/x.lock`)).toBe(false)
@@ -162,7 +162,7 @@ describe('the lock', () => {
     expect(await withLock(`${dir}/x`, () => 'done')).toBe('done')
   })
 
-  test('that cannot be made is told with a fix', async () => {
+  test('that cannot be taken is an error with a fix', async () => {
     expect(withLock(`${dir}/absent/x`, () => undefined)).rejects.toThrow('could not be taken (ENOENT)')
   })
 })

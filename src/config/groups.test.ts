@@ -41,7 +41,7 @@ function put(path: string, text: string): string {
   return file
 }
 
-/** A stand-in for a package manager: it notes each call, then says what it is told to. */
+/** A stand-in for a package manager: it records each call, then prints the given answer. */
 function install(name: string, says: string, code = 0): string {
   const log = join(root, `${name}.log`)
   const file = put(
@@ -139,7 +139,7 @@ describe('npm', () => {
     expect((await refusalOf('npm')).message).toContain('where the sandbox could change it')
   })
 
-  test('P16 nor by way of a link in a place that the sandbox may write: it would choose which file of the host counts', async () => {
+  test('P16 no link in a writable directory chooses which file of the host counts', async () => {
     install('npm', answer())
     const mine = put('dotfiles/npmrc', 'registry=https://mirror.example.com/\n')
     const npmrc = join(context.home, '.npmrc')
@@ -206,7 +206,7 @@ describe('npm', () => {
     expect((await refusalOf('npm')).message).toContain('environment variable')
   })
 
-  test('what npm takes for a comment is neither opened nor told', async () => {
+  test('what npm takes for a comment is neither allowed nor written inside', async () => {
     for (const comment of [' ; ask hunter2@evil.test', '#hunter2@evil.test']) {
       put('home/.npmrc', `registry=https://mirror.example.com/npm${comment}\n`)
       const { rules, told } = await resolveGroup('npm', context)
@@ -371,7 +371,7 @@ describe('go', () => {
   })
 })
 
-test('npm does not say an address with a password in it: the file does, and what is told inside is without', async () => {
+test('npm prints no address with a password: the file has it, and inside it has none', async () => {
   install('npm', 'The registry option is protected', 1)
   expect((await refusalOf('npm')).message).toContain('npm did not print')
   put('home/.npmrc', 'registry=https://you:secret@r.example.com/\n//r.example.com/:_authToken=secret\n')

@@ -27,7 +27,7 @@ async function refusal(project: TemporaryProject): Promise<string> {
 }
 
 describe('the layers of a project', () => {
-  test('are none where nobody said anything', async () => {
+  test('are none without any document or flag', async () => {
     using project = temporaryProject()
     expect(await layersOf(project)).toEqual({ trusted: [], untrusted: [] })
   })

@@ -22,7 +22,7 @@ export interface Layers {
   readonly untrusted: readonly Layer[]
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** The command line, in the shape of a config document. */
   readonly flags: object
   readonly offline: boolean

@@ -23,7 +23,7 @@ const reaches = (policy: Policy, text: string): boolean => {
 }
 
 describe('the policy of a project', () => {
-  test('is the profile coding where nobody said anything', async () => {
+  test('is the profile coding without any document or flag', async () => {
     using project = temporaryProject()
     const { policy } = await load(project)
     expect([policy.profile, policy.network.allow]).toEqual(['coding', []])

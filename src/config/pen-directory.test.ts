@@ -24,7 +24,7 @@ const refusal = (work: () => unknown): string => {
 }
 
 describe('the .pen/ of a project', () => {
-  test('is read and written, whole, by names that people know', () => {
+  test('is read and written whole, and errors use the names that people know', () => {
     using project = temporaryProject()
     expect(PenDirectory.open(project.workspace)).toBeUndefined()
     using directory = PenDirectory.openOrMake(project.workspace)
@@ -39,7 +39,7 @@ describe('the .pen/ of a project', () => {
     expect([directory.remove('config.json'), directory.remove('config.json')]).toEqual([true, false])
   })
 
-  test('is no link and no file, whoever put it there', () => {
+  test('is refused if it is a link or a file', () => {
     using project = temporaryProject()
     mkdirSync(join(project.home, 'elsewhere'))
     writeFileSync(join(project.home, 'elsewhere/config.json'), '{"version":1}')
@@ -62,7 +62,7 @@ describe('the .pen/ of a project', () => {
     expect(directory.peek('config.json')).toBeUndefined()
   })
 
-  test('is written in the place of a link or a second name, never through it', () => {
+  test('replaces a link or a hard link, and never writes through it', () => {
     using project = temporaryProject()
     using directory = PenDirectory.openOrMake(project.workspace)
     const secret = join(project.home, 'secret')
@@ -89,7 +89,7 @@ describe('the .pen/ of a project', () => {
     expect(readFileSync(join(project.workspace, 'was/config.json'), 'utf8')).toBe('new')
   })
 
-  test('what cannot be written is told by the name that people know', () => {
+  test('a failed write is reported by the name that people know', () => {
     using project = temporaryProject()
     using directory = PenDirectory.openOrMake(project.workspace)
     mkdirSync(join(project.workspace, '.pen/config.json'))

@@ -20,7 +20,7 @@ import { MAX_BYTES } from './json/source-text.ts'
 import type { DocumentFile } from './layers.ts'
 
 export const DOCUMENTS = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt'] as const
-export type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
+type DocumentName = (typeof DOCUMENTS)[number] | 'config.schema.json'
 
 /** Longer than a supervisor needs to notice a new file. */
 const SETTLE_MS = 400

@@ -97,12 +97,12 @@ describe('the project', () => {
     expect(find(project, join(project.home, 'other'))).rejects.toThrow("it holds pen's own state")
   })
 
-  test('that is gone is told as such', async () => {
+  test('that does not exist any more is an error', async () => {
     using project = temporaryProject()
     expect(find(project, join(project.workspace, 'gone'))).rejects.toThrow('no longer exists')
   })
 
-  test('whose name is no text is told as such, and one that has the same character in its name is found', async () => {
+  test('with a non-UTF-8 name is refused, and one with U+FFFD in its name is found', async () => {
     using project = temporaryProject()
     const odd = join(project.workspace, 'odd\ufffd')
     expect(find(project, odd)).rejects.toThrow('is not valid UTF-8')

@@ -30,7 +30,7 @@ const refusal = async (work: Promise<unknown>): Promise<string> => {
 const liveText = (at: TemporaryProject) => readFileSync(join(at.stateDir, 'config.json'), 'utf8')
 
 describe('a proposal of the project', () => {
-  test('is told as what it means, beside the live config', async () => {
+  test('is compared by its meaning with the live config', async () => {
     using at = temporaryProject()
     at.writeLive('config.json', '{"network":{"http":["a.test"]},"limits":{"pids":9}}')
     at.write('.pen/config.json', '{ "limits": { "pids": 9 }, "network": { "http": ["b.test:443"] } }')
@@ -52,7 +52,7 @@ describe('a proposal of the project', () => {
     expect(readFileSync(join(at.stateDir, 'http-allowlist.txt'), 'utf8')).toBe('mine.test:443\n')
   })
 
-  test('that widens only under a profile of the command line is told too', async () => {
+  test('that widens only under a profile of the command line is listed too', async () => {
     using at = temporaryProject()
     at.writeLive('config.json', '{"version":1}')
     at.write('.pen/config.json', '{"network":{"mode":"gateway"},"limits":{"pids":4096}}')
@@ -62,7 +62,7 @@ describe('a proposal of the project', () => {
     ])
   })
 
-  test('is put in force as the bytes that were read, whatever the project holds by then', async () => {
+  test('is applied as the bytes that were read, even if the project has changed', async () => {
     using at = temporaryProject()
     const shown = '{"version":1,\n      "network": {"http": ["b.test"]}}'
     at.write('.pen/config.json', shown)
@@ -72,7 +72,7 @@ describe('a proposal of the project', () => {
     expect(liveText(at)).toBe(shown)
   })
 
-  test('is not put over an edit that came meanwhile', async () => {
+  test('does not overwrite an edit made in the meantime', async () => {
     using at = temporaryProject()
     at.writeLive('config.json', '{"version":1}')
     at.write('.pen/config.json', '{"network":{"http":["b.test"]}}')
@@ -208,7 +208,7 @@ describe('a backup', () => {
     expect(readFileSync(join(at.workspace, '.pen/config.json'), 'utf8')).toBe('{"version": 1\n}')
   })
 
-  test('takes no password into the project unless told', async () => {
+  test('copies no password into the project without --with-password', async () => {
     using at = temporaryProject()
     at.writeLive('config.json', '{"network":{"upstreamProxy":"http://u:canary@p.test:3128"}}')
     expect(await refusal(backup(at))).not.toContain('canary')

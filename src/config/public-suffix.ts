@@ -12,7 +12,7 @@ export async function publicSuffixTest(entries: Iterable<unknown>): Promise<IsPu
 }
 
 /** Only the ICANN part of the list: `*.githubusercontent.com` has one owner, `*.co.uk` has many. */
-export async function loadPublicSuffixes(): Promise<IsPublicSuffix> {
+async function loadPublicSuffixes(): Promise<IsPublicSuffix> {
   const { parse } = await import('tldts-icann')
   return (name: Host) => {
     const found = parse(name, { extractHostname: false, validateHostname: false, detectIp: false })

@@ -40,7 +40,7 @@ describe('the archive of an engine', () => {
     expect(textFiles(Buffer.concat([...archive, END]))).toEqual([])
   })
 
-  test('that lies about its sizes is read up to the lie', () => {
+  test('with a wrong size is read up to that entry', () => {
     const good = entry('a', '0', 'a')
     expect(textFiles(Buffer.concat([good, entry('b', '0', 'b', 1e9), END]))).toEqual([
       { name: 'a', text: 'a' },

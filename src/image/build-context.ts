@@ -27,7 +27,7 @@ const MAX_FILES = 200_000
 const MAX_BYTES = 4 * 2 ** 30
 const MAX_DEPTH = 128
 
-export interface CopiedContext {
+interface CopiedContext {
   readonly files: number
   readonly bytes: number
   /** The skipped paths, relative to the project. */

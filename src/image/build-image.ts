@@ -29,7 +29,7 @@ import { pullImage } from './pull-image.ts'
 import { BASE_ARGUMENT, baseOf, defaultRecipe, type Recipe } from './recipe.ts'
 import { runBuild } from './run-build.ts'
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly policy: Policy
   readonly project: Project
   readonly engine: Engine
@@ -41,7 +41,7 @@ export interface BuildOptions {
   readonly notify: (line: string) => void
 }
 
-export interface Built {
+interface Built {
   readonly id: string
   readonly name: string
 }

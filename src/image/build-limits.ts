@@ -24,7 +24,7 @@ export interface BuildLimits {
   readonly network: BuildNetwork
 }
 
-export interface BuildWatch {
+interface BuildWatch {
   /** The first limit that was reached. */
   hit(): LimitHit | undefined
   stop(): void

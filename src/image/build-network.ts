@@ -19,7 +19,7 @@ import type { Sourced } from '../policy/source.ts'
 import { holdNamespace } from './hold-namespace.ts'
 import { filesOf } from './inspect.ts'
 
-export interface NetworkRequest {
+interface NetworkRequest {
   readonly engine: Engine
   readonly policy: Policy
   readonly audit: AuditSink
@@ -31,7 +31,7 @@ export interface NetworkRequest {
   readonly cacheDir: string
 }
 
-export interface PlannedNetwork {
+interface PlannedNetwork {
   readonly network: BuildNetwork
   /** Kills the build's programs at once; the engine then sees a failed step and cleans up. False if the engine must do it. */
   endPrograms(): boolean

@@ -5,7 +5,7 @@
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 
-export interface Instruction {
+interface Instruction {
   /** In capitals. An instruction after ONBUILD is an instruction of its own. */
   readonly name: string
   readonly text: string

@@ -17,7 +17,7 @@ test('colours and cursor moves of a build are left out, and its text stays', () 
   )
 })
 
-test('what acts on the user beyond the screen is spelled out, and cannot be put together from parts', () => {
+test('other control characters are escaped, and cannot be assembled from parts', () => {
   expect(shownLine('\x1b]52;c;aGk=\x07')).toBe('\\u001b]52;c;aGk=\\u0007')
   expect(shownLine('\x1bP+q\x1b\\')).toContain('\\u001b')
   expect(shownLine('\x1b\x1b[0m]52;c;aGk=\x07')).not.toContain('\x1b')

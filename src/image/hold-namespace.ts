@@ -5,7 +5,7 @@ import { findTool } from '../base/find-tool.ts'
 import { missingTool } from '../base/missing-tool.ts'
 import { startProgram } from '../base/start-program.ts'
 
-export interface HeldNamespace {
+interface HeldNamespace {
   /** The process that holds the namespace. */
   readonly pid: number
   /** Whether the namespace belongs to a user namespace of the engine. */

@@ -7,7 +7,7 @@ import type { LimitHit } from '../limits/limit-hit.ts'
 import { type BuildLimits, onProcessors, watchBuild } from './build-limits.ts'
 import { eachLine } from './engine-lines.ts'
 
-export interface BuildRun {
+interface BuildRun {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly log: string
@@ -26,7 +26,7 @@ const GRACE_MS = 2000
 const SIGNALS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
 
 /** How the engine ended, and pen's exit code if a person stopped it. */
-export interface BuildResult {
+interface BuildResult {
   readonly code: number
   readonly stopped: number | undefined
   /** The limit that ended the build. */

@@ -67,7 +67,7 @@ describe('the parent of a sandbox', () => {
     expect(find('/../other')).toBeUndefined()
   })
 
-  onlyWhen(process.getuid?.() !== 0)('is never a cgroup of somebody else', () => {
+  onlyWhen(process.getuid?.() !== 0)('is never a cgroup of another user', () => {
     cgroup('/app.slice', 'memory pids')
     chmodSync(`${top}/app.slice/cgroup.procs`, 0o444)
     expect(find('/app.slice')).toBeUndefined()
@@ -84,7 +84,7 @@ describe('a cgroup of version 2', () => {
     return `${top}/app.slice/pen-1-2-run`
   }
 
-  test('has its bounds before anybody joins', () => {
+  test('has its limits before a process joins', () => {
     const dir = open()
     const read = (file: string): string => readFileSync(`${dir}/${file}`, 'utf8')
     expect(read('memory.max')).toBe('67108864')
@@ -92,7 +92,7 @@ describe('a cgroup of version 2', () => {
     expect(read('pids.max')).toBe('23')
   })
 
-  test('tells what was refused', () => {
+  test('reports what was refused', () => {
     const dir = open()
     writeFileSync(`${dir}/memory.events`, 'low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\noom_group_kill 1\n')
     writeFileSync(`${dir}/pids.events`, 'max 7\n')

@@ -18,7 +18,7 @@ export interface CgroupCounters {
   readonly throttledMs: number
 }
 
-export interface CgroupUsage {
+interface CgroupUsage {
   readonly cpuMs: number | undefined
   readonly memoryBytes: number | undefined
   readonly pids: number | undefined

@@ -24,7 +24,7 @@ const SLICE_MS = 8
 const MOST_LINKS = 100_000
 const MOST_DESCRIPTORS = 20_000
 
-export interface GrowthOptions {
+interface GrowthOptions {
   readonly trees: readonly string[]
   /** Milliseconds since 1970. */
   readonly since: number

@@ -2,10 +2,10 @@
 import { type Bytes, MAX_MILLIS, type Millis, showBytes, showMillis } from '../base/quantity.ts'
 import type { Limits } from '../policy/policy.ts'
 
-export type LimitName = keyof Limits
+type LimitName = keyof Limits
 
 /** The effect of the limit. Only `killed` ended the sandbox. */
-export type Consequence = 'killed' | 'refused' | 'throttled'
+type Consequence = 'killed' | 'refused' | 'throttled'
 
 export interface LimitHit {
   readonly limit: LimitName

@@ -31,7 +31,7 @@ interface Pending {
   timer: NodeJS.Timeout | undefined
 }
 
-export interface LimitOptions {
+interface LimitOptions {
   /** Writable host directories whose growth counts towards `limits.disk`. */
   readonly growing: readonly string[]
   /** The directory for `limits.output`. It need not exist. */
@@ -40,7 +40,7 @@ export interface LimitOptions {
   readonly placesFile: string
 }
 
-export interface Usage {
+interface Usage {
   readonly cpuMs: number
   readonly memoryBytes: number
   readonly pids: number

@@ -26,7 +26,7 @@ export function writtenBy(pid: number): number {
   return Math.max(0, value('write_bytes') - value('cancelled_write_bytes'))
 }
 
-export interface Memory {
+interface Memory {
   readonly anonymous: number
   readonly shared: number
   readonly threads: number

@@ -28,19 +28,19 @@ describe('names of cgroups', () => {
     expect(cgroupName('web/app 1')).toEndWith('-web-app-1')
   })
 
-  test('of a pid that was given to somebody else are dead', () => {
+  test('of a reused pid are dead', () => {
     expect(isAlive({ pid: process.pid, startTime: '1' })).toBe(false)
     expect(isAlive({ pid: process.pid, startTime: startTimeOf(process.pid) ?? '' })).toBe(true)
   })
 
-  test('that are not pen’s belong to nobody', () => {
+  test('that are not pen’s have no owner', () => {
     for (const name of ['user.slice', 'pen-1', 'pen-1-2', 'pen-x-2-run', 'open-1-2-run', 'pen-1-2-a/b'])
       expect(ownerOf(name)).toBeUndefined()
   })
 })
 
 describe('the sweep', () => {
-  test('takes what a dead pen left, and nothing else', () => {
+  test('removes what a dead pen left, and nothing else', () => {
     const alive = cgroupName('run')
     for (const name of [DEAD, alive, 'user.slice']) mkdirSync(`${base}/slice/${name}`)
     sweep(`${base}/slice`)
@@ -63,7 +63,7 @@ describe('the sweep', () => {
     expect(readdirSync(`${base}/slice`)).toEqual([])
   })
 
-  test('remembers a place once, and forgets one that is gone', () => {
+  test('records a parent once, and drops one that is gone', () => {
     sweep(`${base}/slice`)
     sweep(`${base}/slice`)
     expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/slice\n`)
@@ -73,7 +73,7 @@ describe('the sweep', () => {
     expect(readFileSync(`${base}/state/places`, 'utf8')).toBe(`${base}/other\n`)
   })
 
-  test('remembers every place that is there, however many', () => {
+  test('records every existing parent, however many', () => {
     const places = Array.from({ length: 70 }, (_, i) => `${base}/many/${i}`)
     for (const place of places) mkdirSync(place, { recursive: true })
     sweep(...places)

@@ -10,7 +10,7 @@ import { removeCgroup } from './cgroup.ts'
 import { ownerOf } from './cgroup-name.ts'
 
 /** Removes or only lists what dead pens left in these parents. Costs one lookup per parent. */
-export function sweepParents(
+function sweepParents(
   parents: Iterable<string>,
   { remove }: { readonly remove: boolean } = { remove: true },
 ): { readonly gone: readonly string[]; readonly swept: readonly string[] } {

@@ -19,7 +19,7 @@ const LONGEST_PAUSE_MS = 300
 
 export type NextLook = number | 'at once'
 
-export interface WatchdogOptions {
+interface WatchdogOptions {
   readonly init: number
   /** A path to the sandbox's root directory. */
   readonly root: string

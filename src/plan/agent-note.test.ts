@@ -75,7 +75,7 @@ describe('the note for agents', () => {
   })
 })
 
-describe('where they are told', () => {
+describe('where the note is', () => {
   test('in the home and above the project, read-only, and once', () => {
     expect(placesOf(policyOf({}, '/srv/code/app'))).toEqual({
       '/srv/code/AGENTS.md': 'link',

@@ -10,7 +10,7 @@ import { type Capabilities, findGaps, findWeaker, type Weaker } from './gaps.ts'
 import type { NetworkPlan, Plan } from './plan.ts'
 import { buildTree } from './tree.ts'
 
-export interface Command {
+interface Command {
   /** Empty starts a shell. */
   readonly argv: readonly string[]
   readonly cwd: GuestPath

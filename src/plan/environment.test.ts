@@ -46,7 +46,7 @@ describe('the environment inside', () => {
     )
   })
 
-  test('a variable that the policy passes on and the host lacks is told; one that is set is not', () => {
+  test('a passed variable that the host lacks is reported; one that is set is not', () => {
     const policy = policyOf({ env: { HAVE: { from: 'host' }, LACK: { from: 'host' }, TEXT: 'x' } })
     const facts = factsFor(policy, [], { env: new Map([['HAVE', '']]) })
     expect(unsetVariables(policy, facts)).toEqual([
@@ -60,7 +60,7 @@ describe('the environment inside', () => {
     expect(environment({ env: { [name]: '10000' } }).get(name)?.value).toBe('10000')
   })
 
-  test('passes on how to write text and colours', () => {
+  test('passes the locale and terminal variables', () => {
     const env = environment({}, { TERM: 'xterm-256color', LANG: 'de_DE.UTF-8', TZ: 'Europe/Berlin' })
     expect(['TERM', 'LANG', 'TZ'].map(name => env.get(name)?.value)).toEqual([
       'xterm-256color',
@@ -74,7 +74,7 @@ describe('the environment inside', () => {
       expect(environment({}, { TZ: value, TERM: value }).has('TZ')).toBe(false)
   })
 
-  test('takes a variable that the host does not have for absent, not for empty', () => {
+  test('treats a variable that the host lacks as absent, not as empty', () => {
     expect(environment({ env: { NOT_THERE: { from: 'host' } } }).has('NOT_THERE')).toBe(false)
     expect(environment({ env: { EMPTY: { from: 'host' } } }, { EMPTY: '' }).get('EMPTY')?.value).toBe('')
   })
@@ -114,7 +114,7 @@ describe('the environment inside', () => {
     expect(env.get('HOME')?.secret).toBe(false)
   })
 
-  test('keeps what tells a launcher that it is inside, whatever the policy sets', () => {
+  test('keeps the variables that mark a sandbox, whatever the policy sets', () => {
     expect(environment({ env: { HOME: '/elsewhere' } }).get('HOME')?.value).toBe('/elsewhere')
     expect(environment({ env: { HOME: '/elsewhere' } }).get('AGENT_IN_SANDBOX')?.value).toBe('1')
   })

@@ -7,13 +7,13 @@ export type SystemEntry =
   | { readonly kind: 'link'; readonly path: HostPath; readonly to: string }
 
 /** An existing file or directory. Its last component is not resolved. */
-export interface Present {
+interface Present {
   readonly path: string
   readonly kind: 'file' | 'directory'
 }
 
 /** Protected places and the workspace's git repository: see `survey/git/`. */
-export interface RepositoryView {
+interface RepositoryView {
   /** Directories outside the workspace that git needs: the common directory of a linked worktree. */
   readonly mounts: readonly { readonly path: string; readonly mode: 'rw' }[]
   readonly protect: readonly { readonly path: string }[]

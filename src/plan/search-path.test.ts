@@ -27,14 +27,14 @@ describe('the search path inside', () => {
     ])
       expect(path(text).all).toEqual(OURS)
   })
-  test('has what the user put before and behind the system’s at the same side of it, once', () => {
+  test('keeps the user’s directories before or after the system’s, once', () => {
     const { all } = path(`/opt/a/bin:${ws}/.venv/bin:/usr/bin:/usr/local/go/bin:/opt/a/bin`)
     expect(all).toEqual(['/opt/a/bin', `${ws}/.venv/bin`, ...OURS, '/usr/local/go/bin'])
   })
-  test('has nothing that is spelled in another way than it is seen', () => {
+  test('has only normalized paths', () => {
     expect(path(`/usr/../root/bin:/opt/./a:${ws}/../x:/opt/a/`).all).toEqual(OURS)
   })
-  test('has the place that a link leads to, where the sandbox sees that', () => {
+  test('has the target of a link, if the sandbox sees it', () => {
     expect(path('/h/u/nvm:/h/u/out:/usr/bin').all).toEqual(['/opt/nvm', ...OURS])
   })
   test('has places in which listed tools are looked for, and none of them can be written inside', () => {
@@ -42,7 +42,7 @@ describe('the search path inside', () => {
   })
 })
 
-describe('a toolchain is told where it is installed', () => {
+describe('a toolchain finds where it is installed', () => {
   const told = (env: Record<string, string>) => Object.fromEntries(toolchainVariables(env, '/h/u', SYSTEM))
   test('when the sandbox sees it', () => {
     expect(told({})).toEqual({ RUSTUP_HOME: '/h/u/.rustup' })
@@ -51,7 +51,7 @@ describe('a toolchain is told where it is installed', () => {
       NVM_DIR: '/opt/nvm',
     })
   })
-  test('and not by a word of the host’s that names another place', () => {
+  test('and not by a host variable that names another place', () => {
     expect(told({ RUSTUP_HOME: '/h/u/private', NVM_DIR: '/usr/../h/u/.nvm', PYENV_ROOT: 'x' })).toEqual({
       RUSTUP_HOME: '/h/u/.rustup',
     })

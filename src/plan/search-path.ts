@@ -8,7 +8,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { SystemEntry } from './facts.ts'
 import { SYSTEM_PATH } from './system-view.ts'
 
-export interface SearchPath {
+interface SearchPath {
   /** All directories, in order. */
   readonly all: readonly string[]
   /** The directories that the sandbox cannot write. Listed tools are looked up only there. */

@@ -73,7 +73,7 @@ describe('what the project’s document did', () => {
     expect(projectDocument(mergedOf({}, { limits: { pids: 8192 } }, true))).toBe('expanded')
   })
 
-  test('is told grant by grant', () => {
+  test('is listed grant by grant', () => {
     const added = {
       network: { http: ['a.test'] },
       files: { write: ['a'] },

@@ -142,7 +142,7 @@ export const PROGRAM_DIRECTORY_NAMES = ['bin', 'games', 'sbin', 'shims']
 export const SETSID_PATH = '/run/pen/setsid'
 
 /** Every name of a shell. `tools.shell: false` hides them. */
-export const SHELLS = [
+const SHELLS = [
   'ash',
   'bash',
   'busybox',

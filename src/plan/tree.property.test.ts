@@ -30,7 +30,7 @@ function policyOf({ user, untrusted, allowUserExpansion }: Documents): Policy {
     untrusted: untrusted.map(value => layerOf(value, 'untrusted')),
     allowUserExpansion,
   })
-  // Mounts at chosen places are no grants of a path: they are told apart, and tested apart.
+  // Mounts at other paths are not grants of a path, so other tests cover them.
   return { ...compile(merged.settings, WORKSPACE, groupRules), mounts: [] }
 }
 

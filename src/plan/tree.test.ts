@@ -19,7 +19,7 @@ const at = (value: object, path: string, extra: Partial<HostFacts> = {}) =>
     .map(showStep)
 
 describe('the file tree', () => {
-  test('starts empty: nothing of the host is there that nobody granted', () => {
+  test('starts empty: nothing of the host is there without a grant', () => {
     const { steps } = tree({})
     for (const path of ['/', '/h', '/h/u', '/h/u/.ssh', '/etc/shadow', '/root', '/data', '/var/run'])
       expect([path, accessOf(steps, path)]).toEqual([path, { read: false, write: false }])
@@ -31,7 +31,7 @@ describe('the file tree', () => {
     expect(at({ profile: 'strict' }, WS)).toEqual([`bind ro ${WS}  (granted by profile strict)`])
   })
 
-  test('has private scratch for /tmp, home and the like, bounded by the limits', () => {
+  test('has private scratch directories such as /tmp and home, bounded by the limits', () => {
     const { steps } = tree({ limits: { memory: '1GiB' } })
     const scratch = steps.flatMap(step =>
       step.op === 'tmpfs' ? [[step.at as string, step.size as number]] : [],

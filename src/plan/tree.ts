@@ -37,7 +37,7 @@ interface Placed {
   readonly step: Step & { readonly at: GuestPath }
 }
 
-export interface Tree {
+interface Tree {
   readonly steps: readonly Step[]
   readonly makeDirectories: readonly HostPath[]
   readonly growing: readonly HostPath[]

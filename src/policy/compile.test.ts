@@ -39,7 +39,7 @@ describe('a compiled policy', () => {
     ['an empty object', { network: {} }],
     ['an empty list', { network: { http: [] } }],
     ['empty lists', { network: { http: [], tcp: [], groups: [] } }],
-  ])('with the allowlist %s reaches nobody', (_, value) => {
+  ])('with the allowlist %s reaches no host', (_, value) => {
     expect([...powersOf(said(value))].filter(power => power.startsWith('connect'))).toEqual([])
   })
 

@@ -47,7 +47,7 @@ describe('a program where nothing is shown', () => {
 })
 
 describe('a shell', () => {
-  test('needs the user’s word, whatever the profile says and whoever asks', () => {
+  test('runs only when the user set tools.shell, not by a profile', () => {
     expect(verdict(policy({}), sh, 'user')).toBe('shell-off')
     expect(verdict(policy({ allow: ['sh'] }, { 'tools.allow': USER }), sh, 'agent')).toBe('shell-off')
     expect(verdict(policy({}, { 'tools.shell': USER }), sh, 'user')).toBe('yes')

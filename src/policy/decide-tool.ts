@@ -15,9 +15,9 @@ export interface Tool {
 /** Who asked: the user typed the command, or an agent requested it. */
 export type ChosenBy = 'user' | 'agent'
 
-export type ToolDenial = 'shell-off' | 'not-listed'
+type ToolDenial = 'shell-off' | 'not-listed'
 
-export type ToolVerdict =
+type ToolVerdict =
   | { readonly ok: true; readonly rule: string; readonly from: string }
   | { readonly ok: false; readonly reason: ToolDenial; readonly why: string; readonly fix: string }
 

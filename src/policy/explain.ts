@@ -36,7 +36,7 @@ export function explainFile(policy: Policy, path: HostPath, access: FileAccess):
   return asExplanation(`${access} ${path}`, decideFile(policy, path, access))
 }
 
-export type Question = {
+type Question = {
   readonly to: Parameters<typeof decideConnection>[1]
   readonly port: Port
   readonly shown: string

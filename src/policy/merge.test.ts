@@ -19,7 +19,7 @@ const told = ({ expanded }: Merged) =>
   expanded.map(({ key, item }) => [key, key.startsWith('files.') ? (item as PathGrant).path : item])
 
 describe('the profile', () => {
-  test('is coding when nobody says otherwise', () => {
+  test('is coding by default', () => {
     expect(merge({}).settings.profile).toEqual({
       value: 'coding',
       source: { layer: 'default', place: undefined },
@@ -54,7 +54,7 @@ describe('the profile', () => {
 })
 
 describe('without --allow-user-expansion', () => {
-  test('a document that asks for more gets nothing, and nothing is told as added', () => {
+  test('a document that asks for more gets nothing, and nothing is listed as added', () => {
     const merged = merge({}, { network: { http: ['a.test'] }, files: { write: ['.'] }, env: { A: '1' } })
     expect(merged.settings['network.http']).toBeUndefined()
     expect(merged.settings.env).toBeUndefined()
@@ -63,7 +63,7 @@ describe('without --allow-user-expansion', () => {
 })
 
 describe('with --allow-user-expansion', () => {
-  test('each grant that is added is told, and what the user had already is not', () => {
+  test('each added grant is listed, and what the user already had is not', () => {
     const merged = merge(
       { network: { http: ['*.a.test', 'd.test'] }, limits: { pids: 100, cpus: 4 }, env: { A: '1' } },
       {
@@ -85,7 +85,7 @@ describe('with --allow-user-expansion', () => {
     expect(merged.expanded.every(({ layer }) => layer === 'agent-permissions.json')).toBe(true)
   })
 
-  test('a looser profile is told with all that comes with it', () => {
+  test('a looser profile is listed with all of its grants', () => {
     const merged = merge({ profile: 'strict' }, { profile: 'coding' }, true)
     expect(told(merged)).toContainEqual(['profile', 'coding'])
     expect(told(merged)).toContainEqual(['files.write', '/h/u/ws'])
@@ -97,11 +97,11 @@ describe('with --allow-user-expansion', () => {
     expect(told(merge({ profile: 'dev' }, { profile: 'strict' }, true))).toEqual([])
   })
 
-  test('a value that is replaced is told, though the name was there', () => {
+  test('a replaced value is listed, although the name existed before', () => {
     expect(told(merge({ env: { A: '1' } }, { env: { A: '2' } }, true))).toEqual([['env', 'A']])
   })
 
-  test('a place that the user made read-only is told when it becomes writable', () => {
+  test('a place that the user made read-only is listed when it becomes writable', () => {
     const merged = merge({ files: { read: ['a'] } }, { files: { write: ['a'] } }, true)
     expect(told(merged)).toEqual([['files.write', '/h/u/ws/a']])
   })
@@ -127,7 +127,7 @@ describe('with --allow-user-expansion', () => {
     } as PathGrant)
   })
 
-  test('the first list of tools takes away, and is not told as added', () => {
+  test('the first list of tools restricts, and is not listed as added', () => {
     const merged = merge({}, { tools: { allow: ['git'] } }, true)
     expect(merged.settings['tools.allow']?.items).toHaveLength(1)
     expect(merged.expanded).toEqual([])

@@ -46,7 +46,7 @@ import type {
 import type { Parsed, Setting, Source } from './source.ts'
 import { type DocumentPath, mayHoldSecret, type PositionedDocument, validateDocument } from './validate.ts'
 
-export interface LayerContext {
+interface LayerContext {
   readonly name: string
   readonly trust: Trust
   readonly world: PathWorld

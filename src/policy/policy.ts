@@ -20,7 +20,7 @@ import type {
 } from './settings.ts'
 import type { Setting, Source, Sourced } from './source.ts'
 
-export interface FilePolicy {
+interface FilePolicy {
   readonly read: readonly Sourced<PathGrant>[]
   readonly write: readonly Sourced<PathGrant>[]
   readonly deny: readonly Sourced<FileDenyRule>[]
@@ -61,13 +61,13 @@ export interface Limits {
   readonly files: number
 }
 
-export interface ExecPolicy {
+interface ExecPolicy {
   readonly timeout: Millis
   readonly ceiling: Millis
   readonly maxOutput: Bytes
 }
 
-export interface ToolPolicy {
+interface ToolPolicy {
   readonly shell: boolean
   /** 'shown' means every program that the mounts show. */
   readonly allow: readonly string[] | 'shown'

@@ -7,7 +7,7 @@ import type { GroupHost, GroupName } from './network/groups.ts'
 import { NOTE_PATH, SANDBOX_HOME } from './profile.ts'
 
 /** A provider of models that an agent uses. */
-export interface Provider {
+interface Provider {
   readonly group: GroupName
   /** Variables that hold a key or token for the provider. */
   readonly keys: readonly string[]
@@ -15,7 +15,7 @@ export interface Provider {
   readonly always: boolean
 }
 
-export interface PresetVolume {
+interface PresetVolume {
   readonly volume: string
   readonly at: string
   readonly holds: string

@@ -49,7 +49,7 @@ describe('the profiles', () => {
     }
   })
 
-  test('all deny .env files, and nobody else’s home is granted', () => {
+  test('all deny .env files, and none grants a home', () => {
     for (const name of ['strict', 'coding', 'dev'] as const) {
       expect(may(name, 'read', '/.env')).toBe(false)
       expect(may(name, 'read', '/.env.local')).toBe(false)

@@ -110,7 +110,7 @@ describe('the live policy', () => {
   })
 })
 
-describe('grants for a while', () => {
+describe('temporary grants', () => {
   const grant = (host: string, more: Partial<GrantOrder>): GrantOrder => ({
     effect: 'allow',
     rule: { kind: 'name', host: host as never, port: 443 as never },

@@ -63,7 +63,7 @@ describe('grants', () => {
     expect(readFileGrants(project.stateDir).length).toBe(1)
   })
 
-  test('that are odd in one byte are refused whole, and can be begun anew', async () => {
+  test('with one bad byte are refused whole, and can be started over', async () => {
     using temporary = temporaryProject()
     const project = await inProject(temporary)
     await editFileGrants(project, () => [grant('/a')])

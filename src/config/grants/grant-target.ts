@@ -10,7 +10,7 @@ import {
 } from '../../policy/files/decide-grant.ts'
 import { absolute, canonicalize, isWithin, type PathWorld } from '../../policy/files/path.ts'
 
-export interface GrantQuestion {
+interface GrantQuestion {
   readonly policy: GrantedPolicy
   readonly world: PathWorld
   readonly write: boolean

@@ -44,7 +44,7 @@ const networkOf = async (grants?: GrantView) => {
   return { allow: texts(allow), deny: texts(deny), once: [texts(once.allow), texts(once.deny)] }
 }
 
-describe('grants for a while', () => {
+describe('temporary grants', () => {
   test('P16 of a run are that run’s alone', async () => {
     addGrants(project.stateDir, [
       order('timed.test:443'),
@@ -56,7 +56,7 @@ describe('grants for a while', () => {
     expect((await networkOf('shown')).allow).toEqual(['timed.test:443', 'mine.test:443', 'others.test:443'])
   })
 
-  test('P6 count until their time, and not when the clock was set back behind their making', async () => {
+  test('P6 count until they expire, and not after the clock was set back', async () => {
     addGrants(project.stateDir, [order('timed.test:443', { until: new Date(Date.now() + 5000) })])
     const seen = async (now: number) => (await readGrants(project.stateDir, now)).length
     expect([
@@ -102,7 +102,7 @@ describe('grants for a while', () => {
     expect(explained.ok && explained.value.fix).toBe('pen forget a.test:443')
   })
 
-  test('P16 a denial for a while does not stand for the one in the project’s document', async () => {
+  test('P16 a temporary denial does not replace the one in the project’s document', async () => {
     addGrants(project.stateDir, [order('a.test:443', { effect: 'deny', once: true })])
     temporary.write('agent-permissions.json', JSON.stringify({ network: { deny: ['a.test:443'] } }))
     expect(await networkOf()).toEqual({ allow: [], deny: ['a.test:443'], once: [[], ['a.test:443']] })
@@ -114,7 +114,7 @@ describe('grants for a while', () => {
     expect(explained.ok && explained.value.source?.layer).toBe('pen allow, until 2999-01-02T03:04:05Z')
   })
 
-  test('are taken back, and what is over is cleared away with them', async () => {
+  test('are removed, together with expired ones', async () => {
     addGrants(project.stateDir, [
       order('a.test:443'),
       order('b.test:443'),
@@ -125,7 +125,7 @@ describe('grants for a while', () => {
     expect(grantFiles(project.stateDir)).toHaveLength(1)
   })
 
-  test('P19 are bounded in number, whole or absent, and nobody else’s to read', () => {
+  test('P19 are bounded in number, written whole, and readable by the user alone', () => {
     addGrants(
       project.stateDir,
       Array.from({ length: 256 }, (_, i) => order(`h${i}.test:443`)),

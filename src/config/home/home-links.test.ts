@@ -123,16 +123,16 @@ describe('what the home leads to', () => {
     expect(found()).toEqual([])
   })
 
-  test('a hard link is told, because its other name may be anywhere; a plain file is not', () => {
+  test('a hard link is reported, because its other name may be anywhere; a plain file is not', () => {
     file('dot/bashrc')
     linkSync(join(home, 'dot/bashrc'), join(home, '.bashrc'))
     file('.zshrc')
     const { homeWarnings } = find()
     expect(homeWarnings).toHaveLength(1)
-    expect(homeWarnings[0]).toContain('~/.bashrc has a second name')
+    expect(homeWarnings[0]).toContain('~/.bashrc has another hard link')
   })
 
-  test('more directories than are looked at are told', () => {
+  test('more directories than pen checks are reported', () => {
     link('.vimrc', 'dot/vimrc')
     for (let i = 0; i < 600; i++) mkdirSync(join(home, `.config/nvim/${i}`), { recursive: true })
     expect(find().homeWarnings.join()).toContain('too many directories')

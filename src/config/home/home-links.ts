@@ -12,7 +12,7 @@ import { isWithin, type PathWorld } from '../../policy/files/path.ts'
 import { type Environment, type HomeLocation, homeLocations } from './home-locations.ts'
 import { LinkTrails, lookAt, type Trail } from './link-trail.ts'
 
-export interface HomeLinks {
+interface HomeLinks {
   readonly linked: readonly LinkedPlace[]
   /** What could not be checked, as text for the user. */
   readonly homeWarnings: readonly string[]

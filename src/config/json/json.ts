@@ -28,7 +28,7 @@ export interface JsonLimits {
   readonly maxDepth?: number
 }
 
-export const MAX_DEPTH = 32
+const MAX_DEPTH = 32
 
 /** Takes linear time in the size of the input. Throws `CONFIG_SYNTAX` with the place and the fix. */
 export function readJson(bytes: Uint8Array, file: string, limits: JsonLimits = {}): JsonDocument {

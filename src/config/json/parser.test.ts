@@ -1,7 +1,7 @@
 /**
  * The language, case by case: what every JSON reader accepts, and what this one refuses though others may not.
- * Cases are divided by | and grouped under the words of their error. ^ stands before the place that the error shows,
- * <c0 af> are bytes in hex, <U+202E> is a character; the tables are ASCII, as Bun escapes the rest in a raw template.
+ * Cases are separated by | and grouped under a part of their error text. ^ marks the place in the error. <c0 af> are bytes in
+ * hex, and <U+202E> is a character. The tables are ASCII, because Bun escapes other characters in a raw template.
  */
 import { describe, expect, test } from 'bun:test'
 import { PenError } from '../../base/error.ts'

@@ -5,7 +5,7 @@ import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
 import { join } from '../../base/posix-path.ts'
 import { capture } from '../../base/spawn.ts'
 
-export interface Question {
+interface Question {
   readonly tool: string
   readonly args: readonly string[]
   /** Files whose change may change the answer. The answer itself may name more. */

@@ -1,6 +1,6 @@
 import type { Place } from '../../base/error.ts'
 
-export interface IniValue {
+interface IniValue {
   /** Lower case. Empty before the first section. */
   readonly section: string
   readonly key: string

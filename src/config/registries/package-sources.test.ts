@@ -61,7 +61,7 @@ test('go: the proxies that the user set, as a variable', () => {
   ])
 })
 
-test('P15 nothing that may sign in is told, wherever it stands in an address; the path is', () => {
+test('P15 no credential in an address reaches the sandbox; the path does', () => {
   for (const [url, address] of [
     ['https://r.example.com/npm/?token=secret', 'https://r.example.com/npm/'],
     ['https://r.example.com/npm/#secret', 'https://r.example.com/npm/'],

@@ -36,8 +36,8 @@ const shrunk = fc.tuple(documents, fc.nat(), fc.nat()).map(([document, section, 
 })
 
 /**
- * What a project may take away, but for denied and protected files: a grant of the user's that is more specific than one of
- * those wins over it, whether or not it adds anything to the user's own policy.
+ * Documents of a project, without denied and protected files. A more specific grant of the user wins over those, even if it
+ * adds nothing to the user's own policy.
  */
 const limits = anyDocument('untrusted').map(document => {
   const { files, ...others } = document as { files?: { deny?: unknown; protect?: unknown } }
@@ -99,7 +99,7 @@ describe('the difference of two policies', () => {
     )
   })
 
-  test('is empty for a policy and itself, and each entry of it is told once', () => {
+  test('is empty for a policy and itself, and lists each entry once', () => {
     fc.assert(
       fc.property(documents, documents, (one, other) => {
         expect(comparePolicies(policyOf(one), policyOf(one))).toEqual([])

@@ -17,7 +17,7 @@ function decide(user: object, path: string, access: Access, agent?: object): Fil
 const word = (verdict: FileVerdict) => (verdict.ok ? 'ok' : verdict.reason)
 
 describe('a file', () => {
-  test('that nobody granted is refused, and told how to grant it', () => {
+  test('without a grant is refused, with the command that grants it', () => {
     const verdict = decide({}, '/data/x', 'write')
     expect(verdict).toMatchObject({ ok: false, reason: 'not-granted' })
     expect(verdict.ok ? '' : verdict.fix).toContain('--write /data/x')
@@ -72,13 +72,13 @@ describe('a protected place', () => {
 })
 
 describe('an untrusted layer that narrows to a deeper path', () => {
-  test('does not climb over a denial', () => {
+  test('does not override a denial', () => {
     const user = { files: { deny: ['a'] } }
     expect(word(decide(user, 'a/b', 'read', { files: { read: ['a/b'] } }))).toBe('denied-by-rule')
     expect(word(decide(user, 'ab', 'read', { files: { read: ['ab'] } }))).toBe('ok')
   })
 
-  test('does not climb over a protected place', () => {
+  test('does not override a protected place', () => {
     const agent = { files: { write: ['.git/hooks/x'] } }
     expect(word(decide({}, '.git/hooks/x', 'write', agent))).toBe('protected')
   })

@@ -22,7 +22,7 @@ export type FileVerdict =
       readonly fix: string
     }
 
-export type FileDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected'
+type FileDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected'
 
 /** How many path components a denial matched, or -1 when it does not cover the path. */
 export function denialDepth(rule: FileDenyRule, path: string, workspace: string): number {

@@ -78,7 +78,7 @@ describe('a verdict', () => {
     expect(verdict(grants, '/home/u/notes/a/b')).toBe('granted by /home/u/notes/a')
   })
 
-  test('time ends it, at the very moment', () => {
+  test('a grant ends exactly at its time', () => {
     const grants = [grant('/home/u/notes', { until: 1000 })]
     expect(verdict(grants, '/home/u/notes/a', 'read', 999)).toBe('granted by /home/u/notes')
     expect(verdict(grants, '/home/u/notes/a', 'read', 1000)).toBe('expired')
@@ -92,7 +92,7 @@ describe('a verdict', () => {
     expect(verdict([grant('/home/u/project/x')], '/home/u/project/.env.local')).toBe('denied-by-rule')
   })
 
-  test('a denial holds in every case of its letters, where a file system may not tell them apart', () => {
+  test('a denial covers every spelling in upper and lower case', () => {
     const grants = [grant('/home/u/notes'), grant('/home/u/project/x')]
     expect(verdict(grants, '/home/u/notes/PRIVATE/a')).toBe('denied-by-rule')
     expect(verdict(grants, '/home/u/project/.ENV')).toBe('denied-by-rule')
@@ -193,7 +193,7 @@ describe('the command that would grant it', () => {
     expect(grantCommand('/x/$(id)`id`', 'read')).toBe("pen grant '/x/$(id)`id`'")
   })
 
-  test('is not given for what would not look like itself', () => {
+  test('is not given for a path that cannot be quoted', () => {
     for (const path of ['/a\nb', '/a\u001b[2J', '/a\u202eb', '/é', `/${'x'.repeat(600)}`])
       expect(grantCommand(path, 'read')).toBeUndefined()
   })

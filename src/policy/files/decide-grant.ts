@@ -30,7 +30,7 @@ export interface DirectoryIdentity {
 
 export type GrantDenial = 'not-granted' | 'denied-by-rule' | 'read-only' | 'protected' | 'expired'
 
-export type GrantVerdict =
+type GrantVerdict =
   | { readonly ok: true; readonly grant: FileGrant }
   | {
       readonly ok: false

@@ -90,7 +90,7 @@ describe('protected by default', () => {
     }
   })
 
-  test('nothing is protected and told as changed at the same time', () => {
+  test('no place is both protected and listed as changed', () => {
     expect(RUN_LATER.filter(covers)).toEqual([])
   })
 })

@@ -5,7 +5,7 @@
  * `pen policy explain` prints the reasons. `docs/protected-paths.md` explains them.
  */
 
-export interface ProtectedPlace {
+interface ProtectedPlace {
   /** Relative to the workspace root. A directory protects everything in it. */
   readonly path: string
   readonly why: string

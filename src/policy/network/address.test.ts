@@ -218,7 +218,7 @@ const CLASSES: Readonly<Record<AddressClass, readonly string[]>> = {
 }
 
 for (const [kind, members] of Object.entries(CLASSES))
-  test(`${kind} addresses are told from their neighbours`, () => {
+  test(`${kind} addresses are distinguished from their neighbours`, () => {
     for (const member of members)
       expect(`${member} ${classifyAddress(address(member))}`).toBe(`${member} ${kind}`)
   })
@@ -227,7 +227,7 @@ test('what is no address at all is not public', () => {
   for (const text of ['', 'allowed.test', '127.1']) expect(classifyAddress(text as Address)).toBe('reserved')
 })
 
-test('the IPv4 address inside a disguise is found', () => {
+test('an embedded IPv4 address is found', () => {
   for (const text of [
     '::ffff:198.51.100.10',
     '::198.51.100.10',

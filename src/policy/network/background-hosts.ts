@@ -5,7 +5,7 @@
  */
 import type { Host } from './host.ts'
 
-export interface BackgroundHost {
+interface BackgroundHost {
   /** The agent that calls it. */
   readonly by: string
   readonly why: string

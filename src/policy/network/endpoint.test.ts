@@ -255,7 +255,7 @@ test('a grant belongs to the list that parses it', () => {
   }
 })
 
-test('the short way of reading a plain name comes to the same as the long way', () => {
+test('the fast path for a plain name gives the same result as the full parser', () => {
   const part = fc.constantFrom(
     'a',
     '0',

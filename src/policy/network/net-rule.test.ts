@@ -98,7 +98,7 @@ test('the intersection of grants does not depend on their order or number', () =
   )
 })
 
-test('looking up what a grant meets finds the same as comparing it with each', () => {
+test('the lookup of overlapping grants finds the same as comparing every pair', () => {
   const meets = (rule: AllowRule, list: readonly AllowRule[]) =>
     new Set(
       list

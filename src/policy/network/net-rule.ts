@@ -11,7 +11,7 @@ export type NetTarget =
   | { readonly kind: 'host-service' }
 
 /** One endpoint, or all subdomains of a name at one port. */
-export type NetRule<P extends Port | 'any' = Port> = NetTarget & { readonly port: P }
+type NetRule<P extends Port | 'any' = Port> = NetTarget & { readonly port: P }
 
 /** A grant has one port. */
 export type AllowRule = NetRule<Port>

@@ -7,7 +7,7 @@ import type { Port } from './port.ts'
 /** How a sandbox is connected. `bridge` is the engine's open network, where pen enforces no rule. */
 export type NetworkMode = 'gateway' | 'none' | 'bridge'
 
-export interface NetworkInput {
+interface NetworkInput {
   readonly mode: NetworkMode
   /** Overrides every grant. */
   readonly offline: boolean

@@ -13,7 +13,7 @@ test('a label that some Unicode name encodes to is well-formed', () => {
     expect(`${label} ${isWellFormedPunycode(label)}`).toBe(`${label} true`)
 })
 
-test('plain text in disguise, broken digits, surrogates and what lies beyond Unicode are not', () => {
+test('encoded ASCII, broken digits, surrogates and values beyond Unicode are not', () => {
   for (const label of [
     'xn--',
     'xn---',
