@@ -60,7 +60,7 @@ export async function execInside(inside: Inside): Promise<ExitCode> {
   for (const line of stopShowing?.() ?? []) terminal.note(`pen: ${line}`)
   // A command can exit with 124 by itself, but then it exits before the timeout.
   if (timeoutMs !== null && performance.now() - began >= timeoutMs && exitCodeOf(ending) === EXIT.timeout)
-    terminal.note(`pen: the command timed out after ${showMillis(timeoutMs as Millis)}`)
+    terminal.note(`pen: the command timed out after ${showMillis(timeoutMs as Millis)} (--timeout)`)
   const code = exitCodeOf(ending)
   // Refusals matter only if the command failed. A supervisor of another version reports none.
   const asks = code !== EXIT.ok && refused !== undefined && ending.kind !== 'lost'
