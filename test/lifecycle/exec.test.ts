@@ -33,7 +33,7 @@ lifecycleTest('P14 a timeout is exit 124, and ends everything that the command s
   const script = `trap "" TERM; (trap "" TERM; setsid sleep ${word} &) ; echo up; sleep ${word}`
   const ended = await here.start(['exec', '--timeout', '500ms', '--', '/bin/sh', '-c', script]).ended
   expect(ended).toMatchObject({ code: 124, stdout: 'up\n' })
-  expect(ended.stderr).toContain('--timeout')
+  expect(ended.stderr).toContain('timed out after 500ms')
   await until(() => inside(`sleep ${word}`).length === 0, 2000)
   expect(await here.sh('echo on')).toMatchObject({ code: 0, stdout: 'on\n' })
 })

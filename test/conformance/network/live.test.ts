@@ -123,7 +123,9 @@ forEachKind('P16 fifty unrelated edits open nothing, not for a moment', async (w
   const flood = `for i in 1 2 3 4; do ${asking('http://evil.test/')} & done; wait`
   const running = project.start(flood)
   await until(() => last(running) === '403')
-  for (let i = 0; i < 50; i++) {
+  const answers = () => running.text.out.split('\n').length
+  // A busy machine answers slowly: the edits go on until there are enough answers.
+  for (let i = 0; i < 50 || (answers() <= 50 && i < 1000); i++) {
     project.writeLive(
       'config.json',
       JSON.stringify({ version: 1, network: { http: ['allowed.test:80'], idle: `${i + 10}m` } }),
@@ -133,7 +135,7 @@ forEachKind('P16 fifty unrelated edits open nothing, not for a moment', async (w
   await until(() => kinds(project, 'policy-changed').length >= 4)
   await end(running)
   expect(new Set(running.text.out.split('\n').filter(line => /^\d+$/.test(line)))).toEqual(new Set(['403']))
-  expect(running.text.out.split('\n').length).toBeGreaterThan(50)
+  expect(answers()).toBeGreaterThan(50)
   expect([heard.left, heard.names]).toEqual([[], []])
 })
 
