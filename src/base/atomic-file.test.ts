@@ -64,7 +64,7 @@ async function writeIn(
 }
 
 describe('writeFileAtomically', () => {
-  test('makes the file with the mode that was asked for and leaves nothing beside it', () => {
+  test('makes the file with the given mode and leaves nothing beside it', () => {
     const before = process.umask(0o077)
     try {
       writeFileAtomically(file, 'new')

@@ -15,20 +15,20 @@ import { basename, dirname, join } from './posix-path.ts'
 
 export interface WriteOptions {
   readonly mode?: number
-  /** Asked when everything is ready, in the last moment: true leaves the file as it is. */
+  /** Called right before the rename: true leaves the old file in place. */
   readonly unless?: () => boolean
-  /** What to call it, where the path leads through an open directory and would tell a person nothing. */
+  /** The name for messages, when the path leads through an open directory. */
   readonly name?: string
-  /** False for what is worth nothing after the machine's end, or is found again: a reader has to live with a broken one. */
+  /** False skips fsync, for caches: after a power failure the file may be broken, and its reader must cope. */
   readonly durable?: boolean
-  /** Whose it becomes, when that is not us. */
+  /** The owner of the new file, when that is another user. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 /**
- * Whoever reads `path`, at any moment and after any crash, sees the old bytes or the new ones, complete.
- * A symbolic link at `path` is replaced, not followed: what it points to may belong to somebody else.
- * Returns whether it was written.
+ * Replaces a file: at any moment and after any crash, readers of `path` see all old bytes or all new ones.
+ * A symbolic link at `path` is replaced, not followed: its target may belong to another user.
+ * Returns whether the file was written.
  */
 export function writeFileAtomically(
   path: string,
@@ -54,7 +54,7 @@ export function writeFileAtomically(
 
 const temporaryPrefix = (path: string): string => join(dirname(path), `.${basename(path).slice(0, 128)}.`)
 
-/** What a killed writer left. Only for whoever holds the lock of `path`: a living writer's file would go too. */
+/** Removes files of killed writers. The caller holds the lock of `path`, or a living writer would lose its file. */
 export function removeLeftovers(path: string): void {
   const prefix = basename(temporaryPrefix(path))
   for (const name of readdirSync(dirname(path)))
@@ -81,7 +81,7 @@ function writeNewFile(
   }
 }
 
-/** Without this the rename itself may be lost with the power, though never halfway. */
+/** Without this, a power failure may lose the rename, though never leave half of it. */
 function syncDirectory(directory: string, path: string): void {
   try {
     const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -91,7 +91,7 @@ function syncDirectory(directory: string, path: string): void {
       closeSync(fd)
     }
   } catch (error) {
-    // A directory that may be written but not listed, and file systems that know no directory sync: the rename stands.
+    // A directory that pen may not list, or a file system without directory sync: the rename is still done.
     if (['EACCES', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) return
     throw notWritten(path, error)
   }
@@ -101,7 +101,7 @@ function removeQuietly(path: string): void {
   try {
     unlinkSync(path)
   } catch {
-    // It was never made, or the directory is beyond writing: the first error is the one to tell.
+    // The file was never made, or the directory is read-only: the caller throws the first error.
   }
 }
 

@@ -1,34 +1,34 @@
-/** What a program said, within bounds of time and size, and how it ended. */
+/** Collects the output of a program, within bounds of time and size, and how it ended. */
 import { errnoOf, PenError } from './error.ts'
 import { isAbsolute } from './posix-path.ts'
 
 export interface CaptureOptions {
-  /** Everything the program sees. pen's own environment holds the user's secrets: nothing of it is passed on. */
+  /** The whole environment of the program. pen's own environment holds the user's secrets and is not passed on. */
   readonly env: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly cwd?: string
   /** Bytes of stdout and stderr together before the program is stopped. */
   readonly maxOutput?: number
-  /** What stdin holds; without it stdin is empty. Until a promise is kept stdin stays open, and is so no longer when pen is gone. */
+  /** The input; empty by default. While a promise is pending, stdin stays open until pen ends. */
   readonly input?: string | Uint8Array | Promise<string>
 }
 
 export interface Captured {
-  /** null when a signal ended it, as after `timeout` and `output`: only 0 is success. */
+  /** null when a signal ended it, as for `timeout` and `output`. Only 0 is success. */
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
   readonly stderr: string
-  /** Why it ended: by itself, or stopped because of time or too much output. */
+  /** Why it ended: by itself, after a timeout, or after too much output. */
   readonly ended: 'exit' | 'timeout' | 'output'
 }
 
-/** How long a program's children may keep its output open after it has gone. */
+/** How long children of a program may keep its output open after its end. */
 const LINGER_MS = 100
 
 export type Words = readonly [string, ...string[]]
 
-/** Runs a program to its end and returns what it said. `start` is the runtime's own way. */
+/** Runs a program to its end and returns its output. `start` starts it on Bun or on Node. */
 export async function collect(
   argv: readonly string[],
   options: CaptureOptions,
@@ -53,7 +53,7 @@ export async function collect(
   const timer = setTimeout(stop, timeoutMs, 'timeout')
   let linger: ReturnType<typeof setTimeout> | undefined
   try {
-    // One that never comes is an empty one: whoever was to give it hears of that himself.
+    // A rejected promise means empty input. Its owner handles the rejection.
     if (input !== undefined)
       void Promise.resolve(input).then(
         text => child.feed(text),
@@ -65,7 +65,7 @@ export async function collect(
     })
     await Promise.race([reading, patience])
     return {
-      // A code of 0 that raced with our own SIGKILL is not success: the output is not complete.
+      // An exit code of 0 that raced with our SIGKILL is not success: the output is incomplete.
       ...(ended === 'exit' ? { code, signal } : { code: null, signal: 'SIGKILL' }),
       stdout: Buffer.concat(said.stdout).toString(),
       stderr: Buffer.concat(said.stderr).toString(),
@@ -80,14 +80,14 @@ export async function collect(
 
 export type Output = 'stdout' | 'stderr'
 
-/** A program that runs, whichever runtime started it: the library runs on Node, too. */
+/** A running program, started by Bun or by Node: the library runs on both. */
 export interface Child {
   readonly exited: Promise<Pick<Captured, 'code' | 'signal'>>
   /** Resolves when both outputs have ended. */
   read(take: (output: Output, chunk: Uint8Array) => void): Promise<void>
   feed(input: string | Uint8Array): void
   kill(): void
-  /** Whoever still holds an output is heard no more. */
+  /** Stops reading, also when another process still holds an output open. */
   close(): void
 }
 

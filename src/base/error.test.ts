@@ -34,7 +34,7 @@ test('only system errors have an errno', () => {
   expect(errnoOf(Object.assign(new Error('x'), { code: 'ERR_INVALID_ARG_VALUE' }))).toBeUndefined()
 })
 
-test('a full or read-only disk is told as what it is, and nothing else is touched', () => {
+test('a full or read-only disk gets a clear error, and other errors stay', () => {
   const full = Object.assign(new Error('write'), { code: 'ENOSPC', path: '/home/u/.pen/x' })
   expect(knownError(full)).toMatchObject({ code: 'STATE', at: '/home/u/.pen/x', cause: full })
   expect(knownError(Object.assign(new Error('open'), { code: 'EROFS' }))).toMatchObject({ code: 'STATE' })

@@ -10,7 +10,7 @@ export interface Place {
   readonly column: number
 }
 
-/** The exit code that belongs to an error's kind. See `docs/exit-codes.md`. */
+/** Exit codes. See `docs/exit-codes.md`. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -23,7 +23,7 @@ export const EXIT = {
 
 export type ExitCode = number
 
-/** Each code names one kind of mistake; the value is how the process ends because of it. */
+/** Each code names one kind of failure. The value is the exit code. */
 export const ERROR_CODES = {
   USAGE: EXIT.usage,
   CONFIG_FILE: EXIT.usage,
@@ -89,19 +89,19 @@ export function errnoOf(error: unknown): string | undefined {
 const DISK: Readonly<Record<string, readonly [what: string, hint: string]>> = {
   ENOSPC: [
     'there is no space left where pen keeps its state',
-    'free some space: `pen gc` takes away what pen left',
+    'free some space: `pen gc` removes what pen left behind',
   ],
   EDQUOT: [
     'your quota is used up where pen keeps its state',
-    'free some space: `pen gc` takes away what pen left',
+    'free some space: `pen gc` removes what pen left behind',
   ],
   EROFS: [
     'pen keeps its state on a file system that cannot be written',
-    'let HOME name a directory that can',
+    'set HOME to a directory that you can write',
   ],
 }
 
-/** A disk that takes no more is nobody's mistake, wherever it is met. */
+/** A full or read-only disk gets a clear message, wherever the error occurs. */
 export function knownError(error: unknown): unknown {
   const [what, hint] = DISK[errnoOf(error) ?? ''] ?? []
   if (what === undefined || hint === undefined || error instanceof PenError) return error

@@ -64,21 +64,21 @@ describe('findTool', () => {
     expect(findTool('dangling', trusted)).toBeUndefined()
   })
 
-  test('passes over what cannot be run or is no file', () => {
+  test('skips what cannot be run or is no file', () => {
     expect(findTool('data', place('data', { mode: 0o644 }).trusted)).toBeUndefined()
     const { trusted, path } = place('x')
     mkdirSync(join(path, 'directory'))
     expect(findTool('directory', trusted)).toBeUndefined()
   })
 
-  test('passes over a program that every user may write, for the next one', () => {
+  test('skips a program that every user may write, and finds the next one', () => {
     const open = place('tool', { mode: 0o757 })
     const kept = place('tool')
     expect(findTool('tool', open.trusted)).toBeUndefined()
     expect(findTool('tool', [...open.trusted, ...kept.trusted])).toBe(kept.program)
   })
 
-  test('passes over a program in a directory that every user may write', () => {
+  test('skips a program in a directory that every user may write', () => {
     const { trusted, path } = place('tool')
     chmodSync(path, 0o777)
     expect(findTool('tool', trusted)).toBeUndefined()

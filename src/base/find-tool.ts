@@ -2,7 +2,7 @@ import { realpathSync, type Stats, statSync } from 'node:fs'
 
 export interface TrustedDirectory {
   readonly path: string
-  /** Who may own the programs in it. Homebrew keeps its own under the user's name. */
+  /** Who may own the programs in it. Programs of Homebrew belong to the user. */
   readonly owner: 'root' | 'root-or-self'
 }
 
@@ -34,19 +34,19 @@ export function findTool(
 
 function trustedProgram(candidate: string, owner: TrustedDirectory['owner']): string | undefined {
   try {
-    // Asked first, because most directories do not have it, and an error takes longer to make than all the rest.
+    // Checked first: most directories lack the tool, and creating an error object is the slowest part.
     if (statSync(candidate, { throwIfNoEntry: false }) === undefined) return undefined
     const program = realpathSync.native(candidate)
     const stats = statSync(program)
     if (!stats.isFile() || (stats.mode & 0o111) === 0) return undefined
     return isKept(program, stats, owner) ? program : undefined
   } catch {
-    // Absent, dangling or unreadable: not a tool for us.
+    // Absent, dangling or unreadable: skip it.
     return undefined
   }
 }
 
-/** Nobody but its owner can change the file, or swap it by renaming a directory above it. */
+/** Only its owner can change the file, or swap it by renaming a directory above it. */
 function isKept(program: string, stats: Stats, owner: TrustedDirectory['owner']): boolean {
   const self = process.getuid?.()
   const fits = ({ uid, mode }: Stats, sticky: boolean): boolean =>

@@ -1,4 +1,4 @@
-/** More wait in the kernel, until everything else that is due has had its turn. */
+/** Connections per turn. Others wait in the kernel until the event loop has done its other work. */
 const MOST_IN_A_TURN = 64
 
 export interface Stoppable {
@@ -6,9 +6,9 @@ export interface Stoppable {
 }
 
 /**
- * The runtime accepts for as long as somebody waits, and does nothing else meanwhile: a sandbox that connects without end would
- * keep its supervisor from every timeout and every stop. Only a listener that is gone stops it, so each has a turn, and then comes the
- * next. `listen` makes one, on a copy of the same descriptor, and tells of each connection that it has accepted.
+ * Bun accepts connections as long as any are waiting, and runs nothing else. A sandbox that connects without end would
+ * block all timeouts and stops of its supervisor. Only closing the listener interrupts Bun. So each listener accepts a
+ * limited number, and `listen` then makes the next on a copy of the same descriptor. It calls `accepted` per connection.
  */
 export function listenInTurns(listen: (accepted: () => void) => Stoppable): Stoppable {
   let count = 0

@@ -6,25 +6,27 @@ import { missingTool } from './missing-tool.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'pen-missing-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
-const told = (name: string) => {
+const refusalOf = (name: string) => {
   const { code, message, hint } = missingTool(name, 'install it', [{ path: dir, owner: 'root' }])
   return [code, message, hint]
 }
 
 describe('a program that pen may not run', () => {
-  test('is not there, or nothing that executes: the fix installs it', () => {
-    const words = 'is not installed, or not where only root could have put it'
+  test('is absent or not executable: the fix installs it', () => {
+    const words = 'is not installed, or not in a directory that only root can write'
     writeFileSync(join(dir, 'text'), '', { mode: 0o644 })
     for (const name of ['absent', 'text', 'text/below'])
-      expect(told(name)).toEqual(['MISSING_TOOL', `${name} ${words}`, 'install it'])
+      expect(refusalOf(name)).toEqual(['MISSING_TOOL', `${name} ${words}`, 'install it'])
   })
-  test('is there, and not root’s alone: to install it again would not help', () => {
+  test('exists but others can change it: installing it again would not help', () => {
     writeFileSync(join(dir, 'tool'), '', { mode: 0o755 })
-    const [code, message, hint] = told('tool')
+    const [code, message, hint] = refusalOf('tool')
     expect([code, message]).toEqual([
       'MISSING_TOOL',
-      `${dir}/tool is there, but others than root could have put or changed it`,
+      `${dir}/tool exists, but users other than root can replace or change it`,
     ])
-    expect(hint).toStartWith('make it root’s own')
+    expect(hint).toBe(
+      `chown root ${dir}/tool && chmod go-w ${dir}/tool, and the same for every directory above it`,
+    )
   })
 })

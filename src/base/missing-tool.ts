@@ -1,9 +1,9 @@
-/** Why a program of the host is none that pen may run: it is not there, or it is, and pen may not trust it. */
+/** The error for a program that pen cannot run: it is absent, or pen may not trust it. */
 import { readFileSync, statSync } from 'node:fs'
 import { PenError } from './error.ts'
 import { TRUSTED_DIRECTORIES, type TrustedDirectory } from './find-tool.ts'
 
-/** `fix` is for one that is not there. */
+/** `fix` is the hint when the program is absent. */
 export function missingTool(
   name: string,
   fix: string,
@@ -12,18 +12,18 @@ export function missingTool(
   const there = directories.map(({ path }) => `${path}/${name}`).find(isProgram)
   if (there === undefined)
     return new PenError('MISSING_TOOL', {
-      what: `${name} is not installed, or not where only root could have put it`,
+      what: `${name} is not installed, or not in a directory that only root can write`,
       hint: fix,
     })
   if (!isRootKnown())
     return new PenError('MISSING_TOOL', {
-      what: `${there} is there, but nothing belongs to root here: pen was started in a user namespace in which root has no number`,
+      what: `${there} exists, but pen runs in a user namespace without root, and cannot see that it belongs to root`,
       at: '/proc/self/uid_map',
-      hint: 'another sandbox is around it, as bubblewrap makes them: start pen outside of that',
+      hint: 'start pen outside of the sandbox that it runs in',
     })
   return new PenError('MISSING_TOOL', {
-    what: `${there} is there, but others than root could have put or changed it`,
-    hint: 'make it root’s own, with all directories above it, and writable for nobody else',
+    what: `${there} exists, but users other than root can replace or change it`,
+    hint: `chown root ${there} && chmod go-w ${there}, and the same for every directory above it`,
   })
 }
 
@@ -36,7 +36,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Each line of the map: the first number inside, the first outside, how many. */
+/** Each line of the map: the first id inside, the first outside, the count. */
 function isRootKnown(): boolean {
   try {
     const lines = readFileSync('/proc/self/uid_map', 'utf8').trim().split('\n')

@@ -1,4 +1,4 @@
-/** "Did you mean": the candidate within a small edit distance of a mistyped word, if there is one. */
+/** For "did you mean": the candidate within a small edit distance of a mistyped word, if any. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > 64) return undefined
   const limit = Math.max(1, Math.floor(word.length / 3))

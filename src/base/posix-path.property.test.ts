@@ -8,7 +8,7 @@ const path = fc.string({ unit: fc.constantFrom('/', '.', 'a', 'ä', ' '), maxLen
 const parts = fc.array(path, { maxLength: 4 })
 
 describe('paths as text', () => {
-  test('of one path are what node:path says', () => {
+  test('of one path equal those of node:path', () => {
     fc.assert(
       fc.property(path, text => {
         expect([dirname(text), basename(text), isAbsolute(text)]).toEqual([
@@ -21,7 +21,7 @@ describe('paths as text', () => {
     )
   })
 
-  test('of several are what node:path says', () => {
+  test('of several paths equal those of node:path', () => {
     fc.assert(
       fc.property(parts, texts => {
         expect([join(...texts), resolve(...texts)]).toEqual([posix.join(...texts), posix.resolve(...texts)])

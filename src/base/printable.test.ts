@@ -44,7 +44,7 @@ describe('printableJson', () => {
     )
   })
 
-  test('spells out what would drive a terminal', () => {
+  test('escapes what would control a terminal', () => {
     expect(printableJson({ a: '\u009b\u202e\u{e0041}\n' })).toBe('{"a":"\\u009b\\u202e\\udb40\\udc41\\n"}')
   })
 })

@@ -1,15 +1,15 @@
 /**
- * Text that came from a sandbox, a project or a file name is hostile: shown raw it could drive the terminal
- * (escape sequences), forge a log line (newlines) or lie about itself (bidirectional overrides, invisible letters).
+ * Text from a sandbox, a project or a file name is hostile. Shown raw, it could control the terminal (escape sequences),
+ * forge a log line (newlines) or look like other text (bidirectional overrides, invisible letters).
  */
 
-// Controls, invisible format characters and bidi overrides, line and paragraph separators, lone surrogates,
-// then what Unicode calls letters, marks or unassigned but no font draws: joiners, fillers, tags, variation selectors.
+// Controls, invisible format characters and bidi overrides, line and paragraph separators, lone surrogates. Then code
+// points that Unicode calls letters, marks or unassigned, but no font draws: joiners, fillers, tags, variation selectors.
 const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 const spell = (unit: number): string => `\\u${unit.toString(16).padStart(4, '0')}`
 
-/** Escapes what a terminal or a log reader could take for something else, and caps the length. Injective up to the cap. */
+/** Escapes everything that a terminal or a log reader could misread, and caps the length. Injective up to the cap. */
 export function printable(text: string, cap = 400): string {
   const cut = text.length > cap ? text.slice(0, cap) : text
   const escaped = cut.replaceAll('\\', '\\\\').replace(HOSTILE, c => {
@@ -19,7 +19,7 @@ export function printable(text: string, cap = 400): string {
   return cut === text ? escaped : `${escaped}… (${text.length} characters)`
 }
 
-/** JSON that says the same to every reader and cannot drive a terminal: strings keep their value, spelled with `\uXXXX`. */
+/** JSON that cannot control a terminal: strings keep their value, with `\uXXXX` for hostile characters. */
 export function printableJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, undefined, indent) ?? 'null'
   return text.replace(HOSTILE, c =>
@@ -27,17 +27,17 @@ export function printableJson(value: unknown, indent?: number): string {
   )
 }
 
-/** The end of a text that is longer than that: of a host name it is the part that its owner cannot choose freely. */
+/** The end of a long text: the end of a host name is the part that its owner cannot choose freely. */
 export const endOf = (text: string, most: number): string =>
   text.length <= most ? text : `~${text.slice(text.length - Math.max(0, most - 1))}`
 
 /**
- * Text that a sandbox chose, among pen's own words: as it is where it is one plain word, otherwise in quotes, of which none is its own.
- * A path may be a sentence, with a command in it that nobody should run.
+ * Hostile text within a sentence of pen's: one plain word stays as it is, and everything else is put in quotes that it
+ * cannot close. A path may be a whole sentence with a command that the user must not run.
  */
 export function asWord(text: string, cap?: number): string {
   return /^[\w./@%+=:,~[\]-]{1,400}$/.test(text) ? text : inQuotes(printable(text, cap))
 }
 
-/** For what is spelled out already. */
+/** For text that is already escaped. */
 export const inQuotes = (printed: string): string => `"${printed.replaceAll('"', '\\u0022')}"`

@@ -42,7 +42,7 @@ describe('the head of a program', () => {
     expect(parseProgramHead(elf('/lib64/ld.so').subarray(0, 122))).toEqual(none)
   })
 
-  test('is unreadable when it is neither, or not there', () => {
+  test('is unreadable when it is neither, or absent', () => {
     expect(parseProgramHead(Buffer.from('hello'))).toEqual({ kind: 'unreadable' })
     expect(parseProgramHead(Buffer.from('#!'))).toEqual({ kind: 'unreadable' })
     expect(parseProgramHead(Buffer.from('#!node\n'))).toEqual({ kind: 'unreadable' })

@@ -1,13 +1,13 @@
-/** What the kernel will want beside a program: a script's interpreter, or the loader of a dynamic one. */
+/** What the kernel needs to start a program: the interpreter of a script, or the loader of a dynamic executable. */
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type ProgramHead =
-  /** As the kernel reads it: where lines end as on Windows, the return is a part of the name. */
+  /** As the kernel reads it: with Windows line endings, the carriage return is part of the name. */
   | { readonly kind: 'script'; readonly interpreter: string; readonly argument: string }
   | { readonly kind: 'native'; readonly loader: string | undefined }
   | { readonly kind: 'unreadable' }
 
-/** Program headers lie in the first page of every program that a linker makes. */
+/** Linkers put program headers into the first page. */
 export const PROGRAM_HEAD_BYTES = 4096
 
 export function readProgramHead(path: string): ProgramHead {
@@ -37,7 +37,7 @@ export function parseProgramHead(bytes: Buffer): ProgramHead {
 
 const PT_INTERP = 3
 
-/** 64 bits, little-endian: what pen itself runs on. */
+/** 64-bit little-endian ELF, as on every machine that pen runs on. */
 function loaderOf(bytes: Buffer): string | undefined {
   if (bytes.length < 64 || bytes[4] !== 2 || bytes[5] !== 1) return undefined
   const table = Number(bytes.readBigUInt64LE(32))

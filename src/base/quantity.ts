@@ -1,22 +1,22 @@
 import { PenError, type Place } from './error.ts'
 
 /**
- * Amounts in configuration and flags. One spelling each, so that nobody has to guess whether `4G` means
- * 4,000,000,000 or 4,294,967,296, and no zero, which some engines read as "no limit".
+ * Amounts in configuration and flags. Each has one spelling, so `4G` cannot mean both 4,000,000,000 and 4,294,967,296.
+ * Zero is refused, because some engines read it as "no limit".
  */
 
 declare const bytesBrand: unique symbol
 declare const millisBrand: unique symbol
 
-/** A whole number of bytes, at least 1 and exactly representable. */
+/** A whole number of bytes, at least 1 and a safe integer. */
 export type Bytes = number & { readonly [bytesBrand]: true }
 
-/** A whole number of milliseconds, at least 1 and at most what a timer can wait. */
+/** A whole number of milliseconds, at least 1 and at most the longest timer. */
 export type Millis = number & { readonly [millisBrand]: true }
 
 export const MAX_BYTES = Number.MAX_SAFE_INTEGER
 
-/** `setTimeout` fires at once when asked to wait longer than 2³¹−1 ms: no Millis is longer. */
+/** `setTimeout` fires at once for more than 2³¹−1 ms, so no Millis is longer. */
 export const MAX_MILLIS = 2 ** 31 - 1
 
 const BYTE_UNITS = { TiB: 2 ** 40, GiB: 2 ** 30, MiB: 2 ** 20, KiB: 2 ** 10, '': 1 } as const
@@ -35,7 +35,7 @@ export function toMillis(n: number): Millis {
   throw new PenError('CONFIG_VALUE', { what: `${n} is not a number of milliseconds that a timer can wait` })
 }
 
-/** `at` is where the text stands, for the error. */
+/** `at` is the place of the text, for the error. */
 export function parseBytes(text: string, at?: Place | string): Bytes {
   const [digits, unit] = split(text)
   const scale = lookUp(BYTE_UNITS, unit)

@@ -1,7 +1,7 @@
-/** From a directory that was left open a sandbox could walk the host's whole tree: none crosses, as nothing but bytes does. */
+/** Through an open directory, a sandbox could walk the host's whole tree. So stdin, stdout and stderr must not be one. */
 import { PenError } from './error.ts'
 
-/** `index`: which of stdin, stdout and stderr it is. */
+/** `index` is 0, 1 or 2. */
 export function refuseDirectory(index: number, stat: { isDirectory(): boolean }): void {
   if (stat.isDirectory())
     throw new PenError('USAGE', {

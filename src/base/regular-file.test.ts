@@ -61,7 +61,7 @@ describe('readRegularFile', () => {
     expect(refused(at('dangling')).message).toEndWith('is a symbolic link')
   })
 
-  test('a pipe nobody writes to is refused at once', async () => {
+  test('a pipe without a writer is refused at once', async () => {
     await capture(['/usr/bin/mkfifo', at('pipe')], { env: {}, timeoutMs: 5000 })
     expect(refused(at('pipe')).message).toEndWith('is a pipe, not a regular file')
   })

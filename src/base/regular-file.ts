@@ -3,16 +3,16 @@ import { errnoOf, PenError } from './error.ts'
 
 export interface ReadLimits {
   readonly maxBytes: number
-  /** For files that may grant something: anyone else who could have written it decides in the user's name. */
+  /** For files that grant something: another user who can write them could grant in the user's name. */
   readonly owner?: 'self-or-root'
-  /** What to call it, where the path leads through an open directory and would tell a person nothing. */
+  /** The name for messages, when the path leads through an open directory. */
   readonly name?: string
 }
 
 /**
- * Reads a file that somebody else may have put there: a project's documents are the agent's to replace by a link,
- * a pipe that never ends, a device or a terabyte of holes. It is opened once and everything is asked of the
- * descriptor, so what was checked is what is read. Returns undefined when there is no such file.
+ * Reads a file that may be hostile: an agent can replace a project's documents by a link, an endless pipe, a device or a
+ * terabyte of holes. The file is opened once, and checked and read by that descriptor. Returns undefined when there is
+ * no such file.
  */
 export function readRegularFile(from: string, limits: ReadLimits): Buffer | undefined {
   const path = limits.name ?? from
@@ -39,7 +39,7 @@ function open(from: string, path: string): number | undefined {
   if (from.includes('\0')) throw refused(path, 'has a NUL byte in its name', 'choose another name')
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   try {
-    // Close-on-exec is set by the runtime; O_NONBLOCK so that a pipe without a writer cannot hold us.
+    // The runtime sets close-on-exec. O_NONBLOCK: a pipe without a writer must not block pen.
     return openSync(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
   } catch (error) {
     const errno = errnoOf(error)
@@ -70,12 +70,12 @@ function check(path: string, stats: Stats, { maxBytes, owner }: ReadLimits): voi
     throw refused(path, 'may be written by every user', 'run chmod o-w on it, after reading what it says')
 }
 
-/** The size may lie (growing files, /proc): one byte more than the limit is asked for, and must not come. */
+/** The size may be wrong (growing files, /proc): so one byte more than the limit is requested, and refused if it comes. */
 function readAtMost(fd: number, path: string, maxBytes: number, size: number): Buffer {
   const chunks: Buffer[] = []
   let total = 0
   for (;;) {
-    // A small file needs no large buffer, which costs more than the reading; what grows or lies gets one.
+    // A small file gets a small buffer: a large one costs more than the read. A file that grows gets a large one.
     const room = total === 0 && size > 0 ? size + 1 : 65_536
     const chunk = Buffer.allocUnsafe(Math.min(room, 65_536, maxBytes + 1 - total))
     const n = readSync(fd, chunk, 0, chunk.length, null)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { shellWord } from './shell-word.ts'
 
-test('P15 what a sandbox called a file is one word of the command that a person copies, or is left out of it', () => {
+test('P15 a hostile file name is one word of the command that a person copies, or is left out', () => {
   for (const text of [
     '/a/b.txt',
     '/a b',

@@ -1,6 +1,6 @@
 /**
- * A text as one word of a shell, for a person to copy: whoever chose it chose nothing else of the command. Undefined where it would
- * not look like itself.
+ * Quotes hostile text as one shell word of a command that a person copies. Undefined when it holds characters that would
+ * not be shown as they are.
  */
 export function shellWord(text: string): string | undefined {
   if (!/^[\x20-\x7e]{1,512}$/.test(text)) return undefined

@@ -28,7 +28,7 @@ describe('capture', () => {
     })
   })
 
-  test('the exit code is told also in a program that was started with SIGCHLD ignored', async () => {
+  test('the exit code is known also in a program that was started with SIGCHLD ignored', async () => {
     const ignoring = `import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])`
@@ -70,7 +70,7 @@ console.log(code)`
     expect((await run(['/bin/true'], { input: 'x'.repeat(1_000_000) })).code).toBe(0)
   })
 
-  test('input that never comes is empty, and input that nobody reads holds nothing up', async () => {
+  test('input that never comes is empty, and input that is not read blocks nothing', async () => {
     const never = Promise.reject(new Error('it never came'))
     expect((await run(['/bin/cat'], { input: never })).ended).toBe('exit')
     const much = 'x'.repeat(4 << 20)
@@ -78,7 +78,7 @@ console.log(code)`
     expect((await run(['/usr/bin/wc', '-c'], { input: much })).stdout.trim()).toBe(String(much.length))
   })
 
-  test('a child that floods on when the program has gone is heard no more, and never beyond the bound', async () => {
+  test('output of a child that outlives the program is dropped, and never exceeds the bound', async () => {
     const { code, stdout, ended } = await sh('yes & exit 4', { maxOutput: 100_000 })
     expect([stdout.length <= 100_000, ended === 'output' ? code === null : code === 4]).toEqual([true, true])
   })

@@ -13,7 +13,7 @@ import { startProgram } from './start-program.ts'
 
 export type { Captured, CaptureOptions } from './collect.ts'
 
-/** Runs a tool of the host to its end and returns what it said. No shell, no $PATH, no inherited environment. */
+/** Runs a tool of the host to its end and returns its output. No shell, no $PATH, no inherited environment. */
 export const capture = (argv: readonly string[], options: CaptureOptions): Promise<Captured> =>
   collect(argv, options, startByBun)
 
@@ -36,7 +36,7 @@ function startByBun(words: Words, { env, cwd, input }: CaptureOptions): Child {
       })
       await Promise.all(all).catch(() => undefined)
     },
-    // A program that does not read its input closes the pipe: its exit code tells what it thinks of that.
+    // A program may close its input early. Its exit code says whether that is an error.
     feed: text => void feed(child.stdin, text).catch(() => undefined),
     kill: () => child.kill('SIGKILL'),
     close: () => {
@@ -51,8 +51,8 @@ async function feed(stdin: Bun.FileSink | undefined, text: string | Uint8Array):
 }
 
 /**
- * Runs a program of the user's own on this terminal, to its end: with the user's environment, because it acts for nobody
- * else. Ctrl-C is for the program: pen outlives it, and tells what came of it.
+ * Runs a program of the user, such as an editor, on this terminal, to its end. It gets the user's environment. Ctrl-C is for
+ * the program: pen waits for it and reports the result.
  */
 export async function runOnTerminal(
   argv: readonly string[],

@@ -84,7 +84,7 @@ test('an undo pushed while unwinding is run too', async () => {
   expect(stack.size).toBe(0)
 })
 
-test('an undo that was taken off does not run, and its neighbours do', async () => {
+test('an undo that was removed does not run, and its neighbours do', async () => {
   const ran: string[] = []
   const stack = new UndoStack()
   stack.push('kept', () => void ran.push('kept'))

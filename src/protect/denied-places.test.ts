@@ -57,7 +57,7 @@ describe('a survey', () => {
     expect(short(places(['.env*']).survey())).toEqual(['config/prod'])
   })
 
-  test('P3 watches the way to what a link will lead to, after everything else, and nothing outside', () => {
+  test('P3 watches the path to the future target of a link, after everything else, and nothing outside', () => {
     mkdirSync(`${ws}/config/old`, { recursive: true })
     symlinkSync('config/new/prod', `${ws}/.env`)
     symlinkSync('/absent/prod', `${ws}/.env.out`)
@@ -80,7 +80,7 @@ describe('a survey', () => {
 })
 
 describe('a name that appeared', () => {
-  test('is a denied place, or of no interest', () => {
+  test('is a denied place, or irrelevant', () => {
     const denied = places(['.env*'])
     denied.begin()
     file('.env.local')

@@ -1,6 +1,6 @@
 /**
- * What the denials of a policy cover at this moment, and which directories decide that. As at the start, only directories
- * that a rule's own components name are listed. The sandbox makes and renames what is found here: it is only looked at.
+ * What the deny rules of a policy cover at this moment, and which directories decide that. As at the start, only directories
+ * that a rule names are listed. The sandbox may create and rename these files at any time, so this code only looks.
  */
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { PenError } from '../base/error.ts'
@@ -12,7 +12,7 @@ import { isWithin } from '../policy/files/path.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isNonUtf8, matchingNames } from '../survey/expand.ts'
 
-/** One denial as the names that lead to what it denies. */
+/** One deny rule, as the components of its path. */
 interface Trail {
   readonly root: string
   readonly names: readonly string[]
@@ -24,10 +24,10 @@ interface Step {
   readonly level: number
 }
 
-/** Each is looked at four times a second. What goes beyond ends the run: see `overflows`. */
+/** Each is checked four times a second. More than this ends the run: see `overflows`. */
 const MAX_PLACES = 10_000
 const MAX_DIRECTORIES = 10_000
-/** As many as are told of. */
+/** How many are named in messages. */
 const MAX_TOLD = 20
 
 export class DeniedPlaces {
@@ -38,7 +38,7 @@ export class DeniedPlaces {
   #places = new Set<string>()
   #uncovered = new Map<string, string>()
   #overflows: boolean = false
-  /** Where links lead that lead nowhere yet. */
+  /** Targets of links that do not exist yet. */
   #dangling = new Set<string>()
 
   /** `roots` are the host's directories that the sandbox sees, each at its own path. */
@@ -58,8 +58,8 @@ export class DeniedPlaces {
   }
 
   /**
-   * Denied places that cannot be covered, and why, as of the last survey: their names are no text, or pen could not look. What the mode of a
-   * directory keeps from pen it also keeps from the sandbox, which is the same user: that is no news, and the next survey looks again.
+   * Denied places that cannot be covered, and why, as of the last survey: their names are non-UTF-8, or pen could not look.
+   * A directory that is locked for pen is locked for the sandbox too, which is the same user: the next survey looks again.
    */
   get uncovered(): ReadonlyMap<string, string> {
     return this.#uncovered
@@ -83,7 +83,7 @@ export class DeniedPlaces {
     this.#overflows = false
     this.#dangling = new Set()
     for (const trail of this.#trails) this.#descend(trail, trail.root, 0, this.#list)
-    // Last, so that a sandbox that makes many keeps nothing else from being watched. They count, as what is there does.
+    // Last, so that a sandbox that makes many cannot push out other places. They count towards the limit.
     for (const path of this.#dangling)
       for (const trail of this.#trailTo(path)) {
         this.#add(path)
@@ -92,7 +92,7 @@ export class DeniedPlaces {
     return this.#places
   }
 
-  /** What a name that appeared is: a denied place, something that only a survey can tell, or nothing of interest. */
+  /** Classifies a new name: a denied place, one that needs a survey, or irrelevant. */
   judge(dir: string, name: string): { readonly place: string } | 'survey' | 'nothing' {
     const steps = (this.#directories.get(dir) ?? []).filter(({ trail, level }) =>
       nameMatches(trail.names[level] ?? '', name, true),
@@ -137,12 +137,12 @@ export class DeniedPlaces {
     }
   }
 
-  /** A link cannot carry a mount, and by itself it shows nothing: what it leads to does. */
+  /** Nothing can be mounted on a link, and a link alone reveals nothing. Its target is covered. */
   #throughLink(trail: Trail, link: string): void {
     try {
       const { real, kind } = locate(link)
       if (kind === 'absent' || kind === 'unreachable') {
-        // What will be there is denied from its first moment on, so the way to it is watched.
+        // The target is denied as soon as it exists, so the path to it is watched.
         if (this.#dangling.size < MAX_PLACES) this.#dangling.add(real)
         else this.#overflows = true
         return
@@ -155,7 +155,7 @@ export class DeniedPlaces {
       this.#directories.set(root, [...steps, { trail: { ...trail, root, names }, level: 0 }])
       if (!trail.directoryOnly || this.#look(real)?.isDirectory()) this.#add(real)
     } catch (error) {
-      // Links that lead in a circle show nothing.
+      // A loop of links reveals nothing.
       if (!(error instanceof PenError)) throw error
     }
   }

@@ -32,7 +32,7 @@ afterEach(async () => {
   rmSync(base, { recursive: true, force: true })
 })
 
-test('names that are made or moved into a directory are told, with the directory', async () => {
+test('names that are made or moved into a directory are reported, with the directory', async () => {
   watch.set([`${base}/a`, `${base}/b`])
   writeFileSync(`${base}/a/one`, '')
   renameSync(`${base}/a/one`, `${base}/b/two`)
@@ -41,7 +41,7 @@ test('names that are made or moved into a directory are told, with the directory
   expect(seen).toEqual(['a:one', 'b:two', 'b:three é'])
 })
 
-test('writing to a file is not told', async () => {
+test('writing to a file is not reported', async () => {
   writeFileSync(`${base}/a/log`, '')
   watch.set([`${base}/a`])
   for (let i = 0; i < 100; i++) appendFileSync(`${base}/a/log`, 'line\n')
@@ -49,7 +49,7 @@ test('writing to a file is not told', async () => {
   expect(seen).toEqual([])
 })
 
-test('a directory that was replaced is watched again when it is set again, and its loss is told', async () => {
+test('a replaced directory is watched again when it is set again, and its loss is reported', async () => {
   watch.set([`${base}/a`])
   renameSync(`${base}/a`, `${base}/old`)
   mkdirSync(`${base}/a`)
@@ -62,14 +62,14 @@ test('a directory that was replaced is watched again when it is set again, and i
   expect(seen).toEqual(['a:new'])
 })
 
-test('a directory that is not there is passed over', async () => {
+test('an absent directory is skipped', async () => {
   watch.set([`${base}/none`, `${base}/a`])
   writeFileSync(`${base}/a/x`, '')
   await Bun.sleep(50)
   expect(seen).toEqual(['a:x'])
 })
 
-test('after closing nothing is told any more', async () => {
+test('after closing nothing is reported', async () => {
   watch.set([`${base}/a`])
   await watch.close()
   writeFileSync(`${base}/a/x`, '')

@@ -1,7 +1,7 @@
 /**
- * Names that appear in a few directories, told within a millisecond (inotify). Only appearance is asked for: a sandbox
- * that writes to its files all day causes no work here. A belt over it, a slow look, is the caller's: watches can be
- * refused, and the queue can overflow.
+ * Reports new names in a few directories within a millisecond (inotify). It watches only for new names, so a sandbox that
+ * writes to its files all day causes no work. The caller also looks periodically, because the kernel may refuse a watch and
+ * the queue can overflow.
  */
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
@@ -13,9 +13,9 @@ const OF_ITSELF = 0x400 | 0x800 | 0x4000 | 0x8000
 const MAX_WATCHES = 256
 
 export interface DirectoryEvents {
-  /** The name comes from the sandbox or the host: it is compared, nothing else. */
+  /** The name is hostile: it is only compared. */
   appeared(dir: string, name: string): void
-  /** A directory went, or events were lost: look at everything. */
+  /** A directory was removed, or events were lost: look at everything. */
   doubt(): void
 }
 
@@ -29,7 +29,7 @@ export class DirectoryWatch {
     this.#events = events
   }
 
-  /** From now on these and no others. A directory that was replaced by another of its name is found again. */
+  /** Watches exactly these directories from now on. A directory that was replaced is watched again. */
   set(dirs: Iterable<string>): void {
     const wanted = [...dirs].slice(0, MAX_WATCHES)
     if (this.#fd === undefined && wanted.length > 0) this.#open()

@@ -1,6 +1,6 @@
 /**
- * Moves one entry out of the workspace. A rename never follows what it moves, and takes no longer for a directory of a million
- * files. What is done with it then, disarmed or removed or copied to another file system, comes in steps (see slices.ts).
+ * Moves one entry out of the workspace. A rename follows no link, and is fast even for a directory of a million files. The
+ * entry is then disarmed, removed or copied to another file system in steps (see slices.ts).
  */
 import { closeSync, constants, lstatSync, openSync, renameSync } from 'node:fs'
 import { at, CHANGE, itself, openForRemoval, type Spot, withAccess } from '../base/beneath/beneath.ts'
@@ -11,7 +11,7 @@ import { O_PATH } from '../base/kernel/file.ts'
 
 export interface Taken {
   readonly what: string
-  /** What is left to do. It owns descriptors: to be run to its end, or returned. */
+  /** The remaining work. It owns descriptors: run it to its end, or call `return`. */
   readonly rest: Rest
 }
 
@@ -20,7 +20,7 @@ export type Rest = Generator<void, 'kept' | 'partly' | 'removed', void>
 
 const MAX_ENTRIES = 5000
 
-/** `room` is what may still be kept, and is counted down; without it the thing is removed. Undefined: it went away by itself. */
+/** `room` is the remaining quarantine budget; without it the entry is removed. Undefined: the entry is already gone. */
 export function moveOut(
   spot: Spot,
   dir: string,
@@ -46,7 +46,7 @@ export function moveOut(
   }
 }
 
-// A directory that its owner may not write cannot be moved to another parent: opening makes it writable.
+// Moving a directory to another parent needs write access to it: `openForRemoval` grants that.
 function makeMovable({ parent, name, stats }: Spot): void {
   const fd = stats.isDirectory() ? openForRemoval(at(parent, name)) : undefined
   if (fd !== undefined) closeSync(fd)
@@ -77,7 +77,7 @@ function* settleMoved(store: number, label: string, room: { bytes: number } | un
   }
 }
 
-/** Another file system: out of effect first, under a name that nothing obeys; then copied; then removed. */
+/** On another file system: renamed first to a name that no program reads, then copied, then removed. */
 function putAside(spot: Spot, store: number, label: string, room: { bytes: number } | undefined): Taken {
   const aside = `.pen-quarantine-${process.pid}-${label.slice(0, 200)}`
   const parent = openSync(itself(spot.parent), O_PATH | constants.O_DIRECTORY)

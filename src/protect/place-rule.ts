@@ -1,4 +1,4 @@
-/** May this stand at a watched place? Judged from what is there now; the caller asks again whenever it changed. */
+/** Whether an entry may stay at a watched place. Judges the current content; the caller asks again after each change. */
 import { closeSync, readlinkSync } from 'node:fs'
 import { at, LIST, openDirectory, type Spot, withAccess } from '../base/beneath/beneath.ts'
 import { directoryEntries } from '../base/beneath/directory-entries.ts'
@@ -8,7 +8,7 @@ import { riskySettings } from '../survey/git/config.ts'
 import { readGitConfig, readGitFile } from '../survey/git/directory.ts'
 import type { PlaceRule } from '../survey/places.ts'
 
-/** git ships 14 samples; a directory with many more is not git's, and is not listed to its end. */
+/** git ships 14 samples. A directory with many more is not git's, and is not listed completely. */
 const MAX_SAMPLES = 64
 
 export function isAllowed(rule: PlaceRule, { parent, name, stats }: Spot, path: string): boolean {

@@ -62,7 +62,7 @@ function plant(path: string, text = 'evil', mode = 0o755): void {
 }
 
 describe('what appears at a protected place', () => {
-  test('is moved out, disarmed, told and recorded; its neighbours stay', async () => {
+  test('is moved out, disarmed, reported and recorded; its neighbours stay', async () => {
     const q = guard({ '.claude/settings.json': NOTHING, '.vscode': NOTHING })
     plant('.claude/settings.json')
     plant('.claude/notes.md')
@@ -117,7 +117,7 @@ describe('what appears at a protected place', () => {
     expect(q.sweep()).toHaveLength(2)
   })
 
-  test('a file with another name in the workspace keeps its mode', async () => {
+  test('a file with another hard link in the workspace keeps its mode', async () => {
     const q = guard({ '.vscode': NOTHING })
     plant('run.sh', '#!', 0o755)
     mkdirSync(`${ws}/.vscode`)
@@ -137,7 +137,7 @@ describe('what appears at a protected place', () => {
     expect(lstatSync(`${base}/q/0001-.vscode/late`).mode & 0o777).toBe(0o600)
   })
 
-  test('again and again is removed in the end: the quarantine does not grow without bound', async () => {
+  test('is removed when it appears too often: the quarantine does not grow without bound', async () => {
     const q = guard({ '.envrc': NOTHING })
     for (let i = 0; i < 120; i++) {
       plant('.envrc')
@@ -148,7 +148,7 @@ describe('what appears at a protected place', () => {
     expect(readdirSync(`${base}/q`)).toHaveLength(101)
   })
 
-  test('of any size is moved at once, and removed while clocks go on', async () => {
+  test('of any size is moved at once, and removed while timers go on', async () => {
     const q = guard({ '.vscode': NOTHING, '.idea': NOTHING })
     for (const name of ['.vscode', '.idea']) {
       plant(`${name}/f`)
@@ -168,7 +168,7 @@ describe('what appears at a protected place', () => {
     expect([(moved - began) * 3 < settled - moved, ticks > 4]).toEqual([true, true])
   })
 
-  test('that is not removed when the run must end is left in the quarantine, and that is said', async () => {
+  test('that is not removed when the run must end is left in the quarantine, and that is reported', async () => {
     const q = guard({ '.vscode': NOTHING })
     plant('.vscode/f')
     for (let i = 0; i < 6000; i++) linkSync(`${ws}/.vscode/f`, `${ws}/.vscode/${i}`)
@@ -250,7 +250,7 @@ describe('git made during the run', () => {
   })
 })
 
-describe('what stood there before', () => {
+describe('what was there before', () => {
   test('a link is put back after it was changed', () => {
     symlinkSync('dotfiles', `${ws}/.cursor`)
     const q = guard({ '.cursor': { kind: 'link', text: 'dotfiles' } })
@@ -261,7 +261,7 @@ describe('what stood there before', () => {
     expect(readlinkSync(`${ws}/.cursor`)).toBe('dotfiles')
   })
 
-  test('a held file that the host replaced is told once and left as the user wrote it', () => {
+  test('a held file that the host replaced is reported once and left as the user wrote it', () => {
     plant('.envrc', 'old')
     const q = guardSurveyed()
     expect(q.sweep()).toEqual([])
@@ -299,7 +299,7 @@ describe('what stood there before', () => {
     expect(readFileSync(`${ws}/.git/config`, 'utf8')).toBe(fine)
   })
 
-  test('a place that was mounted anew is held again', () => {
+  test('a place that was mounted again is held again', () => {
     plant('.envrc', 'old')
     const q = guardSurveyed()
     rmSync(`${ws}/.envrc`)

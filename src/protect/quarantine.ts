@@ -1,6 +1,6 @@
 /**
- * Takes away what appears at protected places while a sandbox runs: a mount can only hold what exists, and no stub may
- * be put on the host. Everything at a watched place was made by the sandbox, and may be swapped between two calls.
+ * Moves files away that appear at protected places while a sandbox runs. A mount can only protect what exists, and pen puts
+ * no stub files on the host. Everything at a watched place is hostile and may be swapped between two calls.
  */
 import { appendFileSync, closeSync, mkdirSync } from 'node:fs'
 import { itself, openDirectory, type Spot, withSpot } from '../base/beneath/beneath.ts'
@@ -19,7 +19,7 @@ import { isTheFirst, type Place, place, putBack, putLinkBack, remember } from '.
 
 export interface Moved {
   readonly kind: 'moved'
-  /** Where it stood: the protected place, or a link on the way to it. */
+  /** Where it was: the protected place, or a link on the way to it. */
   readonly path: string
   /** Where it is now; null when it could not be kept. */
   readonly to: string | null
@@ -35,21 +35,21 @@ export interface Lost {
   readonly gone: boolean
 }
 
-/** Something stands at a protected place and cannot be moved; or, unseen, pen could not look at the place to the end. */
+/** An entry at a protected place cannot be moved, or pen could not look at the place (unseen). */
 export interface Stuck {
   readonly kind: 'stuck' | 'unseen'
   readonly path: string
   readonly why: string
 }
 
-/** What was moved was too much to keep (removed), or the run ended before it was dealt with (left). */
+/** A moved entry was too large to keep (removed), or the run ended before it was processed (left). */
 export interface Unkept {
   readonly kind: 'unkept'
   readonly path: string
   readonly how: 'partly' | 'removed' | 'left'
 }
 
-/** A link that stood there was removed, and was put back: what it leads to is kept by its name. */
+/** A link from a denied name was removed and has been restored: without it the next run would not deny its target. */
 export interface Back {
   readonly kind: 'back'
   readonly path: string
@@ -61,7 +61,7 @@ export interface QuarantineOptions {
   readonly watch: readonly Watched[]
   readonly held?: readonly Held[]
   readonly trees?: readonly GitTree[]
-  /** A directory of this run's own, on the host, outside every mount; made when it is first needed. */
+  /** A directory for this run on the host, outside every mount. Made when it is first needed. */
   readonly dir: string
   readonly tell: (event: QuarantineEvent) => void
 }
@@ -69,7 +69,7 @@ export interface QuarantineOptions {
 /** A sandbox that plants again and again must not fill the disk: after this many, things are removed instead of kept. */
 const MAX_KEPT = 100
 const MAX_KEPT_BYTES = 256 * 1024 * 1024
-/** `pen stop` waits for the end of a run: each part of it has this long. What is not done by then is told. */
+/** `pen stop` waits for the end of a run, so each part has this long. Unfinished work is reported. */
 const FINISH_MS = 300
 
 export class Quarantine {
@@ -79,7 +79,7 @@ export class Quarantine {
   readonly #left = { kept: MAX_KEPT, bytes: MAX_KEPT_BYTES }
   readonly #settling: Settling
   readonly #kept: string[] = []
-  /** Of which was told where they are. */
+  /** Entries that were reported with their quarantine path. */
   readonly #promised = new Set<string>()
   /** As of the last sweep: places that pen could not look at, and why. */
   readonly #unseen = new Map<string, string>()
@@ -103,7 +103,7 @@ export class Quarantine {
       if (p.identity !== undefined && p.rule.kind === 'git-config') this.#spot(p, spot => remember(p, spot))
   }
 
-  /** One look at every place: quick, whatever stands there. What cannot be looked at now is looked at again. */
+  /** Looks at every place once, in bounded time. A place that pen could not see is checked again in the next sweep. */
   sweep(): readonly QuarantineEvent[] {
     const events: QuarantineEvent[] = []
     for (const tree of this.#options.trees ?? []) {
@@ -116,7 +116,7 @@ export class Quarantine {
     this.#unseen.clear()
     const listed = new Map([...this.#roots].map(([root, fd]) => [root, listNames(itself(fd))]))
     for (const p of this.#places) {
-      // Most places are absent, before as after: one listing answers for all of them.
+      // Most places are still absent: one listing answers for all of them.
       const isAbsent = listed.get(p.root)?.mayHave(p.names[0] ?? '') === false
       if (p.identity === undefined && p.rule.kind !== 'link' && isAbsent) {
         p.spared = false
@@ -135,7 +135,7 @@ export class Quarantine {
     this.#timer.unref()
   }
 
-  /** When no process of the sandbox is left: the last look, which nothing can race. What it could not do in time is told. */
+  /** The last look, after every process of the sandbox is gone, so nothing can race it. Unfinished work is reported. */
   async finish(withinMs = FINISH_MS): Promise<void> {
     clearInterval(this.#timer)
     this.sweep()
@@ -154,12 +154,12 @@ export class Quarantine {
     this.stop()
   }
 
-  /** Resolves when what was taken so far is disarmed or removed. */
+  /** Resolves when everything moved so far is disarmed or removed. */
   async settled(): Promise<void> {
     await this.#settling.finish(Number.POSITIVE_INFINITY)
   }
 
-  /** Gives up the descriptors. */
+  /** Closes the descriptors. */
   stop(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -168,8 +168,8 @@ export class Quarantine {
   }
 
   /**
-   * After the supervisor mounted a lost place anew: what is there now is what it holds. Between the loss and the mount the
-   * sandbox could write or open it, so what can be judged by content is judged, now and from now on.
+   * Called after the supervisor mounted a lost place again: the file that is there now is protected. Between the loss and the
+   * mount the sandbox could write or open it. So its content is checked now and from now on, where a rule allows that.
    */
   hold(path: string): void {
     const found = this.#places.find(p => p.path === path)
@@ -204,7 +204,7 @@ export class Quarantine {
 
   #settled({ to, how }: Settled): void {
     if (how === 'kept') this.#kept.push(to.slice(this.#options.dir.length + 1))
-    // Of those that were never to be kept nobody waits to hear that they are gone.
+    // A removal is reported only when the entry's quarantine path was announced before.
     else if (how !== 'removed' || this.#promised.has(to))
       this.#options.tell({ kind: 'unkept', path: to, how })
   }
@@ -212,7 +212,7 @@ export class Quarantine {
   #tellOfLinks(removed: readonly RemovedLink[]): QuarantineEvent[] {
     const events: QuarantineEvent[] = []
     for (const { path, to } of removed) {
-      // Made again and again, they are removed all the same. The last one that is told says so.
+      // Beyond this count, links are removed without a report. The last report says so.
       if (++this.#links > MAX_KEPT) continue
       const isLast = this.#links === MAX_KEPT
       const what = `link to ${printable(to, 1024)}${isLast ? ' (further links are removed without a line)' : ''}`
@@ -256,11 +256,11 @@ export class Quarantine {
     const seen = this.#spot(p, spot => {
       if (p.spared) return 'fine'
       if (isTheFirst(p, spot)) {
-        // The very file that stood here at the start was away for a while.
+        // The file of the start is back at its place.
         p.identity = p.first
         return 'fine'
       }
-      // Judged anew each time: a mapped file can change without a new time stamp.
+      // Checked every time: a memory-mapped file can change without a new timestamp.
       if (spot.depth < p.names.length || !isAllowed(p.rule, spot, p.path)) return this.#take(p, spot)
       if (p.rule.kind === 'git-config') remember(p, spot)
       return 'fine'
@@ -292,7 +292,7 @@ export class Quarantine {
         what: taken.what,
         restored: spot.depth === p.names.length && putBack(p, spot),
       }
-      // What is not kept is in the audit alone: this file must not grow with what a sandbox plants.
+      // Entries that are not kept are only in the audit: a sandbox must not be able to grow this file.
       const line = JSON.stringify({ time: new Date().toISOString(), ...moved, path: printable(path, 4096) })
       if (keep) appendFileSync(`${this.#options.dir}/manifest.jsonl`, `${line}\n`, { mode: 0o600 })
       return moved

@@ -94,7 +94,7 @@ describe('a denied file', () => {
     expect(mounts.batches.flat().map(({ path }) => path)).toEqual([`${ws}/.env.local`])
   })
 
-  test('that is being covered when the sandbox ends is told; one that could not be any more is not', async () => {
+  test('that is being covered when the sandbox ends is reported; one that could not be covered is not', async () => {
     for (const [answer, told] of [
       ['held', 1],
       [{ failed: 'the sandbox is gone' }, 0],
@@ -138,7 +138,7 @@ describe('a denied file', () => {
     expect(await until(() => events.length > 0)).toBeLessThan(200)
   })
 
-  test('that cannot be covered is tried a few times, and told each time', async () => {
+  test('that cannot be covered is tried a few times, and reported each time', async () => {
     const mounts = new Mounts()
     mounts.answer = { failed: 'no' }
     start(mounts)
@@ -161,7 +161,7 @@ describe('a denied file', () => {
     expect(mounts.batches.length).toBeLessThan(20)
   })
 
-  test('is one of too many: that is told', async () => {
+  test('is one of too many: that is reported', async () => {
     start(new Mounts())
     for (let i = 0; i < 900; i++) writeFileSync(`${ws}/.env.${i}`, '')
     await until(() => events.length >= 900)
@@ -184,7 +184,7 @@ test('a protected file that the host replaced is protected again, and one that i
   expect(events).toEqual([{ how: 'protect', path: config, result: 'held' }])
 })
 
-test('after the end nothing is mounted any more', async () => {
+test('after the end nothing is mounted', async () => {
   const mounts = new Mounts()
   start(mounts)
   await running?.stop()

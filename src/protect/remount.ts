@@ -1,7 +1,7 @@
 /**
- * Denied and protected places stay so while a sandbox runs. What matches a denial and appears, or a held file that the
- * host replaces by a rename (which ends its mount), is mounted on anew in the running sandbox. Whether a place is held
- * is asked of the sandbox's own view each time: device and inode do not tell, because file systems reuse inodes at once.
+ * Keeps denied and protected places so while a sandbox runs. A new file that matches a deny rule is covered by a mount in the
+ * running sandbox. So is a protected file that the host replaces by a rename, which ends its mount. Each check looks at the
+ * sandbox's own view: device and inode are not enough, because file systems reuse inodes at once.
  */
 import type { HoldRequest, HoldResult, LiveMounts } from '../backend/backend.ts'
 import { lookAt, Unseen } from '../base/beneath/look-at.ts'
@@ -21,29 +21,29 @@ export interface HoldEvent {
 export interface RemountOptions {
   readonly mounts: LiveMounts
   readonly denied: DeniedPlaces
-  /** Sockets of the host that are there now; one may appear, or be replaced by another, whenever a server starts. */
+  /** Current sockets of host services. A server that starts may add or replace one. */
   readonly services?: () => readonly string[]
   /** How many denied places were covered at the start. */
   readonly covered: number
   /** Protected places that were mounted at the start. */
   readonly held: readonly string[]
   readonly onEvent: (event: HoldEvent) => void
-  /** A program began to replace a held file, as git does with its settings: by a file of the same name with `.lock`. */
+  /** A program began to replace a protected file through `NAME.lock`, as git does with its config. */
   readonly onAttempt?: (path: string) => void
-  /** The sandbox makes more denied files than can be covered: what is denied can no longer be kept so. */
+  /** The sandbox makes more denied files than pen can cover, so the deny rules can no longer be enforced. */
   readonly onFlood: () => void
 }
 
 const LOOK_MS = 250
-/** While a tree is being built, and after a file that was swapped while it was held. */
+/** Delay while a tree is being built, and after a file was swapped during a mount. */
 const RETRY_MS = 5
 const MAX_RETRY_MS = 320
-/** More denied files than this were made during one run: no program does that in good faith. */
+/** Denied files made during one run. An honest program makes fewer. */
 const MAX_NEW = 1000
-/** Nor this many times, under whatever names. */
+/** Mounts during one run, under any names. */
 const MAX_COVERS = 20_000
 const MAX_TRIES = 5
-/** What is being covered when the sandbox ends is covered by then, or of no use any more. */
+/** How long the end of a sandbox waits for mounts in progress. */
 const LAST_ANSWER_MS = 1000
 /** A survey that takes long is made less often: one twentieth of the time at most. */
 const SURVEY_SHARE = 20
@@ -53,10 +53,10 @@ export class Remount {
   readonly #watch: DirectoryWatch
   readonly #heldIn = new Map<string, Set<string>>()
   readonly #failures = new Map<string, number>()
-  /** Told once that they cannot be covered. */
+  /** Already reported as not covered. */
   readonly #told = new Set<string>()
   #places = new Set<string>()
-  /** Those that may have changed since they were looked at. */
+  /** Directories that may have changed since the last look. */
   #doubtful = new Set<string>()
   #services: readonly string[] = []
   #covers = 0
@@ -82,7 +82,7 @@ export class Remount {
     })
   }
 
-  /** Lists nothing yet: a run may be over in a moment. */
+  /** Lists nothing yet, because many runs are short. */
   start(): void {
     const { denied } = this.#options
     denied.begin()
@@ -91,7 +91,7 @@ export class Remount {
     this.#timer.unref()
   }
 
-  /** When every process of the sandbox is gone. What was covered is told also where the answer is still on its way. */
+  /** Called when every process of the sandbox is gone. Waits for pending answers, so that they are reported too. */
   async stop(): Promise<void> {
     this.#life = 'closed'
     clearInterval(this.#timer)
@@ -126,7 +126,7 @@ export class Remount {
     this.#hold()
   }
 
-  /** The directories' change times. One that changed a moment ago may change again under the same time stamp. */
+  /** Compares change times of directories. One that changed a moment ago may change again with the same timestamp. */
   #stateOfAll(settledBefore = Number.POSITIVE_INFINITY): string {
     const state = (dir: string): string => {
       const stats = lookOrUnseen(dir)
@@ -154,7 +154,7 @@ export class Remount {
     }
   }
 
-  /** One batch at a time; what comes meanwhile is in the next. */
+  /** One batch at a time. New requests go into the next batch. */
   #hold(): void {
     if (this.#life === 'closed' || this.#later !== undefined) return
     if (this.#work !== 'idle') {
@@ -179,7 +179,7 @@ export class Remount {
     const results = await this.#options.mounts.hold(requests)
     const more = this.#work !== ('busy' as string)
     this.#work = 'idle'
-    // In a sandbox that is gone the rest fails, and says nothing.
+    // When the sandbox has ended, the remaining mounts fail, and that is not reported.
     const counts = (result: HoldResult): boolean => result === 'held' || !this.#isClosed()
     for (const [i, request] of requests.entries()) {
       const result = results[i] ?? 'changed'
@@ -189,7 +189,7 @@ export class Remount {
     if (this.#places.size > this.#options.covered + MAX_NEW || this.#covers > MAX_COVERS)
       this.#options.onFlood()
     const done = results.includes('held')
-    // Files that come and go make us start a process each time for nothing: less and less often.
+    // Files that appear and vanish cost a process each time. So wait longer after each.
     this.#retryMs = done ? RETRY_MS : Math.min(MAX_RETRY_MS, this.#retryMs * 2)
     if (!done) this.#holdLater(this.#retryMs)
     else if (more || this.#survey === 'due') this.#hold()
@@ -204,7 +204,7 @@ export class Remount {
     }, ms)
   }
 
-  /** What the sandbox meets at a denied place is what the host has there, or a protected one is no mount. */
+  /** Whether the sandbox sees the host's file at a denied place, or no mount at a protected one. */
   #exposed(): Exposed[] {
     const out: Exposed[] = []
     const doubtful = new Set<string>()

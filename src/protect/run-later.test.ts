@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { RUN_LATER } from '../policy/files/protected-places.ts'
 import { changedSince, describeRunLater } from './run-later.ts'
 
-test('changed files are told and untouched ones are not, whatever their dates say', async () => {
+test('changed files are reported and unchanged ones are not, whatever their dates say', async () => {
   const ws = mkdtempSync(join(tmpdir(), 'pen-later-'))
   try {
     mkdirSync(`${ws}/.github/workflows`, { recursive: true })
@@ -24,7 +24,7 @@ test('changed files are told and untouched ones are not, whatever their dates sa
   }
 })
 
-test('is told in one line, with hostile names escaped and many counted', () => {
+test('is reported in one line, with hostile names escaped and many counted', () => {
   expect(describeRunLater([])).toEqual([])
   const [line = '', ...more] = describeRunLater(['package.json', '.mvn/\x1b]52;c;eA==\x07'])
   expect(more).toEqual([])

@@ -1,16 +1,16 @@
-/** Files that the host runs when someone builds, tests or pushes, and that changed during a run: told at its end, not prevented. */
+/** Files that the host runs on a build, test or push, and that changed during a run. Reported at its end, not prevented. */
 import { readdirSync } from 'node:fs'
 import { absent, lookAt, Unseen } from '../base/beneath/look-at.ts'
 import { printable } from '../base/printable.ts'
 
-/** Clocks of file systems tick more coarsely than ours. */
+/** File system timestamps are coarser than our clock. */
 const SLACK_MS = 20
-/** Of a directory with more nobody is told which changed. */
+/** In a directory with more entries, changed files are not named. */
 const MAX_ENTRIES = 10_000
 
 const MAX_TOLD = 10
 
-/** One line for a person; none when nothing changed. */
+/** One line for the user; none when nothing changed. */
 export function describeRunLater(changed: readonly string[]): string[] {
   if (changed.length === 0) return []
   const shown = changed.slice(0, MAX_TOLD).map(name => printable(name, 120))
@@ -21,8 +21,8 @@ export function describeRunLater(changed: readonly string[]): string[] {
 }
 
 /**
- * `names` are relative to the workspace. By change time, which a sandbox cannot set; a directory counts with its direct entries. What
- * cannot be looked at counts as changed.
+ * `names` are relative to the workspace. Compares change times, which a sandbox cannot set, also of the direct entries of a
+ * directory. A file that pen cannot look at counts as changed.
  */
 export function changedSince(workspace: string, names: readonly string[], since: number): readonly string[] {
   const unseen: string[] = []

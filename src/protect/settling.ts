@@ -1,13 +1,13 @@
 /**
- * What was taken away is settled behind the sandbox's back, one thing after the other, in slices: it is disarmed and kept, or removed.
- * What is not settled when the run must end stays where it is, and is told.
+ * Processes quarantined entries in the background, one after the other, in slices: each is disarmed and kept, or removed. An
+ * entry that is not done when the run must end stays where it is, and is reported.
  */
 import { errnoOf, PenError } from '../base/error.ts'
 import type { Rest } from './move-out.ts'
 import { inSlices } from './slices.ts'
 
 export interface Settled {
-  /** Where it is kept, or was meant to be. */
+  /** Its path in the quarantine. */
   readonly to: string
   readonly how: 'kept' | 'partly' | 'removed' | 'left'
 }
@@ -26,18 +26,18 @@ export class Settling {
     this.#queue.push({ to, rest })
     if (this.#work !== undefined) return
     this.#work = this.#settleAll()
-    // Heard of in `finish`.
+    // `finish` reports the error.
     this.#work.catch(() => undefined)
   }
 
-  /** Resolves when all is settled or told as left. */
+  /** Resolves when every entry is done, or reported as left. */
   async finish(withinMs: number): Promise<void> {
     this.#deadline = performance.now() + withinMs
     await this.#work
   }
 
   async #settleAll(): Promise<void> {
-    // The sweep that adds to it goes on first.
+    // Let the current sweep finish first.
     await Promise.resolve()
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       const { to, rest } = next

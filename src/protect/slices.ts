@@ -1,11 +1,11 @@
 /**
- * Work whose size a sandbox decides, such as deleting a directory of a million files, done a few milliseconds at a time: clocks,
- * limits, the gateway and `pen stop` never wait for it.
+ * Runs work whose size a sandbox decides, such as deleting a million files, a few milliseconds at a time. Timers, limits, the
+ * gateway and `pen stop` never wait for it.
  */
 const SLICE_MS = 4
 const REST_MS = 4
 
-/** The work's result; undefined when it was not done by `deadline` (of `performance.now()`). */
+/** The result; undefined when the work was not done by `deadline` (of `performance.now()`). */
 export async function inSlices<T>(
   work: Generator<void, T, void>,
   deadline = () => Number.POSITIVE_INFINITY,

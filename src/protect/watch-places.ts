@@ -1,4 +1,4 @@
-/** Protected and denied places while a sandbox runs: what appears or is replaced there is moved away or held anew, and told. */
+/** Guards protected and denied places while a sandbox runs. New or replaced files are moved away or mounted again, and reported. */
 import type { AuditEventInput } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
 import { printable } from '../base/printable.ts'
@@ -12,7 +12,7 @@ import { type Back, type Lost, type Moved, Quarantine, type Stuck, type Unkept }
 import { type HoldEvent, Remount } from './remount.ts'
 
 export interface PlaceWatch {
-  /** After every process of the sandbox is gone: the last look, which nothing can race. */
+  /** The last look, after every process of the sandbox is gone, so nothing can race it. */
   finish(): Promise<void>
 }
 
@@ -25,7 +25,7 @@ export interface WatchOptions {
   readonly record: (event: AuditEventInput) => void
 }
 
-/** Runs that are over sooner need no watch. */
+/** Shorter runs need no watch. */
 const START_AFTER_MS = 20
 
 export function watchPlaces({ loaded, facts, running, runId, tell, record }: WatchOptions): PlaceWatch {
@@ -44,7 +44,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
     tell: event => {
       if (event.kind === 'lost') lost.set(event.path, inWords(event))
       else if (event.kind === 'unkept') unkept.set(event.how, [...(unkept.get(event.how) ?? []), event.path])
-      // What was not looked at is said however much else there was to say.
+      // Unseen places are always reported, even when there are many other lines.
       else if (event.kind === 'unseen' || moved++ < MAX_LINES) tell(inWords(event))
       if (event.kind === 'moved')
         record({
@@ -96,7 +96,7 @@ export function watchPlaces({ loaded, facts, running, runId, tell, record }: Wat
       await quarantine.finish()
       if (moved > MAX_LINES) tell(andMore(moved - MAX_LINES, 'things at protected places'))
       for (const [how, paths] of unkept) tell(unkeptInWords(how, paths, dir))
-      // Whoever replaced it could: on the host.
+      // Places in `held` or `lost` were replaced after all, by a program on the host.
       for (const path of attempts) if (!held.has(path) && !lost.has(path)) tell(couldNotReplace(path))
       for (const line of [...held.lines(), ...lost.values()]) tell(line)
     },
@@ -112,7 +112,7 @@ function deniedPlaces({ policy, project }: Loaded, facts: Surveyed): DeniedPlace
   return new DeniedPlaces(policy, roots, (dir, component) => cache.matching(dir, component))
 }
 
-/** One line for each place, however often it was replaced. */
+/** One line per place, however often it was replaced. */
 class Tally {
   readonly #counts = new Map<string, { event: HoldEvent; times: number }>()
 

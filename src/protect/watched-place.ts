@@ -1,4 +1,4 @@
-/** A protected place while a sandbox runs: how it is reached, and what stood there before. */
+/** A protected place while a sandbox runs: how it is reached, and what was there before. */
 import { closeSync, fstatSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { at, CHANGE, openDirectory, type Spot, withAccess, withSpot } from '../base/beneath/beneath.ts'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -14,19 +14,19 @@ interface Identity {
 
 export interface Place extends Watched {
   readonly names: readonly string[]
-  /** For a place that a mount holds: which file it is, until the mount is lost. */
+  /** For a mounted place: the file's identity, until the mount is lost. */
   identity: Identity | undefined
-  /** What stood there at the start, if a mount holds it. */
+  /** The file at the start, if it is mounted. */
   readonly first: Identity | undefined
-  /** Held again after it was lost: a descriptor from in between may still write it, so it stays judged by content too. */
+  /** Mounted again after a loss. A descriptor that was opened in between can still write it, so its content is checked too. */
   regained: boolean
-  /** A replaced file that the user may have written: told, not taken. */
+  /** A replaced file that the user may have written: reported, not moved. */
   spared: boolean
-  /** The last content that its rule allowed, for putting back. */
+  /** The last content that its rule allowed, for restoring it. */
   good: Buffer | undefined
-  /** Told once that it cannot be moved. */
+  /** Already reported as immovable. */
   stuck: boolean
-  /** Told once that it was put back. */
+  /** Already reported as restored. */
   told: boolean
 }
 
@@ -44,7 +44,7 @@ export const place = (w: Watched, identity: Place['identity']): Place => ({
   told: false,
 })
 
-/** By the time of its making, too: an inode is used again at once. A file system that keeps no such time tells nothing. */
+/** Also compares creation times, because inodes are reused at once. False on a file system without creation times. */
 export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boolean =>
   first !== undefined &&
   depth === names.length &&
@@ -53,7 +53,7 @@ export const isTheFirst = ({ first, names }: Place, { stats, depth }: Spot): boo
   stats.birthtimeNs === first.born &&
   first.born > 0n
 
-/** Read without following links and judged as read: it may be written back into the workspace, where the sandbox sees it. */
+/** Read without following links, and judged as read: pen may write it back into the workspace, where the sandbox sees it. */
 export function remember(p: Place, { parent, name }: Spot): void {
   if (p.rule.kind !== 'git-config') return
   try {
@@ -82,7 +82,7 @@ export function putBack({ rule, good }: Place, { parent, name }: Pick<Spot, 'par
   }
 }
 
-/** For a link that is gone. Only into the directory that it stood in: without that, nothing leads through it either. */
+/** Restores a removed link, but only in its own directory: without that directory nothing needs the link. */
 export function putLinkBack(p: Place, root: number): boolean {
   if (p.rule.kind !== 'link') return false
   const above = p.names.slice(0, -1)
@@ -100,7 +100,7 @@ export function putLinkBack(p: Place, root: number): boolean {
   return put === true
 }
 
-/** What root puts back into somebody's project is theirs, as it was. */
+/** A file that root restores in another user's project gets its old owner. */
 function giveToOwner(parent: number, name: string): void {
   const { uid, gid } = fstatSync(parent)
   if (process.getuid?.() === 0 && uid !== 0) lchownSync(at(parent, name), uid, gid)

@@ -30,7 +30,7 @@ describe('names are not folded', () => {
     expect(foldsNames('/')).toBe(false)
     expect(foldsNames('/proc')).toBe(false)
   })
-  test('where nothing can be asked, because nothing is there', () => {
+  test('in an empty directory, where pen cannot tell', () => {
     expect(foldsNames(join(base, 'absent', 'project'))).toBe(false)
   })
 })

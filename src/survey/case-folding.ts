@@ -1,7 +1,7 @@
 /**
- * Whether `.ENV` opens what `.env` names, on a file system that the kernel leaves this judgement to: FUSE, virtiofs, 9p,
- * shares of a virtual machine's host. There the two spellings are two names to the kernel, and a mount on one does not
- * hold the other. File systems that fold case in the kernel itself have one name for all spellings, and mounts hold.
+ * Whether `.ENV` opens the file `.env`, on file systems that decide this outside the kernel: FUSE, virtiofs, 9p, shares of
+ * a virtual machine's host. There the kernel sees two names, and a mount on one does not cover the other. File systems
+ * that fold case in the kernel have one name for all spellings, and a mount covers all of them.
  */
 import { lstatSync, opendirSync, readdirSync, statfsSync } from 'node:fs'
 import { basename, dirname } from '../base/posix-path.ts'
@@ -12,21 +12,21 @@ const FOLD_IN_THE_KERNEL = new Set([
   0xca451a4e,
 ])
 
-/** One question as a rule: the other spelling of a name is not there. */
+/** Usually one look-up is enough: the other spelling of an existing name is absent. */
 export function foldsNames(workspace: string): boolean {
   try {
     const asked = nameToAsk(workspace)
     if (asked !== undefined && !isThere(`${asked.dir}/${otherSpelling(asked.name)}`)) return false
     if (FOLD_IN_THE_KERNEL.has(statfsSync(workspace).type)) return false
-    // There are both spellings, or one file that answers to both; in an empty directory nobody can tell.
+    // Both spellings exist, or one file has both. In an empty directory pen cannot tell.
     return asked === undefined || !readdirSync(asked.dir).includes(otherSpelling(asked.name))
   } catch {
-    // Not readable for pen: then for no sandbox either.
+    // pen cannot read it, so no sandbox can.
     return false
   }
 }
 
-/** The workspace's own name, if what is above is the same file system; otherwise a name in it. */
+/** The workspace's own name, if its parent is on the same file system; otherwise a name in the workspace. */
 function nameToAsk(workspace: string): { readonly dir: string; readonly name: string } | undefined {
   const above = dirname(workspace)
   const name = basename(workspace)
@@ -41,7 +41,7 @@ function nameToAsk(workspace: string): { readonly dir: string; readonly name: st
   }
 }
 
-/** ASCII letters only: what they become is the same everywhere. */
+/** ASCII letters only: every file system folds these in the same way. */
 const hasCase = (name: string): boolean => /[A-Za-z]/.test(name)
 const otherSpelling = (name: string): string =>
   name.replace(/[A-Za-z]/g, letter => String.fromCharCode(letter.charCodeAt(0) ^ 0x20))

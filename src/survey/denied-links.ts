@@ -1,16 +1,16 @@
 /**
- * Links by which a denied name leads to a file in the workspace. The mount is on the file, and the link itself can be removed: without
- * it, the next run would not know that the file is denied. So links are watched, and put back.
+ * Links from a denied name to a file in the workspace. The mount covers the file, but a sandbox can remove the link. Then
+ * the next run would not know that the file is denied. So pen watches these links and restores them.
  */
 import { readlinkSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
 import { dirname, resolve } from '../base/posix-path.ts'
 import type { Watched } from './places.ts'
 
-/** As many as the kernel follows. */
+/** The kernel's own limit on links in a path. */
 const MAX_LINKS = 40
 
-/** `paths` are the names that the rules deny, before any link is resolved. */
+/** `paths` are the names that the rules deny, with links not yet resolved. */
 export function deniedLinks(paths: readonly string[], workspace: string): readonly Watched[] {
   const found = new Map<string, Watched>()
   for (const path of paths) follow(path, workspace, found, 0)

@@ -91,7 +91,7 @@ describe('a very large directory', () => {
     expect(shown('many/*/key')).toEqual(['many/d2099/key file'])
   })
 
-  test('is listed once, and again when it changed', async () => {
+  test('is listed once, and again after a change', async () => {
     for (let i = 0; i < 1200; i++) file(`large/.env-${'x'.repeat(100)}-${i}`)
     const saved: string[] = []
     const store = `${base}/cache.json`

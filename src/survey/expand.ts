@@ -1,7 +1,7 @@
 /**
- * Which existing paths a deny glob covers. Lists only the directories that the glob's own components name; the tree
- * is never walked, so a glob that begins with `**` is kept at the top, and is a gap (see plan/gaps.ts). Whatever else
- * cannot be looked at in full stops the run.
+ * Finds the existing paths that a deny glob covers. Only directories that the glob names are listed; the tree is never
+ * walked. So a glob that begins with `**` covers only the top, and is a gap (see plan/gaps.ts). Everything else that pen
+ * cannot see completely stops the run.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
@@ -14,11 +14,11 @@ import { NO_TEXT } from './non-utf8-directories.ts'
 
 export interface Covered {
   readonly path: string
-  /** A link cannot carry a mount; what it leads to inside the workspace is listed beside it. */
+  /** Nothing can be mounted on a link. Its target inside the workspace is listed too. */
   readonly type: 'file' | 'dir' | 'link'
 }
 
-/** As many as the kernel follows. */
+/** The kernel's own limit on links in a path. */
 const MAX_LINKS = 40
 
 export function expandGlob(glob: Glob, workspace: string, cache?: ListingCache): readonly Covered[] {
@@ -49,7 +49,7 @@ function namesIn(dir: string, component: string, cache: ListingCache | undefined
   })
 }
 
-/** What is left of such a name in a listing leads nowhere. */
+/** A non-UTF-8 name in a listing cannot be opened by its text. */
 export const isNonUtf8 = (dir: string, name: string): boolean =>
   name.includes(NO_TEXT) && lookAt(`${dir}/${name}`) === undefined
 
@@ -66,7 +66,7 @@ export function matchingNames(dir: string, component: string): readonly string[]
   return folded
 }
 
-/** Asked of the file system, with a name that is there: does the other spelling lead to the same file? */
+/** Whether another spelling of an existing name opens the same file. */
 function foldsCase(dir: string, names: readonly string[]): boolean {
   const name = names.find(n => n.toLowerCase() !== n.toUpperCase())
   if (name === undefined) return false

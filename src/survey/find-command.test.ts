@@ -66,7 +66,7 @@ describe('a command', () => {
     ])
       expect([name, code(name)]).toEqual([name, 0])
   })
-  test('that is nowhere is 127, also below a private directory and beside a granted one', () => {
+  test('that does not exist is 127, also below a private directory and beside a granted one', () => {
     for (const name of [
       'nope',
       './nope',
@@ -79,7 +79,7 @@ describe('a command', () => {
     ])
       expect([name, code(name)]).toEqual([name, 127])
   })
-  test('that is there and no program is 126: a plain file, a directory, a mount point', () => {
+  test('that is not a program is 126: a plain file, a directory, a mount point', () => {
     for (const name of ['plain', './note', './dir', '/w/s', '/w', '/tmp', '/', '/etc', '/etc/passwd'])
       expect([name, code(name)]).toEqual([name, 126])
   })
@@ -103,7 +103,7 @@ describe('a command', () => {
 })
 
 describe('the fix', () => {
-  test('names what is in the way: a directory, a link that leads out, lines that end as on Windows, an empty word', () => {
+  test('names the obstacle: a directory, a link that leads out, Windows line endings, an empty word', () => {
     const told = (name: string) => {
       const found = find(name)
       return found.ok ? '' : `${found.exitCode} ${found.what}; ${found.hint}`

@@ -1,6 +1,6 @@
 /**
- * Where the command will be found inside, asked before anything starts: "not found" and "not executable" get a shell's
- * exit codes and an explanation, instead of an engine's error.
+ * Finds the command inside the sandbox before anything starts. "Not found" and "not executable" then get a shell's exit
+ * codes and an explanation, instead of an engine's error.
  */
 import { accessSync, constants, statSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../base/error.ts'
@@ -54,7 +54,7 @@ export function findCommand(plan: Plan, hostPath: string): Found {
   )
   if (elsewhere === undefined)
     return notFound(what, 'check the spelling; `pen plan` shows what the sandbox sees')
-  // A grant of a link shows the place that it leads to, by its own name.
+  // Granting a link shows its target, under the target's own path.
   const real = `${realPath(dirname(elsewhere)) ?? dirname(elsewhere)}/${basename(elsewhere)}`
   if (lookInside(real, plan) === 'runs')
     return notFound(what, `it is at ${real}, which PATH does not name: call it by that, or correct PATH`)
@@ -94,8 +94,8 @@ function hostHasTargetOf(link: string, plan: Plan): string {
 }
 
 /**
- * All that a program needs to be shown. A package manager puts a link into `PREFIX/bin`, and the program into `PREFIX/lib`: then that is the
- * whole prefix where it is a hidden directory of its own, as `~/.npm-global`; of `~/.local` and of a home only the two.
+ * The directories that a program needs. A package manager puts a link into `PREFIX/bin` and the program into
+ * `PREFIX/lib`. A hidden directory such as `~/.npm-global` is granted as a whole; of `~/.local` or a home only the two.
  */
 function directoriesOf(path: string): readonly string[] {
   const dir = dirname(path)
@@ -109,7 +109,7 @@ function directoriesOf(path: string): readonly string[] {
   return [dir, `${prefix}/${part}`]
 }
 
-/** The kernel says "no such file" of a script whose interpreter is missing; we say which file. */
+/** For a script without its interpreter the kernel says "no such file"; pen says which file is missing. */
 function withInterpreter(name: string, path: string, plan: Plan): Found {
   const host = toHost(path, plan)
   const head = host === undefined ? undefined : readProgramHead(host.path)
@@ -129,7 +129,7 @@ function withInterpreter(name: string, path: string, plan: Plan): Found {
 
 type Look = 'runs' | 'refused' | 'directory' | 'absent'
 
-/** Private directories are empty at the start; what the engine itself puts into `/dev` and `/proc` is not known here. */
+/** Private directories are empty at the start. The content of `/dev` and `/proc` is the engine's and unknown here. */
 function lookInside(path: string, plan: Plan): Look | 'unknown' | 'lost' {
   const host = toHost(path, plan)
   if (host !== undefined) return lookThroughLinks(host, plan)
@@ -140,7 +140,7 @@ function lookInside(path: string, plan: Plan): Look | 'unknown' | 'lost' {
   return place.at === path && place.op === 'file' ? 'refused' : 'directory'
 }
 
-/** A link is followed by the sandbox, in what it sees; here it leads through the host's own files. */
+/** Inside, a link is resolved in the sandbox's view. Here it is resolved in the host's files. */
 function lookThroughLinks({ path, root }: OnHost, plan: Plan): Look | 'lost' {
   const state = look(path)
   const real = state === 'absent' ? undefined : realPath(path)
@@ -149,14 +149,14 @@ function lookThroughLinks({ path, root }: OnHost, plan: Plan): Look | 'lost' {
   return there === undefined ? 'lost' : look(there.path) === 'absent' ? 'lost' : state
 }
 
-/** Whether the tool policy took a program away that the host has there. */
+/** Whether the tool policy hides a program that the host has at this path. */
 function takenAway(path: string, plan: Plan): Taken | undefined {
   const shells = plan.steps.flatMap(step =>
     step.op === 'cover' && step.why === 'tools.shell' ? [step.at] : [],
   )
   const directories = plan.steps.flatMap(step => (step.op === 'seal' ? [step.at] : []))
   if (shells.length === 0 && directories.length <= 2) return undefined
-  // Programs of the system stand at the same place on the host.
+  // System programs have the same path on the host.
   const real = realPath(path)
   if (real === undefined || look(real) !== 'runs') return undefined
   if (shells.some(shell => shell === real)) return 'no shell'
@@ -183,13 +183,13 @@ function look(path: string): Look {
 
 interface OnHost {
   readonly path: string
-  /** The mounted tree that it is in. */
+  /** The mounted tree that contains it. */
   readonly root: string
 }
 
-/** The host's path behind a path inside, by the mounts of the plan; undefined when no mount shows it. */
+/** The host path of a path inside, by the mounts of the plan. Undefined when no mount shows it. */
 function toHost(path: string, plan: Plan): OnHost | undefined {
-  // Without mounts the files are the host's own.
+  // Without mounts, the sandbox sees the host's files.
   if (plan.steps.length === 0) return { path, root: '/' }
   const link = plan.steps.find(step => step.op === 'link' && isWithin(path, step.at))
   if (link?.op === 'link')

@@ -1,6 +1,6 @@
 /**
- * A mount holds a place, not a file. A file with a second name can be read and written by that name, wherever it stands: the
- * sandbox itself may have made it in an earlier run, when it was its own file that it put there. So such a file is not held.
+ * A mount covers a path, not a file. A file with another hard link can be read and written through that link. The sandbox
+ * may have made the link in an earlier run, when the file was its own. So pen does not count such a file as covered.
  */
 import type { BigIntStats } from 'node:fs'
 import { PenError } from '../base/error.ts'

@@ -1,18 +1,18 @@
 /**
- * Certificate authorities that somebody added to this machine, as companies do whose proxy opens TLS. The host's bundle then is what
- * programs of a sandbox have to trust, too: an image does not know them, and neither does a Node.js that brings its own list.
+ * Certificate authorities that were added to this machine, as for a company's TLS-intercepting proxy. Programs in a sandbox
+ * must trust the host's bundle too: an image does not have the added ones, and Node.js brings its own list.
  */
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import type { HostPath } from '../policy/files/path.ts'
 
-/** Where each family of distributions keeps those that were added: Debian and Alpine, Fedora, Arch, SUSE. */
+/** Where distributions keep added authorities: Debian and Alpine, Fedora, Arch, SUSE. */
 const ADDED = [
   '/usr/local/share/ca-certificates',
   '/etc/pki/ca-trust/source/anchors',
   '/etc/ca-certificates/trust-source/anchors',
   '/etc/pki/trust/anchors',
 ]
-/** All authorities in one file, the added ones among them. */
+/** All authorities in one file, including the added ones. */
 const BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -21,7 +21,7 @@ const BUNDLES = [
 
 const CERTIFICATE = /\.(crt|pem|cer|p11-kit)$/
 
-/** The bundle as a file of root's; undefined where nobody has added any. */
+/** The bundle, a file that only root can write. Undefined when none was added. */
 export function hostAuthorities(): HostPath | undefined {
   if (!ADDED.some(hasCertificate)) return undefined
   for (const path of BUNDLES) {
@@ -41,7 +41,7 @@ function hasCertificate(directory: string): boolean {
 
 const WRITABLE_BY_OTHERS = 0o022
 
-/** What others could write is nothing to trust. */
+/** A bundle that other users can write is not trusted. */
 function rootsFile(path: string): string | undefined {
   try {
     const real = realpathSync(path)

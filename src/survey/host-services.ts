@@ -1,7 +1,7 @@
 /**
- * Services of the host that listen on a socket in a directory that the sandbox sees: a database with its socket beside the code, a process
- * manager. A mount does not keep anybody from connecting, and such a service does on the host what it is asked. The kernel
- * lists the sockets of the host's own network alone: those that the sandbox binds are in another, and are not here.
+ * Host services that listen on a socket in a directory that the sandbox sees, such as a database or a process manager. A
+ * read-only mount does not prevent connections, and such a service acts on the host. The kernel lists the sockets of the
+ * host's network namespace. Sockets that the sandbox binds belong to another and are not listed.
  */
 import { lstatSync, realpathSync } from 'node:fs'
 import { absent } from '../base/beneath/look-at.ts'
@@ -24,18 +24,18 @@ export function hostServices(roots: readonly string[], granted: readonly string[
   return { paths: [...found], unlocated }
 }
 
-/** Of a socket that was bound by a relative name. */
+/** For a socket that was bound by a relative name. */
 const RELATIVE = /^\w+: (?:\w+ ){5} *\d+ ([^/@].*)$/gm
 
 const NONE: RelativeServices = { paths: [], unlocated: [] }
 let lately = { sockets: '', found: NONE }
 
-/** As the servers named them. */
+/** Socket names as the servers bound them. */
 function boundPaths(roots: readonly string[]): RelativeServices {
   try {
     const table = readKernelFile(TABLE, 'utf8')
     const lines = table.split('\n').filter(line => line.includes(' /'))
-    // Where each of the others is takes longer to find out: once, as long as they are the same.
+    // Finding the paths of relative names is slow, so it is done only when their list changes.
     const relative = [...table.matchAll(RELATIVE)].map(([line, name = '']) => ({ line, name }))
     const sockets = [...roots, ...relative.map(({ line }) => line)].join('\n')
     if (sockets !== lately.sockets) {
@@ -54,7 +54,7 @@ function socketAt(path: string): string | undefined {
     const real = realpathSync(path)
     return lstatSync(real).isSocket() ? real : undefined
   } catch {
-    // Gone, or where pen cannot go: then neither can a sandbox of the same user.
+    // Gone, or pen may not reach it: then a sandbox of the same user cannot either.
     return undefined
   }
 }

@@ -13,11 +13,11 @@ test('a name in any case may be there, and every other is proven absent', () => 
   expect(listNames(dir)?.mayHave('.idea')).toBe(false)
 })
 
-test('a name that some file system might fold into another one leaves every question open', () => {
+test('a name that a file system might fold into another proves nothing absent', () => {
   writeFileSync(join(dir, '.vſcode'), '')
   expect(listNames(dir)).toBeUndefined()
 })
 
-test('a directory that cannot be listed leaves every question open', () => {
+test('a directory that cannot be listed proves nothing absent', () => {
   expect(listNames(join(dir, 'absent'))).toBeUndefined()
 })

@@ -1,14 +1,14 @@
-/** Which names a small directory has, listed once, for those who would otherwise ask for dozens that are not there. */
+/** The names in a small directory, listed once, for callers that would otherwise look up dozens of absent names. */
 import { readdirSync, statSync } from 'node:fs'
 
 export interface ListedNames {
-  /** False proves that it is absent; true only that it is worth asking. */
+  /** False proves that the name is absent. True means: look it up. */
   mayHave(name: string): boolean
 }
 
 /**
- * Undefined when single questions are the better way: not readable, large, or with a name that is not plain ASCII. A file system
- * that folds case knows more spellings of one name than `toLowerCase` does (`ſ` is an `s` there).
+ * Undefined when single look-ups are better: the directory is unreadable, large, or has a name that is not plain ASCII. A
+ * file system that folds case knows more spellings of one name than `toLowerCase` does (`ſ` is an `s` there).
  */
 export function listNames(dir: string): ListedNames | undefined {
   try {
@@ -24,6 +24,6 @@ export function listNames(dir: string): ListedNames | undefined {
   }
 }
 
-/** Bytes of a directory, on ext4 about 1,000 names: more take longer to list than to be asked for. */
+/** Bytes of a directory; on ext4 about 1,000 names. Listing more takes longer than single look-ups. */
 const MAX_SIZE = 32_768
 const NOT_ASCII = /[^ -~]/

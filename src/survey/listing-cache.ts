@@ -1,6 +1,6 @@
 /**
- * Remembers which names in a very large directory match a pattern. Listing 200,000 entries takes 65 ms; asking whether
- * the directory changed since takes 2 µs. The change time cannot be set by the sandbox, so an old one proves the answer.
+ * Caches which names in a very large directory match a pattern. Listing 200,000 entries takes 65 ms, and reading the
+ * directory's change time takes 2 µs. A sandbox cannot set the change time, so an old one proves that the cache is valid.
  */
 import { type BigIntStats, readFileSync } from 'node:fs'
 import { lookAt } from '../base/beneath/look-at.ts'
@@ -13,16 +13,16 @@ interface Remembered {
 }
 
 export interface ListingCacheOptions {
-  /** A file of pen's own state, out of every sandbox's reach. */
+  /** A file in pen's state, which no sandbox can reach. */
   readonly file: string
-  /** Writes it whole or not at all. */
+  /** Writes it atomically. */
   readonly save: (file: string, text: string) => void
   readonly now?: () => number
 }
 
-/** Smaller directories are listed faster than a cache is read. ext4: about 2,000 names. */
+/** Listing a smaller directory is faster than reading the cache. On ext4 about 2,000 names. */
 const LARGE = 65_536n
-/** A directory that changed this recently may change again under the same time stamp. */
+/** A directory that changed this recently may change again with the same timestamp. */
 const SETTLED_MS = 2000
 const MAX_FILE = 1_000_000
 
@@ -55,7 +55,7 @@ export class ListingCache {
     const known = { ...this.#known, [key]: entry }
     this.#known = known
     const text = JSON.stringify(known)
-    // Too much to be worth it: begin again with this one.
+    // The cache is full: start again with this entry.
     this.#options.save(this.#options.file, text.length <= MAX_FILE ? text : JSON.stringify({ [key]: entry }))
   }
 
@@ -67,7 +67,7 @@ export class ListingCache {
       for (const [key, entry] of Object.entries(known)) if (isRemembered(entry)) clean[key] = entry
       return clean
     } catch (error) {
-      // Absent or half a file: only time is lost.
+      // Absent or truncated: only time is lost.
       if (errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error
       return Object.create(null)
     }

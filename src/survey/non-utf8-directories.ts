@@ -1,17 +1,17 @@
 /**
- * Directories whose names are no text (UTF-8). To the kernel and to git such a name is as good as any; listed as text it leads
- * nowhere, so that whatever a sandbox hides behind it would not be found. They are held open, and reached by their descriptors.
+ * Directories with non-UTF-8 names. The kernel and git accept such names, but a listing as text cannot open them. A sandbox
+ * could hide a repository there. So pen keeps these directories open and reaches them by descriptor.
  */
 import { closeSync, readdirSync } from 'node:fs'
 import { openDirectory } from '../base/beneath/beneath.ts'
 import { absent } from '../base/beneath/look-at.ts'
 
-/** Stands in a listing for bytes that are no text. */
+/** Replaces invalid bytes in a listing. */
 export const NO_TEXT = '\ufffd'
 
 export const isText = (bytes: Buffer): boolean => Buffer.from(bytes.toString()).equals(bytes)
 
-/** Nobody has so many in good faith, and each takes a descriptor. Others are not entered: see `complete`. */
+/** Each takes a descriptor. More than this is an attack, and the rest is not entered: see `complete`. */
 const MOST = 64
 
 export class NonUtf8Directories {
@@ -20,19 +20,19 @@ export class NonUtf8Directories {
   readonly #listed = new Set<string>()
   #complete = true
 
-  /** False when there were more than can be held open, or one that could not be opened. */
+  /** False when there are too many to keep open, or one could not be opened. */
   get complete(): boolean {
     return this.#complete
   }
 
-  /** Those directly in it, as paths that lead there for as long as this is open; once for each directory. */
+  /** The non-UTF-8 directories in `dir`, as paths that are valid while this object is open. Each is returned once. */
   open(dir: string): string[] {
     if (this.#listed.has(dir)) return []
     this.#listed.add(dir)
     const out: string[] = []
     for (const name of listBytes(dir)) {
       if (isText(name)) {
-        // A name may have that very character in it.
+        // A valid name may contain that character.
         if (name.includes(NO_TEXT)) out.push(`${dir}/${name}`)
         continue
       }
@@ -44,7 +44,7 @@ export class NonUtf8Directories {
       const fd = openDirectory(path)
       if (fd === undefined) continue
       this.#open.push(fd)
-      // The dot makes it a directory, and not the kernel's link to one.
+      // The dot names the directory itself, not the kernel's link to it.
       const reached = `/proc/self/fd/${fd}/.`
       this.#shown.set(reached, `${this.shown(dir)}/${name}`)
       out.push(reached)
@@ -52,7 +52,7 @@ export class NonUtf8Directories {
     return out
   }
 
-  /** For people: where it is, as well as that can be written. */
+  /** The path for messages, with invalid bytes replaced. */
   shown(path: string): string {
     for (const [start, shown] of this.#shown)
       if (path === start || path.startsWith(`${start}/`)) return shown + path.slice(start.length)

@@ -1,7 +1,7 @@
 /**
- * Sorts protected places into what a backend can hold by a mount (they exist) and what the supervisor must watch (they
- * don't). Runs on the host before the sandbox starts; an earlier run may have planted links, so none is ever followed
- * by the kernel: each component is asked for with lstat, and a link's text is resolved here, inside the root only.
+ * Sorts protected places: a backend holds those that exist by a mount, and the supervisor watches the others. This runs
+ * on the host before the sandbox starts. An earlier run may have planted links, so the kernel never follows one: each
+ * component is examined with lstat, and a link's target is resolved here, inside the root only.
  */
 import { type BigIntStats, readlinkSync } from 'node:fs'
 import { absent, lookAt } from '../base/beneath/look-at.ts'
@@ -9,45 +9,45 @@ import { resolve } from '../base/posix-path.ts'
 import { refuseHardLink } from './hard-link.ts'
 import { type ListedNames, listNames } from './listed-names.ts'
 
-/** When may something stand at a watched place? */
+/** What may exist at a watched place. */
 export type PlaceRule =
   | { readonly kind: 'nothing' }
-  /** A repository made during the run may stand; a pointer file or link to one may not. */
+  /** A repository that is made during the run may stay; a `.git` file or link to one may not. */
   | { readonly kind: 'git-dir' }
-  /** May hold harmless settings and those that it held before. */
+  /** May hold harmless settings, and settings that it held before. */
   | { readonly kind: 'git-config'; readonly known: readonly string[] }
-  /** May hold nothing but git's own samples. */
+  /** May hold only git's own samples. */
   | { readonly kind: 'git-hooks' }
-  /** A `.git` file may name this directory only. */
+  /** A `.git` file may name only this directory. */
   | { readonly kind: 'git-pointer'; readonly to: string }
-  /** The very link that was there at the start. */
+  /** Only the link that was there at the start. */
   | { readonly kind: 'link'; readonly text: string }
 
 export interface Watched {
   readonly path: string
-  /** A directory whose own path the sandbox cannot change; the walk to `path` begins here. */
+  /** A directory whose own path the sandbox cannot change. The walk to `path` starts here. */
   readonly root: string
   readonly rule: PlaceRule
 }
 
-/** A place that exists and is to be mounted read-only on itself. Its identity tells when the host replaced it. */
+/** An existing place that is mounted read-only on itself. Its identity shows when the host has replaced it. */
 export interface Held extends Watched {
   readonly type: 'file' | 'dir'
   readonly dev: bigint
   readonly ino: bigint
-  /** When the file was made: a file system gives the inode of a removed file to the next one. */
+  /** Creation time: a file system reuses the inode of a removed file. */
   readonly born: bigint
 }
 
 export interface PlacesFound {
   readonly protect: readonly Held[]
-  /** Directories to be bind-mounted on themselves: a mount point can be neither renamed nor removed. */
+  /** Directories that are bind-mounted on themselves: a mount point can be neither renamed nor removed. */
   readonly pins: readonly string[]
   readonly watch: readonly Watched[]
 }
 
 export const NOTHING: PlaceRule = { kind: 'nothing' }
-/** As many as the kernel follows. */
+/** The kernel's own limit on links in a path. */
 const MAX_LINKS = 40
 
 export class Places {
@@ -67,7 +67,7 @@ export class Places {
     this.#pinned.set(path, { path, root })
   }
 
-  /** Protects `path`, which lies below `root`. The first rule given for a place counts. */
+  /** Protects `path`, which is below `root`. The first rule for a place counts. */
   add(path: string, root: string, rule: PlaceRule = NOTHING, links = 0): void {
     if (!path.startsWith(`${root}/`)) return
     for (let end = root.length; end < path.length; ) {
@@ -87,12 +87,12 @@ export class Places {
     }
   }
 
-  /** For places that are too many to be mounted: what is there is compared with the rule while the sandbox runs. */
+  /** For places that are too many to mount: the supervisor compares their content with the rule during the run. */
   watch(path: string, root: string, rule: PlaceRule): void {
     if (!this.#watch.has(path)) this.#watch.set(path, { path, root, rule })
   }
 
-  /** The names in a small directory, listed once: most protected places are absent, and need no question each. */
+  /** The names in a small directory, listed once: most protected places are absent and need no look-up each. */
   list(dir: string): void {
     const names = listNames(dir)
     if (names !== undefined) this.#listed = { prefix: `${dir}/`, names }
@@ -109,7 +109,7 @@ export class Places {
     return stats
   }
 
-  /** Shallow before deep; nothing is listed twice, and nothing below a place that is already read-only. */
+  /** Shallow before deep, without duplicates, and without places below one that is already read-only. */
   found(): PlacesFound {
     const free = ({ path, root }: { path: string; root: string }): boolean => {
       for (let up = above(path); up.length > root.length; up = above(up)) {
@@ -136,7 +136,7 @@ export class Places {
     for (let up = above(path); up.length > root.length; up = above(up)) this.pin(up, root)
   }
 
-  // A link cannot carry a mount: it is watched, and what it leads to is protected too when it lies inside the root.
+  // Nothing can be mounted on a link: it is watched, and its target is protected too when it is inside the root.
   #addLink(link: string, rest: string, root: string, rule: PlaceRule, links: number): void {
     const text = linkText(link)
     if (text === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Services of the host that bound their sockets by a relative name, as `--bind unix:app.sock` does. The kernel tells that name, and
- * which file it is, but not where: it is looked for from the directories that processes are in.
+ * Host services that bound their socket by a relative name, as `--bind unix:app.sock` does. The kernel reports the name and
+ * the inode, but no directory. So the socket is searched in the current directories of all processes.
  */
 import { lstatSync, readlinkSync } from 'node:fs'
 import { close } from '../base/kernel/descriptor.ts'
@@ -19,9 +19,9 @@ const SHOW = { name: 1 << 0, file: 1 << 1, uid: 1 << 6 }
 
 export interface Bound {
   readonly name: string
-  /** Undefined where the kernel does not tell: then every socket of that name counts. */
+  /** Undefined when the kernel does not report it: then every socket of that name counts. */
   readonly inode: number | undefined
-  /** Undefined where the kernel does not tell. */
+  /** Undefined when the kernel does not report it. */
   readonly uid: number | undefined
 }
 
@@ -53,7 +53,7 @@ export function relativeServices(
 
 const isBelow = (path: string, roots: readonly string[]): boolean => roots.some(root => isWithin(path, root))
 
-/** The kernel tells 32 bits of the inode. */
+/** The kernel reports 32 bits of the inode. */
 function isSocket(path: string, inode: number | undefined): boolean {
   try {
     const stats = lstatSync(path, { bigint: true })
@@ -63,7 +63,7 @@ function isSocket(path: string, inode: number | undefined): boolean {
   }
 }
 
-/** Of those that we may ask. */
+/** Of the processes that pen may examine. */
 const directoriesOfProcesses = (): string[] =>
   allPids().flatMap(pid => {
     try {

@@ -1,6 +1,6 @@
 /**
- * What a plan needs to know of the host, asked with a bounded number of look-ups: nothing here walks the project, so
- * a project of 200,000 files starts as fast as an empty one.
+ * What a plan needs to know about the host, found with a bounded number of look-ups. Nothing here walks the project, so a
+ * project of 200,000 files starts as fast as an empty one.
  */
 import { existsSync, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs'
 import { surveyHostTools } from '../backend/programs/survey-host.ts'
@@ -28,12 +28,12 @@ import { realPath, userConfigFiles } from './git/directory.ts'
 import { gitIdentity } from './git/identity.ts'
 import { type RepositoryFacts, surveyRepository } from './git/repository.ts'
 import { refuseHardLink } from './hard-link.ts'
+import { homeLinkNote } from './home-link-note.ts'
 import { hostAuthorities } from './host-authorities.ts'
 import { hostServices } from './host-services.ts'
 import { ListingCache } from './listing-cache.ts'
 import type { Watched } from './places.ts'
 import { systemConfig } from './system-config.ts'
-import { tellLinked } from './tell-linked.ts'
 import { unprivilegedUser } from './unprivileged-user.ts'
 
 export interface Surveyed extends HostFacts {
@@ -44,7 +44,7 @@ export function surveyHost(
   policy: Policy,
   project: Project,
   env: Readonly<Record<string, string | undefined>>,
-  /** What is to be told besides. */
+  /** Notes for the user. */
   homeWarnings: readonly string[] = [],
 ): Surveyed {
   const { world } = project
@@ -69,7 +69,7 @@ export function surveyHost(
       watch: [...repository.watch, ...links],
       warnings: [
         ...repository.warnings,
-        ...tellLinked(policy),
+        ...homeLinkNote(policy),
         ...tellUnlocated(unlocated),
         ...homeWarnings.map(warning => printable(warning, 1024)),
       ],
@@ -89,7 +89,7 @@ export function surveyHost(
   }
 }
 
-/** The first that the policy leaves there. Without one, the name stands for what is missing. */
+/** The first shell that the policy allows, or else the first that exists, for the error. */
 function chooseShell({ tools }: Policy): GuestPath {
   let first: string | undefined
   for (const shell of ['/bin/bash', '/usr/bin/bash', '/bin/sh']) {
@@ -106,7 +106,7 @@ function noteFor(policy: Policy, stateDir: string): NonNullable<HostFacts['note'
   return { text, file: `${stateDir}/notes/${sha256(text).slice(0, 16)}.md` as HostPath }
 }
 
-/** What of the host's system stands in every sandbox of this policy, read-only. */
+/** The host's system directories that every sandbox of this policy sees, read-only. */
 export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): SystemEntry[] {
   const wanted = [
     ...SYSTEM_ROOTS,
@@ -119,7 +119,7 @@ export function systemEntries(policy: Pick<Policy, 'profile'>, home: string): Sy
     const stat = lstatSync(path, { throwIfNoEntry: false })
     if (stat === undefined) continue
     if (stat.isSymbolicLink()) {
-      // The text of the link is shown as it is: inside, it leads to what the sandbox sees there, or nowhere.
+      // The link keeps its target: inside, it leads to what the sandbox sees there, or nowhere.
       out.push({ kind: 'link', path: path as HostPath, to: readlinkSync(path) })
     } else if (stat.isDirectory() || stat.isFile()) {
       out.push({ kind: 'tree', path: path as HostPath, real: path as HostPath })
@@ -136,7 +136,7 @@ function locateGrants(policy: Policy, project: Project): ReadonlyMap<string, Loc
   return new Map([...new Set(paths)].map(path => [path, project.world.locate(path)]))
 }
 
-/** Denied places that exist. A link is not covered itself: what it leads to is, because that is what would be read. */
+/** Denied places that exist. For a link, its target is covered, because that is what a program would read. */
 function deniedNow(
   policy: Policy,
   project: Project,
@@ -156,11 +156,11 @@ function deniedNow(
         : expandGlob(rule.glob, policy.workspace, cache).map(({ path }) => path)
     for (const path of matches) {
       named.push(path)
-      // A circle of links shows nothing; whoever made it should not keep the next run from starting.
+      // A loop of links shows nothing, and must not prevent the next run.
       if (leadsInACircle(path)) continue
       const { real, kind } = project.world.locate(path)
       const isMissing = kind === 'absent' || kind === 'unreachable'
-      // A path in a locked directory resolves to nothing as well: the second look tells the two apart.
+      // A path in a locked directory does not resolve either: the second look distinguishes the two.
       if (isMissing && roots.some(root => isWithin(path, root))) lookAt(path)
       if (isMissing || real === policy.workspace || isWithin(policy.workspace, real)) continue
       if (kind === 'file') refuseHardLink(real, lstatSync(real, { bigint: true }), 'denied')
@@ -193,7 +193,7 @@ function tellUnlocated(names: readonly string[]): readonly string[] {
 
 const MOST_NAMED = 3
 
-/** Each is a mount, and a mount costs 0.2 ms and more as they add up. */
+/** Each is a mount. A mount costs 0.2 ms, and more as they add up. */
 const MOST_COVERED = 2000
 
 function tooMany(denied: HostFacts['denied']): PenError {
@@ -213,13 +213,13 @@ function leadsInACircle(path: string): boolean {
   }
 }
 
-/** Only ever a speed-up: where it cannot be kept, the directory is listed again next time. */
+/** Only a speed-up: when it cannot be written, the next run lists the directory again. */
 function saveListing(file: string, text: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     writeFileAtomically(file, text)
   } catch {
-    // A full disk or a read-only home: the run itself will say so where it matters.
+    // A full disk or a read-only home: the run reports that where it matters.
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemConfig } from './system-config.ts'
 
-test('what programs read of /etc is shown, of whatever version; what services and people have there is not', () => {
+test('files of /etc that programs read are shown, of any version; files of services and people are not', () => {
   const etc = mkdtempSync(join(tmpdir(), 'pen-etc-'))
   const shown = [
     'ImageMagick-6',

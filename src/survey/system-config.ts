@@ -1,4 +1,4 @@
-/** What of the host's `/etc` a sandbox sees: named by the system view, and there. One listing, instead of a question for each name. */
+/** The files of the host's `/etc` that a sandbox sees: named by the system view, and existing. One listing finds all. */
 import { readdirSync } from 'node:fs'
 import { SYSTEM_CONFIG, SYSTEM_CONFIG_FAMILIES } from '../plan/system-view.ts'
 
@@ -15,7 +15,7 @@ export function systemConfig(etc = '/etc'): string[] {
   return [...plain, ...families].sort()
 }
 
-/** In a directory for each version. */
+/** Each version has its own directory. */
 const partsOf = (directory: string, parts: readonly string[]): string[] =>
   namesIn(directory).flatMap(version =>
     namesIn(`${directory}/${version}`)

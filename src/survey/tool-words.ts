@@ -1,4 +1,4 @@
-/** Why a program is not there, where that is the tool policy's doing: for whoever asked for it. */
+/** Explains why a program is absent when the tool policy hides it. */
 import type { ExecEnding, Execution, Running } from '../backend/backend.ts'
 import { isProgramDirectory } from '../backend/programs/directories.ts'
 import { basename, dirname } from '../base/posix-path.ts'
@@ -23,7 +23,7 @@ const UNNAMED = {
   hint: 'name the program to run: pen exec -- COMMAND',
 }
 
-/** What no survey of the host can tell: whether a command of an agent's could not be started because of its name. */
+/** Adds the reason to a command of an agent that could not be started because the tool policy hides it. */
 export function withReasons(running: Running, tools: Policy['tools']): Running {
   const { exec, judges = false } = running
   if (exec === undefined || judges || (tools.allow === 'shown' && tools.shell && tools.exec === 'any'))
@@ -50,7 +50,7 @@ function explained(ending: ExecEnding, name: string | undefined, tools: Policy['
 }
 
 function takenAway(name: string | undefined, tools: Policy['tools']): Taken | undefined {
-  // A file of the project's is no program of the system.
+  // A file of the project is not a system program.
   if (name?.includes('/') === true && !isProgramDirectory(dirname(name))) return undefined
   if (!tools.shell && (name === undefined || isShellName(basename(name)))) return 'no shell'
   if (name === undefined || tools.allow === 'shown' || tools.allow.includes(basename(name))) return undefined

@@ -1,8 +1,8 @@
-/** Whom root becomes for the sandbox's processes on the host. */
+/** The user that root's sandbox processes run as on the host. */
 import { lstatSync, readFileSync } from 'node:fs'
 import type { HostFacts } from '../plan/facts.ts'
 
-/** Far above what systems hand out, and different for each project, so that two sandboxes are two users. */
+/** Far above the ids that systems assign, and different for each project, so that two sandboxes are two users. */
 const UNUSED_UIDS = 0x70000000
 
 export function unprivilegedUser(workspace: string, id: string): NonNullable<HostFacts['unprivilegedUser']> {
@@ -12,7 +12,7 @@ export function unprivilegedUser(workspace: string, id: string): NonNullable<Hos
   return { uid, gid: uid, owner: false }
 }
 
-/** Nothing of a sandbox is in root's group: where the project has that, it is the owner's own, by the list of users, or one of the same number. */
+/** A sandbox is never in root's group. If the project is, the owner's group from /etc/passwd is used, or one equal to the uid. */
 function groupOf({ uid, gid }: { readonly uid: number; readonly gid: number }): number {
   if (gid !== 0) return gid
   const users = readFileSync('/etc/passwd', 'utf8')

@@ -1,6 +1,6 @@
 /**
- * Walking below a directory that a hostile process changes at the same time (Linux). Each step opens one component
- * without following links and asks the next question of that descriptor, so no answer can be about another directory.
+ * Looks and acts below a directory that a hostile process changes at the same time (Linux). Each step opens one component
+ * without following links, and the next step starts at that descriptor. So no answer is about another directory.
  */
 import { accessSync, type BigIntStats, chmodSync, closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
@@ -9,7 +9,7 @@ import { absent, lookAt } from './look-at.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 
-/** A name in an open directory, as a path that only the kernel's own link leads through. */
+/** A name in an open directory, as a path. Its only link is the kernel's own (`/proc/self/fd`). */
 export const at = (fd: number, name: string | Buffer): string | Buffer =>
   typeof name === 'string'
     ? `/proc/self/fd/${fd}/${name}`
@@ -17,7 +17,7 @@ export const at = (fd: number, name: string | Buffer): string | Buffer =>
 
 export const itself = (fd: number): string => `/proc/self/fd/${fd}`
 
-/** Undefined when it is not, or no longer, a directory. Nothing is changed by it, and nothing may be allowed in it: see `withAccess`. */
+/** Undefined when it is not, or no longer, a directory. The descriptor grants no access: see `withAccess`. */
 export function openDirectory(path: string | Buffer): number | undefined {
   try {
     return openSync(path, O_PATH | O_DIRECTORY | O_NOFOLLOW)
@@ -26,21 +26,21 @@ export function openDirectory(path: string | Buffer): number | undefined {
   }
 }
 
-/** For what pen removes or keeps from the user's tools. Makes it passable and writable for its owner: a sandbox may have locked it. */
+/** For directories that pen removes or quarantines. Gives the owner full access, because a sandbox may have locked them. */
 export function openForRemoval(path: string | Buffer): number | undefined {
   const fd = openDirectory(path)
   if (fd !== undefined) setMode(fd, (fstatSync(fd).mode & 0o777) | 0o700)
   return fd
 }
 
-/** Bits of a directory's mode that its owner needs. */
+/** Mode bits that the owner of a directory needs for an action. */
 export const ENTER = 0o100
 export const LIST = 0o500
 export const CHANGE = 0o300
 
 /**
- * A sandbox may lock a directory (`chmod 000`) against pen, which is the same user. It is unlocked until the returned function is
- * called, and has its mode back then: modes in the project are the user's.
+ * A sandbox may lock a directory (`chmod 000`) against pen, which is the same user. This unlocks it until the returned
+ * function restores its mode: modes in the project belong to the user.
  */
 export function unlock(dir: number, need: number): () => void {
   if (mayDo(dir, need)) return () => undefined
@@ -58,7 +58,7 @@ export function withAccess<T>(dir: number, need: number, act: () => T): T {
   }
 }
 
-/** As the kernel judges, also for root and by access lists. */
+/** Asks the kernel, which knows about root and access lists. */
 function mayDo(dir: number, need: number): boolean {
   try {
     accessSync(itself(dir), need >> 6)
@@ -69,7 +69,7 @@ function mayDo(dir: number, need: number): boolean {
   }
 }
 
-/** False when it is not ours to change: whoever acts then hears of it from the kernel. */
+/** False when pen may not change it: the next action on it then fails with the kernel's error. */
 function setMode(dir: number, mode: number): boolean {
   try {
     if ((fstatSync(dir).mode & 0o7777) !== mode) chmodSync(itself(dir), mode)
@@ -81,17 +81,17 @@ function setMode(dir: number, mode: number): boolean {
 }
 
 export interface Spot {
-  /** The open directory that has it; valid during the call only. */
+  /** The open directory that contains it; valid only during the call. */
   readonly parent: number
   readonly name: string
   readonly stats: BigIntStats
-  /** How many of the components lead to it: fewer than all when a link stands in the way. */
+  /** How many components of the path lead to it: fewer than all when a link is in the way. */
   readonly depth: number
 }
 
 /**
- * Calls `act` with what stands at the end of the path, or with the first link on the way; not at all when there is neither.
- * Throws `Unseen` when that cannot be told.
+ * Calls `act` with the last component of the path, or with the first link on the way. It does not call `act` when the
+ * path does not exist. Throws `Unseen` when pen may not look.
  */
 export function withSpot<T>(
   root: number,

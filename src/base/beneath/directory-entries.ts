@@ -1,6 +1,6 @@
 /**
- * What is in a directory, as the kernel tells it, a buffer at a time. The runtime's own reader takes a whole directory into
- * memory before it gives the first name away, and a sandbox may have filled it.
+ * Lists a directory, one buffer at a time. `readdir` of the runtime reads the whole directory into memory first, and a
+ * sandbox may have filled it.
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { getdents } from '../kernel/file.ts'
@@ -12,16 +12,16 @@ const [LENGTH, TYPE, NAME] = [16, 18, 19]
 const KINDS: Readonly<Record<number, EntryType>> = { 0: 'unknown', 4: 'directory', 8: 'file', 10: 'link' }
 const DOT = 46
 
-/** Some file systems tell no more than the name: unknown. */
+/** `unknown`: some file systems return only the name. */
 export type EntryType = 'directory' | 'file' | 'link' | 'other' | 'unknown'
 
 export interface DirectoryEntry {
-  /** As the kernel has it: it need not be text. */
+  /** Bytes: the name may be non-UTF-8. */
   readonly name: Buffer
   readonly type: EntryType
 }
 
-/** `dir` is any descriptor of a directory; it stays the caller's. */
+/** `dir` is any descriptor of a directory. The caller closes it. */
 export function* directoryEntries(dir: number): Generator<DirectoryEntry, void, void> {
   const fd = openSync(`/proc/self/fd/${dir}`, O_RDONLY | O_DIRECTORY)
   try {

@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
-test('a directory is made with those above it, and again is nothing to make', () => {
+test('a directory is made with its parents; a second call makes nothing', () => {
   expect(makeDirectoryBeneath(`${base}/ws`, `${base}/ws/a/b`, undefined)).toEqual([
     `${base}/ws/a`,
     `${base}/ws/a/b`,

@@ -1,6 +1,6 @@
 /**
- * Makes a directory in the project, where a sandbox that already runs may be swapping directories for links: run by root, a
- * path would lead to wherever it said. Each component is made in an open directory, and none is followed.
+ * Makes a directory in the project, where a running sandbox may swap directories for links. Followed by root, such a link
+ * could lead anywhere. So each component is made in an open directory, and no link is followed.
  */
 import { closeSync, lchownSync, mkdirSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
@@ -11,7 +11,7 @@ export interface Owner {
   readonly gid: number
 }
 
-/** The directories that were made, parents first. `owner` is who gets them, when that is not us. */
+/** Returns the new directories, parents first. `owner` is their owner, when that is another user. */
 export function makeDirectoryBeneath(
   root: string,
   path: string,

@@ -30,7 +30,7 @@ function deepTree(top: string, depth: number): void {
 }
 
 describe('a tree that a sandbox has filled', () => {
-  test('goes however deep it is, in time that grows only with its names', () => {
+  test('is removed however deep it is, in time that grows only with its names', () => {
     const top = scratch()
     deepTree(top, 3000)
     const watch = new Stopwatch()
@@ -40,7 +40,7 @@ describe('a tree that a sandbox has filled', () => {
     expect(() => readdirSync(top)).toThrow('ENOENT')
   })
 
-  test('goes with what is shut, what is no text and what is no file; what links lead to stays', () => {
+  test('is removed with locked directories, non-UTF-8 names, pipes and sockets; targets of links stay', () => {
     const [top, mine] = [scratch(), scratch()]
     writeFileSync(join(mine, 'file'), 'mine')
     chmodSync(mine, 0o555)
@@ -59,7 +59,7 @@ describe('a tree that a sandbox has filled', () => {
     expect(() => readdirSync(mine)).toThrow('ENOENT')
   })
 
-  test('goes whatever names it foresaw', () => {
+  test('is removed also when it holds names like those pen uses', () => {
     const top = scratch()
     mkdirSync(join(top, 'a/b/c/d'), { recursive: true })
     for (let i = 0; i < 100; i++) {
@@ -70,7 +70,7 @@ describe('a tree that a sandbox has filled', () => {
     expect(() => readdirSync(top)).toThrow('ENOENT')
   })
 
-  test('that is a link is taken away as such, and one that is not there is no error', () => {
+  test('that is a link is removed as a link, and an absent one is no error', () => {
     const [top, mine] = [scratch(), scratch()]
     symlinkSync(mine, join(top, 'link'))
     removeTree(join(top, 'link'))

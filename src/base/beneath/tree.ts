@@ -1,6 +1,6 @@
 /**
- * Copying and disarming trees that a sandbox made: by descriptor, never through a link, within a budget. Generators, so that
- * a large tree is done in slices.
+ * Copies and disarms trees that a sandbox made: by descriptor, through no link, within a budget. These are generators, so
+ * that a large tree is processed in slices.
  */
 import {
   chmodSync,
@@ -20,7 +20,7 @@ import { at, itself, openForRemoval } from './beneath.ts'
 import { directoryEntries } from './directory-entries.ts'
 import { lookAt } from './look-at.ts'
 
-/** Counts down; a walk stops where either is used up. */
+/** Counts down. A walk stops when one of the two is used up. */
 export interface Budget {
   entries: number
   bytes: number
@@ -32,7 +32,7 @@ type Walk = Generator<void, boolean, void>
 const MAX_DEPTH = 64
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 
-/** Takes exec bits and other users' access from it. True when the whole tree was seen and fits the budget. */
+/** Removes exec bits and the access of other users. True when the whole tree was seen within the budget. */
 export function* disarmTree(parent: number, name: Name, budget: Budget, depth = 0): Walk {
   yield
   if (budget.entries-- <= 0) return false
@@ -41,12 +41,12 @@ export function* disarmTree(parent: number, name: Name, budget: Budget, depth = 
   if (stats.isDirectory())
     return yield* eachChild(parent, name, depth, (dir, child) => disarmTree(dir, child, budget, depth + 1))
   budget.bytes -= Number(stats.blocks) * 512
-  // A file with a second name may be one of the user's: its mode is not ours to change, and the directory is closed anyway.
+  // A file with another hard link may be the user's: its mode stays. Its directory is closed anyway.
   if (stats.isFile() && stats.nlink === 1n) attempt(() => chmodOpened(at(parent, name)))
   return budget.bytes >= 0
 }
 
-/** Regular files as they are, links as `NAME.link` with their text, nothing else. True when all of it was copied. */
+/** Copies regular files, and each link as a file `NAME.link` with its target. True when everything was copied. */
 export function* copyTree(parent: number, name: Name, to: Name, budget: Budget, depth = 0): Walk {
   yield
   if (budget.entries-- <= 0) return false
@@ -113,7 +113,7 @@ function* eachChild(
   }
 }
 
-// Opened first, so that a link put in its place meanwhile is not followed.
+// Opened first: a link that replaces the file is then not followed.
 function chmodOpened(path: Name): void {
   const fd = openSync(path, O_PATH | O_NOFOLLOW)
   try {

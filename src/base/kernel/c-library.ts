@@ -1,14 +1,14 @@
-/** The C library of this system, for the calls that neither Node nor Bun has a name for. */
+/** The C library of this system, for calls that neither Node nor Bun offers. */
 import { dlopen, type FFIFunction, type Library } from 'bun:ffi'
 import { PenError } from '../error.ts'
 
-/** glibc; musl as distributions name it; musl as it names itself. */
+/** glibc, then musl under the name that distributions use, then under its own. */
 const NAMES =
   process.platform === 'darwin'
     ? ['libSystem.B.dylib']
     : ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`, 'libc.so']
 
-/** Loaded at first use, and once: it takes half a millisecond, which most runs need not pay. */
+/** Loaded once, at first use: it takes half a millisecond, and most runs do not need it. */
 export function cLibrary<const S extends Record<string, FFIFunction>>(
   signatures: S,
 ): () => Library<S>['symbols'] {

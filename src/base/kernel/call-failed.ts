@@ -1,4 +1,4 @@
-/** A system call that failed, with the errno by number and by name, as errors of node:fs have it. */
+/** A failed system call, with its errno as a number and, like errors of node:fs, as a name in `code`. */
 
 const NAMES: Readonly<Record<number, string>> = {
   1: 'EPERM',

@@ -1,4 +1,4 @@
-/** A named place at which one process of pen's hands descriptors to another (see descriptors.ts). */
+/** A Unix socket by which one pen process passes descriptors to another (see pass-descriptors.ts). */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname } from '../posix-path.ts'
 import { close } from './descriptor.ts'
@@ -6,24 +6,24 @@ import { AF, SOCK } from './socket.ts'
 import { succeeded, systemCall, tryCall } from './system-call.ts'
 
 export interface DescriptorListener {
-  /** One that has come by now. It is the caller's to close. */
+  /** A connection that has already arrived. The caller closes it. */
   accept(): number | undefined
-  /** Nobody comes any more, and the name is gone. */
+  /** Stops listening and removes the path. */
   close(): void
 }
 
 const SEQPACKET = SOCK.seqpacket | SOCK.cloexec
-/** With the NUL at its end. */
+/** Including the closing NUL. */
 const MOST_BYTES = 108
 
 export function listenForDescriptors(path: string): DescriptorListener {
-  // The way through the open directory is short, whatever the path is.
+  // A path through the open directory is short enough for sockaddr_un, however long the real path is.
   const directory = openSync(dirname(path), 'r')
   const fd = systemCall('socket', AF.unix, SEQPACKET | SOCK.nonblock, 0)
   const name = nameOf(`/proc/self/fd/${directory}/${basename(path)}`)
   succeeded(`bind ${path}`, tryCall('bind', fd, name, name.length))
   succeeded(`listen at ${path}`, tryCall('listen', fd, 1))
-  // The other end may be another user. Who may come near is said by the directories above.
+  // The other end may be another user. The modes of the directories above decide who can connect.
   chmodSync(path, 0o666)
   closeSync(directory)
   let open = true

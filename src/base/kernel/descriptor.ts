@@ -1,4 +1,4 @@
-/** Open descriptors: made, copied, waited for and closed. None is inherited by another program by accident. */
+/** Makes, copies, polls and closes descriptors. All are close-on-exec. */
 import { PenError } from '../error.ts'
 import { cString, succeeded, systemCall, tryCall } from './system-call.ts'
 
@@ -21,18 +21,18 @@ export function pipe(): readonly [number, number] {
 /** A file in memory, without a name on any disk. */
 export const memoryFile = (): number => systemCall('memfd_create', cString('pen'), MFD_CLOEXEC)
 
-/** Without Node's checks and its event loop: for namespaces, which are no files to read. */
+/** Opens without Node's checks and event loop: for namespaces, which are not readable files. */
 export const openPath = (path: string): number =>
   succeeded(`open ${path}`, tryCall('openat', AT_FDCWD, cString(path), O_CLOEXEC))
 
 export const copyOf = (fd: number): number => systemCall('fcntl', fd, F_DUPFD_CLOEXEC, 0)
 
-/** Makes `number` another name of the open file `fd`. */
+/** Makes descriptor `number` refer to the open file of `fd`, as `dup2` does. */
 export function putInPlaceOf(fd: number, number: number): void {
   systemCall('dup3', fd, number, 0)
 }
 
-/** Never fails: a descriptor that was closed before is closed. */
+/** Never fails, also when the descriptor is closed already. */
 export function close(fd: number): void {
   tryCall('close', fd)
 }
@@ -40,7 +40,7 @@ export function close(fd: number): void {
 export const POLLIN = 1
 const POLLOUT = 4
 
-/** Whether the descriptor is ready now, or becomes so within `millis`. Nothing else of this process runs meanwhile. */
+/** Whether the descriptor is ready, or becomes ready within `millis`. Blocks this process until then. */
 export function isReady(fd: number, event: number, millis: number): boolean {
   const time = new BigInt64Array([0n, BigInt(millis * 1e6)])
   return tryCall('ppoll', Int32Array.of(fd, event), 1, time, null) > 0

@@ -3,7 +3,7 @@ import { endBelow, lookBelow } from './end-processes.ts'
 
 const sleeper = () => Bun.spawn(['sleep', '60'], { stdio: ['ignore', 'ignore', 'ignore'] })
 
-test('what a look missed, because its parent died meanwhile, is found by the next', async () => {
+test('a process that a look missed, because its parent died, is found by the next look', async () => {
   const child = sleeper()
   const looks = [
     () => [{ pid: 1, isDead: true }],
@@ -17,7 +17,7 @@ test('what a look missed, because its parent died meanwhile, is found by the nex
   expect([left, child.signalCode]).toEqual([0, 'SIGKILL'])
 })
 
-test('nothing at all is believed when it is seen twice', async () => {
+test('an empty look counts only when the next one is empty too', async () => {
   const child = sleeper()
   const looks = [[], [{ pid: child.pid, isDead: false }]]
   expect(await endBelow(process.pid, new Set(), () => looks.shift() ?? [])).toBe(0)
@@ -25,7 +25,7 @@ test('nothing at all is believed when it is seen twice', async () => {
   expect(child.signalCode).toBe('SIGKILL')
 })
 
-test('everything below ends, and what is excepted does not', async () => {
+test('all descendants end, and excepted ones do not', async () => {
   const [child, other] = [sleeper(), sleeper()]
   const before = new Set(lookBelow(process.pid).map(({ pid }) => pid))
   before.delete(child.pid)

@@ -4,7 +4,7 @@ import { cString, systemCall } from './system-call.ts'
 
 export const O_PATH = 0o10000000
 
-/** `resolve` are RESOLVE_ flags. */
+/** `resolve` takes RESOLVE_ flags. */
 export function openat2(dir: number, path: string, flags: number, resolve: number): number {
   // struct open_how { u64 flags, mode, resolve }
   const how = new BigUint64Array([BigInt(flags | O_CLOEXEC), 0n, BigInt(resolve)])
@@ -14,11 +14,11 @@ export function openat2(dir: number, path: string, flags: number, resolve: numbe
 const AT_FDCWD = -100
 const AT_SYMLINK_FOLLOW = 0x400
 
-/** Gives an open file that has no name its first one. */
+/** Links an unnamed open file into a directory. */
 export function nameFile(fd: number, dir: number, name: string): void {
   systemCall('linkat', AT_FDCWD, cString(`/proc/self/fd/${fd}`), dir, cString(name), AT_SYMLINK_FOLLOW)
 }
 
-/** How many bytes of the buffer hold the next entries of an open directory; 0 at its end. */
+/** Reads the next entries of an open directory. Returns how many bytes of the buffer they fill; 0 at the end. */
 export const getdents = (fd: number, buffer: Uint8Array): number =>
   systemCall('getdents64', fd, buffer, buffer.length)

@@ -4,10 +4,10 @@ import { readKernelFile } from './kernel-file.ts'
 const CAP_SETUID = 7
 const CAP_SYS_ADMIN = 21
 const EVERY_ID = /^\s*0\s+0\s+4294967295\s*$/
-/** In a user namespace of somebody else's: root by name only. */
-const SOMEBODY_ELSE = /^\s*0\s+[1-9]/
+/** Root only inside a user namespace that another user owns. */
+const ROOT_OF_NAMESPACE = /^\s*0\s+[1-9]/
 
-/** What this process may do, as the kernel counts it. */
+/** Whether this process has all of these effective capabilities. */
 export function hasCapabilities(...bits: readonly number[]): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readKernelFile('/proc/self/status'))?.[1]
   const held = BigInt(`0x${effective ?? '0'}`)
@@ -17,9 +17,9 @@ export function hasCapabilities(...bits: readonly number[]): boolean {
 let known: boolean | undefined
 
 /**
- * Whether pen is root and can be somebody else for a sandbox. The uid alone does not tell: the root of a rootless
- * container is an ordinary user to the kernel, and is served as one. But root that cannot give itself away is refused.
- * To the kernel its commands would own `/proc/sys`, whatever namespace they are in.
+ * Whether pen is root and can run a sandbox as another user. The uid alone is not enough: the root of a rootless
+ * container is an ordinary user to the kernel, and pen treats it as one. A root that cannot become another user is
+ * refused: its commands would own `/proc/sys` in every namespace.
  */
 export function isHostRoot(): boolean {
   known ??= askKernel()
@@ -29,7 +29,7 @@ export function isHostRoot(): boolean {
 function askKernel(): boolean {
   if (process.getuid?.() !== 0) return false
   const ids = readKernelFile('/proc/self/uid_map')
-  if (SOMEBODY_ELSE.test(ids)) return false
+  if (ROOT_OF_NAMESPACE.test(ids)) return false
   if (EVERY_ID.test(ids) && hasCapabilities(CAP_SETUID, CAP_SYS_ADMIN)) return true
   throw new PenError('BACKEND', {
     what: 'this root can neither become another user nor map files for one, and no command may run as root',

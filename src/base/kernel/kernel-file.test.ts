@@ -9,14 +9,14 @@ test('a file of the kernel is read whole', () => {
   )
 })
 
-test('one that is larger than the buffer is read whole too, and a small one after it', () => {
+test('a file larger than the buffer is read whole, and a small one after it', () => {
   const symbols = readKernelFile('/proc/kallsyms')
   expect(symbols.length).toBeGreaterThan(100_000)
   expect(symbols.endsWith('\n')).toBe(true)
   expect(readKernelFile('/proc/self/comm')).toBe(readFileSync('/proc/self/comm', 'latin1'))
 })
 
-test('letters beyond ASCII come out as they are, when asked for as UTF-8', () => {
+test('non-ASCII letters are read as UTF-8 on request', () => {
   const before = process.title
   const name = 'pän'
   process.title = name
@@ -24,6 +24,6 @@ test('letters beyond ASCII come out as they are, when asked for as UTF-8', () =>
   process.title = before
 })
 
-test('a file that is not there throws with its errno', () => {
+test('an absent file throws with its errno', () => {
   expect(() => readKernelFile('/proc/self/nothing')).toThrow('ENOENT')
 })

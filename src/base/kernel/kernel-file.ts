@@ -1,10 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { errnoOf } from '../error.ts'
 
-/** Kept: a fresh one for each file, as `readFileSync` takes, costs more than the reading. */
+/** Reused: a new buffer for each file, as in `readFileSync`, costs more than the read. */
 let buffer: Buffer | undefined
 
-/** A small text of the kernel's own, below `/proc` or `/sys`. Such files have no size, and are read until they end. */
+/** Reads a small text file below `/proc` or `/sys`. Such files report no size, so they are read to their end. */
 export function readKernelFile(path: string, encoding: 'latin1' | 'utf8' = 'latin1'): string {
   const fd = openSync(path, 'r')
   try {
@@ -21,7 +21,7 @@ export function readKernelFile(path: string, encoding: 'latin1' | 'utf8' = 'lati
   }
 }
 
-/** A file below `/proc/PID`; undefined for a process that is gone, which may happen between any two looks and is no failure. */
+/** Reads a file below `/proc/PID`. Undefined when the process is gone, which can happen at any time and is no error. */
 export function readOfProcess(
   pid: number,
   file: string,
@@ -30,7 +30,7 @@ export function readOfProcess(
   try {
     return readKernelFile(`/proc/${pid}/${file}`, encoding)
   } catch (error) {
-    // The first where it was gone before, the second where it went while it was read.
+    // ENOENT: gone before the open. ESRCH: gone during the read.
     if (['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '')) return undefined
     throw error
   }

@@ -3,7 +3,7 @@ import { systemCall } from './system-call.ts'
 
 const VERSION = 1
 
-/** The version of Landlock that the running kernel has, or 0. Asked of the kernel itself: one system call. */
+/** The Landlock version of the running kernel, or 0. One system call. */
 export function landlockAbi(): number {
   try {
     return systemCall('landlock_create_ruleset', null, 0, VERSION)

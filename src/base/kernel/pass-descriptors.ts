@@ -1,13 +1,13 @@
 /**
- * Hands open descriptors from one process to another over a Unix socket (SCM_RIGHTS). Both ends are pen:
- * the sandbox never holds either.
+ * Passes open descriptors from one process to another over a Unix socket (SCM_RIGHTS). Both ends are pen processes: the
+ * sandbox has neither.
  */
 import { ptr } from 'bun:ffi'
 import { close } from './descriptor.ts'
 import { SOCK, socketPair } from './socket.ts'
 import { systemCall, tryCall } from './system-call.ts'
 
-/** Far fewer than the kernel's 253; a door has seven, or two for each port where ports cannot be mapped. */
+/** The kernel allows 253. A door has seven, or two for each port where ports cannot be mapped. */
 export const MOST_DESCRIPTORS = 240
 const MOST_BYTES = 16_384
 
@@ -24,7 +24,7 @@ export interface Delivery {
   readonly descriptors: readonly number[]
 }
 
-/** Two connected ends, message by message; neither is inherited unless it is passed on purpose. */
+/** Two connected sockets that keep message boundaries. Both are close-on-exec. */
 export const descriptorPair = (): readonly [number, number] => socketPair(SOCK.seqpacket)
 
 export function sendDescriptors(over: number, { text, descriptors }: Delivery): void {
@@ -38,7 +38,7 @@ export function sendDescriptors(over: number, { text, descriptors }: Delivery): 
   systemCall('sendmsg', over, message.head, MSG_NOSIGNAL)
 }
 
-/** What has already arrived; undefined when there is nothing, or when it is not whole. */
+/** The message that has already arrived. Undefined when there is none, or it is incomplete. */
 export function receiveDescriptors(over: number): Delivery | undefined {
   const data = new Uint8Array(MOST_BYTES)
   const control = new Uint8Array(align(CONTROL_HEADER + 4 * MOST_DESCRIPTORS))
@@ -65,7 +65,7 @@ function rights(control: Uint8Array, used: number): number[] {
   return Array.from({ length: count }, (_, index) => view.getInt32(CONTROL_HEADER + 4 * index, true))
 }
 
-/** `struct msghdr` of 64-bit Linux. What it points to is returned too, so that it lives as long. */
+/** `struct msghdr` of 64-bit Linux. The buffers that it points to are returned too, so that they stay alive. */
 function header(data: Uint8Array, control: Uint8Array) {
   const vector = new BigUint64Array([BigInt(ptr(data)), BigInt(data.length)])
   const head = new BigUint64Array([

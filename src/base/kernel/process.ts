@@ -1,8 +1,8 @@
-/** This process and others, as the kernel sees them. */
+/** Waits for processes, and sets properties of this one. */
 import { close, isReady, POLLIN } from './descriptor.ts'
 import { tryCall } from './system-call.ts'
 
-/** Waits until the process has ended, at most `millis`. It need not be a child of ours. */
+/** Waits until a process has ended, at most `millis`. It may be any process, not only a child. */
 export function awaitEnd(pid: number, millis: number): void {
   const fd = tryCall('pidfd_open', pid, 0)
   if (fd < 0) return
@@ -13,14 +13,14 @@ export function awaitEnd(pid: number, millis: number): void {
 const RLIMIT_CORE = 4
 
 /**
- * For this process and its children. The limit is one byte, not zero: where `core_pattern` is a pipe, the kernel ignores the
- * limit, except for exactly this value. A failure means that a lower limit is in force.
+ * No core dumps of this process and its children. The limit is one byte, not zero: when `core_pattern` is a pipe, the
+ * kernel ignores every limit except this value. The call fails only when a lower limit is in force.
  */
 export function leaveNoCore(): void {
   tryCall('prlimit64', 0, RLIMIT_CORE, new BigUint64Array([1n, 1n]), null)
 }
 
-/** `struct sigaction` of the kernel: handler, flags, restorer and mask, all zero, is the default. */
+/** `struct sigaction` of the kernel: handler, flags, restorer and mask. All zero is the default action. */
 const DEFAULT_ACTION = new Uint8Array(32)
 const SIGNAL_SET_BYTES = 8
 

@@ -1,7 +1,7 @@
-/** The processors that a process may run on, as the kernel keeps them: one bit each. */
+/** The processors that a process may run on: a bit mask, one bit per processor. */
 import { succeeded, systemCall, tryCall } from './system-call.ts'
 
-/** For the 1,024 processors that the kernel is commonly built for. */
+/** Room for 1,024 processors, the common maximum of kernel builds. */
 const MASK_BYTES = 128
 
 export function maskOf(pid: number): Uint8Array {
@@ -14,14 +14,14 @@ export function setMask(pid: number, mask: Uint8Array): void {
   succeeded('sched_setaffinity', tryCall('sched_setaffinity', pid, mask.length, mask))
 }
 
-/** The processor on which this thread runs now. */
+/** The processor that runs this thread now. */
 export function currentProcessor(): number {
   const processor = new Uint32Array(1)
   systemCall('getcpu', processor, null, null)
   return processor[0] ?? 0
 }
 
-/** By number. Empty when the process is gone. */
+/** Their numbers. Empty when the process is gone. */
 export function processorsOf(pid: number): number[] {
   const mask = new Uint8Array(MASK_BYTES)
   if (tryCall('sched_getaffinity', pid, mask.length, mask) < 0) return []

@@ -5,7 +5,7 @@ export interface DescriptorRun {
   readonly descriptors: readonly number[]
   readonly input: string
   readonly timeoutMs: number
-  /** Ends it before its time. */
+  /** Kills it before the timeout. */
   readonly signal?: AbortSignal
 }
 

@@ -1,4 +1,4 @@
-/** Sockets of the kernel, without the runtime's event loop. */
+/** Sockets without the runtime's event loop. */
 import { close, O_CLOEXEC } from './descriptor.ts'
 import { cString, systemCall } from './system-call.ts'
 
@@ -14,7 +14,7 @@ export const SOCK = {
 export const SOL = { socket: 1, ip: 0, ipv6: 41 } as const
 export const MSG = { dontWait: 0x40, noSignal: 0x4000 } as const
 
-/** The longest path that a Unix socket can have, with its closing NUL. */
+/** The longest path of a Unix socket, including the closing NUL. */
 const LONGEST_PATH = 108
 
 /** `struct sockaddr_un` */
@@ -24,14 +24,14 @@ export function unixName(path: string): Uint8Array {
   return Buffer.concat([new Uint8Array(new Uint16Array([AF.unix]).buffer), bytes])
 }
 
-/** Two connected ends of one stream. */
+/** Two connected stream sockets. */
 export function socketPair(type: number = SOCK.stream): readonly [number, number] {
   const ends = new Int32Array(2)
   systemCall('socketpair', AF.unix, type | SOCK.cloexec, 0, ends)
   return [ends[0] ?? -1, ends[1] ?? -1]
 }
 
-/** Listens at a path. The runtime's own listener removes the path whenever it stops for a moment. */
+/** Listens at a path. The runtime's own listener would remove the path when it pauses. */
 export function listenAtPath(path: string, backlog: number): number {
   const fd = systemCall('socket', AF.unix, SOCK.stream | SOCK.nonblock | SOCK.cloexec, 0)
   try {

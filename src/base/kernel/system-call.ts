@@ -151,7 +151,7 @@ export type Argument = number | bigint | Pointer | ArrayBufferView | null
 const word = (argument: Argument): number | bigint =>
   argument === null ? 0 : typeof argument === 'object' ? ptr(argument as Uint8Array) : argument
 
-/** One system call: the kernel's answer, or minus the errno. */
+/** Makes one system call. Returns the result, or minus the errno. */
 export function tryCall(
   name: CallName,
   a: Argument = 0,
@@ -169,12 +169,12 @@ export function tryCall(
   return at === null ? -1 : -read.i32(at, 0)
 }
 
-/** One system call: the kernel's answer, or an error that carries the errno. */
+/** Makes one system call. Returns the result, or throws `CallFailed`. */
 export function systemCall(name: CallName, ...args: readonly Argument[]): number {
   return succeeded(name, tryCall(name, ...args))
 }
 
-/** The answer of `tryCall`, or an error that says what failed. */
+/** The result of `tryCall`, or a `CallFailed` that says what failed. */
 export function succeeded(what: string, answer: number): number {
   if (answer >= 0) return answer
   throw new CallFailed(what, -answer)
@@ -182,5 +182,5 @@ export function succeeded(what: string, answer: number): number {
 
 const encoder = new TextEncoder()
 
-/** A text for the kernel: its bytes and the closing NUL. */
+/** A string for the kernel: UTF-8 with a closing NUL. */
 export const cString = (text: string): Uint8Array => encoder.encode(`${text}\0`)

@@ -44,7 +44,7 @@ afterAll(() => rmSync(ws, { recursive: true, force: true }))
 const index = (): Buffer => readFileSync(`${ws}/.git/index`)
 
 describe('repositories in the index', () => {
-  test('P3 leave the index unread where one’s name is no text: what cannot be looked at is not passed over', () => {
+  test('P3 leave the index unread when one has a non-UTF-8 name, which pen cannot look at', () => {
     const named = Buffer.from(index())
     const at = named.indexOf('lib/dep\0')
     named[at + 6] = 0xff
@@ -68,11 +68,11 @@ describe('repositories in the index', () => {
     for (const name of shared) rmSync(`${ws}/.git/${name}`)
   })
 
-  test('are of no interest when the index is older than the run', () => {
+  test('are ignored when the index is older than the run', () => {
     expect(changedGitlinks(`${ws}/.git`, Date.now() + 60_000).paths).toEqual([])
   })
 
-  test('are told with what a plain git status would obey, however little time there is', () => {
+  test('are reported with what a plain git status would obey, however little time there is', () => {
     const { found } = findRepositories(ws, { deadlineMs: 0, since: 0 })
     expect(found).toMatchObject([{ path: `${ws}/lib/dep`, entered: true }])
     const line = found.map(describeRepository).join()
@@ -80,7 +80,7 @@ describe('repositories in the index', () => {
     expect(line).toContain('core.fsmonitor=./watch')
   })
 
-  test('are told once when the search finds them too, and without a warning when the index does not list them', () => {
+  test('are reported once, also when the search finds them, and not when the index does not list them', () => {
     const all = findRepositories(ws, { deadlineMs: 5000, since: 0 }).found
     expect(all.filter(({ path }) => path.endsWith('/dep'))).toHaveLength(1)
     git(ws, 'rm', '-qf', '--cached', 'lib/dep')
@@ -91,8 +91,8 @@ describe('repositories in the index', () => {
   })
 })
 
-describe('an index that makes no sense', () => {
-  test('cut anywhere is incomplete or has the truth, and never throws', () => {
+describe('a broken index', () => {
+  test('cut anywhere is incomplete or correct, and never throws', () => {
     const bytes = index()
     for (let length = 0; length < bytes.length; length += 3) {
       const { paths } = parseIndex(bytes.subarray(0, length))
@@ -109,7 +109,7 @@ describe('an index that makes no sense', () => {
     }
   })
 
-  test('is told as unread when it may hide a repository, and is not when it holds none', () => {
+  test('is reported as unread when it may hide a repository, and is not when it holds none', () => {
     const whole = index()
     writeFileSync(`${ws}/.git/index`, Buffer.concat([Buffer.from('DIRC\0\0\0\x09'), whole.subarray(8)]))
     expect(findRepositories(ws, { deadlineMs: 5000, since: 0 }).indexRead).toBe(false)

@@ -1,7 +1,6 @@
 /**
- * The directories that a repository's index lists as repositories of their own. A plain `git status` on the host enters
- * each of them and obeys its settings, `core.fsmonitor` too. The index is the sandbox's to write: read within bounds,
- * believed in nothing but names to look at.
+ * The nested repositories that a repository's index lists. A plain `git status` on the host enters each and obeys its
+ * settings, including `core.fsmonitor`. A sandbox can write the index, so it is read within bounds, and only for names.
  */
 import { readdirSync } from 'node:fs'
 import { absent, lookAt } from '../../base/beneath/look-at.ts'
@@ -12,7 +11,7 @@ import { isText } from '../../survey/non-utf8-directories.ts'
 export interface Gitlinks {
   /** Relative to the top of the working tree. Hostile text. */
   readonly paths: readonly string[]
-  /** False when the index is too large or not to be understood, or has one whose name is no text, and so cannot be looked at by it. */
+  /** False when the index is too large, cannot be parsed, or lists a non-UTF-8 name. */
   readonly complete: boolean
 }
 
@@ -23,7 +22,7 @@ const GITLINK = Buffer.from([0, 0, 0xe0, 0])
 const NAME_LENGTH = 0xfff
 const EXTENDED = 0x4000
 
-/** Only what changed since then, by a time that cannot be set from inside: the rest is the user's own. */
+/** Only an index that changed since then, by change time, which a sandbox cannot set. Others are the user's. */
 export function changedGitlinks(gitDir: string, since: number): Gitlinks {
   const files = ['index', ...sharedIndexes(gitDir)].map(name => `${gitDir}/${name}`)
   const found = files.filter(file => isNew(file, since)).map(readLinks)
@@ -60,7 +59,7 @@ function readLinks(file: string): Gitlinks {
   }
 }
 
-/** Versions 2 to 4 of the format. SHA-256 repositories have longer names for objects: which it is, the entries tell. */
+/** Versions 2 to 4 of the format. SHA-256 repositories have longer object names; the entries show which kind it is. */
 export function parseIndex(bytes: Buffer): Gitlinks {
   const [a, b] = [parseEntries(bytes, 20), parseEntries(bytes, 32)]
   return a.complete || !b.complete ? a : b

@@ -1,6 +1,6 @@
 /**
- * Worktrees that git made during a run at a place of the sandbox's own, such as `git worktree add ../x` in a project below /tmp. Nothing
- * stays there, so the user hears of them at the end. Elsewhere the directory above the project is read-only inside, and git says so at once.
+ * Worktrees that git made during a run in a directory that does not outlive the sandbox, such as `git worktree add ../x` in
+ * a project below /tmp. The user is warned at the end. Elsewhere, the parent directory is read-only and git fails at once.
  */
 import { lookAt, Unseen } from '../../base/beneath/look-at.ts'
 import { dirname } from '../../base/posix-path.ts'
@@ -8,11 +8,11 @@ import { printable } from '../../base/printable.ts'
 import { readPointer } from '../../survey/git/directory.ts'
 import { listDirectory } from '../../survey/git/submodules.ts'
 
-/** Clocks of file systems tick more coarsely than ours. */
+/** File system timestamps are coarser than our clock. */
 const SLACK_MS = 20
 const MAX_TOLD = 10
 
-/** `gitDirs` are those that the sandbox could write. One line for a person; none when there are none. */
+/** `gitDirs` are writable for the sandbox. Returns one line for the user, or none. */
 export function describeLostWorktrees(gitDirs: readonly string[], since: number): string[] {
   const lost = gitDirs.flatMap(dir =>
     listDirectory(`${dir}/worktrees`).flatMap(name => lostAt(`${dir}/worktrees/${name}/gitdir`, since)),
@@ -32,7 +32,7 @@ function lostAt(record: string, since: number): string[] {
     const pointer = readPointer(record)
     return pointer === undefined || lookAt(pointer) !== undefined ? [] : [dirname(pointer)]
   } catch (error) {
-    // What the sandbox locked is told of elsewhere.
+    // A locked directory is reported elsewhere.
     if (error instanceof Unseen) return []
     throw error
   }

@@ -35,7 +35,7 @@ const search = (since = 0, path = ''): readonly FoundRepository[] =>
   findRepositories(`${ws}${path}`, { deadlineMs: 5000, since }).found
 
 describe('repositories below the root', () => {
-  test('many plain repositories are told up to a number, and hide none that could run something', () => {
+  test('many plain repositories are listed up to a limit, and hide none that could run something', () => {
     for (let i = 0; i < 120; i++) gitDir(`crowd/a${i}/.git`)
     gitDir('crowd/zz/deep/.git', '[core]\nfsmonitor = evil\n')
     const found = search(0, '/crowd')
@@ -58,7 +58,7 @@ describe('repositories below the root', () => {
     Bun.spawnSync(['rm', '-rf', `${ws}/hidden/a`])
     expect(findRepositories(`${ws}/hidden`, { deadlineMs: 5000, since: 0 }).complete).toBe(true)
   })
-  test('P3 are found behind names that are no text, and in those that only look like none', () => {
+  test('P3 are found behind non-UTF-8 names, and behind names that only look like that', () => {
     const named = (bytes: string): Buffer => Buffer.from(`${ws}/nameless/${bytes}`, 'latin1')
     gitDir('nameless/a/.git', '[core]\nfsmonitor = ./evil\n')
     gitDir('nameless/b/c/.git', '[core]\nfsmonitor = ./evil\n')
@@ -112,13 +112,13 @@ describe('repositories below the root', () => {
     ])
   })
 
-  test('a root that was made to look like a bare repository is found; a root with .git is not news', () => {
+  test('a root that was made to look like a bare repository is found; a root with .git is not reported', () => {
     gitDir('bare')
     expect(search(0, '/bare').map(r => r.form)).toEqual(['bare'])
     expect(search(0, '/all').some(r => r.path === `${ws}/all`)).toBe(false)
   })
 
-  test('old and new are told apart by a time that the sandbox cannot set', async () => {
+  test('old and new are distinguished by a time that the sandbox cannot set', async () => {
     gitDir('time/old/.git')
     await Bun.sleep(60)
     const since = Date.now()
@@ -141,7 +141,7 @@ describe('repositories below the root', () => {
 })
 
 describe('the budget', () => {
-  test('ends the search, and that is said', () => {
+  test('ends the search, and that is reported', () => {
     for (let i = 0; i < 50; i++) mkdirSync(`${ws}/wide/d${i}/e`, { recursive: true })
     const wide = `${ws}/wide`
     expect(findRepositories(wide, { deadlineMs: 5000, since: 0, maxDirs: 10 }).complete).toBe(false)
@@ -155,7 +155,7 @@ describe('the budget', () => {
     })
   })
 
-  test('is one of work, too, which a busy machine does not use up', () => {
+  test('counts CPU time too, which a busy machine does not use up', () => {
     for (let i = 0; i < 50; i++) mkdirSync(`${ws}/wide/d${i}/e`, { recursive: true })
     const search = (processorMs: number) =>
       findRepositories(`${ws}/wide`, { deadlineMs: 60_000, processorMs, since: 0 }).complete
@@ -171,10 +171,10 @@ describe('the budget', () => {
     expect(searchBudget(run)).toEqual({ processorMs, deadlineMs }),
   )
 
-  test('is shorter for a sandbox whose end somebody waits for', () =>
+  test('is shorter for a sandbox whose end `pen stop` waits for', () =>
     expect(searchBudget(3_600_000, 'kept')).toEqual({ processorMs: 500, deadlineMs: 500 }))
 
-  test('counts what is found and not listed; a directory that cannot be entered is said', () => {
+  test('counts what is found and not listed; a directory that cannot be entered is reported', () => {
     for (let i = 0; i < 103; i++) gitDir(`many/r${i}/.git`)
     const search = () => findRepositories(`${ws}/many`, { deadlineMs: 5000, since: 0 })
     const { found, unlisted, complete } = search()

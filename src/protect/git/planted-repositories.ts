@@ -1,7 +1,7 @@
 /**
- * Repositories below the workspace root, looked for when a run ends. The host's git obeys the settings and hooks of
- * whichever repository it is called in, and `git status` at the root enters nested ones that the index lists. They
- * cannot be forbidden (`git clone` works inside), so they are told.
+ * Searches repositories below the workspace root when a run ends. The host's git obeys the settings and hooks of the
+ * repository it is called in, and `git status` at the root enters nested ones that the index lists. They cannot be
+ * forbidden, because `git clone` must work inside. So they are reported.
  */
 import { readdirSync, statfsSync } from 'node:fs'
 import { absent, lookAt, Unseen } from '../../base/beneath/look-at.ts'
@@ -13,7 +13,7 @@ import { NO_TEXT, NonUtf8Directories } from '../../survey/non-utf8-directories.t
 import { changedGitlinks } from './gitlinks.ts'
 
 export interface FoundRepository {
-  /** The directory that git would be called in. */
+  /** The working tree. */
   readonly path: string
   readonly form: 'directory' | 'pointer' | 'link' | 'bare'
   /** Made or replaced since the run began. */
@@ -28,7 +28,7 @@ export interface Search {
   readonly found: readonly FoundRepository[]
   /** False when time or count ran out before all directories were seen, or when pen could not look into one. */
   readonly complete: boolean
-  /** Plain ones made during the run that are not listed, because there are so many. */
+  /** How many harmless new ones are not listed. */
   readonly unlisted: number
   /** False when the index changed and cannot be read: it may list repositories that are not found. */
   readonly indexRead: boolean
@@ -36,7 +36,7 @@ export interface Search {
 
 export interface SearchLimits {
   readonly deadlineMs: number
-  /** Of the processor; the same, if nothing is said. */
+  /** CPU time; `deadlineMs` by default. */
   readonly processorMs?: number
   readonly maxDirs?: number
   /** Start of the run, milliseconds since the epoch. */
@@ -44,11 +44,11 @@ export interface SearchLimits {
   readonly now?: () => number
 }
 
-/** Of those that could run something, and of the others: however many plain ones are made, they hide none. */
+/** Separate limits for dangerous and harmless ones, so that many harmless ones cannot hide a dangerous one. */
 const MAX_FOUND = 100
-/** As many as are told of one repository. */
+/** How many reasons are named per repository. */
 const MAX_RISKS = 20
-/** Clocks of file systems tick more coarsely than ours. */
+/** File system timestamps are coarser than our clock. */
 const SLACK_MS = 20
 
 /** For a command that ended by itself, and for a sandbox whose end `pen stop` waits for. */
@@ -57,8 +57,8 @@ const MOST_MS = { command: 2000, kept: 500 }
 const LEAST_MS = 20
 
 /**
- * A tenth of the run, so that it is never what a user waits for. That much work it is allowed: on a busy machine it takes longer, up to
- * as long as the run, because what a search misses is not told.
+ * A tenth of the run's time, so that the user never waits for it. That is CPU time: on a busy machine the search may take as
+ * long as the run, because a search that ends early misses repositories.
  */
 export function searchBudget(
   runMs: number,
@@ -77,7 +77,7 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   const { deadlineMs, processorMs = deadlineMs, maxDirs = 100_000, since } = limits
   const { now = () => performance.now() } = limits
   const [end, worked] = [now() + deadlineMs, processorTime() + processorMs]
-  // Whatever the time: these are the ones that a plain `git status` at the top obeys.
+  // Without a time limit: a plain `git status` at the top obeys these.
   const links = enteredRepositories(workspace, since)
   const found: FoundRepository[] = [...links.found]
   const entered = new Set(links.found.map(({ path }) => path))
@@ -124,7 +124,7 @@ export function findRepositories(workspace: string, limits: SearchLimits): Searc
   }
 }
 
-/** A directory that is closed to the user, and was so before the run: nothing was made in it. To unlock one changes its time. */
+/** A directory that was locked before the run: nothing was made in it, because unlocking would change its change time. */
 function wasLockedBefore(dir: string, { errno }: Unseen, since: number): boolean {
   try {
     return errno === 'EACCES' && !isNew(dir, since)
@@ -158,7 +158,7 @@ function readEntered(workspace: string, since: number): Pick<Search, 'found' | '
   return { found, indexRead: complete }
 }
 
-// The root's own `.git` is protected and watched; only a bare repository made in plain sight is news there.
+// The root's own `.git` is protected and watched. Only a new bare repository at the root is reported.
 function rootRepository(dir: string, since: number): FoundRepository | undefined {
   if (lookAt(`${dir}/.git`) !== undefined || !looksLikeGitDir(dir)) return undefined
   return {
@@ -173,11 +173,11 @@ function rootRepository(dir: string, since: number): FoundRepository | undefined
 export const INDEX_UNREAD =
   'WARNING: the git index was changed during the run and pen cannot read it: it may list repositories that "git status" would enter. Look for nested .git before you use git'
 
-/** For a search that did not come to its end, with a command that does. */
+/** For an incomplete search, with a command that completes it. */
 export const searchUnfinished = (sinceMs: number): string =>
   `not all directories were searched for repositories made during the run; to see them: find . -mindepth 2 -name .git -cmin -${Math.ceil((Date.now() - sinceMs) / 60_000) + 1}`
 
-/** One line for a person; undefined when there is nothing to look at. */
+/** One line for the user; undefined when there is nothing to report. */
 export function describeRepository({ path, planted, entered, risks }: FoundRepository): string | undefined {
   if (!planted && risks.length === 0) return undefined
   const what = planted ? 'a repository was made or changed during the run' : 'a nested repository'
@@ -237,7 +237,7 @@ function risksOf(gitDir: string): readonly string[] {
   return more <= 0 ? risks : [...risks.slice(0, MAX_RISKS), `… and ${more} more`]
 }
 
-/** A submodule names its working tree, and a clone of a directory names that: neither runs anything by itself. */
+/** A submodule names its working tree, and a clone of a local directory names that directory. Neither runs a program. */
 const ORDINARY = /^(?:core\.worktree|remote\..*\.(?:push)?url)=(?![^/]*::)/
 
 function isNew(path: string, since: number): boolean {
@@ -253,8 +253,8 @@ function deviceThatCounts(workspace: string): bigint | undefined {
 }
 
 /**
- * Not `.git` itself, not links. Where the link count tells that there is no subdirectory, nothing is listed. One too deep for a path,
- * or behind a directory that was closed, is unseen: git at the top does not get there either, but `cd` does.
+ * Without `.git` and links. When the link count shows that there is no subdirectory, nothing is listed. A directory that is
+ * too deep for a path, or locked, counts as unseen: git at the top does not reach it, but `cd` does.
  */
 function subdirectories(dir: string, counted: bigint | undefined): readonly string[] {
   const stats = lookAt(dir)

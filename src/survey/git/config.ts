@@ -4,7 +4,7 @@
  */
 
 export interface GitSetting {
-  /** `section.variable`, lower case; the subsection stands apart because its case counts. */
+  /** `section.variable`, lower case. The subsection is separate, because it is case-sensitive. */
   readonly key: string
   readonly subsection: string | undefined
   readonly value: string
@@ -111,13 +111,13 @@ function isHarmless({ key, value }: GitSetting, remotes: ReadonlySet<string>): b
   if (key === 'remote.url' || key === 'remote.pushurl') return isElsewhere(value)
   // `helper::address` runs git-remote-helper; `ext::` runs anything.
   if (key === 'submodule.url') return !/^[^/]*::/.test(value)
-  // A name that no remote has is the path of a repository.
+  // A name that is no remote is the path of a repository.
   if (key === 'branch.remote' || key === 'branch.pushremote')
     return value === '.' || remotes.has(value) || isElsewhere(value)
   return HARMLESS.has(key) || HARMLESS_SECTIONS.has(key.slice(0, key.indexOf('.')))
 }
 
-/** On another machine, by a protocol of git's own: a push to a directory of this one runs the hooks that are in it. */
+/** An address on another machine, by a git protocol. A push to a local directory would run the hooks in it. */
 const isElsewhere = (url: string): boolean =>
   /^(?:https?|ssh|git|git\+ssh|ssh\+git):\/\/[^/-]/i.test(url) ||
   /^(?:[\w.+~-]+@)?\w[\w.-]*:(?!:|\/\/)/.test(url)

@@ -1,6 +1,6 @@
 /**
- * The directory behind a `.git` file. The file lies in the workspace, so a sandbox may have rewritten it to name another
- * repository of the user: a directory outside is believed only when it names this workspace in return.
+ * The directory that a `.git` file names. The file is in the workspace, so a sandbox may have rewritten it to name another
+ * repository of the user. A directory outside is accepted only when it names this workspace in return.
  */
 import { realpathSync, statSync } from 'node:fs'
 import { lookAt } from '../../base/beneath/look-at.ts'
@@ -20,7 +20,7 @@ export type GitDir =
 /** The path that a `.git`, `gitdir` or `commondir` file names, absolute. */
 export function readPointer(file: string, prefix = '', base = dirname(file)): string | undefined {
   const text = readText(file, MAX_POINTER)?.replace(/\r?\n$/, '')
-  // What is left of a name that is no text leads nowhere, while git finds what is there.
+  // A non-UTF-8 name read as text leads nowhere, while git would find the directory.
   if (text === undefined || !text.startsWith(prefix) || /[\n\r\0\ufffd]/.test(text)) return undefined
   const named = text.slice(prefix.length)
   return named === '' ? undefined : resolve(base, named)
@@ -34,14 +34,14 @@ export function readGitConfig(file: string): readonly GitSetting[] | undefined {
   return text === undefined ? undefined : parseGitConfig(text)
 }
 
-/** For settings that a run is to respect: a file that is there and cannot be read in full stops it. Undefined: not in git's form. */
+/** For settings that matter to a run: an existing file that cannot be read completely stops it. Undefined: not git's format. */
 export function requireGitConfig(file: string): readonly GitSetting[] | undefined {
   if (!lookAt(file)?.isFile()) return []
   const bytes = readRegularFile(file, { maxBytes: MAX_GIT_CONFIG })
   return bytes === undefined ? [] : parseGitConfig(bytes.toString('utf8'))
 }
 
-/** Where the user's git looks for settings that hold in every repository. The environment is the user's own, too. */
+/** The user's global git config files. The environment is the user's and trusted. */
 export function userConfigFiles(
   home: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -52,11 +52,11 @@ export function userConfigFiles(
   return [...new Set(files)].filter((file): file is string => file?.startsWith('/') === true)
 }
 
-/** To hooks, to templates of new repositories, to included files and to programs that git runs. */
+/** Keys that lead to hooks, templates of new repositories, included files, and programs that git runs. */
 const LEADS =
   /hook|template|include|fsmonitor|filter|textconv|driver|external|command|cmd|helper|program|proxy|pack|update|editor|pager|askpass/i
 
-/** The settings of the user's own file, if it may lead to other files at all: most do not, and need no parser. */
+/** The user's settings, if they can lead to other files. Most cannot, and need no parser. */
 export function readUserConfig(file: string): { path: string; settings: readonly GitSetting[] } {
   const path = realPath(file) ?? file
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
@@ -128,7 +128,7 @@ export function realPath(path: string): string | undefined {
 
 const refused = (why: string): GitDir => ({ kind: 'refused', why })
 
-// Whatever is not a plain, small, readable file says nothing: each caller refuses for lack of an answer.
+// Anything but a small, readable regular file gives no answer, and each caller then refuses.
 function readText(file: string, maxBytes: number): string | undefined {
   try {
     return readRegularFile(file, { maxBytes })?.toString('utf8')

@@ -31,7 +31,7 @@ function both(env: Record<string, string> = {}): [unknown, unknown] {
   return [ours, Object.fromEntries(theirs)]
 }
 
-describe('the user’s identity is what git itself would say', () => {
+describe('the user’s identity is what git itself reads', () => {
   beforeEach(() => {
     rmSync(home, { recursive: true, force: true })
     mkdirSync(work, { recursive: true })
@@ -47,7 +47,7 @@ describe('the user’s identity is what git itself would say', () => {
     expect(gitIdentity(work, home, NO_SYSTEM)).not.toMatch(/signing|alias|rm/)
   })
 
-  test('from the XDG place, which ~/.gitconfig overrules, and from GIT_CONFIG_GLOBAL alone where it is set', () => {
+  test('from the XDG file, which ~/.gitconfig overrides, and from GIT_CONFIG_GLOBAL alone when it is set', () => {
     put('.config/git/config', '[user]\n name = Xdg\n email = xdg@example.com\n')
     put('.gitconfig', '[user]\n name = Home\n')
     put('moved/git/config', '[user]\n name = Moved\n')
@@ -94,7 +94,7 @@ describe('the user’s identity is what git itself would say', () => {
     expectSame({ 'user.name': 'A "B" \\ C\n[core]\n\tpager = x ; #', 'user.email': '<a@b>\t\b' })
   })
 
-  test('or none: an empty value, a circle of includes, a file that git refuses', () => {
+  test('or none: an empty value, an include loop, a file that git refuses', () => {
     expect(gitIdentity(work, home, NO_SYSTEM)).toBeUndefined()
     put('.gitconfig', '[include]\n path = .gitconfig\n[user]\n name =\n')
     expect(gitIdentity(work, home, NO_SYSTEM)).toBeUndefined()

@@ -1,6 +1,6 @@
 /**
- * Who the user is to git: `user.name` and `user.email` of the user's own settings, and nothing else of them. Read as git reads them, without
- * running git: a process would cost every start some milliseconds. What a setting says is text: it is quoted, never interpreted.
+ * The user's git identity: `user.name` and `user.email` of the user's settings, and nothing else. pen reads the settings as
+ * git does, without running git, because a process would cost every start some milliseconds. Values are quoted.
  */
 import { lookAt } from '../../base/beneath/look-at.ts'
 import { dirname, resolve } from '../../base/posix-path.ts'
@@ -8,7 +8,7 @@ import type { GitSetting } from './config.ts'
 import { readGitConfig, readGitFile, realPath } from './directory.ts'
 import { includeHolds, type Repository } from './include.ts'
 
-/** git itself goes ten deep. */
+/** git's own limit on nested includes. */
 const MAX_DEPTH = 10
 const MAX_FILES = 100
 
@@ -69,6 +69,6 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\b': '\\b',
 }
 
-/** git takes every other character of a quoted value as it is, but for a carriage return at the end of a line. */
+/** Inside quotes, git takes every other character literally, except a carriage return at the end of a line. */
 const quoted = (value: string): string =>
   `"${value.replaceAll('\r', '').replace(/[\\"\n\t\b]/g, char => ESCAPES[char] ?? '')}"`

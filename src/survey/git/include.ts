@@ -28,7 +28,7 @@ export function includeHolds({ key, subsection = '' }: GitSetting, file: string,
   }
 }
 
-/** By its name, and by the place that links lead to, as git does. */
+/** Compares the path itself and its resolved form, as git does. */
 function isIn(gitDir: string, pattern: string, file: string, home: string, folds: boolean): boolean {
   const base = pattern.startsWith('~/')
     ? `${realPath(home) ?? home}/${pattern.slice(2)}`
@@ -61,7 +61,7 @@ function branchOf(gitDir: string): string | undefined {
   }
 }
 
-/** Written by the sandbox, perhaps: it can choose among the user's own identities by it, and nothing else. */
+/** A sandbox may have written it. It can only choose among the user's own identities by it. */
 function remotesOf(gitDir: string): readonly string[] {
   const settings = readGitConfig(`${gitDir}/config`) ?? []
   return settings.flatMap(({ key, value }) => (key === 'remote.url' ? [value] : []))

@@ -15,7 +15,7 @@ import { findSubmodules, listDirectory } from './submodules.ts'
 /** Mounts cost 0.2 ms each and more as they add up: past this many, the parent directory is held as a whole. */
 const MAX_HELD_APART = 16
 
-/** git itself goes ten deep. */
+/** git's own limit on nested includes. */
 const MAX_INCLUDE_DEPTH = 10
 const MAX_INCLUDED = 100
 
@@ -56,10 +56,10 @@ export class GitSurvey {
     this.config(`${dir}/config.worktree`, root)
   }
 
-  /** Where git kept remotes before it had a configuration, and still looks: a push to one runs the hooks that are there. */
+  /** The old directories for remotes, which git still reads: a push to a local remote runs its hooks. */
   #oldRemotes(dir: string, root: string): void {
     this.places.add(`${dir}/remotes`, root)
-    // git makes this one, and leaves it empty.
+    // git creates this directory and leaves it empty.
     const branches = `${dir}/branches`
     const unused = this.places.look(branches) === undefined || listDirectory(branches).length === 0
     if (unused) this.places.watch(branches, root, { kind: 'git-hooks' })
@@ -72,7 +72,7 @@ export class GitSurvey {
     this.obeyed(settings, file, root)
   }
 
-  /** What a configuration leads to: a directory of hooks, programs, and other files of configuration, which lead further. */
+  /** What a config names: a hooks directory, programs, and other config files, which name more. */
   obeyed(settings: readonly GitSetting[], file: string, root: string, depth = 0): void {
     if (settings.length === 0) return
     const hooks = settings.findLast(s => s.key === 'core.hookspath')?.value
@@ -117,13 +117,13 @@ export class GitSurvey {
     else this.protectInside(dir, this.workspace)
   }
 
-  /** Every repository that the user makes from now on has the hooks that stand there. */
+  /** Every new repository of the user copies the hooks in this directory. */
   #template(value: string, root: string): void {
     const dir = this.#resolve(this.workspace, value)
     if (dir !== undefined) this.protectInside(`${dir}/hooks`, root)
   }
 
-  /** Git runs it at the top of the workspace. What is not there is a word like any other. */
+  /** git runs it at the top of the workspace. A word that is not an existing file is an ordinary argument. */
   #program(word: string, root: string): void {
     const path = this.#resolve(this.workspace, word)
     const real = path === undefined ? undefined : realPath(path)
@@ -143,7 +143,7 @@ export class GitSurvey {
     return value === '' || value.startsWith('~') ? undefined : resolve(base, value)
   }
 
-  /** By its name, and where links outside of the workspace lead into it, by that. */
+  /** Protects the path itself and, when links lead from outside into the workspace, the resolved path too. */
   protectInside(path: string, root: string): void {
     for (const place of new Set([path, realPath(path) ?? path])) {
       const home = place.startsWith(`${this.workspace}/`) ? this.workspace : root

@@ -34,7 +34,7 @@ function remove(extent: 'busy' | 'all', path = `${ws}/.git`, links: readonly str
   }
 }
 
-test('while the sandbox runs the top and the logs are seen to; at the end everything but the objects', () => {
+test('during the run the top and the logs are checked; at the end everything but the objects', () => {
   for (const dir of ['logs/refs', 'modules/a/logs', 'objects/ab'])
     mkdirSync(`${ws}/.git/${dir}`, { recursive: true })
   for (const at of ['MERGE_MSG', 'logs/HEAD', 'logs/refs/x', 'modules/a/logs/HEAD', 'objects/ab/c'])
@@ -44,7 +44,7 @@ test('while the sandbox runs the top and the logs are seen to; at the end everyt
   expect(readdirSync(`${ws}/.git/objects/ab`)).toEqual(['c'])
 })
 
-test('a link among the refs is removed, also where directories are many; one to another ref, or one from before, is left', () => {
+test('a link among many refs is removed; one to another ref, or one from before, is kept', () => {
   mkdirSync(`${ws}/.git/refs/remotes/origin`, { recursive: true })
   for (let i = 0; i < 600; i++) mkdirSync(`${ws}/.git/refs/d${i}`)
   mkdirSync(`${ws}/.git/logs/refs`, { recursive: true })
@@ -66,7 +66,7 @@ test('no number of directories hides a link from the last look', () => {
   expect(remove('all')).toEqual(['.git/refs/z/main /etc/x'])
 })
 
-test('a link within the directory, and one that stood at the top before, are left', () => {
+test('a link within the directory, and one that was at the top before, are kept', () => {
   mkdirSync(`${ws}/.git/logs`, { recursive: true })
   symlinkSync('refs/heads/main', `${ws}/.git/HEAD`)
   symlinkSync('/elsewhere/refs', `${ws}/.git/refs`)
@@ -75,7 +75,7 @@ test('a link within the directory, and one that stood at the top before, are lef
   expect(remove('all', `${ws}/.git`, before)).toEqual(['.git/logs/HEAD ../../f'])
 })
 
-test('the user’s own links are left: hooks that lead into the project, a shared list of excludes, parts of another repository', () => {
+test('the user’s links are kept: hooks in the project, a shared exclude file, parts of another repository', () => {
   for (const dir of ['hooks', 'info', 'logs', 'modules/a/hooks'])
     mkdirSync(`${ws}/.git/${dir}`, { recursive: true })
   for (const at of ['hooks/pre-commit', 'info/exclude', 'logs/refs', 'lfs', 'modules/a/hooks/x', 'modules/b'])
@@ -90,7 +90,7 @@ test('a git directory that is itself a link is not entered', () => {
   expect(remove('all')).toEqual([])
 })
 
-test('in a bare repository as workspace only what git writes is seen to', () => {
+test('in a bare repository as workspace only the names that git writes are checked', () => {
   mkdirSync(`${ws}/main/bin`, { recursive: true })
   symlinkSync('/usr/bin/python3', `${ws}/main/bin/python`)
   symlinkSync('/etc/x', `${ws}/FETCH_HEAD`)
@@ -98,7 +98,7 @@ test('in a bare repository as workspace only what git writes is seen to', () => 
   expect(lstatSync(`${ws}/main/bin/python`).isSymbolicLink()).toBe(true)
 })
 
-test('a name that is no text hides no link', () => {
+test('a non-UTF-8 name hides no link', () => {
   mkdirSync(`${ws}/.git/logs`, { recursive: true })
   symlinkSync('/etc/x', Buffer.concat([Buffer.from(`${ws}/.git/logs/`), Buffer.of(0x61, 0xff, 0x62)]))
   expect(remove('all')).toHaveLength(1)

@@ -1,7 +1,7 @@
 /**
- * Links in a git directory. git makes none, and writes through those that it finds: the host's next `git merge` would put its message,
- * with the name of the sandbox's branch in it, into whatever file of the user's such a link leads to, and its next `git fetch --prune`
- * would take another repository's branches for its own. So they are taken away.
+ * Removes links in a git directory. git makes none, but writes through those that it finds. The host's next `git merge`
+ * would write its message, with a branch name that the sandbox chose, into any file of the user that a link names. The next
+ * `git fetch --prune` would delete branches of another repository.
  */
 import { closeSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs'
 import { at, CHANGE, LIST, openDirectory, unlock, withAccess } from '../../base/beneath/beneath.ts'
@@ -15,24 +15,24 @@ export interface GitTree {
   readonly path: string
   /** A directory whose own path the sandbox cannot change; the walk to `path` begins here. */
   readonly root: string
-  /** Links that stood at its top, in `logs` or in `refs` at the start, by name: some tools build a repository from parts of another. */
+  /** Links at its top, in `logs` or in `refs` at the start, by name. Some tools build a repository from parts of another. */
   readonly links: readonly string[]
 }
 
 export interface RemovedLink {
   readonly path: string
-  /** Where it led, as it said. Hostile text. */
+  /** Its target. Hostile text. */
   readonly to: string
 }
 
-/** Where links are the user's own business (hooks that lead into the project, a shared list of excludes), or nothing is written by name. */
+/** Names where links are the user's (hooks in the project, a shared exclude file), or where git does not write by name. */
 const SKIPPED = new Set(['objects', 'hooks', 'info', 'lfs', 'annex'])
-/** What git writes by name, in every git directory; all of what is in `logs` and `refs`, and in the directories of an unfinished rebase. */
+/** Files that git writes by name. All of `logs`, `refs` and the directories of an unfinished rebase count too. */
 const WRITTEN = /^(?:[A-Z][A-Z_]+|index|packed-refs|shallow|gc\.log|logs|refs|rebase-\w+|sequencer)$/
-/** Where other git directories are. */
+/** Directories that hold other git directories. */
 const NESTED = new Set(['modules', 'worktrees'])
 const WRITTEN_WHOLE = /^(?:logs|refs|rebase-\w+|sequencer)$/
-/** Four times a second must cost nothing that is felt, however many branches there are; at the end all of it is looked through. */
+/** This runs four times a second, so it is bounded even with many branches. The last look at the end is complete. */
 const MAX_ENTRIES = { busy: 2000, all: Number.POSITIVE_INFINITY }
 /** Each level takes a descriptor. */
 const MAX_DEPTH = { busy: 1, all: 256 }
@@ -53,8 +53,8 @@ function linksIn(dir: string): readonly string[] {
 }
 
 /**
- * `root` is open. Every step is asked of a descriptor: a sandbox may be swapping things meanwhile. Returns whether all was looked
- * through; what was removed is in `removed`.
+ * `root` is an open directory. Every step works by descriptor, because a sandbox may swap names at the same time. Returns
+ * whether everything was seen; removed links are in `removed`.
  */
 export function* removeLinks(
   root: number,
@@ -62,7 +62,7 @@ export function* removeLinks(
   extent: 'busy' | 'all',
   removed: RemovedLink[],
 ): Generator<void, boolean, void> {
-  // Where the workspace is the git directory, it holds other things besides.
+  // When the workspace itself is the git directory, it has other content too.
   const isWorkspace = tree.path === tree.root
   const isTop = (below: readonly string[]) => below.length === 0 && !isWorkspace
   let left = MAX_ENTRIES[extent]
@@ -84,7 +84,7 @@ export function* removeLinks(
     else yield* enter(at(dir, name), inner => walk(inner, [...below, text], whole || written))
   }
   function* walk(dir: number, below: readonly string[], whole: boolean): Walk {
-    // What is in them may be made many to hide the rest: the least likely to be written comes last, before it all that is in `refs`.
+    // A sandbox may fill them to hide a link. So all of `refs` comes first, and names that git rarely writes come last.
     const later = new Set<string>()
     for (const { name, type } of directoryEntries(dir)) {
       yield
@@ -103,7 +103,7 @@ export function* removeLinks(
     try {
       yield* act()
     } catch (error) {
-      // Locked, and not ours to unlock.
+      // Locked, and pen may not unlock it.
       if (errnoOf(error) === undefined && !(error instanceof Unseen)) throw error
       all = false
     } finally {
@@ -132,7 +132,7 @@ type Walk = Generator<void, void, void>
 
 const LATER = ['refs', ...NESTED]
 
-/** One that stays within the git directory is left: what it leads to is judged by itself. */
+/** A link that stays within the git directory is kept: its target is checked separately. */
 function removeOutward(dir: number, name: Buffer, path: string, gitDir: string): string | undefined {
   try {
     const to = readlinkSync(at(dir, name))

@@ -1,10 +1,10 @@
 /**
- * Files that the user's own git settings make git run by itself: a filter, a merge driver, a monitor. Where one lies in the
- * workspace, whoever writes it is run by the next `git status` on the host.
+ * Programs that the user's git settings make git run: a filter, a merge driver, a monitor. If one is in the workspace, a
+ * sandbox could rewrite it, and the next `git status` on the host would run it.
  */
 import type { GitSetting } from './config.ts'
 
-/** An alias is not among them: it is run when somebody asks for it by name. */
+/** Aliases are left out: git runs them only when the user names them. */
 const RUN_BY_GIT = new Set([
   ...['fsmonitor', 'sshcommand', 'editor', 'pager', 'askpass', 'gitproxy', 'alternaterefscommand'].map(
     name => `core.${name}`,

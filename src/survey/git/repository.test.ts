@@ -281,7 +281,7 @@ describe('other forms', () => {
       expect.arrayContaining(['dotfiles/githooks nothing', 'dotfiles/more nothing']),
     )
   })
-  test('what settings make git run by itself is held where it lies in the workspace; what they only mention is not', () => {
+  test('programs that settings make git run are held in the workspace; files that they only mention are not', () => {
     git(base, 'init', '-q', 'driven')
     const dir = `${base}/driven`
     mkdirSync(`${dir}/tools`)
@@ -321,7 +321,7 @@ describe('other forms', () => {
     expect(facts.protect).toEqual(['template/git/hooks'])
   })
 
-  test('hooks at the top of the workspace cannot be held, and that is said', () => {
+  test('hooks at the top of the workspace cannot be held, and that is reported', () => {
     git(base, 'init', '-q', 'top')
     git(`${base}/top`, 'config', 'core.hooksPath', '.')
     expect(survey('top').warnings.join()).toContain('core.hooksPath')

@@ -1,6 +1,6 @@
 /**
- * What a backend must know about the git repository of a workspace, found with a few lstat calls and never by running
- * git: the user's git would obey the very files that are in question.
+ * What a backend must know about the git repository of a workspace. Found with a few lstat calls and never by running git,
+ * which would obey the files that are being checked.
  */
 import { dirname } from '../../base/posix-path.ts'
 import { isWithin } from '../../policy/files/path.ts'
@@ -62,7 +62,7 @@ class Survey {
     return { kind, mounts, ...places.found(), warnings, trees }
   }
 
-  /** The user's own, so links are followed: people keep it in a project of its own, which may be this one. */
+  /** The user's own file, so links are followed: some people keep it in a project, which may be this one. */
   #userConfig(file: string): void {
     const { path, settings } = readUserConfig(file)
     this.#git.protectInside(path, this.workspace)
@@ -99,7 +99,7 @@ class Survey {
     this.#git.gitDir(dotGit, this.workspace)
     for (let up = dirname(this.workspace); ; up = dirname(up)) {
       if (this.#git.places.look(up === '/' ? '/.git' : `${up}/.git`) !== undefined) {
-        // A home that is a repository is one of settings, and never a project.
+        // A home directory that is a repository holds dotfiles and is never a project.
         if (!isWithin(home, up))
           this.#git.warn(
             `this directory is a part of the repository ${up}, which the sandbox does not see: git does not work inside`,

@@ -1,4 +1,4 @@
-/** The git directories below `.git/modules`. Names have slashes (`libs/a`) and submodules have submodules: a small, bounded search. */
+/** Finds the git directories below `.git/modules`. Names have slashes (`libs/a`) and submodules nest, so this is a bounded search. */
 import { readdirSync } from 'node:fs'
 import { absent, lookAt } from '../../base/beneath/look-at.ts'
 import { resolve } from '../../base/posix-path.ts'
@@ -20,7 +20,7 @@ const MAX_LINKS = 8
 
 export interface Submodules {
   readonly found: readonly Submodule[]
-  /** Links on the way: git follows them, and finds settings where they lead. */
+  /** Links on the way: git follows them and obeys the settings there. */
   readonly links: readonly string[]
   /** False when there may be more: a sandbox can fill the directory with others to hide one. */
   readonly complete: boolean
@@ -56,7 +56,7 @@ export function findSubmodules(modules: string): Submodules {
   return { found, links, complete }
 }
 
-/** Nothing, when it is no directory: a link in its place is not followed. */
+/** Empty when it is not a directory. A link is not followed. */
 export function listDirectory(dir: string): readonly string[] {
   if (!lookAt(dir)?.isDirectory()) return []
   try {

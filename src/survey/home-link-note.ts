@@ -1,4 +1,4 @@
-/** The user's home links to files of the project, which are read-only inside: one line that says which, and how to open them. */
+/** The user's home links to files of the project, so these are read-only inside. One line says which, and how to open them. */
 import { printable } from '../base/printable.ts'
 import { shellWord } from '../base/shell-word.ts'
 import { linkedFrom } from '../policy/files/linked-place.ts'
@@ -7,7 +7,7 @@ import type { Policy } from '../policy/policy.ts'
 
 const MAX_NAMED = 5
 
-export function tellLinked({ files, workspace }: Policy): string[] {
+export function homeLinkNote({ files, workspace }: Policy): string[] {
   const rules = files.protect.flatMap(({ rule: { path }, source }) => {
     const from = linkedFrom(source)
     return from === undefined ? [] : [{ path, from }]
