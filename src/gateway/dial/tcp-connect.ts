@@ -121,8 +121,8 @@ export function connectTcp(
 }
 
 /**
- * Calls `connect` itself, because a dial by Bun cannot be cancelled. On loopback the connection often stands when the
- * call returns.
+ * Calls `connect` itself, because a dial by Bun cannot be cancelled. On loopback the connection is often established when
+ * the call returns.
  */
 function startConnecting(
   address: Address,

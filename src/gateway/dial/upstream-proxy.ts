@@ -44,7 +44,7 @@ export async function dialThroughProxy(
   return failed('upstream-proxy', refusal)
 }
 
-/** Undefined when the tunnel stands, else a text about the failure. Text of the proxy is not passed on. */
+/** Undefined when the tunnel is open, else a text about the failure. Text of the proxy is not passed on. */
 function requestTunnel(
   socket: StreamSocket,
   dial: { readonly port: Port } & Exclude<Dial, { readonly kind: 'host-service' }>,

@@ -1,6 +1,6 @@
 /**
- * Reads DNS queries and writes replies. Queries are hostile: only one question, at most one OPT record, no pointers and
- * no trailing bytes are accepted, so that no two readers can differ. Replies repeat the bytes of the question.
+ * Reads DNS queries and writes replies. Queries are hostile, and no two readers may differ about one. So a query has one
+ * question, at most one OPT record, no pointers and no trailing bytes. Replies repeat the bytes of the question.
  */
 
 export const TYPE_A = 1

@@ -1,8 +1,8 @@
 /**
  * Searches bytes that pass as another protocol for an HTTP request. The bytes are hostile. Lenient servers skip control
  * bytes, split at unusual white space, accept any method and version, and some accept a request line over several lines.
- * So the scan does not parse a request. It looks for the parts that a server needs to find another host: a line that
- * ends with an HTTP version, an absolute target, or a Host field.
+ * So the scan does not parse a request. It looks for the parts that lead a server to another host. These are a line that
+ * ends with an HTTP version, an absolute target, and a Host field.
  */
 export class RequestScan {
   /** The last bytes in lower case. A run of white space and control bytes becomes one newline or one space. */

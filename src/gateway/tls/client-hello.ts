@@ -1,6 +1,6 @@
 /**
  * Reads the server name in a TLS ClientHello. The bytes are hostile. The gateway does not decrypt TLS, so every server
- * must read the same name: everything that RFC 8446 and RFC 6066 do not allow is refused. With Encrypted Client Hello the
+ * must read the same name. Everything that RFC 8446 and RFC 6066 do not allow is refused. With Encrypted Client Hello the
  * outer name counts. The inner one is as invisible as a Host field inside TLS.
  */
 export type HelloReading =

@@ -8,8 +8,8 @@ import { type Refusal, refusalOf } from '../refusal.ts'
 import type { Endpoint } from '../route.ts'
 
 /**
- * Undefined when the ClientHello may pass. `serverName` is hostile. A connection to an address that a rule names may carry
- * no name, that address, or a name that a rule allows at this port.
+ * Undefined when the ClientHello may pass. `serverName` is hostile. A connection to an allowed address may carry no name,
+ * that address, or a name that a rule allows at this port.
  */
 export function checkServerName(
   index: NetworkIndex,
