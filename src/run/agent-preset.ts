@@ -1,4 +1,4 @@
-/** A preset for a coding agent, as it is opened for one sandbox, and what the person is told of it. */
+/** The preset of a coding agent for one sandbox, and the lines that explain it to the user. */
 import { PenError } from '../base/error.ts'
 import { printable } from '../base/printable.ts'
 import { type PresetLayer, presetLayer } from '../policy/preset-layer.ts'
@@ -10,7 +10,7 @@ import type { Prepared } from './prepare.ts'
 export const openFor = (name: PresetName, env: Readonly<Record<string, string | undefined>>): PresetLayer =>
   presetLayer(name, variable => (env[variable] ?? '') !== '')
 
-/** For a sandbox that stays; the name comes from the pen that starts it. */
+/** For a sandbox that stays. The name comes from `pen start`. */
 export function openAgent(name: string, env: Readonly<Record<string, string | undefined>>) {
   if (!isPresetName(name))
     throw new PenError('USAGE', { what: `there is no preset for the agent "${printable(name, 64)}"` })
@@ -24,7 +24,7 @@ export function openAgent(name: string, env: Readonly<Record<string, string | un
   }
 }
 
-/** What the policy made of it. Of a variable that is passed on, the value is not shown, but for the host in an address. */
+/** What the preset opens under this policy. Values of variables are not shown, except the host of an address. */
 export function whatItOpens(
   name: PresetName,
   opening: PresetLayer,

@@ -1,4 +1,4 @@
-/** A program of the user's, or the model behind it, wants the sandbox to reach a host: the person is asked. */
+/** A library user or a model asks for access to a host. The person answers. */
 import { PenError } from '../base/error.ts'
 import type { AskRequest } from '../control/messages.ts'
 import type { UserAnswer } from '../gateway/ask-user.ts'
@@ -19,7 +19,7 @@ export async function askForHost(
   if (egress !== undefined) return await egress.ask(parsed.value, { ms: waitMs, isGone })
   const { network } = prepared.plan
   const why = network.kind === 'none' ? network.why : 'there is no gateway'
-  const fix = 'only a sandbox that is started anew with a network can have it'
+  const fix = 'restart the sandbox with a network: pen restart'
   return {
     allowed: false,
     shown: false,

@@ -1,6 +1,6 @@
 /**
- * The supervisor's control socket: for this user's own commands, and for nobody else. The directory is the user's alone, the socket has
- * mode 0600 from its first moment, and whoever connects is asked for by the kernel's word. No sandbox can see the path.
+ * The supervisor's control socket, for commands of the same user only. Only the user can enter its directory, the socket is created with
+ * mode 0600, and the kernel names the user of each client. No sandbox can see the path.
  */
 import { lstatSync } from 'node:fs'
 import type { Running } from '../backend/backend.ts'
@@ -27,37 +27,37 @@ import { statsOf, statusOf } from './status.ts'
 import { GRACE_MS } from './stopping.ts'
 import type { Serving } from './supervisor.ts'
 
-/** Commands, and questions for a person. */
+/** Commands, and questions that wait for a person. */
 const MOST_STAYING = 256
-/** A model that fills these leaves its user a way to look, and to end it. */
+/** A model that uses up all of the above still leaves room for `pen status` and `pen stop`. */
 const MOST_CLIENTS = MOST_STAYING + 64
 const LAST_WORDS_MS = 1000
-/** Whoever connects knows already what it wants. */
+/** A client sends its request at once, or is disconnected. */
 const REQUEST_MS = 5000
 
-/** Their connection ends when the sandbox has. */
+/** These connections stay open until the sandbox has ended. */
 const STAYING_OPEN: readonly Request['want'][] = ['stop', 'pause', 'own']
 
 export interface Served {
   readonly project: Project
   readonly serving: Serving
   readonly since: string
-  /** By name; null where the host's own programs are used. */
+  /** The name of the image; null where the host's own programs are used. */
   readonly image: string | null
-  /** What it was started with. Kept in memory alone: there may be secrets in it. */
+  /** The order of the start. It may hold secrets, so it stays in memory. */
   readonly order: SupervisorOrder
 }
 
 interface Client {
   readonly socket: ControlSocket
-  /** What comes is for whoever has it at the time. */
+  /** The current reader of this client's bytes. */
   take: (bytes: Uint8Array) => void
   relay: ExecRelay | undefined
-  /** When it goes, they end. */
+  /** Closed when the client disconnects. */
   forwards: OpenForwards | undefined
-  /** When it goes, the sandbox ends. */
+  /** The sandbox ends when this client disconnects. */
   isOwner: boolean
-  /** Whether it is a command, or waits for a person. */
+  /** Runs a command, or waits for a person. */
   stays: boolean
 }
 
@@ -66,9 +66,9 @@ export class ControlServer {
   readonly #address: Address
   readonly #listener: { stop(closeAll?: boolean): void }
   readonly #clients = new Set<Client>()
-  /** Until the sandbox is known to be wanted nobody is answered. */
+  /** Resolved when the starter has confirmed the start. Requests wait until then. */
   readonly #answering = Promise.withResolvers<void>()
-  /** Which file the socket is. */
+  /** The inode of our socket. */
   readonly #ours: number | undefined
   #executions = 0
   #stopping: ReturnType<typeof setTimeout> | undefined
@@ -106,12 +106,12 @@ export class ControlServer {
     this.#answering.resolve()
   }
 
-  /** Whether its user, or the program whose sandbox it is, has ended it: then its flags hold no longer. */
+  /** The user, or the program that owns the sandbox, stopped it. Its flags are forgotten then. */
   get isStoppedForGood(): boolean {
     return this.#isStoppedForGood
   }
 
-  /** Commands are asked to end, then everything is ended. */
+  /** Sends SIGTERM to every command, then kills the sandbox. */
   stop(): void {
     if (this.#stopping !== undefined) return
     const end = (): void => this.#served.serving.running.kill()
@@ -121,12 +121,12 @@ export class ControlServer {
     void Promise.all(relays.map(relay => relay.over)).then(end)
   }
 
-  /** The sandbox is gone: whoever still waits sees its connection end. Its end is a success if somebody asked for it. */
+  /** Call it after the sandbox's end. Clients that still wait are disconnected. An end that a client asked for is a success. */
   close(): ExitCode | undefined {
     this.#isClosed = true
     process.off('SIGTERM', this.#onSignal)
     clearTimeout(this.#stopping)
-    // It takes the name away, which is another supervisor's when somebody had removed ours.
+    // Closing the listener removes the socket's path. If the path was replaced, it belongs to another supervisor.
     if (this.#inode() === this.#ours) this.#listener.stop(false)
     for (const { socket } of this.#clients) socket.end()
     this.#address.close()
@@ -158,9 +158,9 @@ export class ControlServer {
       const early: Uint8Array[] = [found.rest]
       let held = found.rest.length
       client.take = more => {
-        // Until the request has been answered, what follows waits here: an order for a command, and no more.
+        // Bytes that arrive before the answer wait here: at most the order for one command.
         held += more.length
-        if (held > 4 * 2 ** 20) throw new PenError('WIRE', { what: 'too much before an answer' })
+        if (held > 4 * 2 ** 20) throw new PenError('WIRE', { what: 'too many bytes before the answer' })
         early.push(more.slice())
       }
       void this.#answering.promise
@@ -175,7 +175,7 @@ export class ControlServer {
         try {
           client.take(bytes)
         } catch {
-          // Not what was agreed: it is not answered, and costs nobody anything.
+          // A protocol error: disconnect.
           socket.destroy()
         }
       },
@@ -184,7 +184,7 @@ export class ControlServer {
         this.#clients.delete(client)
         client.relay?.clientGone()
         client.forwards?.close()
-        // Not where it is we who hang up: then the sandbox has ended, and nobody has stopped it.
+        // When we disconnect first, the sandbox has ended by itself: it was not stopped.
         if (client.isOwner && !this.#isClosed) {
           this.#isStoppedForGood = true
           this.stop()
@@ -216,7 +216,7 @@ export class ControlServer {
       this.#serveExec(request.timeoutMs, client)
       return
     }
-    // Nothing may follow.
+    // The client may send nothing more.
     client.take = () => client.socket.destroy()
     if (request.want === 'forward') {
       const answer = await this.#forward(request, client)
@@ -256,7 +256,7 @@ export class ControlServer {
         case 'stop':
         case 'pause':
           this.#isStoppedForGood ||= request.want === 'stop'
-          // The connection ends when everything is gone: that is what the client waits for.
+          // The client waits for the connection to close, which happens when everything is gone.
           this.stop()
           return { ok: true, value: this.#served.serving.refusals.lines() }
       }
@@ -268,7 +268,7 @@ export class ControlServer {
   async #forward({ ports }: ForwardRequest, client: Client): Promise<Answer> {
     try {
       const opened = await this.#served.serving.forwarding.open(ports)
-      // It may have gone meanwhile.
+      // The client may have disconnected.
       if (this.#clients.has(client)) client.forwards = opened
       else opened.close()
       return { ok: true, value: { ports: opened.ports } }
@@ -302,15 +302,15 @@ export class ControlServer {
       send: bytes => socket.send(bytes),
       done: isTold => {
         client.relay = undefined
-        // A client that has heard the end hangs up first: what it was still saying would else meet a closed socket, and some
-        // runtimes then forget what they have not read yet.
+        // The client disconnects first, after the last report. If we closed first while it still writes, some runtimes would
+        // discard what they have not read.
         if (isTold) setTimeout(() => socket.end(), LAST_WORDS_MS)
         else socket.end()
       },
     })
     client.relay = relay
     client.take = bytes => relay.push(bytes)
-    // Whoever runs a command that may have to wait for a person is told where to look for that.
+    // A command may have to wait for a person: say where to answer.
     const { run } = serving.audit
     const asking = network.ask === 'hold' ? { asking: run } : {}
     const value = { timeoutMs, execution, run, refused: serving.refusals.all, ...asking }

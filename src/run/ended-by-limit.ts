@@ -1,9 +1,9 @@
-/** Which limit ended a sandbox, for a command that died with it: from the audit, which the supervisor writes before it acts. */
+/** Finds the limit that ended a sandbox, for a command that died with it. The supervisor writes the audit before it acts. */
 import { auditDirectory } from '../audit/directory.ts'
 import { readAudit } from '../audit/read.ts'
 import { presenceOf, readRecord } from '../control/state.ts'
 
-/** A supervisor that ends records why before it is gone. */
+/** How long to wait for the supervisor's last record. */
 const LAST_WORDS_MS = 5000
 const LOOK_MS = 25
 
@@ -14,7 +14,7 @@ export interface EndedRun {
   readonly since: string
 }
 
-/** In lines for a person, each with its fix; empty where no limit did it. */
+/** One line per limit, each with its fix. Empty when no limit ended the sandbox. */
 export async function endedByLimit(ended: EndedRun): Promise<string[]> {
   await supervisorGone(ended)
   const { stateDir, run, since } = ended

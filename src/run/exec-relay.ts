@@ -1,6 +1,6 @@
 /**
- * One command of a client's, between its connection and the sandbox. Each stream flows as its reader reads: a client that does
- * not read, or a command that does not, holds up its own stream and nothing else, and no more than two windows are ever held.
+ * One command of a client, between the client's connection and the sandbox. A reader that stops holds up its own stream and nothing
+ * else. At most two windows of bytes are buffered.
  */
 import type { AuditSink } from '../audit/event.ts'
 import { shortCommand } from '../audit/gate-event.ts'
@@ -13,24 +13,24 @@ import { Allowance } from '../protocol/window.ts'
 import { signalName } from '../terminal/signals.ts'
 import { Outlet } from './outlet.ts'
 
-/** From a first, friendly signal to SIGKILL. With the exec daemon's own work this stays within two seconds. */
+/** From SIGTERM to SIGKILL. With the exec daemon's own work an end stays within two seconds. */
 const GRACE_MS = 1000
-/** From SIGKILL to its end. What starts commands is inside, and hostile hands may have it: one that does not end them ends with all. */
+/** From SIGKILL to the command's end. The exec daemon may be hostile: if it does not end the command, the sandbox ends. */
 const UNHEARD_MS = 5000
 
 export interface RelayOptions {
   readonly exec: NonNullable<Running['exec']>
   readonly audit: AuditSink
-  /** Numbers the commands of one sandbox, for the audit. */
+  /** The number of this command in its sandbox, for the audit. */
   readonly number: number
   readonly timeoutMs: number | null
-  /** Somebody killed it: a limit, perhaps, and whoever waits is to hear of that first. */
+  /** Called when the command was killed. A limit may be the reason, and is reported first. */
   readonly killed: () => void
-  /** It was told to end the command, and did not: only the end of the sandbox is left. */
+  /** The exec daemon did not end the command: end the sandbox. */
   readonly unheard: () => void
   readonly unheardMs?: number
   readonly send: (bytes: Uint8Array) => void
-  /** After the last report; or without one, when the sandbox ended first. */
+  /** Called after the last report, or without one when the sandbox ended first. */
   readonly done: (isTold: boolean) => void
 }
 
@@ -53,18 +53,18 @@ export class ExecRelay {
     this.#options = options
   }
 
-  /** Throws at the first odd byte: then the client is sent away. */
+  /** Throws at the first byte that breaks the protocol. The client is then disconnected. */
   push(bytes: Uint8Array): void {
     for (const order of this.#orders.push(bytes)) this.#take(order)
   }
 
-  /** Nobody is there any more who wanted it. */
+  /** The client disconnected: end the command. */
   clientGone(): void {
     for (const outlet of Object.values(this.#outputs)) outlet.drop()
     this.#finish('client', 'SIGHUP')
   }
 
-  /** Kept when it has ended, or never began. */
+  /** Resolves when the command has ended, or never began. */
   get over(): Promise<void> {
     return this.#execution === undefined ? Promise.resolve() : this.#over.promise
   }
@@ -75,7 +75,7 @@ export class ExecRelay {
 
   #take(order: Order): void {
     if (!('channel' in order) || order.channel !== CHANNEL) throw protocolError('an order for another')
-    // What crosses the end of a command on its way finds nothing to act on.
+    // Messages that arrive after the command's end are ignored.
     if (this.#isOver) return
     if (order.kind === 'exec') this.#begin(order.order)
     else if (this.#execution === undefined) throw protocolError('an order before its command')
@@ -111,7 +111,7 @@ export class ExecRelay {
   #begin(order: ExecOrder): void {
     if (this.#execution !== undefined) throw protocolError('a second command')
     const { exec, timeoutMs, done } = this.#options
-    // Record, then act: one that cannot be recorded is not begun.
+    // Record first: a command that cannot be recorded is not started.
     const unrecorded = this.#recordStart(order)
     if (unrecorded !== undefined) {
       this.#isOver = true
@@ -130,7 +130,7 @@ export class ExecRelay {
     )
   }
 
-  /** Why not, or undefined. */
+  /** Why the command may not start; undefined when it may. */
   #recordStart(order: ExecOrder): string | undefined {
     try {
       this.#options.audit.record({
@@ -146,7 +146,7 @@ export class ExecRelay {
     }
   }
 
-  /** One after the other: the next piece waits until there is room for it, and the client until it has been told so. */
+  /** Writes input in order. The client gets credit for a piece when it was written. */
   #write(execution: Execution, bytes: Uint8Array): void {
     this.#input.receive(bytes.length)
     this.#writing = this.#writing
@@ -166,7 +166,7 @@ export class ExecRelay {
     execution.signal(signal)
     this.#timer = setTimeout(() => {
       this.#kill(execution)
-      // A client that does not read its last words has had its time.
+      // The client does not read the last report in time: disconnect.
       for (const outlet of Object.values(this.#outputs)) outlet.drop()
     }, GRACE_MS)
   }
@@ -182,7 +182,7 @@ export class ExecRelay {
     clearTimeout(this.#timer)
     clearTimeout(this.#last)
     if (wasKilled(ending)) this.#options.killed()
-    // Whatever the first one left behind: it may have ended by itself, and its children not.
+    // The command may have ended while its children still run.
     if (this.#why === 'timeout' || this.#why === 'client') this.#execution?.kill()
     try {
       this.#options.audit.record({
@@ -193,7 +193,7 @@ export class ExecRelay {
         ms: Date.now() - this.#began,
       })
     } catch {
-      // It has ended all the same; what could not be written is counted by the audit itself.
+      // The command has ended anyway. The audit counts records that could not be written.
     }
     const report = lastReport(this.#why === 'timeout' ? TIMED_OUT : ending)
     if (report !== undefined) this.#report(report)
@@ -201,7 +201,7 @@ export class ExecRelay {
     this.#over.resolve()
   }
 
-  /** That it was started is told when there is something to tell: then it is known. */
+  /** `started` is reported with the first output or with the end: only then it is certain. */
   #report(report: Report): void {
     const { send } = this.#options
     if (!this.#isStarted && report.kind !== 'failed')
@@ -211,14 +211,14 @@ export class ExecRelay {
   }
 }
 
-/** By the number of SIGKILL, also as a shell tells it of its children. */
+/** Killed by SIGKILL, or 137, which a shell reports for a killed child. */
 const wasKilled = (ending: ExecEnding): boolean =>
   (ending.kind === 'signal' && ending.signal === 9) || (ending.kind === 'exit' && ending.code === 137)
 
-/** Whatever it ended with when it was asked to. */
+/** The exit code of a command that was asked to end. */
 const TIMED_OUT: ExecEnding = { kind: 'exit', code: EXIT.timeout }
 
-/** None for a command whose sandbox ended: the connection ends without one. */
+/** Undefined when the sandbox ended first: the connection then closes without a report. */
 function lastReport(ending: ExecEnding): Report | undefined {
   switch (ending.kind) {
     case 'exit':

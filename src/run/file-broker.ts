@@ -1,4 +1,4 @@
-/** The supervisor's part of the file broker: where it listens, what it serves, whose decisions it records. */
+/** Opens the file broker of one sandbox: its socket, its policy and its audit. */
 import { closeSync, constants, openSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import { basename } from '../base/posix-path.ts'
@@ -28,7 +28,7 @@ export async function openFileBroker(options: FileBrokerOptions): Promise<Listen
     maxWritten: policy.limits.disk,
     fail,
   })
-  // By descriptor: the address of a socket holds a hundred characters, and a home may be longer.
+  // Through a descriptor: a socket path holds about a hundred bytes, and a home may be longer.
   const dir = openSync(options.inside, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     return await listen(`/proc/self/fd/${dir}/${basename(BROKER_SOCKET)}`, broker, fail)

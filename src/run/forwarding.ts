@@ -1,4 +1,4 @@
-/** What forwards the ports of a sandbox, from the moment when somebody asks for one: few sandboxes need it. */
+/** Forwards ports of a sandbox. Its modules are loaded at the first request, because few sandboxes need it. */
 import { PenError } from '../base/error.ts'
 import type { PortPair } from '../gateway/forward/forward.ts'
 import type { ForwardedPort, ForwardedSandbox, Forwards, OpenForwards } from './forwards.ts'
@@ -13,15 +13,15 @@ export class Forwarding {
     this.#sandbox = sandbox
   }
 
-  /** Now, whoever asked for them. */
+  /** All ports that are forwarded now. */
   get ports(): readonly ForwardedPort[] {
     return this.#loaded?.ports ?? []
   }
 
-  /** All of them, or none. Whoever asks ends them; the end of the sandbox does, too. */
+  /** Opens all ports or none. The caller closes them; the end of the sandbox closes them too. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     if (this.#isClosed)
-      throw new PenError('STATE', { what: 'the sandbox ends', hint: 'pen start starts it anew' })
+      throw new PenError('STATE', { what: 'the sandbox is ending', hint: 'start it again: pen start' })
     this.#forwards ??= import('./forwards.ts').then(({ Forwards }) => new Forwards(this.#sandbox))
     this.#loaded = await this.#forwards
     return await this.#loaded.open(pairs)

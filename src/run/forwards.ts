@@ -1,4 +1,4 @@
-/** The ports of one sandbox that programs of the host reach, for as long as whoever asked for them is there. */
+/** Ports of one sandbox that programs of the host reach, as long as the requester is connected. */
 import { statSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import type { Running } from '../backend/backend.ts'
@@ -20,7 +20,7 @@ export interface ForwardedPort {
 
 export interface OpenForwards {
   readonly ports: readonly ForwardedPort[]
-  /** Ends them, and every connection. */
+  /** Closes the ports and every connection. */
   close(): void
 }
 
@@ -30,10 +30,10 @@ export interface ForwardedSandbox {
   readonly workspace: string
 }
 
-/** Bytes in memory for ends that do not read. */
+/** Bytes that are buffered for peers that do not read. */
 const MOST_HELD = 32 * 2 ** 20
 const MAX_PORTS = 64
-/** So full, places are looked for that nobody needs any more; but not all the time. */
+/** Above this, connections that ended are collected, but not at every new one. */
 const NEARLY = 0.75
 const ROOM_MS = 1000
 
@@ -54,7 +54,7 @@ export class Forwards {
     if (pid === undefined) throw ENDED()
     if (running.sharesHost === true)
       throw new PenError('BACKEND', {
-        what: 'this sandbox has no network of its own: what listens in it listens on this machine, at the same port',
+        what: 'this sandbox shares the network of this machine: its servers already listen here',
         hint: 'connect to 127.0.0.1 at that port',
       })
     const most = connectionLimits().forwards
@@ -77,7 +77,7 @@ export class Forwards {
     return [...this.#open].flatMap(({ ports }) => ports)
   }
 
-  /** All of them, or none. */
+  /** Opens all ports or none. */
   async open(pairs: readonly PortPair[]): Promise<OpenForwards> {
     refuseOwn(pairs)
     if (this.#begun.size + pairs.length > MAX_PORTS)
@@ -126,7 +126,7 @@ export class Forwards {
   #begin(pair: PortPair): Begun {
     const forward = new Forward(pair, this.#means)
     try {
-      // Nothing was accepted yet.
+      // No connection was accepted yet.
       this.#audit.record({ kind: 'forward-start', guest: forward.guest, host: forward.host })
     } catch (error) {
       forward.close()
@@ -143,21 +143,21 @@ export class Forwards {
     try {
       this.#audit.record({ kind: 'forward-end', guest, host, connections, refused, ms: Date.now() - since })
     } catch {
-      // What cannot be recorded any more may not go on.
+      // A connection that cannot be recorded is closed.
       this.#running.kill()
     }
   }
 }
 
 const ENDED = (): PenError =>
-  new PenError('STATE', { what: 'the sandbox has ended', hint: 'pen start starts it anew' })
+  new PenError('STATE', { what: 'the sandbox has ended', hint: 'start it again: pen start' })
 
 interface Begun {
   readonly forward: Forward
   readonly since: number
 }
 
-/** This user, and root, who could be any. Root runs pen for the owner of the project, as whom the sandbox then runs. */
+/** Who may connect: this user, and root. When root runs pen, also the owner of the project, as whom the sandbox runs. */
 function usersOf(workspace: string): ReadonlySet<number> {
   const own = process.geteuid?.() ?? 0
   return new Set(own === 0 ? [0, statSync(workspace).uid] : [0, own])
@@ -167,7 +167,7 @@ function refuseOwn(pairs: readonly PortPair[]): void {
   const own = pairs.find(({ guest }) => [CATCH_ALL_PORT, DNS_PORT, PROXY_PORT].includes(guest))
   if (own === undefined) return
   throw new PenError('USAGE', {
-    what: `port ${own.guest} in a sandbox is pen's own: nothing of the sandbox listens there`,
+    what: `port ${own.guest} in a sandbox is used by pen: no server of the sandbox listens there`,
     hint: 'let the server listen on a port above 1023',
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Tells the person that a connection waits. The sandbox owns the screen: whatever is drawn there it could have drawn itself, so
- * nothing is asked and no key is read there. The line names the command that answers, to be typed where no sandbox draws. While a program
- * draws on the screen there is no line at all: a bell, the desktop and `pen watch` tell it, and one line at the end.
+ * Tells the user that a connection is held. The sandbox could draw the same text, so pen asks nothing and reads no key on this screen:
+ * the line names a command for another terminal. While a program draws on the whole screen, pen prints nothing: it rings the bell, sends a
+ * desktop notification, shows the connection in `pen watch`, and prints one line at the end.
  */
 import { existsSync } from 'node:fs'
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'
@@ -13,27 +13,27 @@ import type { Screen } from '../terminal/screen.ts'
 export interface HeldNoticeOptions {
   readonly tell: (line: string) => void
   readonly env: Readonly<Record<string, string | undefined>>
-  /** As pen names the sandbox: no text of a project's. */
+  /** pen's name of the sandbox. It holds no text from the project. */
   readonly sandbox: string
-  /** Where `tell` writes. */
+  /** The screen that `tell` writes to. */
   readonly screen?: Screen
   readonly now?: () => number
   readonly notify?: (title: string, body: string) => void
 }
 
-/** A program that dials again and again is told of once in a while, and all together not faster than a person reads. */
+/** Repeated connections are reported rarely, and all together not faster than a person reads. */
 const SAME_AGAIN_MS = 60_000
 const NOT_FASTER_MS = 2000
 const MOST_KNOWN = 1000
 const MOST_SUMMED = 5
-/** A desktop cuts a long text at its end, where a host name says whose it is. */
+/** Desktops cut long texts at the end, which is the part of a host name that names its owner. */
 const MOST_NOTIFIED = 64
 
 export class HeldNotice implements AuditSink {
   readonly #sink: AuditSink
   readonly #options: HeldNoticeOptions
   readonly #told = new Map<string, number>()
-  /** Held while a program had the screen, in order. */
+  /** Targets that were held while a program owned the screen, in order. */
   readonly #silent = new Set<string>()
   #last = -Infinity
 
@@ -45,12 +45,12 @@ export class HeldNotice implements AuditSink {
   record(event: AuditEventInput): void {
     this.#sink.record(event)
     if (event.kind !== 'connection-held') return
-    // Canonical: nothing in it was spelled by the sandbox.
+    // The canonical form: the sandbox chose no character of it.
     const place = event.name ?? event.address ?? ''
     this.#say(`${place.includes(':') ? `[${place}]` : place}:${event.port}`)
   }
 
-  /** For the end, when the screen is the person's again. */
+  /** Printed at the end, when the user has the screen back. */
   summary(): string[] {
     const all = [...this.#silent]
     if (all.length === 0) return []
@@ -79,7 +79,7 @@ export class HeldNotice implements AuditSink {
     )
   }
 
-  /** To the user's own desktop, if there is one. Whether it was shown nobody needs to know. */
+  /** Sends a desktop notification, if there is a desktop. Failures are ignored. */
   #notify(title: string, body: string): void {
     const env = desktopOf(this.#options.env)
     const tool = env === undefined ? undefined : findTool('notify-send')
@@ -97,7 +97,7 @@ function desktopOf(env: HeldNoticeOptions['env']): Record<string, string> | unde
     return value === undefined ? [] : [[name, value] as const]
   })
   const { DBUS_SESSION_BUS_ADDRESS: address, XDG_RUNTIME_DIR: directory } = env
-  // Where the address is not told, it is this one.
+  // The default address of the session bus.
   const isThere = address !== undefined || (directory !== undefined && existsSync(`${directory}/bus`))
   return isThere ? Object.fromEntries(known) : undefined
 }

@@ -1,4 +1,4 @@
-/** What agents are told, put where a sandbox can show it: in pen's own state, and in the volumes of the agents. */
+/** Writes the note for agents where a sandbox can show it: in pen's state, and as links in the agents' volumes. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { errnoOf, PenError } from '../base/error.ts'
@@ -9,7 +9,7 @@ import type { AgentPreset } from '../policy/presets.ts'
 import { NOTE_PATH } from '../policy/profile.ts'
 import type { Prepared } from './prepare.ts'
 
-/** Longer than any run: nobody shows such an old one any more. */
+/** Longer than any run, so no sandbox still shows an older note. */
 const LIFE = 30 * 24 * 3_600_000
 
 /** Writes the note that the plan shows, unless it exists: the file is named by its contents. */
@@ -30,17 +30,17 @@ export function leaveNote({ note }: Pick<HostFacts, 'note'>, { steps }: Plan): v
 }
 
 /**
- * An agent with a directory of its own reads its standing instructions there, and that directory is a volume: a link in it
- * leads to the note. What is in a volume was written by the sandbox: hostile. A link is made in its top directory, which no sandbox can
- * replace, and making one follows nothing; whatever has the name already stays, be it the agent's own or the user's.
+ * An agent reads its instructions in its own directory, which is a volume. pen puts a link to the note there. The contents of a volume
+ * are hostile: the link is made in the volume's top directory, which no sandbox can replace, and no link is followed. An existing file
+ * stays.
  */
 export function leaveInstructions({ volumes, readsAbove }: AgentPreset, { facts, plan }: Prepared): void {
   for (const { volume, at, instructions } of volumes) {
-    // It has read them before it comes to its own directory.
+    // The agent has already read the note above the project.
     if (readsAbove && plan.steps.some(step => step.at === `${dirname(plan.workspace)}/${instructions}`))
       continue
     const from = `${facts.volumes}/${volume}`
-    // The user's own mount may stand in the volume's place.
+    // The user may have mounted something else there.
     const isShown = plan.steps.some(step => step.op === 'bind' && step.at === at && step.from === from)
     if (instructions === undefined || !isShown) continue
     try {

@@ -1,6 +1,6 @@
 /**
- * A file that the mounts of a sandbox hide, or a program that it lacks, leaves no record by itself: the kernel says no, and pen does
- * not hear it. A program of the user's that works in the sandbox hears it, and asks here whether it was the policy.
+ * The kernel refuses hidden files and missing programs without telling pen, so there is no record. A library user sees such an error, and
+ * asks here whether the policy is the reason.
  */
 import { basename } from '../base/posix-path.ts'
 import type { JudgedAccess } from '../control/messages.ts'
@@ -19,11 +19,11 @@ export interface Judged {
 
 export interface Question {
   readonly access: JudgedAccess
-  /** As it was asked for inside: hostile. It is compared with rules, and nothing is looked up for it. */
+  /** The path or program as the sandbox wrote it: hostile. It is only compared with rules. */
   readonly path: string
 }
 
-/** Null where the policy has nothing against it: then it is simply not there. */
+/** Null when no rule forbids it: the file does not exist. */
 export function judgeRefusal(
   { prepared, refusals }: Pick<Serving, 'prepared' | 'refusals'>,
   { access, path }: Question,
@@ -38,7 +38,7 @@ export function judgeRefusal(
   const verdict = decideFile(policy, path as HostPath, asked)
   if (verdict.ok) return null
   const { reason, why } = verdict
-  // The sandbox runs: what no rule grants can be granted without starting it anew.
+  // The sandbox runs, so the path can be granted without a restart.
   const grant = reason === 'not-granted' ? grantFix(policy, project.world, path, asked) : undefined
   const fix = grant ?? verdict.fix
   refusals.record({ kind: 'file-denied', access, path, reason, why, rule: verdict.rule, fix })

@@ -1,10 +1,10 @@
-/** One line before a run: what holds it, and who had a say. */
+/** The line before a run: backend, network, and which layers changed the policy. */
 import type { Plan } from '../plan/plan.ts'
 import { projectDocument, showExpansion } from '../plan/show-policy.ts'
 import type { Merged } from '../policy/merge.ts'
 import { isTerminal } from '../terminal/termios.ts'
 
-/** Texts come from the policy; names in them were checked when it was parsed. */
+/** All text comes from the policy, whose names were checked when it was parsed. */
 export function launchLines(plan: Plan, merged: Merged, accepted: readonly string[]): string[] {
   const network =
     plan.network.kind === 'none' ? `no network (${plan.network.why})` : `network by ${plan.network.kind}`
@@ -29,11 +29,11 @@ export function launchLines(plan: Plan, merged: Merged, accepted: readonly strin
   ]
 }
 
-/** Said before every such run, to whoever reads stderr, and by `pen status`. */
+/** Printed before every soft run, and by `pen status`. */
 export const BANNER =
   'SOFT_SANDBOX=true: no kernel confines this run; a program that does not keep to the rules can read, write and reach whatever you can'
 
-/** Whether it must be said: to a person at a terminal, on the first run, and whenever somebody else had a say. */
+/** Printed at a terminal, on the first run, and whenever a gap was accepted or the project has a document. */
 export const mustBeSaid = (
   merged: Merged,
   accepted: readonly string[],
@@ -41,10 +41,10 @@ export const mustBeSaid = (
   atTerminal: boolean,
 ): boolean => firstRun || atTerminal || accepted.length > 0 || projectDocument(merged) !== 'absent'
 
-/** From then on a person wonders; until then nobody does. */
+/** Delay before progress is shown. */
 const PATIENCE_MS = 500
 
-/** Tells whoever waits at a terminal, unless what this returns is called before. A script is told what came of it. */
+/** Shows progress at a terminal after the delay, unless the returned function is called first. */
 export function afterPatience(tell: () => void): () => void {
   if (!isTerminal(2)) return () => undefined
   const telling = setTimeout(tell, PATIENCE_MS)

@@ -1,4 +1,4 @@
-/** The files of the user's live config, and whether they changed. They lie outside every sandbox's reach. */
+/** The files of the user's live config, and whether they changed. No sandbox can reach them. */
 import { lstatSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { grantFiles } from '../config/grants/grant-files.ts'
@@ -6,13 +6,13 @@ import { grantFiles } from '../config/grants/grant-files.ts'
 const FILES = ['config.json', 'http-allowlist.txt', 'network-allowlist.txt']
 
 /**
- * What the files look like now, as something to compare. To be asked for before they are read: an edit that comes
- * between the two is then seen the next time, and one that comes before is read.
+ * The state of the files now, to compare with later. Take it before the files are read: an edit in between is then noticed at the next
+ * look.
  */
 export const liveState = (stateDir: string): string =>
   [...FILES.map(name => lookOf(`${stateDir}/${name}`)), ...grantFiles(stateDir)].join('\n')
 
-/** Whatever stands there is for the reader to judge, and to tell the user about. */
+/** A file that cannot be read is reported by the reader, not here. */
 function lookOf(path: string): string {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })

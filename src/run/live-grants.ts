@@ -1,4 +1,4 @@
-/** The user's file grants while a sandbox runs. Asked for at every access: what was revoked before is not there any more. */
+/** The user's file grants while a sandbox runs. They are read at every access, so a revoked grant ends at once. */
 import { type BigIntStats, lstatSync } from 'node:fs'
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
@@ -20,18 +20,18 @@ export class LiveGrants {
     this.#tell = tell
   }
 
-  /** The same list for as long as the file is the same. */
+  /** The same list as long as the file has not changed. */
   now(): readonly FileGrant[] {
     const stats = lstatSync(fileGrantsFile(this.#stateDir), { bigint: true, throwIfNoEntry: false })
     const seen = stats === undefined ? '' : lookOf(stats)
     if (seen === this.#seen) return this.#grants
     this.#grants = stats === undefined ? NONE : this.#read()
-    // What was there before the read is what was read, or it changed in between: then the next look sees it.
+    // The state from before the read: an edit in between is noticed at the next look.
     this.#seen = seen
     return this.#grants
   }
 
-  /** A file that cannot be read whole grants nothing: unlike a rule, a grant that fell out is only asked for again. */
+  /** A file that cannot be read completely grants nothing. The user can grant again. */
   #read(): readonly FileGrant[] {
     try {
       return readFileGrants(this.#stateDir)

@@ -1,7 +1,6 @@
 /**
- * The user's live config while a sandbox runs. An edit takes effect as one change, or not at all: a broken one keeps the
- * policy that was in force, and says why. Only files outside every sandbox's reach are watched. What was granted for a while
- * ends by the clock, whatever the files say.
+ * The user's live config while a sandbox runs. An edit takes effect as one change, or not at all: a broken edit keeps the old policy and is
+ * reported. Only files that no sandbox can reach are watched. A grant for a limited time ends by the clock, whatever the files say.
  */
 import type { AuditSink } from '../audit/event.ts'
 import { PenError, showPlace } from '../base/error.ts'
@@ -14,21 +13,21 @@ import type { Sourced } from '../policy/source.ts'
 import { liveState } from './live-files.ts'
 
 const INTERVAL_MS = 250
-/** More than a timer can count in one go; it is set anew then. */
+/** The longest delay of a timer. For longer delays the timer is set again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export interface LivePolicyOptions {
   readonly loaded: Loaded
-  /** `liveState` from before it was loaded. */
+  /** `liveState` from before the policy was loaded. */
   readonly seen: string
   readonly load: LoadOptions
-  /** Whose session this is: what was granted for it ends with it. */
+  /** The run of this session: grants for the session end with it. */
   readonly run: string
   readonly audit: AuditSink
   /** Puts the new network policy in force; returns how many connections that ended. */
   readonly change: (network: NetworkPolicy) => number
   readonly tell: (line: string) => void
-  /** Something that is no mistake of the user's: the supervisor cannot go on. */
+  /** Called for an error that is not the user's: the supervisor cannot go on. */
   readonly fail: (error: unknown) => void
 }
 
@@ -49,7 +48,7 @@ export class LivePolicy {
     this.#awaitExpiry()
   }
 
-  /** Looks once; also called by the timer. */
+  /** Looks for an edit once. The timer calls it too. */
   async check(): Promise<void> {
     this.#expire()
     if (this.#isLoading) return
@@ -58,7 +57,7 @@ export class LivePolicy {
     this.#isLoading = true
     try {
       await this.#reload()
-      // What was there before the read is what was read, or an edit came in between: then the next look sees it.
+      // The state from before the read: an edit in between is noticed at the next look.
       this.#state = state
     } finally {
       this.#isLoading = false
@@ -71,11 +70,11 @@ export class LivePolicy {
     const { loaded, run } = this.#options
     if (grantFiles(loaded.project.stateDir).length === 0) return
     const { removeGrants } = await import('../config/grants/network-grants.ts')
-    // Nobody else ever has this id: what cannot be removed now is only left over.
+    // The id is unique: a grant that cannot be removed now has no effect later.
     await removeGrants(loaded.project.stateDir, grant => grant.run === run).catch(() => [])
   }
 
-  /** Also asked by the timer that looks: a machine that slept has slept through the other one. */
+  /** Called at each look too: a timer misses its time while the machine sleeps. */
   #expire(): void {
     const next = nextExpiry(this.#network)
     if (next === undefined || next > Date.now()) return
@@ -128,7 +127,7 @@ export class LivePolicy {
       const at = error.at === undefined ? undefined : showPlace(error.at)
       audit.record({ kind: 'policy-edit-refused', reason: error.message, at, fix: error.hint })
       tell(
-        `policy: an edit was not taken, the policy before it stays in force: ${error.message}${at === undefined ? '' : ` (${at})`}`,
+        `policy: an edit was refused, the old policy stays in force: ${error.message}${at === undefined ? '' : ` (${at})`}`,
       )
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The address of a model server in a variable of the host's, such as ANTHROPIC_BASE_URL. A project's `.envrc` can set it: it is passed on
- * and opens nothing. What is shown of it is the host and the port, never a path or a credential.
+ * The address of a model server in a variable of the host, such as ANTHROPIC_BASE_URL. A project's `.envrc` can set it, so it is passed on
+ * but opens nothing. Lines show its host and port, never a path or a credential.
  */
 import { parseAddress } from '../policy/network/address.ts'
 import { decideConnection } from '../policy/network/decide-connection.ts'
@@ -9,7 +9,7 @@ import type { NetworkIndex } from '../policy/network/network.ts'
 import { parsePort } from '../policy/network/port.ts'
 import type { AgentPreset } from '../policy/presets.ts'
 
-/** Words for an agent that takes the address from its command line. */
+/** Arguments for an agent that takes the address on its command line. */
 export function addressWords(
   { addressFlag }: AgentPreset,
   env: Readonly<Record<string, string | undefined>>,
@@ -19,14 +19,14 @@ export function addressWords(
   return url === undefined ? [] : addressFlag.words(JSON.stringify(url))
 }
 
-/** A command line is seen by every user of the host: an address with a credential in it does not go there. */
+/** Every user of the host can see a command line, so an address with a credential is not put there. */
 function plainAddress(value: string | undefined): string | undefined {
   const url = urlOf(value)
   if (url === undefined || url.username !== '' || url.password !== '' || url.search !== '') return undefined
   return value
 }
 
-/** What stands in the way of the address in a variable: undefined where the policy opens it. */
+/** Why the address in a variable cannot be reached; undefined when the policy opens it. */
 export function whyNotReached(
   variable: string,
   value: string | undefined,

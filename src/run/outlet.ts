@@ -3,7 +3,7 @@ import type { Report, Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD } from '../protocol/frame.ts'
 import { Credit } from '../protocol/window.ts'
 
-/** One stream towards the client: what it has room for goes at once, the rest when it has told so. */
+/** One output stream to the client. Bytes within the client's credit go at once, the rest when it grants more. */
 export class Outlet {
   readonly #stream: Stream
   readonly #credit = new Credit()
@@ -18,7 +18,7 @@ export class Outlet {
     if (this.#isDropped) return undefined
     const rest = this.#push(bytes, send)
     if (rest.length === 0) return undefined
-    // The giver holds this stream until then: there is never a second one.
+    // The caller waits for this promise, so at most one piece is buffered.
     return new Promise(sent => {
       this.#waiting = { bytes: rest.slice(), sent }
     })

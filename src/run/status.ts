@@ -1,4 +1,4 @@
-/** What a supervisor tells of its sandbox. Plain data, with the same keys always; `pen status --json` prints it as it is. */
+/** What a supervisor reports about its sandbox. Plain data with stable keys: `pen status --json` prints it unchanged. */
 import type { Limits, Policy } from '../policy/policy.ts'
 import type { Served } from './control-server.ts'
 import type { ForwardedPort } from './forwards.ts'
@@ -12,16 +12,16 @@ export interface SandboxStatus {
   readonly since: string
   readonly backend: string
   readonly isolation: string
-  /** No kernel confines it: every action is judged by pen's gate, and by nothing else. */
+  /** No kernel confines the sandbox: only pen's gate judges its actions. */
   readonly soft: boolean
   readonly image: string | null
   readonly network: string
   /** Null for a sandbox without a gateway. */
   readonly gateway: 'answers' | 'closed' | null
-  /** Ports that programs of the host reach now, at these ports and addresses of the host. */
+  /** Ports that are forwarded now, with their ports and addresses on the host. */
   readonly forwards: readonly ForwardedPort[]
   readonly limits: Limits
-  /** Bounds of a single command: milliseconds, and bytes. */
+  /** Limits of a single command, in milliseconds and bytes. */
   readonly exec: Policy['exec']
   readonly weaker: readonly { readonly name: string; readonly how: string }[]
   readonly gaps: readonly { readonly name: string; readonly why: string }[]
@@ -30,12 +30,12 @@ export interface SandboxStatus {
 }
 
 export interface SandboxStats {
-  /** Of the machine since its start, so that two readings give a rate. */
+  /** Milliseconds since the machine booted, so that two readings give a rate. */
   readonly atMs: number
   readonly cpuMs: number
   readonly memoryBytes: number
   readonly processes: number
-  /** What was added to the project and the volumes since the start. */
+  /** Bytes added to the project and the volumes since the start. */
   readonly diskBytes: number
   readonly executions: number
   readonly limits: {

@@ -1,7 +1,7 @@
-/** Ending a sandbox: asked first, then ended, whatever it ignores. */
+/** Ends a sandbox: SIGTERM first, SIGKILL after a grace period. */
 import type { Running } from '../backend/backend.ts'
 
-/** From the first request until everything is killed: with bubblewrap's own end this stays within two seconds. */
+/** From SIGTERM to SIGKILL. With bubblewrap's own end a stop stays within two seconds. */
 export const GRACE_MS = 1200
 
 export type StopReason = 'wall' | 'signal' | 'limit'
@@ -18,7 +18,7 @@ export class Stopping {
     this.#graceMs = graceMs
   }
 
-  /** A part of the supervisor that the sandbox must not run without is gone: it ends at once, and the run has failed. */
+  /** A part that the sandbox must not run without has failed: kill the sandbox, and fail the run. */
   failed(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(String(error))
     this.#running.kill()
@@ -39,7 +39,7 @@ export class Stopping {
     this.#timer ??= setTimeout(() => this.#running.kill(), this.#graceMs)
   }
 
-  /** At once: for a bound that is being overrun. */
+  /** Kills at once, for a limit that is exceeded. */
   now(reason: StopReason): void {
     this.#reason ??= reason
     this.#running.kill()
@@ -50,11 +50,11 @@ export class Stopping {
   }
 }
 
-/** Signals that a person or the system sends to pen and that mean the command. */
+/** Signals to pen that are meant for the command. */
 const PASSED = ['SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
 const ENDING = ['SIGTERM', 'SIGHUP'] as const
 
-/** Passes signals on for as long as the sandbox runs; returns what undoes it. */
+/** Passes signals on while the sandbox runs. Returns a function that stops it. */
 export function passSignals(running: Running, stopping: Stopping): () => void {
   const undo: (() => void)[] = []
   const on = (signal: NodeJS.Signals, act: () => void) => {

@@ -1,6 +1,6 @@
 /**
- * A sandbox that waits to begin is kept to its end. What could still stop the run stops it here, before the command's first
- * instruction: a command that is not there, an audit that cannot be written, a gateway that cannot serve.
+ * Supervises a started sandbox until its end. A missing command, an audit that cannot be written and a gateway that cannot serve stop the
+ * run here, before the command's first instruction.
  */
 import { existsSync } from 'node:fs'
 import { openAudit } from '../audit/append.ts'
@@ -30,7 +30,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
   const running = withReasons(started.running, loaded.policy.tools)
   const { project } = loaded
   try {
-    // Not pen's failure but the command line's: it ends as a shell would end it.
+    // A missing command is the user's mistake: exit as a shell would.
     const found = started.workload === undefined ? findCommand(plan, started.env['PATH'] ?? '') : undefined
     if (found?.ok === false) {
       await end(running)
@@ -71,7 +71,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
   }
 }
 
-/** By force. How it ends is of no interest any more, but that everything is gone is. */
+/** Kills the sandbox and waits until every process is gone. */
 async function end(running: Running): Promise<void> {
   running.kill()
   await running.ended.catch(() => undefined)
@@ -99,7 +99,7 @@ async function openEgress(
   const { claimGrant } = await import('../config/grants/grant-files.ts')
   const { HeldNotice } = await import('./held-notice.ts')
   const { takesNow } = await import('../base/kernel/descriptor.ts')
-  // Whoever stopped reading is not waited for: the sandbox, which may have filled what he reads, would have no limits meanwhile.
+  // Never block on a full stderr: limits would not be enforced while we wait.
   const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
   const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen })
   const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)

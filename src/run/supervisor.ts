@@ -1,6 +1,6 @@
 /**
- * The host-side owner of one running sandbox: its limits, its wall clock, its protected places and its audit. Nothing
- * inside can reach it; when it dies, the guard ends the sandbox.
+ * The host-side owner of one running sandbox: limits, wall time, protected places and audit. Nothing inside can reach it. When it dies,
+ * the guard ends the sandbox.
  */
 import { closeSync, fstatSync } from 'node:fs'
 import { version } from '../../package.json'
@@ -34,19 +34,19 @@ import { LivePolicy } from './live-policy.ts'
 import type { Prepared } from './prepare.ts'
 import { passSignals, Stopping } from './stopping.ts'
 
-/** A run that is over before costs more in compiling than it gains: its end took five milliseconds instead of two. */
+/** Shorter runs lose more by compiling than they gain: the end of a run took five milliseconds instead of two. */
 const WORTH_COMPILING_MS = 100
 
-/** Whoever asks for files before that waits for the socket. */
+/** When the file broker opens its socket. Earlier requests wait for it. */
 const FILES_AFTER_MS = 60
 
-/** A sandbox whose daemon starts commands, as whoever employs it sees it. */
+/** A sandbox with an exec daemon, as its workload sees it. */
 export interface Serving extends Omit<Supervised, 'workload'> {
-  /** Ends it: its programs are asked first, then ended. */
+  /** Ends the sandbox: SIGTERM first, then SIGKILL. */
   stop(): void
 }
 
-/** Resolves with the exit code of the run; the sandbox ends then, if it has not. Undefined: as the sandbox itself ended. */
+/** Resolves with the exit code of the run, and the sandbox then ends. Undefined: the sandbox ended first. */
 export type Workload = (serving: Serving) => Promise<ExitCode | undefined>
 
 export interface Supervised {
@@ -58,13 +58,13 @@ export interface Supervised {
   /** Undefined for a sandbox without network. */
   readonly egress: Egress | undefined
   readonly forwarding: Forwarding
-  /** Undefined for a sandbox that is one command, and ends with it. */
+  /** Undefined for a sandbox that is one command. */
   readonly workload: Workload | undefined
 }
 
 export interface Result {
   readonly exitCode: ExitCode
-  /** What a person should know, one line each. */
+  /** Lines for the user. */
   readonly lines: readonly string[]
 }
 
@@ -92,7 +92,7 @@ export class Supervisor {
       limits.onHit(hit => {
         try {
           this.#recordHit(hit)
-          // For a command in a sandbox that stays: its end is the first moment to tell this.
+          // A command of a sandbox that stays reports it at its own end.
           if (isWorthReporting(hit)) refusals.note(tellHit(hit))
         } catch (error) {
           stopping.failed(error)
@@ -115,7 +115,7 @@ export class Supervisor {
       phase(isCommand ? 'command started' : 'exec daemon started')
       const files = this.#serveFiles()
       const working = this.#workload(stopping)
-      // What outlives this may be hours of traffic: worth compiling, unlike everything before.
+      // From here on there may be hours of traffic, so compiling pays.
       compiling = setTimeout(() => Bun.unsafe.setJITPolicy(1), WORTH_COMPILING_MS)
       const ending = await running.ended.finally(() => places.finish())
       phase(isCommand ? 'command ended' : 'sandbox ended')
@@ -143,7 +143,7 @@ export class Supervisor {
     }
   }
 
-  /** Those of the policy, before the command begins: a port that is in use stops the start. */
+  /** Opens the ports of the policy before the command starts. A port in use stops the run. */
   async #forwardPorts(): Promise<void> {
     const { prepared, forwarding } = this.#sandbox
     const { loaded, plan } = prepared
@@ -152,7 +152,7 @@ export class Supervisor {
       await forwarding.open(loaded.policy.ports.map(({ rule }) => rule))
   }
 
-  /** What the command dials before the gateway serves waits in the kernel. A gateway that cannot serve ends the sandbox. */
+  /** Connections wait in the kernel until the gateway serves. A gateway that fails ends the sandbox. */
   #openNetwork(fail: (error: unknown) => void): { finish(stopping: Stopping): Promise<void> } {
     const { egress, prepared, audit } = this.#sandbox
     if (egress === undefined) return { finish: async () => undefined }
@@ -178,7 +178,7 @@ export class Supervisor {
     }
   }
 
-  /** Where it cannot listen no file is served: the sandbox goes on without. A run that is over before needs none. */
+  /** Opens the file broker after a delay, because short runs do not need it. If it cannot listen, the sandbox goes on without it. */
   #serveFiles(): { finish(): Promise<void> } {
     const { running, prepared, refusals } = this.#sandbox
     const { inside } = running
@@ -199,7 +199,7 @@ export class Supervisor {
     }
   }
 
-  /** What it was working for is done: nothing else holds it. */
+  /** Runs the workload, then kills the sandbox. */
   async #workload(stopping: Stopping): Promise<Ending | undefined> {
     const { workload, ...sandbox } = this.#sandbox
     if (workload === undefined) return undefined
@@ -220,7 +220,7 @@ export class Supervisor {
     }
   }
 
-  /** Limits of a sandbox in which nothing runs are looked at seldom: until a command begins. */
+  /** Limits of an idle sandbox are checked rarely. A new command wakes the watchdog. */
   #watchful(running: Running): Running {
     const { exec } = running
     if (exec === undefined) return running
@@ -251,7 +251,7 @@ export class Supervisor {
     })
   }
 
-  /** While the sandbox is being set up: a run that cannot be recorded is ended before its command begins. */
+  /** Recorded before the command starts: a run that cannot be recorded does not start. */
   #recordStart(): void {
     const { audit, prepared } = this.#sandbox
     audit.record({
@@ -265,7 +265,7 @@ export class Supervisor {
     })
   }
 
-  /** Once for each: most are heard of while the sandbox runs, the last word of a counter only at the end. */
+  /** Records each hit once: some are seen during the run and again in the final counters. */
   #recordHit(hit: LimitHit): void {
     const event = `${hit.limit} ${hit.what}`
     if (this.#recorded.has(event)) return
@@ -273,7 +273,7 @@ export class Supervisor {
     this.#recorded.add(event)
   }
 
-  /** Recorded first: whoever waits for a command looks for the reason as soon as the command has ended. */
+  /** Recorded before the kill: a client looks for the reason as soon as its command has ended. */
   #endByWall(stopping: Stopping): void {
     if (stopping.reason !== undefined) return
     const { wall } = this.#sandbox.prepared.plan.limits
@@ -294,7 +294,7 @@ export class Supervisor {
     return 128 + 9
   }
 
-  /** Also where the sandbox locked the top of the project: the lines would be about nothing else. */
+  /** What the run left in the project. It also works when the sandbox made the project unreadable with chmod. */
   #lastLook(): string[] {
     const { workspace } = this.#sandbox.prepared.plan
     const top = openDirectory(workspace)

@@ -1,4 +1,4 @@
-/** What a sandbox with an exec daemon is for: one command on this terminal, or whatever its control socket is asked for. */
+/** What a sandbox with an exec daemon does: run one command on this terminal, or serve its control socket. */
 import { type ExitCode, PenError } from '../base/error.ts'
 import { phase } from '../base/phases.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -13,8 +13,8 @@ export function workload(plan: Plan, { serve, tell }: RunOptions, image: string 
 
 async function runCommand(plan: Plan, { running }: Serving, tell: RunOptions['tell']): Promise<ExitCode> {
   const { attach, exitCodeOf, whyNotStarted } = await import('../terminal/attach.ts')
-  if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no agent' })
-  // Its bounds are set by then: what is started before would not be counted.
+  if (running.exec === undefined) throw new PenError('INTERNAL', { what: 'the sandbox has no exec daemon' })
+  // The limits are set when it is ready. Earlier processes would not be counted.
   await running.ready
   phase('command started')
   const order = { argv: plan.argv, cwd: plan.cwd, env: [] }

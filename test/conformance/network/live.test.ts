@@ -111,7 +111,7 @@ forEachKind('P16 a broken edit keeps the previous policy, and is reported', asyn
   await end(running)
   const codes = new Set(running.text.out.split('\n').filter(line => line !== ''))
   expect(codes).toEqual(new Set(['403', 'up 200']))
-  expect(running.text.err.match(/an edit was not taken, the policy before it stays in force/g)?.length).toBe(
+  expect(running.text.err.match(/an edit was refused, the old policy stays in force/g)?.length).toBe(
     broken.length,
   )
   expect(running.text.err).toContain('config.json:1:')
