@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, statSync } from 'node:fs'
 import { errnoOf, PenError } from '../base/error.ts'
+import { cLibrary } from '../base/kernel/c-library.ts'
 
 const WAIT_MS = 10
 const LOCK_TIMEOUT_MS = 10_000
@@ -36,7 +37,7 @@ export async function withLock<T>(file: string, work: () => T): Promise<T> {
 export async function takeLock(path: string, { timeoutMs, busy }: LockWait): Promise<Lock> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
-    const lock = await tryLock(path)
+    const lock = tryLock(path)
     if (lock !== undefined) return lock
     if (Date.now() > deadline)
       throw new PenError('STATE', { what: busy, at: path, hint: 'wait for it to end, then try again' })
@@ -45,8 +46,8 @@ export async function takeLock(path: string, { timeoutMs, busy }: LockWait): Pro
 }
 
 /** Undefined while another process holds the lock. */
-export async function tryLock(path: string): Promise<Lock | undefined> {
-  const fd = take(path, await loadFlock())
+export function tryLock(path: string): Lock | undefined {
+  const fd = take(path)
   if (fd === undefined) return undefined
   return {
     fd,
@@ -62,14 +63,15 @@ export async function tryLock(path: string): Promise<Lock | undefined> {
 const standsAt = (path: string, fd: number): boolean =>
   fstatSync(fd).ino === statSync(path, { throwIfNoEntry: false })?.ino
 
-type Flock = (fd: number, operation: number) => number
+/** Neither Node nor Bun has flock. */
+const library = cLibrary({ flock: { args: ['i32', 'i32'], returns: 'i32' } })
 
-function take(lock: string, flock: Flock): number | undefined {
+function take(lock: string): number | undefined {
   let fd: number | undefined
   try {
     const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants
     fd = openSync(lock, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
-    if (flock(fd, LOCK_EX_NB) === 0 && standsAt(lock, fd)) return fd
+    if (library().flock(fd, LOCK_EX_NB) === 0 && standsAt(lock, fd)) return fd
     closeSync(fd)
     return undefined
   } catch (error) {
@@ -77,17 +79,8 @@ function take(lock: string, flock: Flock): number | undefined {
     throw new PenError('STATE', {
       what: `the lock could not be taken (${errnoOf(error) ?? 'unknown error'})`,
       at: lock,
-      hint: 'check that the directory is yours and that the disk is not full',
+      hint: 'check that you can write in the directory and that the disk is not full',
       cause: error,
     })
   }
-}
-
-let loaded: Flock | undefined
-
-/** Bun has no flock call. */
-async function loadFlock(): Promise<Flock> {
-  const { cLibrary } = await import('../base/kernel/c-library.ts')
-  loaded ??= cLibrary({ flock: { args: ['i32', 'i32'], returns: 'i32' } })().flock
-  return loaded
 }

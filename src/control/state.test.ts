@@ -103,7 +103,7 @@ describe('changes of a sandbox', () => {
     expect(all.filter(({ status }) => status === 'rejected')).toHaveLength(1)
     for (let i = 0; i < seen.length; i += 2)
       expect(seen[i + 1]).toBe(seen[i]?.replace('begins', 'ends') ?? '')
-    const lock = await tryLock(statePaths(dir).changing)
+    const lock = tryLock(statePaths(dir).changing)
     expect(lock).toBeDefined()
     lock?.release()
   })

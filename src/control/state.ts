@@ -49,7 +49,7 @@ export async function presenceOf(
 ): Promise<Presence> {
   const places = statePaths(stateDir)
   for (let waited = 0; existsSync(places.lock) || hasLeftovers(stateDir); waited += POLL_MS) {
-    const lock = await tryLock(places.lock)
+    const lock = tryLock(places.lock)
     if (lock !== undefined) {
       if (repair) removeRecordAndSocket(stateDir)
       lock.release()
