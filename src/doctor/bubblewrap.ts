@@ -1,4 +1,4 @@
-/** Bubblewrap: where pen would take it from, how old it is, and a sandbox made with it. */
+/** Checks bubblewrap: its path, its version, and whether it can create a sandbox. */
 import { statSync } from 'node:fs'
 import { findTool, TRUSTED_DIRECTORIES } from '../base/find-tool.ts'
 import { missingTool } from '../base/missing-tool.ts'
@@ -11,7 +11,7 @@ import type { Machine } from './machine.ts'
 import { askVersion } from './version.ts'
 
 const ID = 'bubblewrap'
-/** Not the whole tree of the machine: bubblewrap stumbles over mounts that go meanwhile, as those of containers do. */
+/** Binds only system directories: bubblewrap fails if a mount disappears while it runs, such as a container's. */
 const SANDBOX = [
   '--unshare-all',
   ...SYSTEM_ROOTS.flatMap(root => ['--ro-bind-try', root, root]),
@@ -19,15 +19,15 @@ const SANDBOX = [
 ]
 
 export async function checkBubblewrap({ distribution }: Machine): Promise<readonly Finding[]> {
-  // As the backend does: the program becomes the sandbox's first process, and only root may be able to change it.
+  // Like the backend, accept only a bwrap that root alone can change: it becomes the sandbox's first process.
   const rootsOwn = TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root')
   const bwrap = findTool('bwrap', rootsOwn)
   const program = findTool('true')
   if (bwrap === undefined) {
     const { message, hint } = missingTool('bwrap', installLine(distribution, 'bubblewrap'), rootsOwn)
-    return [fails(ID, message, 'it makes the sandbox', hint)]
+    return [fails(ID, message, 'it creates the sandbox', hint)]
   }
-  const version = (await askVersion(bwrap)) ?? 'of an unknown version'
+  const version = (await askVersion(bwrap)) ?? '(unknown version)'
   const { code, stderr } = await capture([bwrap, ...SANDBOX, program ?? '/bin/true'], {
     env: {},
     timeoutMs: 5000,
@@ -37,9 +37,9 @@ export async function checkBubblewrap({ distribution }: Machine): Promise<readon
     return [
       fails(
         ID,
-        `${bwrap} ${version} could not make a sandbox`,
-        lastLine(stderr) || `it ended with ${code}`,
-        'see the lines on user namespaces and on the kernel',
+        `${bwrap} ${version} could not create a sandbox`,
+        lastLine(stderr) || `exit ${code}`,
+        'see the fixes for user namespaces and the kernel',
       ),
     ]
   const isSetuid = (statSync(bwrap).mode & 0o4000) !== 0
@@ -48,7 +48,7 @@ export async function checkBubblewrap({ distribution }: Machine): Promise<readon
     return [
       weak(
         ID,
-        `${bwrap} ${version} made a sandbox`,
+        `${bwrap} ${version} works`,
         `${describeEscapes(escapes)} (as of ${TABLE_DATE})`,
         installLine(distribution, 'bubblewrap'),
       ),
@@ -57,10 +57,10 @@ export async function checkBubblewrap({ distribution }: Machine): Promise<readon
     return [
       weak(
         ID,
-        `${bwrap} ${version} made a sandbox`,
-        'it is setuid root, which a kernel with user namespaces does not need',
+        `${bwrap} ${version} works`,
+        'it is setuid root, which is not needed with user namespaces',
         `sudo chmod u-s ${bwrap}`,
       ),
     ]
-  return [ok(ID, `${bwrap} ${version} made a sandbox`)]
+  return [ok(ID, `${bwrap} ${version} works`)]
 }

@@ -1,4 +1,4 @@
-/** Limits, by making the cgroup that a sandbox would get and taking it away again. */
+/** Checks limits: creates the cgroup that a sandbox would get, and removes it. */
 import { existsSync } from 'node:fs'
 import { findTool } from '../base/find-tool.ts'
 import { toMillis } from '../base/quantity.ts'
@@ -6,8 +6,7 @@ import { capture } from '../base/spawn.ts'
 import { type Bounds, openBounds } from '../limits/bounds.ts'
 import { findLimitSupport, type LimitMechanism, type LimitPlan, planOf } from '../limits/probe.ts'
 import type { Limits } from '../policy/policy.ts'
-import { type Finding, fails, lastLine, ok, weak } from './finding.ts'
-import { messageOf } from './message.ts'
+import { type Finding, fails, lastLine, messageOf, ok, weak } from './finding.ts'
 
 const ID = 'limits'
 
@@ -24,7 +23,7 @@ const SOME: Limits = {
 const NAMES: Readonly<Record<LimitMechanism['how'], string>> = {
   'cgroup-v1': 'a cgroup (version 1)',
   'cgroup-v2': 'a cgroup (version 2)',
-  'systemd-scope': 'a scope of the user’s service manager',
+  'systemd-scope': 'a systemd user scope',
   engine: 'cgroups of a container engine',
   watchdog: 'no cgroup',
 }
@@ -41,51 +40,46 @@ export async function checkLimits(): Promise<readonly Finding[]> {
         ID,
         `${NAMES[plan.how]} could not be made`,
         messageOf(error),
-        'look at the limits that pen itself runs under',
+        'check the limits of the session that runs pen',
       ),
     ]
   }
   const dirs = bounds.cgroup?.dirs ?? []
   const problem = plan.how === 'systemd-scope' ? await tryScope(bounds) : undefined
   bounds.cgroup?.close()
-  // A cgroup that stays is a finding below.
+  // A cgroup that could not be removed is reported below.
   await bounds.remove().catch(() => undefined)
   if (problem !== undefined)
-    return [
-      fails(
-        ID,
-        `${NAMES[plan.how]} could not be made`,
-        problem,
-        'systemctl --user status tells what is wrong with it',
-      ),
-    ]
+    return [fails(ID, `${NAMES[plan.how]} could not be made`, problem, 'systemctl --user status')]
   const left = dirs.filter(dir => existsSync(dir))
   if (left.length > 0)
-    return [weak(ID, `a cgroup could not be taken away again: ${left.join(', ')}`, undefined, 'rmdir it')]
+    return [
+      weak(ID, `a cgroup could not be removed: ${left.join(', ')}`, undefined, `rmdir ${left.join(' ')}`),
+    ]
   return [describe(plan)]
 }
 
 async function tryScope({ wrap, wrapEnv }: Bounds): Promise<string | undefined> {
   const program = findTool('true') ?? '/bin/true'
   const { code, stderr } = await capture([...wrap, program], { env: wrapEnv, timeoutMs: 8000, cwd: '/' })
-  return code === 0 ? undefined : lastLine(stderr) || `it ended with ${code}`
+  return code === 0 ? undefined : lastLine(stderr) || `exit ${code}`
 }
 
 export function describe({ how, holds }: LimitPlan): Finding {
-  const held = (by: string): string =>
+  const limitsBy = (by: string): string =>
     Object.entries(holds)
       .filter(([, hold]) => hold === by)
       .map(([limit]) => limit)
       .join(', ')
-  const made = how === 'watchdog' ? NAMES[how] : `${NAMES[how]} was made and taken away`
-  const what = `${made}: the kernel holds ${held('kernel')}; pen watches ${held('watchdog')}`
+  const made = how === 'watchdog' ? NAMES[how] : `${NAMES[how]} works`
+  const what = `${made}: the kernel enforces ${limitsBy('kernel')}; pen checks ${limitsBy('watchdog')}`
   if (holds.memory === 'kernel' && holds.cpus === 'kernel' && holds.pids === 'kernel') return ok(ID, what)
   return weak(
     ID,
     what,
-    'what is watched may be exceeded for a moment',
+    'limits that pen checks can be exceeded for a moment',
     how === 'watchdog'
-      ? 'run pen in a session that systemd started (log in anew, or loginctl enable-linger), or where you may write to your cgroup'
-      : 'have the missing controllers handed down to your session',
+      ? 'run pen in a systemd session (log in again, or loginctl enable-linger), or with a writable cgroup'
+      : 'delegate the missing cgroup controllers to your session',
   )
 }

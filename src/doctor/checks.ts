@@ -1,4 +1,4 @@
-/** Everything the doctor tries, in order: what others stand on comes first. */
+/** All checks of the doctor. Each check comes after the ones that it depends on. */
 import { checkBubblewrap } from './bubblewrap.ts'
 import { checkLimits } from './cgroups.ts'
 import { checkDoor } from './door.ts'
@@ -7,9 +7,8 @@ import { checkProject } from './file-systems.ts'
 import type { Finding } from './finding.ts'
 import { checkHostDns } from './host-dns.ts'
 import { checkIdMapping } from './id-mapping.ts'
-import { checkKernel } from './kernel.ts'
+import { checkKernel, checkLandlock } from './kernel.ts'
 import { checkKvm } from './kvm.ts'
-import { checkLandlock } from './landlock.ts'
 import { checkLeftovers } from './leftovers.ts'
 import type { Machine } from './machine.ts'
 import { checkPolicy } from './policy.ts'
@@ -19,7 +18,7 @@ import { checkTools } from './tools.ts'
 import { checkUserNamespaces } from './user-namespaces.ts'
 
 export interface Check {
-  /** For progress: what is being tried. */
+  /** For progress lines. */
   readonly name: string
   readonly run: (machine: Machine) => Promise<readonly Finding[]>
 }
@@ -30,7 +29,7 @@ export const CHECKS: readonly Check[] = [
   { name: 'user namespaces', run: checkUserNamespaces },
   { name: 'bubblewrap', run: checkBubblewrap },
   { name: 'Landlock', run: machine => checkLandlock(machine) },
-  // Before anything is run: a run takes away what others left.
+  // Before any check runs a sandbox, because every run removes leftovers.
   { name: 'leftovers', run: checkLeftovers },
   { name: 'limits', run: checkLimits },
   { name: 'id-mapped mounts', run: checkIdMapping },

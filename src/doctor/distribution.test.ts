@@ -12,8 +12,8 @@ describe('a fix', () => {
     ['ID=arch', 'sudo pacman -S bubblewrap'],
     ['ID=alpine', 'sudo apk add bubblewrap'],
     ['ID="opensuse-leap"\nID_LIKE="suse opensuse"', 'sudo zypper install bubblewrap'],
-    ['ID=nixos', 'install bubblewrap by the package manager of this system'],
-    ['', 'install bubblewrap by the package manager of this system'],
+    ['ID=nixos', "install bubblewrap with this system's package manager"],
+    ['', "install bubblewrap with this system's package manager"],
   ])('for %j is %s', (text, line) => {
     expect(install(text, 'bubblewrap')).toBe(line)
   })

@@ -1,4 +1,4 @@
-/** Which distribution this is, and how something is installed on it. */
+/** The Linux distribution and its install command. */
 import { readFileSync } from 'node:fs'
 
 export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
@@ -6,11 +6,11 @@ export type Installer = 'apt' | 'dnf' | 'pacman' | 'apk' | 'zypper'
 export interface Distribution {
   readonly id: string
   readonly name: string
-  /** Undefined where pen does not know how packages are called. */
+  /** Undefined if pen does not know the package manager. */
   readonly installer: Installer | undefined
 }
 
-/** Nearest first: a derivative names its ancestors in ID_LIKE. */
+/** By ID, or by a name in ID_LIKE, which lists the nearest ancestor first. */
 const INSTALLERS: Readonly<Record<string, Installer>> = {
   debian: 'apt',
   ubuntu: 'apt',
@@ -33,13 +33,13 @@ const COMMANDS: Readonly<Record<Installer, string>> = {
   zypper: 'zypper install',
 }
 
-/** Packages that are called otherwise than on Debian. */
-const CALLED: Readonly<Record<string, Partial<Record<Installer, string>>>> = {
+/** Packages with another name than on Debian. */
+const PACKAGE_NAMES: Readonly<Record<string, Partial<Record<Installer, string>>>> = {
   'util-linux': { apk: 'util-linux-misc setpriv' },
   'qemu-system-x86': { dnf: 'qemu-kvm', pacman: 'qemu-base', apk: 'qemu-system-x86_64' },
 }
 
-/** `/etc/os-release` is the administrator's; a line that is no assignment is passed over. */
+/** Skips lines of `/etc/os-release` that are no assignment. */
 export function parseOsRelease(text: string): Distribution {
   const fields = new Map<string, string>()
   for (const line of text.split('\n')) {
@@ -61,14 +61,14 @@ export function thisDistribution(): Distribution {
     try {
       return parseOsRelease(readFileSync(file, 'utf8'))
     } catch {
-      // The next one.
+      // Try the next file.
     }
   return parseOsRelease('')
 }
 
-/** Packages are named as on Debian. */
+/** Takes Debian's package names. */
 export function installLine({ installer }: Distribution, ...packages: readonly string[]): string {
-  const names = packages.map(name => (installer && CALLED[name]?.[installer]) ?? name).join(' ')
-  if (installer === undefined) return `install ${names} by the package manager of this system`
+  const names = packages.map(name => (installer && PACKAGE_NAMES[name]?.[installer]) ?? name).join(' ')
+  if (installer === undefined) return `install ${names} with this system's package manager`
   return `sudo ${COMMANDS[installer]} ${names}`
 }

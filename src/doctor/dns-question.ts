@@ -1,8 +1,9 @@
-/** One question to one name server, over UDP, by hand: the system's resolver would answer from files and caches. */
+/** Sends one DNS query over UDP. The system's resolver would answer from files and caches. */
+import { createSocket } from 'node:dgram'
 import { isIPv6 } from '../policy/network/address.ts'
 
 export type DnsReply =
-  /** It answered, whatever it said; `address` when it gave one. */
+  /** Any answer counts; `address` is set if the answer has one. */
   { readonly answered: true; readonly address: string | undefined } | { readonly answered: false }
 
 export function question(name: string, id: number): Buffer {
@@ -16,7 +17,7 @@ export function question(name: string, id: number): Buffer {
   return Buffer.concat([head, ...labels, Buffer.from([0, 0, 1, 0, 1])])
 }
 
-/** Undefined when it is no answer to that question. The first record alone is read, and only an address right behind the question. */
+/** Undefined if this is no answer to that query. Reads only the first record, right after the question. */
 export function readReply(reply: Buffer, asked: Buffer): DnsReply | undefined {
   if (reply.length < 12 || reply.readUInt16BE(0) !== asked.readUInt16BE(0)) return undefined
   if ((reply.readUInt16BE(2) & 0x8000) === 0) return undefined
@@ -27,7 +28,6 @@ export function readReply(reply: Buffer, asked: Buffer): DnsReply | undefined {
 }
 
 export async function askServer(server: string, name: string, timeoutMs: number): Promise<DnsReply> {
-  const { createSocket } = await import('node:dgram')
   const asked = question(name, Math.floor(Math.random() * 0x10000))
   return await new Promise(resolve => {
     const socket = createSocket(isIPv6(server as never) ? 'udp6' : 'udp4')
@@ -42,7 +42,7 @@ export async function askServer(server: string, name: string, timeoutMs: number)
       if (reply !== undefined) done(reply)
     })
     socket.once('error', () => done({ answered: false }))
-    // Connected, so that a server that is not there is told at once.
+    // A connected socket reports a missing server at once.
     socket.connect(53, server, () => socket.send(asked))
   })
 }

@@ -1,4 +1,4 @@
-/** The way out of a sandbox, by opening a real one: namespace, rules, DNS, one refused connection and its record. */
+/** Opens a real door and checks it: namespace, packet filter, DNS, one refused connection and its audit record. */
 import type { AuditEventInput } from '../audit/event.ts'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
@@ -6,13 +6,12 @@ import { connectGateway } from '../gateway/egress.ts'
 import { type Door, openDoor } from '../gateway/netns/door.ts'
 import { compileNetwork } from '../policy/network/network.ts'
 import { denyAll, type NetworkPolicy } from '../policy/policy.ts'
-import { type Finding, fails, ok } from './finding.ts'
-import { KNOCK_MODE, KNOCK_NAME, KNOCK_PORT, type Knocked } from './knock.ts'
-import { hintOf, messageOf } from './message.ts'
+import { type Finding, fails, hintOf, messageOf, ok } from './finding.ts'
+import { KNOCK_MODE, KNOCK_NAME, KNOCK_PORT, type KnockResult } from './knock.ts'
 
 const ID = 'network'
 
-/** A gateway that allows nothing: it looks nothing up and dials nobody. */
+/** Allows nothing, so the gateway makes no lookup and no connection. */
 const CLOSED: NetworkPolicy = {
   ...denyAll('/' as never).network,
   mode: 'gateway',
@@ -25,7 +24,7 @@ export async function checkDoor(): Promise<readonly Finding[]> {
   try {
     door = await openDoor({ ports: [] })
   } catch (error) {
-    return [fails(ID, 'no network namespace with a door could be made', messageOf(error), hintOf(error))]
+    return [fails(ID, 'could not create a network namespace with a door', messageOf(error), hintOf(error))]
   }
   if (!door.recordsRefusals) {
     door.close()
@@ -35,10 +34,9 @@ export async function checkDoor(): Promise<readonly Finding[]> {
   const egress = connectGateway(door, CLOSED, { record: event => void records.push(event) })
   try {
     await egress.serve()
-    const knocked = await knockAt(door)
-    return [judge(knocked, records, door.ipv6)]
+    return [judge(await knockAt(door), records, door.ipv6)]
   } catch (error) {
-    return [fails(ID, 'the door in a network namespace does not serve', messageOf(error), 'report this')]
+    return [fails(ID, 'the door does not accept connections', messageOf(error), 'report this bug')]
   } finally {
     await egress.close()
   }
@@ -46,24 +44,24 @@ export async function checkDoor(): Promise<readonly Finding[]> {
 
 const UNRECORDED: Finding = fails(
   ID,
-  'the kernel did not take the rules of its packet filter',
-  'ports that no rule names would be refused without a record: a gap, refusals-unrecorded, at which pen run stops',
-  'use a kernel with nf_tables (sudo modprobe nf_tables), or pen run --accept-gap refusals-unrecorded',
+  'the kernel rejected the packet filter rules',
+  'pen cannot log refused ports: pen run stops at the gap refusals-unrecorded',
+  'sudo modprobe nf_tables, or pen run --accept-gap refusals-unrecorded',
 )
 
-async function knockAt(door: Door): Promise<Knocked> {
+async function knockAt(door: Door): Promise<KnockResult> {
   const { stdout } = await capture(door.enter([...ownProgram(), KNOCK_MODE]), {
     env: {},
     timeoutMs: 8000,
     maxOutput: 64 * 1024,
     cwd: '/',
   })
-  // Written by pen itself, in a namespace in which nothing else runs.
-  return JSON.parse(stdout === '' ? '{"said":""}' : stdout) as Knocked
+  // Trusted: pen wrote it, in a namespace in which nothing else runs.
+  return JSON.parse(stdout === '' ? '{"response":""}' : stdout) as KnockResult
 }
 
 export function judge(
-  { address, said }: Knocked,
+  { address, response }: KnockResult,
   records: readonly AuditEventInput[],
   ipv6: boolean,
 ): Finding {
@@ -71,12 +69,11 @@ export function judge(
     record => record.kind === 'connection-denied' && record.name === KNOCK_NAME && record.port === KNOCK_PORT,
   )
   const missing = [
-    ...(address === undefined ? ['the name server in it did not answer'] : []),
-    ...(/^HTTP\/1\.1 403 /.test(said) ? [] : ['the refused connection was not told so']),
+    ...(address === undefined ? ['its name server did not answer'] : []),
+    ...(/^HTTP\/1\.1 403 /.test(response) ? [] : ['the refused connection got no 403 response']),
     ...(refused ? [] : ['the refusal was not recorded']),
   ]
-  if (missing.length > 0)
-    return fails(ID, 'the door in a network namespace does not work', missing.join('; '), 'report this')
-  const families = ipv6 ? 'IPv4 and IPv6' : 'IPv4 alone'
-  return ok(ID, `a door was opened for ${families}: rules, an answer by name, one refusal and its record`)
+  if (missing.length > 0) return fails(ID, 'the door does not work', missing.join('; '), 'report this bug')
+  const families = ipv6 ? 'IPv4 and IPv6' : 'IPv4 only'
+  return ok(ID, `the door works with ${families}: packet filter, DNS, a refusal and its record`)
 }

@@ -1,4 +1,4 @@
-/** What is known against the engine and the runtime that a container stands on. */
+/** Known vulnerabilities of the engine and the runtime of a container. */
 import { type EngineName, findEngine } from '../backend/container/engine/engine.ts'
 import { engineFacts } from '../backend/container/engine/engine-facts.ts'
 import { runtimeFor } from '../backend/container/engine/runtimes.ts'
@@ -6,7 +6,7 @@ import { findTool } from '../base/find-tool.ts'
 import { riskOf } from './known-escapes.ts'
 import { askVersion, findVersion } from './version.ts'
 
-/** One line for each program with a known hole. An engine that does not answer is no risk: nothing runs on it. */
+/** One line per vulnerable program. An engine that does not answer is no risk, because no container runs on it. */
 export async function engineRisks(
   name: EngineName,
   isolation: string,

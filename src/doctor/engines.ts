@@ -1,4 +1,4 @@
-/** Container engines, their runtimes and virtual machines that are installed: which version, whether it works, and what it is known for. */
+/** Installed container engines, runtimes and virtual machines: version, known escapes, and whether they work. */
 import { existsSync } from 'node:fs'
 import { refuseForeign } from '../backend/container/backends.ts'
 import { findEngine } from '../backend/container/engine/engine.ts'
@@ -8,16 +8,15 @@ import { findTool } from '../base/find-tool.ts'
 import { isHostRoot } from '../base/kernel/host-root.ts'
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
 import { installLine } from './distribution.ts'
-import { type Finding, ok, weak } from './finding.ts'
+import { type Finding, hintOf, messageOf, ok, weak } from './finding.ts'
 import { describeEscapes, escapesOf, TABLE_DATE } from './known-escapes.ts'
 import type { Machine } from './machine.ts'
-import { hintOf, messageOf } from './message.ts'
 import { askVersion } from './version.ts'
 
 interface Installed {
   readonly name: string
   readonly package: string
-  /** What pen can use it for. */
+  /** How pen uses it. */
   readonly use: 'engine' | 'runtime' | 'nothing yet'
 }
 
@@ -43,11 +42,11 @@ export async function checkEngines({
       return path === undefined ? [] : [{ ...installed, path, version: await askVersion(path, home) }]
     }),
   )
-  const told = found.flat()
-  // What does not even tell its version is not asked for more.
-  const answers = (name: string) => told.some(one => one.name === name && one.version !== undefined)
+  const installed = found.flat()
+  // A program that prints no version is not checked further.
+  const answers = (name: string) => installed.some(one => one.name === name && one.version !== undefined)
   return [
-    ...told.map(({ name, path, version, package: from, use }) =>
+    ...installed.map(({ name, path, version, package: from, use }) =>
       judgeEngine(name, path, version, installLine(distribution, from), use),
     ),
     ...(answers('podman') && scratch !== undefined && isInUse(env, home)
@@ -60,7 +59,7 @@ export async function checkEngines({
   ]
 }
 
-/** podman makes its storage when it is first asked: the doctor does not, for somebody who never used it. */
+/** podman creates its storage on first use. The doctor must not cause that for users who never used podman. */
 function isInUse(env: Machine['env'], home: string): boolean {
   const data = env['XDG_DATA_HOME'] ?? `${home}/.local/share`
   return (
@@ -80,24 +79,24 @@ export function judgeEngine(
 ): Finding {
   const id = `engine-${name}`
   const unused = use === 'nothing yet' ? 'pen does not use it yet' : undefined
-  if (version === undefined) return weak(id, path, and('it does not tell its version', unused), install)
+  if (version === undefined) return weak(id, path, and('it prints no version', unused), install)
   const escapes = escapesOf(name, version)
   if (escapes.length === 0) return ok(id, `${path} ${version}`, unused)
   return weak(
     id,
     `${path} ${version}`,
     and(
-      `programs have left its containers: ${describeEscapes(escapes)}, as of ${TABLE_DATE}`,
-      unused ?? 'pen run without a container is not concerned',
+      `known escapes: ${describeEscapes(escapes)}, as of ${TABLE_DATE}`,
+      unused ?? 'pen run without a container is not affected',
     ),
-    `${install}, unless your distribution has mended it under the same number`,
+    `${install}, unless your distribution fixed it in the same version`,
   )
 }
 
 const and = (first: string, second: string | undefined): string =>
   second === undefined ? first : `${first}; ${second}`
 
-/** Not needed for `pen run`: what does not work is a weakness, not a failure. */
+/** `pen run` does not need podman, so a problem is weak, not a failure. */
 async function checkPodman(
   scratch: string,
   distribution: Machine['distribution'],
@@ -110,20 +109,20 @@ async function checkPodman(
     const { runtime } = await tryPodman(engine, facts, scratch)
     const how = facts.rootless ? 'without root' : 'as root'
     const limits =
-      facts.held.length === 0 ? 'limits are watched by pen' : `limits held: ${facts.held.join(', ')}`
+      facts.held.length === 0 ? 'pen checks the limits' : `limits enforced: ${facts.held.join(', ')}`
     return [
-      ok(id, `podman starts a container ${how}, by ${runtime ?? facts.runtime}`, limits),
+      ok(id, `podman starts a container ${how}, with ${runtime ?? facts.runtime}`, limits),
       ...judgeStorage('podman', facts, distribution),
     ]
   } catch (error) {
-    return [weak(id, 'podman starts no container', messageOf(error), hintOf(error))]
+    return [weak(id, 'podman cannot start a container', messageOf(error), hintOf(error))]
   }
 }
 
-/** Since then an ordinary user may mount one, without fuse-overlayfs. */
+/** Since this kernel a normal user can mount overlays without fuse-overlayfs. */
 const OWN_OVERLAY = [5, 11] as const
 
-/** `vfs` copies the whole image for each layer and each container: a start takes seconds instead of a fraction of one. */
+/** `vfs` copies the whole image for each layer and container, so a start takes seconds. */
 export function judgeStorage(
   name: 'podman' | 'docker',
   { driver, rootless, storage }: Pick<EngineFacts, 'driver' | 'rootless' | 'storage'>,
@@ -149,12 +148,12 @@ export function judgeStorage(
   ]
 }
 
-/** Without root there is nothing to try: pen refuses it. */
+/** Only for root: without root, pen refuses gVisor. */
 async function checkGvisor(scratch: string): Promise<readonly Finding[]> {
   const id = 'container-gvisor'
   const engine = findEngine('podman')
   if (engine === undefined) return []
-  const started = 'podman starts a container on gVisor’s kernel'
+  const started = 'podman starts a container on gVisor'
   let isStarted: boolean = false
   try {
     const facts = await engineFacts(engine, undefined)
@@ -163,8 +162,9 @@ async function checkGvisor(scratch: string): Promise<readonly Finding[]> {
     await tryPodman(engine, facts, scratch, { tool: 'stat', words: ['/'], gvisor: true })
     return [ok(id, started)]
   } catch (error) {
-    if (!isStarted) return [weak(id, 'podman starts no container on gVisor', messageOf(error), hintOf(error))]
-    const why = 'ls and stat fail in it: this gVisor does not know a flag that they use'
+    if (!isStarted)
+      return [weak(id, 'podman cannot start a container on gVisor', messageOf(error), hintOf(error))]
+    const why = 'ls and stat fail in it: this gVisor version does not support a flag that they use'
     return [weak(id, started, why, 'install a newer runsc')]
   }
 }
@@ -177,14 +177,14 @@ async function checkDocker(distribution: Machine['distribution']): Promise<reado
     const facts = await engineFacts(engine, undefined)
     refuseForeign(facts)
     const answers = `the Docker daemon ${facts.version} answers, with the runtime ${facts.runtime}`
-    // Whoever may ask it for containers has as much power as root.
+    // A user who can start Docker containers has the power of root.
     return [
-      ok(id, answers, isHostRoot() ? undefined : 'pen acts in its containers by another one beside'),
+      ok(id, answers, isHostRoot() ? undefined : 'pen uses a root helper container'),
       ...judgeStorage('docker', facts, distribution),
     ]
   } catch (error) {
-    // An ordinary user need not be one of Docker's.
-    if (!isHostRoot()) return [ok(id, 'Docker is left alone', messageOf(error))]
+    // A normal user may have no access to Docker.
+    if (!isHostRoot()) return [ok(id, 'Docker is not used', messageOf(error))]
     return [weak(id, 'the Docker daemon cannot be used', messageOf(error), hintOf(error))]
   }
 }

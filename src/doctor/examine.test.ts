@@ -8,10 +8,9 @@ import { describe as describeLimits } from './cgroups.ts'
 import { judge } from './door.ts'
 import { examine } from './examine.ts'
 import { fails, ok, weak } from './finding.ts'
-import { checkKernel } from './kernel.ts'
-import { checkLandlock } from './landlock.ts'
+import { checkKernel, checkLandlock } from './kernel.ts'
 import type { Machine } from './machine.ts'
-import { judgeStatus, toldBy } from './sandbox.ts'
+import { errorIn, judgeStatus } from './sandbox.ts'
 
 const quiet = { env: {}, onCheck: () => undefined }
 
@@ -74,11 +73,11 @@ describe('what is told', () => {
   })
 
   test('of a run that failed is its own error, or else its last line', () => {
-    expect(toldBy('bwrap: no\n{"error":{"code":"GAP","what":"w","at":null,"hint":"h"}}\n')).toEqual({
+    expect(errorIn('bwrap: no\n{"error":{"code":"GAP","what":"w","at":null,"hint":"h"}}\n')).toEqual({
       what: 'w',
       hint: 'h',
     })
-    expect(toldBy('one\ntwo\n')).toEqual({ what: 'two', hint: undefined })
+    expect(errorIn('one\ntwo\n')).toEqual({ what: 'two', hint: undefined })
   })
 
   test('of the command’s status is whether it was filtered and without privileges', () => {
@@ -99,11 +98,11 @@ describe('what is told', () => {
 
 test('a door is well only with an answer, a refusal that was told, and its record', () => {
   const record = { kind: 'connection-denied', name: 'doctor.example', port: 443 } as never
-  const told = { address: '198.18.0.1', said: 'HTTP/1.1 403 Forbidden' }
+  const told = { address: '198.18.0.1', response: 'HTTP/1.1 403 Forbidden' }
   expect(judge(told, [record], true).status).toBe('ok')
   expect(judge(told, [], true).why).toBe('the refusal was not recorded')
-  expect(judge({ ...told, said: '' }, [record], true).status).toBe('fails')
-  expect(judge({ address: undefined, said: '' }, [], true).why).toContain('did not answer')
+  expect(judge({ ...told, response: '' }, [record], true).status).toBe('fails')
+  expect(judge({ address: undefined, response: '' }, [], true).why).toContain('did not answer')
 })
 
 test('limits are weak when memory, processors or processes are only watched', () => {
@@ -111,7 +110,7 @@ test('limits are weak when memory, processors or processes are only watched', ()
   const held = { memory: 'kernel', cpus: 'kernel', pids: 'kernel', ...files } as const
   expect(describeLimits({ how: 'cgroup-v2', holds: held }).status).toBe('ok')
   const watched = describeLimits({ how: 'watchdog', holds: { ...held, memory: 'watchdog' } })
-  expect([watched.status, watched.what.includes('pen watches memory')]).toEqual(['weak', true])
+  expect([watched.status, watched.what.includes('pen checks memory')]).toEqual(['weak', true])
 })
 
 test('an old kernel is weak, another system fails, and Landlock may be absent', async () => {

@@ -1,15 +1,14 @@
-/** Runs every check, each bounded in time, and leaves nothing behind. */
+/** Runs every check with a time limit, and removes all temporary files. */
 import { UndoStack } from '../base/undo.ts'
 import { findHome, locate } from '../config/locate.ts'
 import { findProject, type Project } from '../config/project.ts'
 import { CHECKS, type Check } from './checks.ts'
 import { type Distribution, thisDistribution } from './distribution.ts'
-import { type Finding, fails } from './finding.ts'
+import { type Finding, fails, hintOf, messageOf } from './finding.ts'
 import type { Machine } from './machine.ts'
-import { hintOf, messageOf } from './message.ts'
 import { makeScratch } from './scratch.ts'
 
-/** Longer than whatever a check itself waits for. */
+/** Longer than the time limits inside the checks. */
 const CHECK_LIMIT_MS = 30_000
 
 export interface Examination {
@@ -27,21 +26,21 @@ export interface ExamineOptions {
 
 export async function examine(options: ExamineOptions): Promise<Examination> {
   const undo = new UndoStack()
-  const signals = listen()
+  const signals = deferSignals()
   try {
-    const machine = meet(options.env, undo)
-    if ('lacks' in machine) return { distribution: thisDistribution(), findings: [machine.lacks] }
+    const machine = describeMachine(options.env, undo)
+    if ('problem' in machine) return { distribution: thisDistribution(), findings: [machine.problem] }
     const findings: Finding[] = []
     for (const check of options.checks ?? CHECKS) {
       options.onCheck(check.name)
       findings.push(...(await bounded(check, machine, options.checkLimitMs ?? CHECK_LIMIT_MS)))
-      // Without Linux nothing else has a meaning. What a check started works in the scratch: it is let to its end.
-      if (process.platform !== 'linux' || signals.heard() !== undefined) break
+      // The other checks need Linux. A signal stops the doctor after the current check, which uses the scratch directory.
+      if (process.platform !== 'linux' || signals.received() !== undefined) break
     }
     return { distribution: machine.distribution, findings }
   } finally {
     await undo.unwind()
-    signals.obey()
+    signals.resend()
   }
 }
 
@@ -54,21 +53,21 @@ async function bounded(check: Check, machine: Machine, ms: number): Promise<read
   try {
     return await Promise.race([check.run(machine), late])
   } catch (error) {
-    return [fails(id, `${check.name} could not be tried`, messageOf(error))]
+    return [fails(id, `could not check ${check.name}`, messageOf(error))]
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** A home that cannot be used is a finding, and the last one: everything of pen's is in it. */
-function meet(env: Machine['env'], undo: UndoStack): Machine | { readonly lacks: Finding } {
+/** Without a usable home there is only this problem to report, because pen's state is in it. */
+function describeMachine(env: Machine['env'], undo: UndoStack): Machine | { readonly problem: Finding } {
   let home: string
   let state: string
   try {
     home = findHome()
     state = locate(`${home}/.pen`).real
   } catch (error) {
-    return { lacks: fails('home', messageOf(error), 'pen keeps its state there', hintOf(error)) }
+    return { problem: fails('home', messageOf(error), 'pen stores its state there', hintOf(error)) }
   }
   let project: Project | undefined
   let misplaced: unknown
@@ -82,26 +81,26 @@ function meet(env: Machine['env'], undo: UndoStack): Machine | { readonly lacks:
 }
 
 interface Signals {
-  heard(): NodeJS.Signals | undefined
-  /** Listens no longer, and ends as the signal would have ended us, but with nothing left. */
-  obey(): void
+  received(): NodeJS.Signals | undefined
+  /** Restores the default handling and sends the signal again. */
+  resend(): void
 }
 
-/** The second one is not waited with. */
-function listen(): Signals {
+/** Defers the first signal until the cleanup is done. A second signal acts at once. */
+function deferSignals(): Signals {
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   let signal: NodeJS.Signals | undefined
   const stop = (): void => {
-    for (const name of names) process.off(name, hear)
+    for (const name of names) process.off(name, receive)
   }
-  const hear = (name: NodeJS.Signals): void => {
+  const receive = (name: NodeJS.Signals): void => {
     signal = name
     stop()
   }
-  for (const name of names) process.on(name, hear)
+  for (const name of names) process.on(name, receive)
   return {
-    heard: () => signal,
-    obey: () => {
+    received: () => signal,
+    resend: () => {
       stop()
       if (signal !== undefined) process.kill(process.pid, signal)
     },

@@ -1,16 +1,17 @@
-/** What the doctor says of one thing. */
+/** The result of one check. */
+import { errnoOf, PenError } from '../base/error.ts'
 
-/** `fails`: `pen run` would not work. `weak`: it works, with less than it could have. */
+/** `fails`: `pen run` does not work. `weak`: it works with reduced protection. */
 export type Status = 'ok' | 'weak' | 'fails'
 
 export interface Finding {
   /** Stable, for programs: `user-namespaces`, `tool-git`. */
   readonly id: string
   readonly status: Status
-  /** What was tried, and what came of it. May hold hostile text: the verb escapes it. */
+  /** What was checked, and the result. Can contain hostile text: the verb escapes it. */
   readonly what: string
   readonly why?: string | undefined
-  /** What to do about it on this distribution. */
+  /** The fix for this distribution. */
   readonly fix?: string | undefined
 }
 
@@ -32,5 +33,15 @@ export const fails = (id: string, what: string, why?: string, fix?: string): Fin
   fix,
 })
 
-/** The last line of what a tool said, which is where most of them put the reason. */
+/** The last line of a tool's output, where most tools print the reason. */
 export const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.trim() ?? ''
+
+/** The reason of a failure in one line. */
+export function messageOf(error: unknown): string {
+  if (error instanceof PenError) return error.message
+  const text = error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error)
+  return text || errnoOf(error) || 'unknown error'
+}
+
+export const hintOf = (error: unknown): string | undefined =>
+  error instanceof PenError ? error.hint : undefined

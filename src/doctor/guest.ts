@@ -1,7 +1,7 @@
 /**
- * A virtual machine of a few bytes, run by KVM itself: `pen __guest`, which only the doctor starts, because a kernel whose KVM is
- * broken may keep or end whoever runs one. The guest is in 64-bit mode with paging, as every kernel that is booted; it adds
- * by a vector instruction, which KVM runs and never imitates, so that a KVM which can only imitate is not taken for one that runs.
+ * `pen __guest` runs a tiny virtual machine in KVM. It is a separate process, because a broken KVM can hang or kill it.
+ * The guest uses 64-bit mode with paging, like every kernel. It adds with a vector instruction, which KVM executes and
+ * never emulates. So a KVM that can only emulate fails this check.
  */
 import { ptr } from 'bun:ffi'
 import { constants, openSync, writeSync } from 'node:fs'
@@ -12,13 +12,13 @@ import { succeeded, tryCall } from '../base/kernel/system-call.ts'
 export const GUEST_MODE = '__guest'
 export const KVM = '/dev/kvm'
 
-/** How far it came: the device was opened, a machine made, a processor in it, and a guest run on that to its end. */
+/** The steps: open the device, create a machine, create a processor, run a guest to its end. */
 export type Step = 'open' | 'create' | 'processor' | 'run' | 'ran'
 
 export interface Trial {
-  /** Where it ended. `processor` is as far as pen tries on other architectures than x86-64. */
+  /** The last step. On architectures other than x86-64 pen stops at `processor`. */
   readonly at: Step
-  /** Name or number of what the kernel answered; undefined where that was no error. */
+  /** Name or number of the error; undefined if the kernel reported none. */
   readonly errno: string | undefined
 }
 
@@ -55,7 +55,7 @@ const NUMBER = 0x2a51
 const CODE = [0xb8, 0x51, 0x2a, 0, 0, 0x66, 0x0f, 0x6e, 0xc0, 0x66, 0x0f, 0xfe, 0xc0]
 const STORE_AND_HALT = [0x66, 0x0f, 0x7e, 0x04, 0x25, 0, 0x50, 0, 0, 0xf4]
 
-/** The guest ended by halting, and what it was to leave in its memory is there. */
+/** Whether the guest halted and left the right result in its memory. */
 function run(kvm: number, machine: number, processor: number): boolean {
   const room = new Uint8Array(new ArrayBuffer(AT.end + PAGE))
   const memory = room.subarray(PAGE - (ptr(room) % PAGE)).subarray(0, AT.end)
@@ -76,7 +76,7 @@ function run(kvm: number, machine: number, processor: number): boolean {
   return words.getUint32(AT.result, true) === 2 * NUMBER
 }
 
-/** All that the host's processor has, as KVM passes it on. */
+/** Gives the guest all CPU features that KVM supports. */
 function giveFeatures(kvm: number, processor: number): void {
   const MOST = 256
   const features = new Uint8Array(8 + 40 * MOST)

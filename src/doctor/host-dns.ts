@@ -1,11 +1,11 @@
-/** Names that a policy allows are looked up on the host: whether anybody answers there. */
+/** Checks the host's name servers, which look up allowed names. */
 import { readFileSync } from 'node:fs'
 import { parseAddress } from '../policy/network/address.ts'
 import { askServer } from './dns-question.ts'
 import { type Finding, ok, weak } from './finding.ts'
 import { ownersOf } from './port-owners.ts'
 
-/** Reserved: a server says that there is no such name, and has to ask nobody for it. */
+/** A reserved name: a server answers that it does not exist, without asking another server. */
 const NAME = 'pen.invalid'
 const TIME_LIMIT_MS = 2000
 const MOST_SERVERS = 3
@@ -21,7 +21,7 @@ export async function checkHostDns(): Promise<readonly Finding[]> {
   ]
 }
 
-/** Addresses alone: a scope (`fe80::1%eth0`) is left out, and so is what is no address. */
+/** Valid addresses only. Addresses with a scope (`fe80::1%eth0`) are skipped. */
 export function nameServers(resolvConf: string): string[] {
   const found = [...resolvConf.matchAll(/^\s*nameserver\s+(\S+)/gm)]
     .map(([, server = '']) => server)
@@ -30,24 +30,24 @@ export function nameServers(resolvConf: string): string[] {
 }
 
 export function judgeServers(answers: readonly (readonly [server: string, answered: boolean])[]): Finding {
-  const told = (wanted: boolean): string =>
+  const serversThat = (wanted: boolean): string =>
     answers
       .filter(([, answered]) => answered === wanted)
       .map(([server]) => server)
       .join(', ')
-  if (answers.every(([, answered]) => answered)) return ok('dns', `name servers that answer: ${told(true)}`)
-  const fix = 'look at /etc/resolv.conf and at the network; without network, pen run --offline'
+  if (answers.every(([, answered]) => answered)) return ok('dns', `name servers answer: ${serversThat(true)}`)
+  const fix = 'check /etc/resolv.conf and the network; without a network, pen run --offline'
   if (answers.some(([, answered]) => answered))
     return weak(
       'dns',
-      `name servers that do not answer: ${told(false)}`,
-      `every look-up waits for them; ${told(true)} answers`,
+      `name servers do not answer: ${serversThat(false)}`,
+      `every lookup waits for them; ${serversThat(true)} answers`,
       fix,
     )
   return weak(
     'dns',
-    `no name server answers (${told(false)})`,
-    'hosts that a policy allows by name cannot be reached',
+    `no name server answers (${serversThat(false)})`,
+    'hosts that are allowed by name cannot be reached',
     fix,
   )
 }
@@ -55,8 +55,8 @@ export function judgeServers(answers: readonly (readonly [server: string, answer
 const portFinding = (owners: readonly string[]): Finding =>
   ok(
     'port-53',
-    owners.length === 0 ? 'nobody listens on port 53' : `port 53 is held by ${owners.join(', ')}`,
-    'pen answers names inside sandboxes only, and takes no port of this machine',
+    owners.length === 0 ? 'no program listens on port 53' : `port 53 is used by ${owners.join(', ')}`,
+    'pen serves DNS inside sandboxes only, and uses no port of this machine',
   )
 
 function readResolvConf(): string {

@@ -1,4 +1,5 @@
 import { kernelRelease } from '../base/kernel/kernel-release.ts'
+import { landlockAbi } from '../base/kernel/landlock-abi.ts'
 import { boundsProcessesByNamespace } from '../limits/probe.ts'
 import { type Finding, fails, ok, weak } from './finding.ts'
 
@@ -12,8 +13,8 @@ export async function checkKernel(
       fails(
         'kernel',
         `${platform} ${release}`,
-        'the sandbox is built from parts of Linux',
-        'run pen on Linux, or in a virtual machine that has one',
+        'sandboxes need Linux',
+        'run pen on Linux, or in a Linux virtual machine',
       ),
     ]
   const named = `Linux ${release} on ${process.arch}`
@@ -22,8 +23,21 @@ export async function checkKernel(
     weak(
       'kernel',
       named,
-      'before 5.14 the number of processes is watched where no cgroup counts them, not held',
+      'before 5.14, without a cgroup, pen checks the number of processes instead of the kernel',
       'update the kernel to 5.14 or newer',
+    ),
+  ]
+}
+
+/** Only tools.exec "listed" needs Landlock, so its absence is no failure. */
+export async function checkLandlock(_: unknown, abi = landlockAbi()): Promise<readonly Finding[]> {
+  if (abi > 0) return [ok('landlock', `Landlock has ABI ${abi}`)]
+  return [
+    weak(
+      'landlock',
+      'Landlock is missing in the kernel or disabled',
+      'tools.exec "listed" cannot be enforced here and stops as a gap',
+      'boot Linux 5.13 or newer with landlock in the lsm= parameter',
     ),
   ]
 }

@@ -1,15 +1,17 @@
-/** pen in the namespace of a door that the doctor opened: it dials as a program in a sandbox would. Only pen starts it. */
+/** `pen __knock`: connects from inside the network namespace of a door, as a program in a sandbox would. */
+import { writeSync } from 'node:fs'
+import { connect } from 'node:net'
 import { askServer } from './dns-question.ts'
 
 export const KNOCK_MODE = '__knock'
-/** Nobody has it, and nobody is asked for it: the door refuses before any look-up. */
+/** A reserved name. The door refuses it without a lookup. */
 export const KNOCK_NAME = 'doctor.example'
 export const KNOCK_PORT = 443
 
-export interface Knocked {
+export interface KnockResult {
   readonly address: string | undefined
-  /** The first line that came back. */
-  readonly said: string
+  /** The first line of the response. */
+  readonly response: string
 }
 
 const TIME_LIMIT_MS = 3000
@@ -17,25 +19,23 @@ const TIME_LIMIT_MS = 3000
 export async function knock(): Promise<number> {
   const reply = await askServer('127.0.0.1', KNOCK_NAME, TIME_LIMIT_MS)
   const address = reply.answered ? reply.address : undefined
-  const knocked: Knocked = { address, said: address === undefined ? '' : await dial(address) }
-  const { writeSync } = await import('node:fs')
-  writeSync(1, JSON.stringify(knocked))
+  const result: KnockResult = { address, response: address === undefined ? '' : await dial(address) }
+  writeSync(1, JSON.stringify(result))
   return 0
 }
 
 async function dial(address: string): Promise<string> {
-  const { connect } = await import('node:net')
   return await new Promise(resolve => {
     const socket = connect(KNOCK_PORT, address)
-    let said = ''
+    let received = ''
     const done = (): void => {
       socket.destroy()
-      resolve(said.split('\r\n', 1)[0] ?? '')
+      resolve(received.split('\r\n', 1)[0] ?? '')
     }
     socket.setTimeout(TIME_LIMIT_MS, done)
     socket.once('connect', () => socket.write(`GET / HTTP/1.1\r\nHost: ${KNOCK_NAME}\r\n\r\n`))
     socket.on('data', (data: Buffer) => {
-      said += data.toString('latin1')
+      received += data.toString('latin1')
     })
     socket.once('error', done)
     socket.once('close', done)

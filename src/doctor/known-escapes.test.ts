@@ -49,9 +49,9 @@ describe('known escapes', () => {
   })
 
   test('each names a CVE and versions that can be compared, and the table has a date', () => {
-    for (const { cve, mended } of KNOWN_ESCAPES) {
+    for (const { cve, fixed } of KNOWN_ESCAPES) {
       expect(cve).toMatch(/^CVE-\d{4}-\d{4,}(, CVE-\d{4}-\d{4,})*$/)
-      expect(mended.every(version => findVersion(version) === version)).toBe(true)
+      expect(fixed.every(version => findVersion(version) === version)).toBe(true)
     }
     expect(TABLE_DATE).toMatch(/^\d{4}-\d\d-\d\d$/)
     expect(describeEscapes(escapesOf('podman', '4.3.1'))).toContain('CVE-2026-55686')
@@ -60,18 +60,18 @@ describe('known escapes', () => {
   test('an engine with one is weak, its successor is well; what pen does not use is said to be so', () => {
     const old = judgeEngine('docker', '/usr/bin/docker', '24.0.8', 'sudo apt-get install docker.io')
     expect([old.status, old.why?.includes('CVE-2024-23651')]).toEqual(['weak', true])
-    const mended = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
-    expect([mended.status, mended.why]).toEqual(['ok', undefined])
+    const fixed = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
+    expect([fixed.status, fixed.why]).toEqual(['ok', undefined])
     const unused = judgeEngine('qemu', '/usr/bin/qemu', '1.0', '', 'nothing yet')
     expect([unused.status, unused.why]).toEqual(['ok', 'pen does not use it yet'])
     expect(judgeEngine('docker', '/usr/bin/docker', undefined, '').status).toBe('weak')
   })
 
   test('what a container stands on is told only where something is known against it', () => {
-    const mended = { name: 'crun', version: '1.20' }
-    expect(riskOf([mended, { name: 'runc', version: '1.1.11' }])).toEqual([
+    const fixed = { name: 'crun', version: '1.20' }
+    expect(riskOf([fixed, { name: 'runc', version: '1.1.11' }])).toEqual([
       expect.stringMatching(/^runc 1\.1\.11: CVE-2024-21626: .*CVE-2025-31133/),
     ])
-    expect(riskOf([mended])).toEqual([])
+    expect(riskOf([fixed])).toEqual([])
   })
 })

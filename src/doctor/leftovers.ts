@@ -7,12 +7,12 @@ import type { Machine } from './machine.ts'
 export async function checkLeftovers({ state }: Machine): Promise<readonly Finding[]> {
   const recorded = `${state}/cache/cgroup-places`
   const left = sweepRemembered(recorded, { remove: false }, cgroupParents(findLimitSupport()))
-  if (left.length === 0) return [ok('leftovers', 'nothing of earlier runs is left')]
+  if (left.length === 0) return [ok('leftovers', 'no leftovers of earlier runs')]
   return [
     weak(
       'leftovers',
-      `${left.length} empty ${left.length === 1 ? 'cgroup' : 'cgroups'} of runs that were killed: ${left.slice(0, 3).join(', ')}`,
-      'they hold no process',
+      `${left.length} empty ${left.length === 1 ? 'cgroup' : 'cgroups'} of killed runs: ${left.slice(0, 3).join(', ')}`,
+      'they contain no process',
       'the next pen run removes them',
     ),
   ]

@@ -2,19 +2,19 @@ import { existsSync } from 'node:fs'
 import type { Project } from '../config/project.ts'
 import type { Distribution } from './distribution.ts'
 
-/** What every check is told. */
+/** The input of every check. */
 export interface Machine {
   readonly distribution: Distribution
-  /** Undefined where no project can be: then `misplaced` says why. */
+  /** Undefined if the current directory cannot be a project; `misplaced` is the error. */
   readonly project: Project | undefined
   readonly misplaced: unknown
-  /** `~/.pen`, which need not be there yet. */
+  /** `~/.pen`, which may not exist yet. */
   readonly state: string
   readonly home: string
-  /** A directory of this examination's own, removed at its end; undefined when none could be made. */
+  /** A temporary directory for the checks; undefined if none could be created. */
   readonly scratch: string | undefined
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** As the engines mark them. */
+/** Container engines create these files. */
 export const isInContainer = (): boolean => existsSync('/.dockerenv') || existsSync('/run/.containerenv')

@@ -1,4 +1,4 @@
-/** What is mounted where a path lies. */
+/** Finds the mount that contains a path. */
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 
 export interface MountEntry {
@@ -13,11 +13,11 @@ export function parseMounts(text: string): MountEntry[] {
     const head = line.slice(0, cut).split(' ')
     const [type = ''] = line.slice(cut + 3).split(' ')
     if (cut < 0 || head[4] === undefined) return []
-    return [{ point: plain(head[4]), type, options: new Set((head[5] ?? '').split(',')) }]
+    return [{ point: unescaped(head[4]), type, options: new Set((head[5] ?? '').split(',')) }]
   })
 }
 
-/** The last of the deepest ones counts: it lies on top. */
+/** Of mounts on the same deepest point the last one is on top. */
 export function mountOf(path: string, mounts: readonly MountEntry[]): MountEntry | undefined {
   let found: MountEntry | undefined
   for (const mount of mounts) {
@@ -30,6 +30,6 @@ export function mountOf(path: string, mounts: readonly MountEntry[]): MountEntry
 
 export const mountsHere = (): MountEntry[] => parseMounts(readKernelFile('/proc/self/mountinfo', 'utf8'))
 
-/** The kernel writes blanks in paths as octal numbers. */
-const plain = (field: string): string =>
+/** The kernel escapes spaces in paths as octal numbers. */
+const unescaped = (field: string): string =>
   field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

@@ -1,9 +1,8 @@
-/** The policy of this project, as `pen run` would load it: whether this machine can keep it. Nothing is started. */
+/** Whether this machine can enforce the policy of this project, loaded as in `pen run`. Starts nothing. */
 import { openGaps } from '../plan/gaps.ts'
 import { prepare } from '../run/prepare.ts'
-import { type Finding, fails, ok } from './finding.ts'
+import { type Finding, fails, hintOf, messageOf, ok } from './finding.ts'
 import type { Machine } from './machine.ts'
-import { hintOf, messageOf } from './message.ts'
 
 export async function checkPolicy({ project, env }: Machine): Promise<readonly Finding[]> {
   if (project === undefined) return []
@@ -16,16 +15,16 @@ export async function checkPolicy({ project, env }: Machine): Promise<readonly F
       flags: () => ({}),
     })
     const gaps = openGaps(plan.gaps, loaded.policy.acceptGaps)
-    if (gaps.length === 0) return [ok('policy', 'this machine can keep the policy of this project')]
+    if (gaps.length === 0) return [ok('policy', "this machine can enforce this project's policy")]
     return [
       fails(
         'policy',
-        'this machine cannot keep all of the policy of this project',
+        "this machine cannot enforce all of this project's policy",
         gaps.map(({ name, why }) => `${name}: ${why}`).join('; '),
-        `accept by name with ${gaps.map(({ name }) => `--accept-gap ${name}`).join(' ')}, or change the policy`,
+        `pen run ${gaps.map(({ name }) => `--accept-gap ${name}`).join(' ')}, or change the policy`,
       ),
     ]
   } catch (error) {
-    return [fails('policy', 'the policy of this project cannot be used', messageOf(error), hintOf(error))]
+    return [fails('policy', "this project's policy is not valid", messageOf(error), hintOf(error))]
   }
 }

@@ -1,11 +1,11 @@
-/** Who listens on a port of the host, as far as this user may know. */
+/** The programs that listen on a host port, as far as this user can see. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { allPids, descriptorsOf } from '../base/kernel/processes.ts'
 
 const TCP_LISTEN = '0A'
 
-/** The inodes of sockets that are bound to the port, from `/proc/net/{tcp,udp}` and their likes for IPv6. */
+/** The inodes of sockets on the port, from `/proc/net/{tcp,tcp6,udp,udp6}`. */
 export function socketsAt(port: number, text: string, kind: 'tcp' | 'udp'): string[] {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   return text
@@ -16,7 +16,7 @@ export function socketsAt(port: number, text: string, kind: 'tcp' | 'udp'): stri
     .flatMap(fields => fields[9] ?? [])
 }
 
-/** Names of programs; `another user’s program` for those that this user may not look into. */
+/** Names of programs; `another user's program` for those that this user cannot inspect. */
 export function ownersOf(port: number): string[] {
   const inodes = new Set(
     (['tcp', 'tcp6', 'udp', 'udp6'] as const).flatMap(table => {
@@ -31,7 +31,7 @@ export function ownersOf(port: number): string[] {
   const names = new Set<string>()
   for (const pid of allPids())
     for (const inode of socketsOf(pid)) if (inodes.delete(inode)) names.add(nameOf(pid))
-  if (inodes.size > 0) names.add('another user’s program')
+  if (inodes.size > 0) names.add("another user's program")
   return [...names]
 }
 

@@ -1,7 +1,4 @@
-/**
- * The last word: `pen run` itself, in a project and a home that this examination made. The command prints what the kernel
- * says of it, so that filter and privileges are seen from inside.
- */
+/** Runs `pen run` in a temporary project and home. The command prints its kernel status: seccomp and privileges. */
 import { mkdirSync } from 'node:fs'
 import { ownProgram } from '../base/own-program.ts'
 import { capture } from '../base/spawn.ts'
@@ -9,11 +6,11 @@ import { type Finding, fails, lastLine, ok } from './finding.ts'
 import type { Machine } from './machine.ts'
 
 const TIME_LIMIT_MS = 20_000
-/** By the shell alone: no other program has to be there. */
+/** Uses only shell built-ins, so that no other program is needed. */
 const SHOW_STATUS = 'while read -r line; do echo "$line"; done </proc/self/status'
 
 export async function checkSandbox({ scratch, env }: Machine): Promise<readonly Finding[]> {
-  // The state says why.
+  // The check of pen's state reports the reason.
   if (scratch === undefined) return []
   const home = `${scratch}/home`
   const project = `${scratch}/project`
@@ -28,18 +25,18 @@ export async function checkSandbox({ scratch, env }: Machine): Promise<readonly 
     },
   )
   if (ended === 'timeout')
-    return [fails('run', 'pen run did not end in time', undefined, 'repeat it with PEN_DEBUG=1')]
+    return [fails('run', 'pen run timed out', undefined, 'PEN_DEBUG=1 pen run -- true')]
   if (code !== 0) return [failure(code, stderr)]
-  return [ok('run', 'pen run started a sandbox and ended it'), ...judgeStatus(stdout)]
+  return [ok('run', 'pen run started and stopped a sandbox'), ...judgeStatus(stdout)]
 }
 
 function failure(code: number | null, stderr: string): Finding {
-  const told = toldBy(stderr)
-  return fails('run', `pen run ended with ${code ?? 'a signal'}`, told.what, told.hint)
+  const { what, hint } = errorIn(stderr)
+  return fails('run', `pen run failed (${code === null ? 'signal' : `exit ${code}`})`, what, hint)
 }
 
-/** The error that pen prints as JSON stands last; before it may stand what a tool said. */
-export function toldBy(stderr: string): { readonly what: string; readonly hint: string | undefined } {
+/** pen prints its error as JSON in the last line. Messages of tools may come before it. */
+export function errorIn(stderr: string): { readonly what: string; readonly hint: string | undefined } {
   const line = lastLine(stderr)
   try {
     const { error } = JSON.parse(line) as { error: { what: string; hint: string | null } }
@@ -49,22 +46,22 @@ export function toldBy(stderr: string): { readonly what: string; readonly hint: 
   }
 }
 
-/** `Seccomp: 2` is a filter; the capabilities of a sandbox are none at all. */
+/** `Seccomp: 2` means that a filter is active. A sandbox has no capabilities. */
 export function judgeStatus(status: string): Finding[] {
   const field = (name: string): string =>
     new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1] ?? 'unknown'
   const held = ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].filter(name => !/^0+$/.test(field(name)))
   return [
     field('Seccomp') === '2'
-      ? ok('seccomp', 'the system calls of its command were filtered')
-      : fails('seccomp', 'the system calls of its command were not filtered', undefined, 'report this'),
+      ? ok('seccomp', 'system calls are filtered')
+      : fails('seccomp', 'system calls are not filtered', undefined, 'report this bug'),
     held.length === 0 && field('NoNewPrivs') === '1'
-      ? ok('privileges', 'its command had no capability and could get none')
+      ? ok('privileges', 'commands have no capabilities and cannot gain any')
       : fails(
           'privileges',
-          `its command had privileges (${held.join(', ') || 'NoNewPrivs'})`,
+          `commands have privileges (${held.join(', ') || 'NoNewPrivs'})`,
           undefined,
-          'report this',
+          'report this bug',
         ),
   ]
 }

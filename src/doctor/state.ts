@@ -1,8 +1,8 @@
-/** Where pen keeps config, audit and caches: whether this user can write all of it, and nobody else any of it. */
+/** Checks that only this user can write pen's configs, audit and caches. */
 import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { cgroupName } from '../limits/cgroup-name.ts'
-import { describePlace, nearestThere } from './file-systems.ts'
+import { describePlace, nearestExisting } from './file-systems.ts'
 import { type Finding, fails, weak } from './finding.ts'
 import type { Machine } from './machine.ts'
 
@@ -11,17 +11,17 @@ const ID = 'state'
 export async function checkState({ state, project }: Machine): Promise<readonly Finding[]> {
   const sandbox = project === undefined ? [] : ['audit', 'volumes'].map(name => `${project.stateDir}/${name}`)
   const places = [`${state}/cache/etc`, `${state}/sandboxes`, ...sandbox]
-  for (const place of new Set(places.map(nearestThere))) {
+  for (const place of new Set(places.map(nearestExisting))) {
     const problem = tryToWrite(place)
     if (problem !== undefined)
       return [
         fails(
           ID,
-          `nothing can be made in ${place} (${problem})`,
-          'config, audit and caches are kept there, and nothing runs without an audit',
+          `cannot write in ${place} (${problem})`,
+          'pen stores configs, audits and caches there, and runs nothing without an audit',
           problem === 'ENOTDIR'
-            ? `something else stands in its place: move ${place} away`
-            : `make it yours and writable: sudo chown -R "$(id -u)" ${state}; chmod -R u+rwX ${state}`,
+            ? `mv ${place} ${place}.old, because it is not a directory`
+            : `sudo chown -R "$(id -u)" ${state}; chmod -R u+rwX ${state}`,
         ),
       ]
   }
@@ -30,18 +30,18 @@ export async function checkState({ state, project }: Machine): Promise<readonly 
   )
   if (open.length > 0)
     return [
-      // Where every user may write the whole of it, nothing runs.
+      // If every user can write all of it, pen refuses to run.
       (isOpen(state, 0o002) ? fails : weak)(
         ID,
         `other users can write ${open.join(' and ')}`,
-        'they could give themselves a say in what your sandboxes may do',
+        'they could change what your sandboxes can do',
         `chmod go-w ${open.join(' ')}`,
       ),
     ]
   return [describePlace(ID, state)]
 }
 
-/** By making a directory, which is what a run does, and taking it away. */
+/** Creates and removes a directory, as a run does. */
 function tryToWrite(dir: string): string | undefined {
   const made = `${dir}/.${cgroupName('probe')}`
   try {

@@ -1,4 +1,4 @@
-/** Programs of the host that pen starts, with their versions. Bubblewrap has a check of its own. */
+/** Host programs that pen starts, with their versions. Bubblewrap has a separate check. */
 import { findTool } from '../base/find-tool.ts'
 import { missingTool } from '../base/missing-tool.ts'
 import { installLine } from './distribution.ts'
@@ -9,40 +9,51 @@ import { askVersion } from './version.ts'
 interface Tool {
   readonly name: string
   readonly package: string
-  /** By every run, by those of root, or by none. */
+  /** By every run, by runs as root, or by no run. */
   readonly needed: 'always' | 'by-root' | 'never'
   readonly use: string
-  /** Asked for its version: a shell and the like have none to tell. */
-  readonly tells?: boolean
+  /** Whether it prints a version; a shell does not. */
+  readonly hasVersion?: boolean
 }
 
 const TOOLS: readonly Tool[] = [
   { name: 'sh', package: 'dash', needed: 'always', use: 'starts every sandbox' },
-  { name: 'cat', package: 'coreutils', needed: 'by-root', use: 'carries output where root runs a sandbox' },
-  { name: 'unshare', package: 'util-linux', needed: 'always', use: 'makes namespaces', tells: true },
-  { name: 'nsenter', package: 'util-linux', needed: 'always', use: 'enters namespaces', tells: true },
+  {
+    name: 'cat',
+    package: 'coreutils',
+    needed: 'by-root',
+    use: 'passes output of sandboxes that root starts',
+  },
+  { name: 'unshare', package: 'util-linux', needed: 'always', use: 'makes namespaces', hasVersion: true },
+  { name: 'nsenter', package: 'util-linux', needed: 'always', use: 'enters namespaces', hasVersion: true },
   {
     name: 'prlimit',
     package: 'util-linux',
     needed: 'never',
-    use: 'bounds the processes of a sandbox where no cgroup does',
-    tells: true,
+    use: 'limits processes if there is no cgroup',
+    hasVersion: true,
   },
-  { name: 'setpriv', package: 'util-linux', needed: 'never', use: 'does that as another user', tells: true },
+  {
+    name: 'setpriv',
+    package: 'util-linux',
+    needed: 'never',
+    use: 'sets that limit as another user',
+    hasVersion: true,
+  },
   {
     name: 'setsid',
     package: 'util-linux',
     needed: 'never',
     use: 'gives interactive programs job control',
-    tells: true,
+    hasVersion: true,
   },
-  { name: 'git', package: 'git', needed: 'never', use: 'is what most sandboxes work with', tells: true },
+  { name: 'git', package: 'git', needed: 'never', use: 'is used in most projects', hasVersion: true },
 ]
 
 export async function checkTools({ distribution }: Machine): Promise<readonly Finding[]> {
   const isRoot = process.getuid?.() === 0
   return await Promise.all(
-    TOOLS.map(async ({ name, package: from, needed, use, tells }) => {
+    TOOLS.map(async ({ name, package: from, needed, use, hasVersion }) => {
       const id = `tool-${name}`
       const path = findTool(name)
       if (path === undefined) {
@@ -50,7 +61,7 @@ export async function checkTools({ distribution }: Machine): Promise<readonly Fi
         const isNeeded = needed === 'always' || (needed === 'by-root' && isRoot)
         return (isNeeded ? fails : weak)(id, message, `it ${use}`, hint)
       }
-      const version = tells ? await askVersion(path) : undefined
+      const version = hasVersion ? await askVersion(path) : undefined
       return ok(id, version === undefined ? path : `${path} ${version}`)
     }),
   )

@@ -1,4 +1,4 @@
-/** User namespaces, by starting one. Who forbids them is only asked when that did not work. */
+/** Checks user namespaces by creating one. If that fails, finds out what blocks them. */
 import { findTool } from '../base/find-tool.ts'
 import { readKernelFile } from '../base/kernel/kernel-file.ts'
 import { capture } from '../base/spawn.ts'
@@ -18,12 +18,12 @@ export async function checkUserNamespaces({ distribution }: Machine): Promise<re
     timeoutMs: 5000,
     cwd: '/',
   })
-  if (code === 0) return [ok(ID, 'a user namespace with a network namespace in it was started')]
+  if (code === 0) return [ok(ID, 'user and network namespaces work')]
   const { why, fix } = blockedBy(kernelAnswers(), distribution)
-  return [fails(ID, `no user namespace could be started (${lastLine(stderr) || `code ${code}`})`, why, fix)]
+  return [fails(ID, `could not create a user namespace (${lastLine(stderr) || `exit ${code}`})`, why, fix)]
 }
 
-/** What the kernel says of the usual switches; undefined where it has no such switch. */
+/** Kernel settings that can block user namespaces; undefined if the kernel has no such setting. */
 export interface Switches {
   readonly apparmor: string | undefined
   readonly clone: string | undefined
@@ -58,25 +58,25 @@ export function blockedBy(
     }
   if (clone === '0')
     return {
-      why: `kernel.unprivileged_userns_clone is 0: ${name} keeps them from ordinary users`,
+      why: `kernel.unprivileged_userns_clone is 0: ${name} forbids them to normal users`,
       fix: lasting('kernel.unprivileged_userns_clone=1'),
     }
   if (apparmor === '1')
     return {
-      why: `AppArmor keeps them from programs without a profile, as ${id === 'ubuntu' ? 'Ubuntu does since 23.10' : `on ${name}`}`,
+      why: `AppArmor forbids them to programs without a profile (${id === 'ubuntu' ? 'Ubuntu since 23.10' : name})`,
       fix: lasting('kernel.apparmor_restrict_unprivileged_userns=0'),
     }
   if (container)
     return {
-      why: 'pen runs in a container whose engine forbids them',
-      fix: 'start that container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run pen outside of it',
+      why: 'pen runs in a container, and the container engine forbids them',
+      fix: 'start that container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run pen outside it',
     }
   return {
-    why: 'none of the usual switches forbids them: the kernel has none, or a security module is in the way',
-    fix: 'look at the log of the kernel (dmesg) in this moment, or use a kernel with CONFIG_USER_NS',
+    why: 'user namespaces are missing in the kernel or blocked by a security module',
+    fix: 'check dmesg, or use a kernel with CONFIG_USER_NS',
   }
 }
 
-/** Now, and at every start of the machine. */
+/** Applies the setting now and after every reboot. */
 const lasting = (setting: string): string =>
   `echo ${setting} | sudo tee /etc/sysctl.d/60-pen.conf && sudo sysctl --system`

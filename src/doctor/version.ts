@@ -1,16 +1,16 @@
-/** Versions as tools print them. */
+/** Finds and compares the versions that tools print. */
 import { capture } from '../base/spawn.ts'
 
 export type Version = readonly number[]
 
-/** The first thing that looks like one: `podman version 4.3.1`, `nftables v1.0.6 (Lester Gooch #5)`, `1.1.5+ds1`. */
+/** The first version in a text such as `podman version 4.3.1`, `nftables v1.0.6 (Lester Gooch #5)` or `1.1.5+ds1`. */
 export function findVersion(text: string): string | undefined {
   return /(?:^|[^0-9.])(\d+(?:\.\d+)+)/.exec(text)?.[1]
 }
 
 export const parseVersion = (text: string): Version => text.split('.').map(Number)
 
-/** Negative when `a` is older. What is not written is 0. */
+/** Negative if `a` is older. Missing numbers are 0. */
 export function compareVersions(a: Version, b: Version): number {
   for (let i = 0; i < Math.max(a.length, b.length); i++) {
     const difference = (a[i] ?? 0) - (b[i] ?? 0)
@@ -21,11 +21,11 @@ export function compareVersions(a: Version, b: Version): number {
 
 const TIME_LIMIT_MS = 3000
 
-/** What a program of the host says of itself; undefined when it says nothing in time. */
+/** The version that a host program prints; undefined if it prints none in time. */
 export async function askVersion(program: string, home = '/nonexistent'): Promise<string | undefined> {
   try {
     const { stdout, stderr, ended } = await capture([program, '--version'], {
-      // Some of them look for a home, and would make one where they are.
+      // Some tools create files in HOME, or in the current directory if HOME is not set.
       env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: home },
       timeoutMs: TIME_LIMIT_MS,
       maxOutput: 64 * 1024,

@@ -27,7 +27,7 @@ onTheHost(
     const old = doctor(box, program('podman', 'echo podman version 4.3.1'))
     expect([old.code, old.of('engine-podman')?.status]).toEqual([0, 'weak'])
     expect(old.of('engine-podman')?.why).toMatch(
-      /CVE-2026-55686.*pen run without a container is not concerned/,
+      /CVE-2026-55686.*pen run without a container is not affected/,
     )
     expect(doctor(box, program('podman', 'echo podman version 4.3.1'), ['--strict']).code).toBe(1)
     const mended = doctor(box, program('podman', 'echo podman version 5.7.1'))
@@ -45,8 +45,8 @@ onTheHost(
     const asked = doctor(box, program('docker', 'exec sleep 60'))
     expect([asked.code, failing(asked)]).toEqual([0, []])
     expect(watch.ms).toBeLessThan(12_000)
-    expect(asked.of('engine-docker')?.why).toContain('does not tell its version')
-    expect(asked.stderr).toContain('trying pen run …')
+    expect(asked.of('engine-docker')?.why).toContain('prints no version')
+    expect(asked.stderr).toContain('checking pen run …')
   },
   asRoot,
 )
@@ -66,7 +66,7 @@ onTheHost(
       await server.stdout.getReader().read()
       const answering = doctor(box)
       expect(answering.of('dns')?.status).toBe('ok')
-      expect(answering.of('port-53')?.what).toContain('port 53 is held by')
+      expect(answering.of('port-53')?.what).toContain('port 53 is used by')
     } finally {
       server.kill('SIGKILL')
       await server.exited

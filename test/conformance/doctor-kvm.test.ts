@@ -10,10 +10,10 @@ import { isRoot } from './launcher.ts'
 const onX64 = process.arch === 'x64' ? onLinux : skipUnless(false, 'the guest of this test is for x86-64')
 
 const SAID = {
-  absent: /^there is no \/dev\/kvm$/,
-  forbidden: /^you may not open \/dev\/kvm$/,
-  creates: /^KVM makes virtual machines and does not run them/,
-  runs: /^a guest was run by KVM$/,
+  absent: /^\/dev\/kvm is missing$/,
+  forbidden: /^no permission to open \/dev\/kvm$/,
+  creates: /^KVM creates virtual machines but does not run them/,
+  runs: /^KVM ran a guest$/,
 } as const
 
 /** Runs its own guest that computes with floating-point numbers: an emulated CPU would not do that. */

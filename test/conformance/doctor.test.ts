@@ -172,7 +172,7 @@ onTheHost(
     const change = `mount -t tmpfs -o size=8m,mode=777,noexec none ${box.project}; chown ${box.launcher.who.uid} ${box.project}; cd ${box.project}`
     const asked = doctor(box, change)
     expect([asked.code, asked.of('project')?.status]).toEqual([0, 'weak'])
-    expect(asked.of('project')?.why).toMatch(/noexec.*little room/)
+    expect(asked.of('project')?.why).toMatch(/noexec.*little space/)
     expect(doctor(box, change, ['--strict']).code).toBe(1)
   },
   asRoot,

@@ -82,7 +82,7 @@ conformance(
   'P3 on a case-sensitive FUSE file system, denied and protected files are held',
   async box => {
     await withFolding(box, true, async project => {
-      expect(agrees(box, '', { cwd: project }).of('project')?.why).toContain('a program serves it')
+      expect(agrees(box, '', { cwd: project }).of('project')?.why).toContain('it is a FUSE file system')
       const { stdout } = await box.sh(
         'cat .env .ENV; echo evil > .npmrc; echo evil > .git/config; cat .npmrc; echo ran > mark',
         { cwd: project },
