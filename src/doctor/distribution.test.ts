@@ -25,7 +25,7 @@ describe('a fix', () => {
 })
 
 describe('os-release', () => {
-  test('is read with and without quotes, and what is no assignment is passed over', () => {
+  test('is read with and without quotes, and other lines are skipped', () => {
     const text = `# a comment\nPRETTY_NAME='Some Linux 1'\nID=some\nnonsense\n=x\n`
     expect(parseOsRelease(text)).toEqual({ id: 'some', name: 'Some Linux 1', installer: undefined })
   })

@@ -5,7 +5,7 @@ import { judgeStorage } from './engines.ts'
 const debian = parseOsRelease('ID=debian\n')
 const vfs = { driver: 'vfs', rootless: true, storage: '/home/u/storage' }
 
-test('storage by overlay needs no word, storage by vfs is told with a fix that works on this kernel', () => {
+test('overlay storage is ok, vfs storage is weak with a fix for this kernel', () => {
   expect(judgeStorage('podman', { ...vfs, driver: 'overlay' }, debian)).toEqual([])
   const [recent] = judgeStorage('podman', vfs, debian, '6.1.0')
   expect(recent).toMatchObject({ id: 'storage-podman', status: 'weak' })

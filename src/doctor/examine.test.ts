@@ -15,7 +15,7 @@ import { errorIn, judgeStatus } from './sandbox.ts'
 const quiet = { env: {}, onCheck: () => undefined }
 
 describe('an examination', () => {
-  test('goes on after a check that throws or never ends, and both are told as failures', async () => {
+  test('continues after a check that throws or hangs, and reports both as failures', async () => {
     using project = temporaryProject()
     const { findings } = await withHome(project.home, () =>
       examine({
@@ -36,7 +36,7 @@ describe('an examination', () => {
     expect(findings[0]?.why).toBe('broken')
   })
 
-  test('gives its checks a directory of their own, and leaves nothing of it', async () => {
+  test('gives its checks a temporary directory, and removes it', async () => {
     using project = temporaryProject()
     let seen: Machine | undefined
     const look = {
@@ -53,7 +53,7 @@ describe('an examination', () => {
     expect(readdirSync(project.home)).toEqual(['project'])
   })
 
-  test('takes away what a killed one left, and nothing of one that lives', async () => {
+  test('removes the directory of a killed doctor, and keeps that of a running one', async () => {
     using project = temporaryProject()
     const dead = join(project.home, '.pen-4194305-1-doctor')
     const others = ['.pen-x-1-doctor', '.pen-4194305-1-other', 'pen-4194305-1-doctor']
@@ -63,8 +63,8 @@ describe('an examination', () => {
   })
 })
 
-describe('what is told', () => {
-  test('has hostile text spelled out, and ends with whether pen run works', () => {
+describe('the reason', () => {
+  test('escapes hostile text, and ends with whether pen run works', () => {
     const text = doctorText([ok('a', 'x\u001b[2J'), weak('b', 'y', 'w\nz', 'c')], true, plain)
     expect(text).toBe(
       'ok     a: x\\u001b[2J\nweak   b: y\n       w\\u000az\n       fix: c\n\npen run works here: 1 ok, 1 weak, 0 failed',
@@ -72,7 +72,7 @@ describe('what is told', () => {
     expect(doctorText([fails('a', 'x')], false, plain)).toContain('pen run does not work here')
   })
 
-  test('of a run that failed is its own error, or else its last line', () => {
+  test('of a failed run is its error, or its last line', () => {
     expect(errorIn('bwrap: no\n{"error":{"code":"GAP","what":"w","at":null,"hint":"h"}}\n')).toEqual({
       what: 'w',
       hint: 'h',
@@ -96,7 +96,7 @@ describe('what is told', () => {
   })
 })
 
-test('a door is well only with an answer, a refusal that was told, and its record', () => {
+test('a door is ok only with a DNS answer, a 403 and an audit record', () => {
   const record = { kind: 'connection-denied', name: 'doctor.example', port: 443 } as never
   const told = { address: '198.18.0.1', response: 'HTTP/1.1 403 Forbidden' }
   expect(judge(told, [record], true).status).toBe('ok')

@@ -39,20 +39,20 @@ describe('a reply', () => {
     expect(readReply(answer([198, 18, 0, 1]), asked)).toEqual({ answered: true, address: '198.18.0.1' })
   })
 
-  test('without an address is an answer all the same', () => {
+  test('without an address is still an answer', () => {
     const none = Buffer.from(asked)
     none.writeUInt16BE(0x8183, 2)
     expect(readReply(none, asked)).toEqual({ answered: true, address: undefined })
   })
 
-  test('to another question, a question, or a stump is none', () => {
+  test('to another query, a query, or a truncated one is no reply', () => {
     expect(readReply(answer([1, 2, 3, 4]), question('doctor.example', 0x4321))).toBeUndefined()
     expect(readReply(asked, asked)).toBeUndefined()
     expect(readReply(Buffer.alloc(3), asked)).toBeUndefined()
   })
 })
 
-test('who listens on port 53 is read from the kernel: listeners alone, and that port alone', () => {
+test('the owner of port 53 is read from the kernel: only listeners, only that port', () => {
   const head =
     '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n'
   const row = (at: string, state: string, inode: number) =>

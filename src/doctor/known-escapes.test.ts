@@ -42,7 +42,7 @@ describe('known escapes', () => {
     expect(cves('runc', version)).toEqual(expected)
   })
 
-  test('a bubblewrap that is not setuid never had the hole of one that is', () => {
+  test('a bubblewrap that is not setuid does not have the setuid vulnerability', () => {
     expect(cves('bwrap', '0.4.0')).toEqual([])
     expect(cves('bwrap', '0.4.0', true)).toEqual(['CVE-2020-5291'])
     expect(cves('bwrap', '0.4.1', true)).toEqual([])
@@ -57,7 +57,7 @@ describe('known escapes', () => {
     expect(describeEscapes(escapesOf('podman', '4.3.1'))).toContain('CVE-2026-55686')
   })
 
-  test('an engine with one is weak, its successor is well; what pen does not use is said to be so', () => {
+  test('an engine with one is weak, a fixed version is ok, an unused program is named as unused', () => {
     const old = judgeEngine('docker', '/usr/bin/docker', '24.0.8', 'sudo apt-get install docker.io')
     expect([old.status, old.why?.includes('CVE-2024-23651')]).toEqual(['weak', true])
     const fixed = judgeEngine('docker', '/usr/bin/docker', '24.0.9', '')
@@ -67,7 +67,7 @@ describe('known escapes', () => {
     expect(judgeEngine('docker', '/usr/bin/docker', undefined, '').status).toBe('weak')
   })
 
-  test('what a container stands on is told only where something is known against it', () => {
+  test('risks of a container are listed only for vulnerable programs', () => {
     const fixed = { name: 'crun', version: '1.20' }
     expect(riskOf([fixed, { name: 'runc', version: '1.1.11' }])).toEqual([
       expect.stringMatching(/^runc 1\.1\.11: CVE-2024-21626: .*CVE-2025-31133/),

@@ -15,14 +15,14 @@ const at = (step: Trial['at'], errno?: string): Trial => ({ at: step, errno })
 const has = (...features: string[]) => ({ features: new Set(features) })
 
 describe('the trial', () => {
-  test('ends where the device is not there, or is none', () => {
+  test('fails if the device is missing or no KVM device', () => {
     expect(tryGuest('/nonexistent/kvm')).toEqual({ at: 'open', errno: 'ENOENT' })
     expect(tryGuest('/dev/null')).toEqual({ at: 'create', errno: '25' })
   })
 })
 
 describe('KVM', () => {
-  test('is well where a guest ran', () => {
+  test('is ok if a guest ran', () => {
     expect(judge(at('ran')).status).toBe('ok')
     const arm = judge(at('processor'), { arch: 'arm64' })
     expect([arm.status, arm.why]).toEqual(['ok', expect.stringContaining('is not checked on arm64')])
@@ -52,7 +52,7 @@ describe('KVM', () => {
     expect(found.why).toContain('pen uses none yet')
   })
 
-  test('is opened to a user in the way of the distribution', () => {
+  test('has a fix for the distribution', () => {
     expect(judge(at('open', 'EACCES'), {}, alpine).fix).toStartWith('sudo addgroup "$USER" kvm')
   })
 })

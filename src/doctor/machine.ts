@@ -8,7 +8,7 @@ export interface Machine {
   /** Undefined if the current directory cannot be a project; `misplaced` is the error. */
   readonly project: Project | undefined
   readonly misplaced: unknown
-  /** `~/.pen`, which may not exist yet. */
+  /** `~/.pen`, if it exists or not. */
   readonly state: string
   readonly home: string
   /** A temporary directory for the checks; undefined if none could be created. */

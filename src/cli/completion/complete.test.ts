@@ -81,7 +81,7 @@ describe('completion', () => {
     expect((await completing('run --env ')).join(' ')).not.toContain('secret')
   })
 
-  test('knows of every kind of value and of every word that a verb takes', () => {
+  test('knows every placeholder and every argument of a verb', () => {
     const values = every.flatMap(({ flags }) =>
       Object.values(flags).flatMap(spec =>
         spec.kind === 'string' || spec.kind === 'list' ? [spec.value] : [],
@@ -94,7 +94,7 @@ describe('completion', () => {
     expect(positionals.filter(word => !Object.hasOwn(WORDS, word))).toEqual([])
   })
 
-  test('knows of every gap that a machine can have', () => {
+  test('knows every gap that a machine can have', () => {
     const source = readFileSync(join(import.meta.dir, '../../plan/gaps.ts'), 'utf8')
     const written = [...source.matchAll(/\bgap\(\s*'([a-z-]+)'/g)].map(([, name = '']) => name)
     expect(written.length).toBeGreaterThan(8)
@@ -119,7 +119,7 @@ describe('hosts that are offered', () => {
     }
   }
 
-  test('were refused lately, newest first, each once, and only what pen allow would open', async () => {
+  test('are recent refusals, newest first, each once, and only those that pen allow can allow', async () => {
     await within(
       [
         { name: 'one.example' },
@@ -140,7 +140,7 @@ describe('hosts that are offered', () => {
     )
   })
 
-  test('are names in their one spelling: whatever else a record holds never reaches a shell', async () => {
+  test('are names in canonical spelling; other text of a record never reaches a shell', async () => {
     const hostile = [
       '$(touch x).example',
       '`id`',
@@ -170,7 +170,7 @@ describe('hosts that are offered', () => {
   })
 })
 
-test('no candidate leaves that is more than a plain word', () => {
+test('only plain words are offered', () => {
   const values = [
     'a$b',
     'a`b',

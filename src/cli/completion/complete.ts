@@ -1,4 +1,5 @@
 /** `pen __complete -- WORD…` for the scripts of `pen completion`: prints candidates for the last word. Only reads. */
+import { writeSync } from 'node:fs'
 import type { FlagSpec, FlagSpecs } from '../frame/flag-spec.ts'
 import { beginsAtAWord } from '../frame/flags.ts'
 import type { Verb, VerbTable } from '../frame/verb.ts'
@@ -8,7 +9,6 @@ import { CONTEXT, type Context, positionalOffer, valueOffer } from './values.ts'
 
 /** Never prints an error, because the user is in the middle of a line. */
 export async function complete(argv: readonly string[], table: VerbTable): Promise<number> {
-  const { writeSync } = await import('node:fs')
   const typed = argv[0] === '--' ? argv.slice(1) : argv
   try {
     const offer = await offerFor(typed, table, CONTEXT)

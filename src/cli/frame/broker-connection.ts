@@ -2,7 +2,8 @@
 import { PenError } from '../../base/error.ts'
 import { resolve } from '../../base/posix-path.ts'
 import { printable } from '../../base/printable.ts'
-import type { BrokerClient } from '../../guest/broker-client.ts'
+import { BrokerClient, FileRefused } from '../../guest/broker-client.ts'
+import { BROKER_SOCKET } from '../../protocol/guest-paths.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -14,8 +15,6 @@ export async function withBroker<T>(
   path: string | undefined,
   work: (client: BrokerClient) => Promise<T>,
 ): Promise<T> {
-  const { BrokerClient, FileRefused } = await import('../../guest/broker-client.ts')
-  const { BROKER_SOCKET } = await import('../../protocol/guest-paths.ts')
   const client = await BrokerClient.connect(BROKER_SOCKET)
   if (client === undefined) throw noBroker(env)
   try {

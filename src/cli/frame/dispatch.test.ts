@@ -140,12 +140,12 @@ describe('dispatch', () => {
     expect(JSON.parse((await pen(['run', '--json', '--nope'])).err).error.code).toBe('USAGE')
   })
 
-  test('a command’s own --json does not change how pen speaks', async () => {
+  test('--json of the command does not change how pen prints errors', async () => {
     expect((await pen(['run', 'hostile', '--json'])).err).toStartWith('pen: CONFIG_VALUE')
     expect((await pen(['run', '--', 'hostile', '--json'])).err).toStartWith('pen: CONFIG_VALUE')
   })
 
-  test('a mistake in pen itself is one line without a stack, and a stack with PEN_DEBUG=1', async () => {
+  test('a bug in pen is one line without a stack, and has a stack with PEN_DEBUG=1', async () => {
     const { code, err } = await pen(['run', 'bug'])
     expect(code).toBe(125)
     expect(err).toStartWith('pen: INTERNAL: x is not a functiona\\u001b[2J\n  fix: ')
@@ -155,7 +155,7 @@ describe('dispatch', () => {
     expect(debug.err).not.toContain('\u001b')
   })
 
-  test('a reader that has gone is no failure to talk about', async () => {
+  test('a closed stdout is no failure', async () => {
     expect(await pen(['run', 'closed'])).toEqual({ code: 141, out: '', err: '' })
   })
 })
@@ -174,12 +174,12 @@ describe('inside a sandbox', () => {
     }
   })
 
-  test('help, version and what only looks still work', async () => {
+  test('help, version and read-only verbs still work', async () => {
     for (const argv of [['help'], ['run', '--help'], ['--version'], ['policy', 'explain', 'x']])
       expect((await pen(argv, env)).code).toBe(0)
   })
 
-  test('an empty mark or 0 is no mark', async () => {
+  test('an empty variable or 0 does not count', async () => {
     for (const mark of ['', '0']) expect((await pen(['run', 'x'], { AGENT_IN_SANDBOX: mark })).code).toBe(42)
   })
 })

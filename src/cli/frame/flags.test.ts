@@ -128,7 +128,7 @@ describe('a command', () => {
     expect<unknown>([got.flags.config, got.command]).toEqual(['x', ['cmd']])
   })
 
-  test('is never changed, whatever its words', () => {
+  test('is never changed', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), command => {
         expect(parseArguments(run, ['--offline', '--', ...command]).command).toEqual(command)
@@ -176,7 +176,7 @@ describe('words', () => {
     })
   })
 
-  test('that are needed are asked for', () => {
+  test('a missing required one is refused', () => {
     expect(refused(() => parseArguments(explain, [])).message).toBe('no TARGET given')
   })
 })
@@ -197,7 +197,7 @@ describe('a command that only -- begins', () => {
     command: 'after-dashes',
   } as const
 
-  test('leaves flags after a word to pen, and all after -- to the command', () => {
+  test('gives flags after a word to pen, and everything after -- to the command', () => {
     const got = parseArguments(agent, ['codex', '--offline', '--', 'exec', '--offline', '--', 'x'])
     expect(got.positionals.name).toBe('codex')
     expect(got.flags.offline).toBe(true)
@@ -253,7 +253,7 @@ describe('short flags', () => {
   })
 })
 
-test('a mistake is quoted, but not in full length', () => {
+test('a long mistake is quoted in part', () => {
   const word = 'x'.repeat(5000)
   const syntax = { name: 'ls', flags: {} }
   for (const argv of [[word], [`--${word}`]]) expect(() => parseArguments(syntax, argv)).toThrow(/x{50,80}…/)

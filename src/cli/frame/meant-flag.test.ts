@@ -13,7 +13,7 @@ test.each([
   ['profile', '--profile'],
 ])('pen run --%s was meant as %s', (name, meant) => expect(meantFlag(name, run.flags)).toBe(meant))
 
-test('the word of another tool is not offered where the verb has no such flag, and nothing where nothing is near', () => {
+test('a flag of another tool is suggested only if the verb has its counterpart', () => {
   expect(meantFlag('timeout', stop.flags)).toBeUndefined()
   expect(meantFlag('xyzzy', run.flags)).toBeUndefined()
   expect(meantFlag('q', run.flags)).toBeUndefined()

@@ -40,7 +40,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   p: 'pen forward',
 }
 
-/** Flags that stand in place of a verb. */
+/** Flags that replace a verb. */
 const GLOBAL: Readonly<Record<string, string>> = { help: '--help', version: 'pen --version' }
 
 export function meantFlag(name: string, flags: FlagSpecs): string | undefined {

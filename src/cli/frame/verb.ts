@@ -50,7 +50,7 @@ export interface Verb extends VerbDescription {
 /** By name. Each value is a function, so that only the verb in use is loaded. */
 export type VerbTable = Readonly<Record<string, () => Promise<{ readonly verb: Verb }>>>
 
-/** One group of `pen help`. Its verbs have a folder of their own in `cli/verbs/`. */
+/** One group of `pen help`. Its verbs are in one folder of `cli/verbs/`. */
 export interface VerbGroup {
   readonly title: string
   /** The verbs that `pen help` shows; `pen help all` shows every one. */

@@ -9,7 +9,7 @@ test('a terminal gets colour, a pipe or file does not', () => {
   expect(wantsColour({}, no)).toBe(false)
 })
 
-test('NO_COLOR turns colour off, whatever else is set; empty it means nothing', () => {
+test('NO_COLOR always turns colour off; an empty value does nothing', () => {
   expect(wantsColour({ NO_COLOR: '1', FORCE_COLOR: '1' }, yes)).toBe(false)
   expect(wantsColour({ NO_COLOR: '' }, yes)).toBe(true)
 })

@@ -6,11 +6,11 @@ const difference = (before: string, after: string): string[] =>
   lineDifference(before, after, plain).split('\n')
 
 describe('a difference by lines', () => {
-  test('shows what went and what came, with what stands around', () => {
+  test('shows removed and added lines with context', () => {
     expect(difference('a\nb\nc\n', 'a\nx\nc\ny\n')).toEqual(['  a', '- b', '+ x', '  c', '+ y', '  '])
   })
 
-  test('leaves out what is far from every change, and says so', () => {
+  test('omits lines far from every change, and marks the gap', () => {
     const lines = Array.from({ length: 20 }, (_, i) => `line ${i}`)
     const changed = lines.with(10, 'other')
     expect(difference(lines.join('\n'), changed.join('\n'))).toEqual([
@@ -20,7 +20,7 @@ describe('a difference by lines', () => {
     ])
   })
 
-  test('shows every line that is new, however many and however long', () => {
+  test('shows every new line in full', () => {
     const long = 'x'.repeat(60_000)
     expect(difference('a', `a\n${long}`)).toEqual(['  a', `+ ${long}`])
     const many = Array.from({ length: 3000 }, (_, i) => `new ${i}`)

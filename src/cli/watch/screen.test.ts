@@ -27,8 +27,8 @@ const held = (connection: number, name: string, more: object = {}): AuditRecord 
 const targets = (state: WatchState, now = NOW) =>
   state.held(now).map(({ target, count }) => `${target} x${count}`)
 
-describe('what is held', () => {
-  test('is counted by target, and goes when it was answered, whatever the answer', () => {
+describe('a waiting connection', () => {
+  test('is counted by target, and disappears after any answer', () => {
     const state = new WatchState()
     for (const [i, name] of ['a.test', 'b.test', 'a.test', 'c.test'].entries()) state.add(held(i, name))
     expect(targets(state)).toEqual(['a.test:443 x2', 'b.test:443 x1', 'c.test:443 x1'])
@@ -39,7 +39,7 @@ describe('what is held', () => {
     expect(targets(state)).toEqual([])
   })
 
-  test('goes when its time is long over, and that of another run is another’s', () => {
+  test('expires after its deadline, separately for each run', () => {
     const state = new WatchState()
     state.add(held(1, 'a.test'))
     state.add(held(1, 'a.test', { run: '20260102-030405-ffffff' }))
@@ -47,7 +47,7 @@ describe('what is held', () => {
     expect(state.held(NOW + 120_000)).toEqual([])
   })
 
-  test('P15 is not offered under a name that no rule could have', () => {
+  test('P15 is not offered if its name cannot be a rule', () => {
     const state = new WatchState()
     for (const name of ['a b', 'x\x1b[2J', '--session', 'ünï.test', '', 'a.test\n', '$(id)'])
       state.add(held(seq, name === '--session' ? `${name};id` : name))
@@ -109,13 +109,13 @@ describe('the screen', () => {
     }
   })
 
-  test('shows the selected one, however many there are, with the time that is left', () => {
+  test('always shows the selected one, with the remaining time', () => {
     const lines = screenLines(view(busy(), { selected: `${RUN} host-39.test:443`, now: NOW + 13_000 }))
     expect(lines.find(line => line.startsWith('>'))).toMatch(/^> host-39\.test:443 +47 s {2}run 2026/)
     expect(lines.at(-1)).toContain('o once  s session  a always  d deny once  n never')
   })
 
-  test('says that nothing waits, and what went', () => {
+  test('shows that nothing waits, and the totals', () => {
     const state = new WatchState()
     state.add(record('connection-closed', 'note', { connection: 1, bytesUp: 1536, bytesDown: 3 * 1024 ** 2 }))
     state.add(record('limit-hit', 'error', { limit: 'memory', value: '5 of 4' }))

@@ -1,4 +1,4 @@
-/** Full-screen mode of the user's terminal. Restores the terminal whatever ends the program. */
+/** Full-screen mode of the user's terminal. Restores the terminal on every exit. */
 import { makeRaw, windowSize } from '../../terminal/host-terminal.ts'
 import { writeAll } from '../frame/terminal.ts'
 

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs'
+import { version } from '../../../../package.json'
 import { EXIT, PenError } from '../../../base/error.ts'
 import { ownProgram } from '../../../base/own-program.ts'
 import { type Bound, chooseRoot } from '../../../config/choose-root.ts'
@@ -28,7 +29,6 @@ export const verb = defineVerb({
   ],
   async run({ flags }) {
     const { serveMcp } = await import('../../../mcp/serve.ts')
-    const { version } = await import('../../../../package.json')
     const [pen] = ownProgram()
     const bound = boundOf(flags.project)
     await serveMcp({

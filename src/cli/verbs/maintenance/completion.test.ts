@@ -1,4 +1,4 @@
-/** The scripts in the shells themselves: bash and zsh at a terminal too, as a person meets them. */
+/** Runs the scripts in real shells; bash and zsh also on a terminal. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ beforeAll(() => {
 })
 afterAll(() => project[Symbol.dispose]())
 
-/** Words as bash would break them, with the cursor at the end. */
+/** Splits words like bash, with the cursor at the end. */
 function inBash(line: string, more = ''): string[] {
   const script = `source "$HOME/pen.bash"
     ${more}
@@ -80,7 +80,7 @@ describe('in bash', () => {
   })
 })
 
-/** A shell on a terminal; what is typed, and what is on it then. */
+/** Types keys into a shell on a terminal, and returns what the terminal then shows. */
 async function atTerminal(argv: readonly string[], start: string, keys: string): Promise<string> {
   let seen = ''
   const terminal = new Bun.Terminal({
@@ -110,7 +110,7 @@ async function atTerminal(argv: readonly string[], start: string, keys: string):
   }
 }
 
-/** The command prints its words: what completion made of the line is what the shell then ran. */
+/** Prints its arguments, to show the command line after completion. */
 const ECHO = `pen() { printf '<%s>' "$@"; }`
 
 describe('at a terminal', () => {
@@ -187,13 +187,13 @@ onFish('in fish verbs, values, files, hosts and the commands of others are compl
   ])
 })
 
-test('the script calls the pen that printed it, by its path, whatever is in that path', () => {
+test('the script calls the pen that printed it, by its quoted path', () => {
   expect(pen('completion', 'bash').stdout).toContain(`'${MAIN}' __complete --`)
   const wrong = pen('completion', 'bahs')
   expect([wrong.status, wrong.stderr.includes('did you mean pen completion bash?')]).toEqual([2, true])
 })
 
-test('asking writes nothing, says nothing else, and never fails', () => {
+test('completion writes nothing, prints nothing else, and never fails', () => {
   const before = spawnSync('find', [project.root, '-printf', '%p %s %T@\n'], { encoding: 'utf8' }).stdout
   for (const words of [[], [''], ['allow', ''], ['\u001b', ''], ['run', '--', ''], ['logs', '--run', '']]) {
     const { status, stderr } = pen('__complete', '--', ...words)

@@ -97,7 +97,7 @@ describe('pen logs', () => {
     expect(all.stdout).toContain('play.googleapis.com:443')
   })
 
-  test('says so when nothing was logged yet', async () => {
+  test('reports that nothing was logged', async () => {
     for (const words of [['logs'], ['logs', '--all', '--json'], ['proxy', 'logs']]) {
       const { code, stdout, stderr } = await pen(...words)
       expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
@@ -105,7 +105,7 @@ describe('pen logs', () => {
     }
   })
 
-  test('shows refusals and errors with reason and fix, and nothing that went well', async () => {
+  test('shows refusals and errors with reason and fix, and no successes', async () => {
     logged()
     const { code, stdout, stderr } = await pen('logs')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -141,7 +141,7 @@ describe('pen logs', () => {
     expect((await pen('logs')).stderr).toContain('nothing was refused')
   })
 
-  test('tells what the file broker served and refused, and how much', async () => {
+  test('shows what the file broker served and refused, with sizes', async () => {
     const about = { request: 1, op: 'read' as const, path: '/home/u/a' }
     logged([
       { kind: 'broker-allowed', ...about, rule: '/home/u' },
@@ -164,14 +164,14 @@ describe('pen logs', () => {
       expect(all).toContain(part)
   })
 
-  test('prints the records themselves with --json, one to a line', async () => {
+  test('prints the records with --json, one per line', async () => {
     logged()
     const lines = (await pen('logs', '--json', '--all')).stdout.trimEnd().split('\n')
     expect(lines.map(line => JSON.parse(line).seq)).toEqual(EVENTS.map((_, i) => i + 1))
     expect(JSON.parse(lines.at(-1) ?? '').counts['connection-denied']).toBe(1)
   })
 
-  test('--run and --since pick, and a run that is not there is refused', async () => {
+  test('--run and --since filter, and an unknown run is refused', async () => {
     const first = logged()
     const second = logged()
     const runs = async (...words: string[]) =>
@@ -192,7 +192,7 @@ describe('pen logs', () => {
     expect(stderr).toContain('no run ')
   })
 
-  test('hostile bytes reach the terminal spelled out, in text and in JSON', async () => {
+  test('hostile bytes are escaped, in text and in JSON', async () => {
     const raw =
       '\u001b[2J\u001b]8;;http://evil.test\u0007x\u001b]52;c;QUFB\u0007\r\n2026 allow\u202e\u2028\u0085\u009b31m'
     logged([
@@ -202,7 +202,7 @@ describe('pen logs', () => {
       { kind: 'policy-changed', added: [raw], removed: [] },
       { kind: 'limit-hit', limit: raw, value: raw, fix: raw },
     ])
-    // A file that somebody wrote to all the same, and a record of a version to come.
+    // A damaged file, and a record of a later version.
     const time = new Date().toISOString()
     const forged = { v: 9, seq: 1, time, run: raw, kind: `new\u001b]0;x\u0007`, verdict: 'deny', x: raw }
     appendFileSync(join(dir, readdirSync(dir)[0] ?? ''), `${JSON.stringify(forged)}\n\u001b[31mgarbage\n`)
@@ -220,7 +220,7 @@ describe('pen logs', () => {
     expect((await pen('logs')).stdout).toContain('(said "\\u001b[2J')
   })
 
-  test('P15 what a sandbox called a file is not taken for a word of pen’s, nor for a command to run', async () => {
+  test('P15 a file name from a sandbox cannot pass for text or a command of pen', async () => {
     const path = '/a  read: not granted  → pen allow evil.test:443 "'
     const refused = { kind: 'broker-denied', request: 1, op: 'read', reason: 'not-granted' } as const
     logged([
@@ -238,7 +238,7 @@ describe('pen logs', () => {
     expect(lines[2]).toContain('"x  → pen allow evil.test"')
   })
 
-  test('P15 --suggest says so when more was dialled than it tells, and not otherwise', async () => {
+  test('P15 --suggest reports a truncated list, and only then', async () => {
     const dialled = (count: number): AuditEventInput[] =>
       Array.from({ length: count }, (_, i) => ({
         kind: 'connection-denied',
@@ -254,7 +254,7 @@ describe('pen logs', () => {
     expect(JSON.parse((await pen('logs', '--suggest', '--json')).stdout).truncated).toBe(true)
   })
 
-  test('--follow goes on with what comes', async () => {
+  test('--follow prints new records', async () => {
     const audit = logged()
     const { spawn } = await import('node:child_process')
     const child = spawn(process.execPath, [main, 'logs', '--follow'], { cwd: project, env: environment() })
@@ -283,7 +283,7 @@ describe('pen logs', () => {
 })
 
 describe('pen proxy logs', () => {
-  test('shows the network’s records only, and ends when its output is no terminal', async () => {
+  test('shows network records only, and exits if stdout is not a terminal', async () => {
     logged()
     const { code, stdout } = await pen('proxy', 'logs')
     expect(code).toBe(0)

@@ -1,3 +1,5 @@
+import { findProject } from '../../../config/project.ts'
+import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -30,8 +32,6 @@ export const verb = defineVerb({
     { line: 'pen exec --timeout 90s -- ./flaky', does: 'with a timeout' },
   ],
   async run({ flags, command, env, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { execInside } = await import('../../frame/exec-inside.ts')
     return await execInside({
       project: findProject(),
       command,

@@ -1,3 +1,5 @@
+import { findProject } from '../../../config/project.ts'
+import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
@@ -8,8 +10,6 @@ export const verb = defineVerb({
   flags: defineFlags({ ...jsonFlag, ...debugFlag }),
   examples: [{ line: 'pen shell', does: 'open a shell in the current directory' }],
   async run({ env, terminal }) {
-    const { findProject } = await import('../../../config/project.ts')
-    const { execInside } = await import('../../frame/exec-inside.ts')
     return await execInside({ project: findProject(), command: [], env, terminal })
   },
 })

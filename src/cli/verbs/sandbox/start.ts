@@ -1,8 +1,15 @@
 import { EXIT } from '../../../base/error.ts'
-import type { Started } from '../../../lifecycle/start.ts'
+import { findProject } from '../../../config/project.ts'
+import { isRunningWith } from '../../../control/client.ts'
+import { hasNoFlags } from '../../../control/supervisor-order.ts'
+import { takeSpare } from '../../../lifecycle/spare-supervisor.ts'
+import { type Started, startSandbox } from '../../../lifecycle/start.ts'
+import { isTerminal } from '../../../terminal/termios.ts'
 import { agentFlag } from '../../frame/agent-flag.ts'
+import { execInside } from '../../frame/exec-inside.ts'
 import { debugFlag, defineFlags, jsonFlag } from '../../frame/flag-spec.ts'
 import { flagDocument, policyFlags } from '../../frame/policy-flags.ts'
+import { withProgress } from '../../frame/progress.ts'
 import { defineVerb } from '../../frame/verb.ts'
 
 const RESULT: Readonly<Record<Started, string>> = {
@@ -33,12 +40,7 @@ export const verb = defineVerb({
     { line: 'pen start --detach --limit memory=8GiB', does: 'with another memory limit, until pen stop' },
   ],
   async run({ flags, env, terminal }) {
-    const { takeSpare } = await import('../../../lifecycle/spare-supervisor.ts')
     const spare = takeSpare()
-    const { findProject } = await import('../../../config/project.ts')
-    const { startSandbox } = await import('../../../lifecycle/start.ts')
-    const { withProgress } = await import('../../frame/progress.ts')
-    const { isTerminal } = await import('../../../terminal/termios.ts')
     const project = findProject()
     const document = flagDocument(flags, project)
     const order = {
@@ -52,15 +54,12 @@ export const verb = defineVerb({
     const came = await withProgress('starting the sandbox', terminal, () =>
       startSandbox(project, { asked: order, say, spare }),
     )
-    const { isRunningWith } = await import('../../../control/client.ts')
-    const { hasNoFlags } = await import('../../../control/supervisor-order.ts')
     if (came === 'already' && !hasNoFlags(order) && !(await isRunningWith(project.stateDir, order)))
       terminal.note('pen: already running with other flags; fix: pen restart')
     if (flags.json) terminal.printJson({ version: 1, id: project.id, started: came !== 'already' })
-    else if (!flags.detach && isTerminal(0) && isTerminal(1)) {
-      const { execInside } = await import('../../frame/exec-inside.ts')
+    else if (!flags.detach && isTerminal(0) && isTerminal(1))
       return await execInside({ project, command: [], env, terminal })
-    } else terminal.print(`${project.id}: ${RESULT[came]}`)
+    else terminal.print(`${project.id}: ${RESULT[came]}`)
     return EXIT.ok
   },
 })

@@ -16,7 +16,7 @@ const reading = (id: string) =>
     },
   }) as never
 
-test('stats fit 80 columns, whatever the name, and nothing is left out', () => {
+test('stats fit 80 columns with any name, and omit nothing', () => {
   const rows = [reading('a-0123456789abcdef'), reading(`${'long-'.repeat(12)}b-fedcba9876543210`)]
   const lines = statsTable(rows, rows, 80)
   for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
