@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { spawn, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { openDoor } from '../../src/gateway/netns/door.ts'
 import type { StreamSocket } from '../../src/gateway/stream/stream-socket.ts'
 import { silent } from '../gateway/listen.ts'
+import { until } from '../until.ts'
 import {
   type Answer,
   asRoot,
@@ -253,7 +255,8 @@ describe('a door', () => {
     const container = spawn('unshare', ['-Urn', 'sleep', '20'], { stdio: 'ignore' })
     const pid = container.pid ?? -1
     try {
-      for (const own = namespaces().get(process.pid); namespaces().get(pid) === own; ) await Bun.sleep(5)
+      // unshare becomes sleep after it has written the user mapping.
+      await until(() => readFileSync(`/proc/${pid}/comm`, 'latin1') === 'sleep\n')
       const door = await openDoor({
         ports: [443],
         location: { kind: 'of-process', pid, userNamespace: true },

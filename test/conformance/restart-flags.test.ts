@@ -106,11 +106,11 @@ claim(
     await here.begin()
     await here.end('SIGKILL')
     const refused = await here.pen('agent', 'codex')
-    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('was started without')])
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('is not prepared for')])
     expect(await here.seen()).toMatchObject({ running: false })
     // The allowed twin: not refused for this reason.
     await here.pen('stop')
-    expect((await here.pen('agent', 'codex', '--', '--version')).stderr).not.toContain('was started without')
+    expect((await here.pen('agent', 'codex', '--', '--version')).stderr).not.toContain('is not prepared for')
   },
   { once: ONCE },
 )
