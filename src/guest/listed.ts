@@ -4,7 +4,10 @@
  */
 import { accessSync, constants, readFileSync, readSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
+import { tryCall } from '../base/kernel/system-call.ts'
 import { LISTED_MODE, type ListedOrder, READY } from '../protocol/listed-order.ts'
+import { become, restoreSignals } from './become.ts'
+import { restrictExecution } from './landlock.ts'
 
 const CLOSE_RANGE_CLOEXEC = 4
 const ENOENT = 2
@@ -15,9 +18,6 @@ export async function runListed(words: readonly string[]): Promise<ExitCode> {
     throw new PenError('USAGE', { what: `${LISTED_MODE} is not a verb: pen starts it by itself` })
   // Written by pen on the host, before anything of the sandbox ran.
   const order = JSON.parse(readFileSync(orderFd, 'utf8')) as ListedOrder
-  const { become, restoreSignals } = await import('./become.ts')
-  const { tryCall } = await import('../base/kernel/system-call.ts')
-  const { restrictExecution } = await import('./landlock.ts')
   awaitReady(readyFd)
   const file = locate(order.argv[0] ?? '', order.env.find(({ name }) => name === 'PATH')?.value ?? '')
   restrictExecution(order.executable)

@@ -174,12 +174,7 @@ function loadForLater({ serve }: RunOptions, { network }: Plan): void {
     import('./workload.ts'),
     ...(serve === undefined ? [import('../terminal/attach.ts')] : [import('./control-server.ts')]),
     ...(network.kind === 'gateway'
-      ? [
-          import('../gateway/netns/door.ts').then(door => door.warmDoor()),
-          import('../gateway/egress.ts'),
-          import('../config/grants/grant-files.ts'),
-          import('./held-notice.ts'),
-        ]
+      ? [import('../gateway/netns/door.ts').then(door => door.warmDoor()), import('./open-egress.ts')]
       : []),
   ]
   for (const loading of modules) loading.catch(() => undefined)

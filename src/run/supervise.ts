@@ -11,15 +11,13 @@ import type { Running } from '../backend/backend.ts'
 import { phase } from '../base/phases.ts'
 import { printable } from '../base/printable.ts'
 import { onCleanupFailure } from '../base/undo.ts'
-import type { Egress } from '../gateway/egress.ts'
 import { LimitHandle } from '../limits/limits.ts'
 import { findCommand } from '../survey/find-command.ts'
 import { withReasons } from '../survey/tool-words.ts'
-import { screen } from '../terminal/screen.ts'
 import { isTerminal } from '../terminal/termios.ts'
 import { Forwarding } from './forwarding.ts'
-import type { HeldNotice } from './held-notice.ts'
 import { launchLines, mustBeSaid } from './launch-line.ts'
+import type { OpenEgress } from './open-egress.ts'
 import type { Prepared } from './prepare.ts'
 import type { StartedSandbox } from './start-sandbox.ts'
 import { type Result, Supervisor } from './supervisor.ts'
@@ -51,7 +49,7 @@ export async function supervise(started: StartedSandbox): Promise<Result> {
       placesFile: `${project.world.state}/cache/cgroup-places`,
     })
     const refusals = new RefusalTally(audit)
-    const { egress, notice } = await openEgress(started, refusals)
+    const { egress, notice } = await openNetwork(started, refusals)
     if (egress !== undefined) phase('gateway open')
     const forwarding = new Forwarding({ running, audit, workspace: plan.workspace })
     const { exitCode, lines } = await new Supervisor({
@@ -89,19 +87,8 @@ function sayWhatHolds(
   for (const line of lines) tell(printable(line, 1024))
 }
 
-async function openEgress(
-  { door, prepared, tell, env }: StartedSandbox,
-  audit: AuditSink,
-): Promise<{ readonly egress: Egress | undefined; readonly notice?: HeldNotice }> {
-  if (door === undefined) return { egress: undefined }
-  const { connectGateway } = await import('../gateway/egress.ts')
-  const { project, policy } = prepared.loaded
-  const { claimGrant } = await import('../config/grants/grant-files.ts')
-  const { HeldNotice } = await import('./held-notice.ts')
-  const { takesNow } = await import('../base/kernel/descriptor.ts')
-  // Never block on a full stderr: limits would not be enforced while we wait.
-  const tellNow = (line: string): void => (takesNow(2) ? tell(line) : undefined)
-  const notice = new HeldNotice(audit, { tell: tellNow, env, sandbox: project.id, screen })
-  const useUp = (grant: string): boolean => claimGrant(project.stateDir, grant)
-  return { egress: connectGateway(door, policy.network, notice, useUp), notice }
+/** Loaded only here: a sandbox without network does not need the gateway. */
+async function openNetwork(started: StartedSandbox, audit: AuditSink): Promise<OpenEgress> {
+  if (started.door === undefined) return { egress: undefined, notice: undefined }
+  return (await import('./open-egress.ts')).openEgress(started, started.door, audit)
 }

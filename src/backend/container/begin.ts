@@ -16,6 +16,10 @@ import { DAEMON_SOCKET, type InsideDirectory, makeInside, SHOWN_SOCKET } from '.
 import type { Shape } from './shape.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
+// For the head start, which loads the engine's modules with this one.
+export { findEngine } from './engine/engine.ts'
+export { guestProgram } from './guest-program.ts'
+
 export type Sandbox = StartOptions['sandbox']
 
 /** What stands before the engine is asked. */

@@ -45,10 +45,8 @@ export class HeadStart {
   /** Whatever stands in its way is told by the start proper. */
   async #begin({ shape, runtime }: Kept, cacheDir: string): Promise<Begun | undefined> {
     try {
-      const { guestProgram } = await import('./guest-program.ts')
-      const { findEngine } = await import('./engine/engine.ts')
-      const { begin } = await import('./begin.ts')
-      // Of another storage, or another session of the user's.
+      const { begin, findEngine, guestProgram } = await import('./begin.ts')
+      // The user may have another storage or session by now.
       if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
       const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
