@@ -1,5 +1,7 @@
 /** One command of the exec daemon's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
+
 import { closeSync } from 'node:fs'
+import { signal as sendSignal } from '../base/kernel/end-processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 import type { Report, Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD } from '../protocol/frame.ts'
@@ -97,13 +99,13 @@ export class Command {
 
   signal(signal: number): void {
     const { child, terminal, input } = this.#started
-    send(-child.pid, signal)
+    sendSignal(-child.pid, signal)
     if (!terminal || signal !== SIGHUP || this.#told) return
     // The terminal is gone: so it is for whoever is in its foreground, and for whoever reads it from now on.
     const group = new Int32Array(1)
     if (tryCall('ioctl', input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
-      send(-(group[0] ?? 0), signal)
-    send(-child.pid, SIGCONT)
+      sendSignal(-(group[0] ?? 0), signal)
+    sendSignal(-child.pid, SIGCONT)
     for (const reader of this.#readers) reader.cancel().catch(() => undefined)
   }
 
@@ -191,11 +193,3 @@ export class Command {
 /** By name as the runtime has it; real-time signals have none. The exec daemon's start does without the module. */
 const signalNumber = (signal: NodeJS.Signals | number): number =>
   typeof signal === 'number' ? signal : process.getBuiltinModule('node:os').constants.signals[signal]
-
-function send(pid: number, signal: number): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // Gone in this very moment.
-  }
-}

@@ -2,10 +2,12 @@
  * Limits of a build. Engines limit the open files of its steps, and memory and processors if they have the cgroups for it.
  * Processes, time and growth of the engine's storage are watched here. A build that exceeds a limit is killed.
  */
+
 import { readFileSync } from 'node:fs'
 import type { BuildNetwork } from '../backend/container/build-arguments.ts'
 import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
 import { findTool } from '../base/find-tool.ts'
+import { signal } from '../base/kernel/end-processes.ts'
 import { listTree } from '../base/kernel/processes.ts'
 import { processorsOf } from '../base/kernel/processors.ts'
 import type { CgroupLimit } from '../limits/cgroup.ts'
@@ -152,13 +154,5 @@ async function endSteps(bounds: BuildLimits, client: number): Promise<void> {
     if (ids.length > 0) await tryEngine(engine, ['kill', ...ids])
     return
   }
-  for (const { pid, isInit } of await stepsOf(bounds, client)) if (isInit) kill(pid)
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // The process has just ended.
-  }
+  for (const { pid, isInit } of await stepsOf(bounds, client)) if (isInit) signal(pid, 'SIGKILL')
 }

@@ -2,6 +2,7 @@
  * Throttles a sandbox without a cgroup: pauses its processes for as long as they exceeded their share. Shells notice stopped
  * children, so parents are paused before their children and resumed after them.
  */
+import { signal } from '../base/kernel/end-processes.ts'
 import { listTree, type Member, statFields } from '../base/kernel/processes.ts'
 
 const PASSES = 3
@@ -67,13 +68,4 @@ function settle(stopped: readonly Member[]): boolean {
   }
   for (const { pid } of stopped) while (!stands(pid)) if (performance.now() > deadline) return false
   return true
-}
-
-function signal(pid: number, name: 'SIGSTOP' | 'SIGCONT'): boolean {
-  try {
-    process.kill(pid, name)
-    return true
-  } catch {
-    return false
-  }
 }

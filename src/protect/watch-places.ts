@@ -166,7 +166,7 @@ function inWords(event: Moved | Lost | Stuck | Back): string {
 }
 
 const couldNotReplace = (path: string): string =>
-  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): run git config, git remote add, git push -u and the like on the host`
+  `protected: a program in the sandbox tried to change ${printable(path, 1024)} and could not ("Device or resource busy"): run git config, git remote add or git push -u on the host`
 
 function unkeptInWords(how: Unkept['how'], paths: readonly string[], dir: string): string {
   const [first = '', ...more] = paths

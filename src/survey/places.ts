@@ -1,6 +1,6 @@
 /**
  * Sorts protected places: a backend holds those that exist by a mount, and the supervisor watches the others. This runs
- * on the host before the sandbox starts. An earlier run may have planted links, so the kernel never follows one: each
+ * on the host before the sandbox starts. An earlier run may have planted links, so the kernel never follows one. Each
  * component is examined with lstat, and a link's target is resolved here, inside the root only.
  */
 import { type BigIntStats, readlinkSync } from 'node:fs'

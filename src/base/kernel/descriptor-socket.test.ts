@@ -8,7 +8,7 @@ import { receiveDescriptors, sendDescriptors } from './pass-descriptors.ts'
 
 const onLinux = onlyWhen(process.platform === 'linux')
 
-onLinux('who comes to a named place hands descriptors over, whatever the length of its path', () => {
+onLinux('a client passes descriptors over a path of any length', () => {
   const top = mkdtempSync(join(tmpdir(), 'pen-descriptors-'))
   const dir = mkdtempSync(join(top, `${'long-'.repeat(30)}`))
   const listener = listenForDescriptors(join(dir, 'place'))
@@ -25,7 +25,7 @@ onLinux('who comes to a named place hands descriptors over, whatever the length 
   rmSync(top, { recursive: true })
 })
 
-onLinux('a place that nobody listens at is an error, and so is a name that the kernel would cut', () => {
+onLinux('a path without a listener is an error, and so is a name that the kernel would cut', () => {
   expect(() => connectForDescriptors('/nonexistent/place')).toThrow('ENOENT')
   expect(() => connectForDescriptors(`/${'x'.repeat(107)}`)).toThrow('too long')
 })

@@ -11,7 +11,7 @@ const PATIENCE_MS = 1500
 const PAUSE_MS = 2
 
 /** Elsewhere no process can adopt orphans or list its descendants. */
-export const canFindAll = (): boolean => process.platform === 'linux'
+const canFindAll = (): boolean => process.platform === 'linux'
 
 /** Makes this process a subreaper. That needs no namespace and no privilege. */
 export function adoptOrphans(): void {
@@ -29,7 +29,7 @@ export function reapOrphans(own: number): void {
 }
 
 /** A negative pid is a process group. False when it is gone, or another user's. */
-export function signal(pid: number, name: NodeJS.Signals): boolean {
+export function signal(pid: number, name: NodeJS.Signals | number): boolean {
   try {
     process.kill(pid, name)
     return true

@@ -18,7 +18,7 @@ export const MSG = { dontWait: 0x40, noSignal: 0x4000 } as const
 const LONGEST_PATH = 108
 
 /** `struct sockaddr_un` */
-export function unixName(path: string): Uint8Array {
+function unixName(path: string): Uint8Array {
   const bytes = cString(path)
   if (bytes.length > LONGEST_PATH) throw new Error(`the path of a socket is too long: ${path}`)
   return Buffer.concat([new Uint8Array(new Uint16Array([AF.unix]).buffer), bytes])
@@ -51,6 +51,3 @@ export function socketOption(fd: number, level: number, name: number): number {
   systemCall('getsockopt', fd, level, name, value, new Uint32Array([4]))
   return value[0] ?? 0
 }
-
-export const setSocketOption = (fd: number, level: number, name: number, value: number): number =>
-  systemCall('setsockopt', fd, level, name, Int32Array.of(value), 4)
