@@ -17,7 +17,7 @@ export interface BoundOptions {
   readonly limits: Limits
   readonly runId: string
   /** Another view of the machine: for a backend that makes the cgroups itself, and for tests. */
-  readonly support?: LimitSupport
+  readonly support: LimitSupport | undefined
 }
 
 export class Bounds {

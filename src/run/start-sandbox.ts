@@ -49,8 +49,7 @@ export async function startSandbox(
   leaveNote(facts, plan)
   makeDirectories(plan, undo)
   const run = options.headStart?.sandbox.run ?? newRunId()
-  const found = backend.bounds?.()
-  const bounds = openBounds({ limits: plan.limits, runId: run, ...(found !== undefined && { found }) })
+  const bounds = openBounds({ limits: plan.limits, runId: run, support: backend.bounds?.() })
   undo.push('the cgroup', async () => await bounds.remove())
   const execDaemon = backend.daemonOnly === true || options.serve !== undefined
   // The exec daemon opens a terminal for each command.

@@ -44,7 +44,12 @@ interface Outcome {
 }
 
 function open(limits: Partial<Limits>, options: Partial<BoundOptions> = {}): LimitHandle {
-  const bounds = openBounds({ limits: { ...ROOMY, ...limits }, runId: 'test', ...options })
+  const bounds = openBounds({
+    limits: { ...ROOMY, ...limits },
+    runId: 'test',
+    support: undefined,
+    ...options,
+  })
   return new LimitHandle(bounds, { growing: [], output: undefined, placesFile: `${base}/places` })
 }
 
