@@ -6,7 +6,7 @@ test('a phase is printed with the time since the start and since the phase befor
   showPhases(line => lines.push(line))
   phase('policy loaded')
   phase('plan built')
-  expect(lines.map(line => line.replaceAll(/ +\d+\.\d ms/g, ' T'))).toEqual([
+  expect(lines.map(line => line.replaceAll(/ *\d+\.\d ms/g, ' T'))).toEqual([
     'debug: T  + T  policy loaded',
     'debug: T  + T  plan built',
   ])

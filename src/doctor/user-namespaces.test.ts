@@ -12,7 +12,7 @@ describe('where user namespaces are blocked', () => {
     [{ ...nothing, apparmor: '1', most: '9000' }, 'kernel.apparmor_restrict_unprivileged_userns=0'],
     [{ ...nothing, container: true }, '--security-opt seccomp=unconfined'],
     [{ ...nothing, clone: '1', apparmor: '0' }, 'CONFIG_USER_NS'],
-  ])('%j is told with its fix', (switches, fix) => {
+  ])('%j is reported with its fix', (switches, fix) => {
     expect(blockedBy(switches, ubuntu).fix).toContain(fix)
   })
 

@@ -140,7 +140,7 @@ function setting(directory = 'state', answering = true): Setting {
 
 async function exec(stateDir: string, script: string, timeoutMs: number | null = null, output?: ExecOutput) {
   const asked = await sendRequest(stateDir, { want: 'exec', timeoutMs })
-  if (asked === undefined) throw new Error('nobody answers')
+  if (asked === undefined) throw new Error('no answer')
   const said: Record<string, string> = { stdout: '', stderr: '' }
   const execution = executeOver(
     asked,
@@ -193,7 +193,7 @@ describe('a control socket', () => {
     expect(isTaken).toBe(true)
   })
 
-  test('answers nobody before the sandbox is known to be wanted', async () => {
+  test('answers no request before the starter has confirmed the start', async () => {
     const { stateDir, server } = setting('state', false)
     let isAnswered = false
     const asking = isAnswering(stateDir).then(answer => {
@@ -233,7 +233,7 @@ describe('a control socket', () => {
     await until(() => here.killed === 1)
   })
 
-  test('forwards ports for as long as whoever asked for them is there, and not for others', async () => {
+  test('forwards ports as long as the requester is connected', async () => {
     const here = setting()
     const pair = { guest: 3000 as Port, host: 0 } as const
     const one = await sendRequest(here.stateDir, { want: 'forward', ports: [pair] })
@@ -324,7 +324,7 @@ describe('a command over the control socket', () => {
     expect(came).toBe(20_000_000)
   })
 
-  test('that nobody reads holds up itself alone, and within bounds', async () => {
+  test('that no client reads holds up itself alone, within bounds', async () => {
     const { stateDir } = setting()
     let held = 0
     const never = Promise.withResolvers<void>()
@@ -342,7 +342,7 @@ describe('a command over the control socket', () => {
     await slow.execution.ended
   })
 
-  test('that takes too long is told, ended and killed; the ceiling of the policy bounds what may be asked', async () => {
+  test('that exceeds its timeout is reported, asked to end and killed; the policy caps the timeout', async () => {
     const { stateDir, begun, recorded } = setting()
     const { execution, granted } = await exec(stateDir, 'sleep 20', 100)
     expect(granted).toEqual({ timeoutMs: 100, execution: 1, run: 'run-1', refused: 3 })
@@ -357,7 +357,7 @@ describe('a command over the control socket', () => {
   test('whose client goes away gets SIGHUP, and is killed when it stays', async () => {
     const { stateDir, begun, recorded } = setting()
     const asked = await sendRequest(stateDir, { want: 'exec', timeoutMs: null })
-    if (asked === undefined) throw new Error('nobody answers')
+    if (asked === undefined) throw new Error('no answer')
     const script = 'trap "" HUP; sleep 20'
     executeOver(
       asked,
@@ -374,7 +374,7 @@ describe('a command over the control socket', () => {
   test('does not begin when it cannot be recorded', async () => {
     const here = setting()
     const asked = await sendRequest(here.stateDir, { want: 'exec', timeoutMs: null })
-    if (asked === undefined) throw new Error('nobody answers')
+    if (asked === undefined) throw new Error('no answer')
     here.recorded.push = () => {
       throw new Error('disk full')
     }

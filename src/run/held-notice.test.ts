@@ -4,14 +4,14 @@ import type { Screen } from '../terminal/screen.ts'
 import { HeldNotice } from './held-notice.ts'
 
 function notice(screen?: Screen) {
-  const told: string[] = []
+  const lines: string[] = []
   const notified: string[] = []
   const recorded: AuditEventInput[] = []
   const clock = { now: 0 }
   const sink = new HeldNotice(
     { record: event => void recorded.push(event) },
     {
-      tell: line => told.push(line),
+      tell: line => lines.push(line),
       env: {},
       sandbox: 'project-0123456789abcdef',
       ...(screen && { screen }),
@@ -24,22 +24,22 @@ function notice(screen?: Screen) {
     const until = '2026-01-02T03:04:05.000Z'
     sink.record({ kind: 'connection-held', connection: 1, port: 443, until, ...target } as AuditEventInput)
   }
-  return { told, notified, recorded, hold, sink }
+  return { lines, notified, recorded, hold, sink }
 }
 
 describe('P11 a person hears that something waits', () => {
   test('by a bell and the desktop while a program has the screen, and in one line at the end', () => {
     let [isFullScreen, rung] = [true, 0]
-    const { told, notified, hold, sink } = notice({
+    const { lines, notified, hold, sink } = notice({
       isFullScreen: () => isFullScreen,
       ring: () => void rung++,
     })
     for (let i = 0; i < 7; i++) hold({ name: `h${i}.example.com` }, i * 1500)
     // Not faster than a person hears; none is forgotten.
-    expect([told, rung, notified.length]).toEqual([[], 4, 4])
+    expect([lines, rung, notified.length]).toEqual([[], 4, 4])
     isFullScreen = false
     hold({ name: 'later.example.com' }, 60_000)
-    expect(told).toHaveLength(1)
+    expect(lines).toHaveLength(1)
     const [line = '', ...more] = sink.summary()
     expect(more).toEqual([])
     expect(line).toStartWith('held: h0.example.com:443, h1.example.com:443')
@@ -48,10 +48,10 @@ describe('P11 a person hears that something waits', () => {
   })
 
   test('with the command that answers it, on the terminal and on the desktop', () => {
-    const { told, notified, hold } = notice()
+    const { lines, notified, hold } = notice()
     hold({ name: 'cdn.example.com' }, 0)
     hold({ address: '2001:db8::7' }, 5000)
-    expect(told).toEqual([
+    expect(lines).toEqual([
       'held: cdn.example.com:443 waits for you. In another terminal: pen watch, or pen allow cdn.example.com:443 --session',
       'held: [2001:db8::7]:443 waits for you. In another terminal: pen watch, or pen allow [2001:db8::7]:443 --session',
     ])
@@ -67,17 +67,17 @@ describe('P11 a person hears that something waits', () => {
   })
 
   test('once a minute for the same, and not faster than they read, however often it is tried', () => {
-    const { told, recorded, hold } = notice()
+    const { lines, recorded, hold } = notice()
     for (let i = 0; i < 1000; i++) hold({ name: 'cdn.example.com' }, i)
     for (let i = 0; i < 1000; i++) hold({ name: `n${i}.example.com` }, 1000)
-    expect([told.length, recorded.length]).toEqual([1, 2000])
+    expect([lines.length, recorded.length]).toEqual([1, 2000])
     hold({ name: 'cdn.example.com' }, 61_000)
-    expect(told).toHaveLength(2)
+    expect(lines).toHaveLength(2)
   })
 
   test('of nothing else', () => {
-    const { told, sink } = notice()
+    const { lines, sink } = notice()
     sink.record({ kind: 'policy-changed', added: [], removed: [] })
-    expect(told).toEqual([])
+    expect(lines).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 /**
  * Tells the user that a connection is held. The sandbox could draw the same text, so pen asks nothing and reads no key on this screen:
- * the line names a command for another terminal. While a program draws on the whole screen, pen prints nothing: it rings the bell, sends a
- * desktop notification, shows the connection in `pen watch`, and prints one line at the end.
+ * the line names a command for another terminal. While a program draws on the whole screen, pen prints nothing. It
+ * rings the bell and sends a desktop notification, `pen watch` shows the connection, and one line comes at the end.
  */
 import { existsSync } from 'node:fs'
 import type { AuditEventInput, AuditSink } from '../audit/event.ts'

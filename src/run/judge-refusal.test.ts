@@ -43,7 +43,7 @@ describe('something that could not be opened', () => {
     expect(recorded).toEqual([])
   })
 
-  test('P15 by a name that could be taken for a command is told as one word, or without its name', async () => {
+  test('P15 a name that could be taken for a command is quoted as one word, or left out', async () => {
     const { judged, path } = await judge({ access: 'read', path: 'HOME/x; rm -rf ~' })
     expect(judged?.fix).toBe(`pen grant '${path}' --for 1h`)
     const lines = await judge({ access: 'read', path: 'HOME/x\nrm -rf ~' })

@@ -32,7 +32,7 @@ describe('the launch line', () => {
     expect(launchLines(noted, merged('user'), []).slice(1)).toEqual(['note: npm needs node: list it too'])
   })
 
-  test('is for a first run, a person at a terminal, and for whenever somebody else had a say', () => {
+  test('is printed on the first run, at a terminal, and when a gap or the project changed the policy', () => {
     expect(mustBeSaid(merged('user'), [], false, false)).toBe(false)
     expect(mustBeSaid(merged('user'), [], true, false)).toBe(true)
     expect(mustBeSaid(merged('user'), [], false, true)).toBe(true)

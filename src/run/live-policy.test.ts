@@ -18,12 +18,12 @@ let project: TemporaryProject
 let live: LivePolicy | undefined
 const audit: AuditEventInput[] = []
 let allowed: string[] = []
-const told: string[] = []
+const lines: string[] = []
 const failures: unknown[] = []
 
 beforeEach(() => {
   project = temporaryProject()
-  for (const list of [audit, told, failures]) list.length = 0
+  for (const list of [audit, lines, failures]) list.length = 0
 })
 afterEach(async () => {
   await live?.stop()
@@ -48,7 +48,7 @@ async function watch(meanwhile: () => void = () => undefined): Promise<LivePolic
       allowed = rules(network)
       return 0
     },
-    tell: line => told.push(line),
+    tell: line => lines.push(line),
     fail: error => failures.push(error),
   })
   return live
@@ -67,7 +67,7 @@ describe('the live policy', () => {
     project.writeLive('config.json', config({ http: ['a.test'] }))
     const watching = await watch()
     await watching.check()
-    expect([audit, told, failures]).toEqual([[], [], []])
+    expect([audit, lines, failures]).toEqual([[], [], []])
   })
 
   test('P18 what was denied is in the record too', async () => {
@@ -89,7 +89,7 @@ describe('the live policy', () => {
     },
   }
   for (const [what, make] of Object.entries(oddities))
-    test(`P16 ${what} in its place keeps the policy in force, and is told`, async () => {
+    test(`P16 ${what} in its place keeps the old policy in force, and is reported`, async () => {
       project.writeLive('config.json', config({ http: ['a.test'] }))
       const watching = await watch()
       const path = `${project.stateDir}/config.json`
@@ -98,7 +98,7 @@ describe('the live policy', () => {
       await watching.check()
       expect([allowed, failures]).toEqual([['a.test:443'], []])
       expect(audit.map(event => event.kind)).toEqual(['policy-edit-refused'])
-      expect(told.length).toBe(1)
+      expect(lines.length).toBe(1)
     })
 
   test('no config at all is an edit that takes everything away', async () => {

@@ -29,15 +29,15 @@ test('an address that the policy opens is not complained about, and another one 
   )
 })
 
-test('an address on loopback is told as what it is inside', () => {
+test('an address on loopback is explained as the sandbox’s own', () => {
   for (const url of ['http://127.0.0.1:11434', 'http://localhost:11434', 'http://[::1]:11434'])
     expect(why(url)).toContain('--allow host.pen.internal:11434')
 })
 
 test('of an address only host and port are shown', () => {
-  const told = why('https://user:hunter2@llm.example.com/path?key=hunter3') ?? ''
-  expect(told).toContain('llm.example.com:443')
-  expect(told).not.toMatch(/hunter|user|path/)
+  const reason = why('https://user:hunter2@llm.example.com/path?key=hunter3') ?? ''
+  expect(reason).toContain('llm.example.com:443')
+  expect(reason).not.toMatch(/hunter|user|path/)
   expect(why('not an address')).toBe('ANTHROPIC_BASE_URL holds no http or https address')
 })
 
@@ -49,7 +49,7 @@ test('Codex takes the address as a setting on its command line, unless it holds 
   expect(words('"; x')).toEqual([])
   expect(addressWords(PRESETS.codex, {})).toEqual([])
   expect(addressWords(PRESETS['claude-code'], { ANTHROPIC_BASE_URL: 'https://a.example' })).toEqual([])
-  const told = whyNotReached('OPENAI_BASE_URL', 'https://a:b@llm.example.com', PRESETS.codex, indexOf())
-  expect(told).toContain('openai_base_url')
-  expect(told).not.toContain('a:b')
+  const reason = whyNotReached('OPENAI_BASE_URL', 'https://a:b@llm.example.com', PRESETS.codex, indexOf())
+  expect(reason).toContain('openai_base_url')
+  expect(reason).not.toContain('a:b')
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Running } from '../backend/backend.ts'
 import { GRACE_MS, passSignals, Stopping } from './stopping.ts'
 
-/** A sandbox that only remembers what it was told. */
+/** A sandbox that only records signals. */
 function deaf() {
   const heard: string[] = []
   const running = {
@@ -49,7 +49,7 @@ describe('an ending', () => {
 })
 
 describe('signals to pen', () => {
-  test('reach the command; those that mean an end begin one; afterwards they are nobody’s', () => {
+  test('reach the command; terminating signals begin the end; afterwards the handlers are removed', () => {
     const { heard, running } = deaf()
     const stopping = new Stopping(running)
     const before = ['SIGINT', 'SIGTERM', 'SIGUSR1'].map(name => process.listenerCount(name))

@@ -30,7 +30,7 @@ const intoNothing: Connect = () => {
 const dialer = (connect: Connect, limits: Partial<GatewayLimits> = {}) =>
   new Dialer({
     network: () => policyOf({}),
-    resolver: { resolve: () => Promise.reject(new Error('nobody asks')) },
+    resolver: { resolve: () => Promise.reject(new Error('not used')) },
     limits: { ...DEFAULT_LIMITS, connectMs: 400, staggerMs: 5, ...limits },
     connect,
   })

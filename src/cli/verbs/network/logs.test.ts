@@ -150,14 +150,14 @@ describe('pen logs', () => {
         kind: 'broker-denied',
         ...about,
         reason: 'not-granted',
-        why: 'nobody granted it',
+        why: 'no grant',
         fix: 'pen grant /home/u/a',
       },
       { kind: 'grants-changed', added: ['/home/u ro'], removed: [] },
     ])
     const { stdout } = await pen('logs')
     expect(stdout).toContain('/home/u/a')
-    expect(stdout).toContain('read: nobody granted it')
+    expect(stdout).toContain('read: no grant')
     expect(stdout).toContain('pen grant /home/u/a')
     const all = (await pen('logs', '--all')).stdout
     for (const part of ['read: granted by /home/u', 'read ended (revoked): 7 bytes, 2 ms', '+/home/u ro'])
