@@ -1,6 +1,6 @@
 /**
- * What every backend is: a way to find out what this machine can do, and an interpreter of plans. Nothing outside this
- * directory branches on a backend's name; it asks for capabilities.
+ * The interface of every backend: it finds out what this machine can do, and turns a plan into a running sandbox. Code
+ * outside this directory asks for capabilities, and never compares a backend's name.
  */
 import type { AuditSink } from '../audit/event.ts'
 import type { DescriptorRan, DescriptorRun } from '../base/kernel/run-with-descriptors.ts'
@@ -15,84 +15,93 @@ import type { BackendName } from '../policy/settings.ts'
 import type { Engine } from './container/engine/engine.ts'
 import type { HeadStart } from './container/head-start.ts'
 
-/** How a sandbox ended: by its command, or by us. */
+/** How a sandbox ended: its command exited, or pen killed it. */
 export type Ending = { readonly kind: 'exit'; readonly code: number } | { readonly kind: 'killed' }
 
-/** What a sandbox meets at a path. */
+/** What a sandbox sees at a path. */
 export interface Seen {
   readonly dev: bigint
   readonly ino: bigint
   readonly kind: 'file' | 'directory' | 'link'
-  /** Whether a mount begins here. */
+  /** True when a mount begins at the path. */
   readonly mountPoint: boolean
 }
 
-/** A place to be held anew. `dev` and `ino` are of the file that the host has there: nothing else is mounted on. */
+/**
+ * A place to hold in a running sandbox. `dev` and `ino` name the file that the host has there. A mount on any other
+ * file is refused.
+ */
 export interface HoldRequest {
-  /** Nothing of it can be seen, or nothing of it can be written. */
+  /** `cover` hides the place. `protect` makes it read-only. */
   readonly how: 'cover' | 'protect'
   readonly path: string
   readonly dev: bigint
   readonly ino: bigint
 }
 
-/** `changed`: another file, or none, stood there by then. */
+/** `changed`: the path had another file, or none, at the time of the mount. */
 export type HoldResult = 'held' | 'changed' | { readonly failed: string }
 
-/** Mounts in a sandbox that already runs, for what appears or is replaced meanwhile. */
+/** Mounts in a sandbox that already runs, for places that appear or are replaced. */
 export interface LiveMounts {
-  /** False until the sandbox's tree is complete, and after its end. */
+  /** False until the sandbox's mounts are complete, and after the sandbox has ended. */
   ready(): boolean
-  /** Links are not followed; undefined when there is nothing, or a link on the way. */
+  /** Follows no link. Undefined when the path does not exist, or when a parent is a link. */
   look(path: string): Seen | undefined
   hold(requests: readonly HoldRequest[]): Promise<readonly HoldResult[]>
-  /** When every process of the sandbox is gone. */
+  /** Call it when every process of the sandbox has ended. */
   close(): void
 }
 
-/** Does, for a supervisor without root, what root's supervisor does itself in namespaces that are root's. */
+/** Acts as root for a supervisor that is not root, in namespaces that belong to root. */
 export interface RootHelper {
-  /** Starts a program of the host as root, with these descriptors from 3 on. */
+  /** Starts a program of the host as root. The descriptors get the numbers from 3 on. */
   run(
     argv: readonly string[],
     options: Omit<DescriptorRun, 'input'> & { readonly input?: string },
   ): Promise<DescriptorRan>
-  /** What the rules of a network namespace refused, as the door has it; asked over a socket of that namespace. */
+  /** The connections that the rules of a network namespace refused. `socket` is a socket of that namespace. */
   listRefused(socket: number): Promise<unknown>
 }
 
-/** A network namespace that a backend made: pen enters it by one of its processes, or has that done by descriptor. */
+/**
+ * A network namespace that a backend made. pen enters it through one of its processes, or the root helper enters it by
+ * descriptor.
+ */
 export type MadeNamespace =
   | { readonly kind: 'of-process'; readonly pid: number; readonly userNamespace: boolean }
   | { readonly kind: 'by-helper'; readonly network: number; readonly helper: RootHelper }
 
 export interface PreparedNamespace {
-  /** Asks for the last time what a helper is needed for: every process of the sandbox is gone. */
+  /** Uses the root helper for the last time. Every process of the sandbox has ended. */
   settle(): Promise<void>
 }
 
-/** A command for a sandbox that runs already. */
+/** A command for a running sandbox. */
 export interface ExecOrder {
-  /** Empty: the shell inside, bash where there is one. */
+  /** When empty, the shell inside starts: bash, or else sh. */
   readonly argv: readonly string[]
   readonly cwd: string
-  /** On top of the sandbox's own. */
+  /** Added to the sandbox's own variables. */
   readonly env: readonly { readonly name: string; readonly value: string }[]
-  /** With one, the command leads a session on a terminal of the sandbox's own. */
+  /** When set, the command leads a session on a new terminal of the sandbox. */
   readonly terminal: { readonly columns: number; readonly rows: number } | undefined
-  /** stdout and stderr are one, told as stdout: what is written to both keeps its order. A terminal is one in any case. */
+  /** Sends stderr as stdout, so that the order of writes to both is kept. A terminal always does this. */
   readonly joined?: boolean
 }
 
 export type ExecEnding =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: number }
-  /** `errno` by name: ENOENT means not found, all others not executable. The reason is hostile text. */
+  /** `errno` is a name: ENOENT means not found, every other one not executable. The reason is hostile text. */
   | { readonly kind: 'not-started'; readonly errno: string; readonly reason?: string }
-  /** The sandbox, or its exec daemon, ended first. */
+  /** The sandbox or its exec daemon ended first. */
   | { readonly kind: 'lost' }
 
-/** What a command writes, hostile bytes. A promise holds that stream back until it is kept. */
+/**
+ * Receives the output of a command, which is hostile. When it returns a promise, the stream waits until the promise
+ * resolves.
+ */
 export type ExecOutput = (stream: 'stdout' | 'stderr', bytes: Uint8Array) => undefined | Promise<void>
 
 export interface Execution {
@@ -100,45 +109,53 @@ export interface Execution {
   write(bytes: Uint8Array): Promise<void>
   endInput(): void
   resize(columns: number, rows: number): void
-  /** To its process group. */
+  /** Sends the signal to the command's process group. */
   signal(signal: NodeJS.Signals): void
-  /** By SIGKILL: its group, its session and every descendant that can be found. */
+  /** Sends SIGKILL to the command's group, its session and every descendant that pen can find. */
   kill(): void
-  /** After the last byte of its output was delivered. */
+  /** Resolves after the last byte of output was delivered. */
   readonly ended: Promise<ExecEnding>
 }
 
-/** A running plan. */
+/** A running sandbox. */
 export interface Running {
-  /** Lets the command start: until then the sandbox is set up, and waits. A backend that judges by itself records that first. */
+  /**
+   * Starts the command, which waits until then. A backend that judges actions itself writes this to the audit first.
+   */
   begin(audit: AuditSink): void
-  /** Its processes are in no namespace of their own: what counts a user's processes would count the others too. */
+  /** The sandbox has no namespaces. A count of the user's processes would include processes outside the sandbox. */
   readonly sharesHost?: true
-  /** Judges each command by itself, and says why not. */
+  /** The backend judges each command itself, and gives the reason when it refuses one. */
   readonly judges?: true
-  /** Where commands are started by the exec daemon inside: there is no command of the plan's own, and these may be many. */
+  /**
+   * Present when the exec daemon starts the commands. The plan then has no command, and `exec` may be called many
+   * times.
+   */
   readonly exec?: (order: ExecOrder, output: ExecOutput) => Execution
-  /** Kept when the exec daemon takes orders, after `begin()`; broken when it never will. */
+  /** Resolves when the exec daemon accepts orders, after `begin()`. Rejects when it ends before that. */
   readonly ready?: Promise<void>
-  /** The host's directory that the sandbox sees, read-only, at `/run/pen`: for sockets to it alone. */
+  /** The host's directory that the sandbox sees, read-only, at `/run/pen`. It holds the sandbox's own sockets. */
   readonly inside?: string
-  /** What was only seen when it stood there, for a person. */
+  /** Messages for the user about facts that were known only after the start. */
   readonly notes?: readonly string[]
-  /** Resolves when every process of the sandbox is gone. */
+  /** Resolves when every process of the sandbox has ended. */
   readonly ended: Promise<Ending>
-  /** The sandbox's first process as the host sees it; undefined when there never was one. */
+  /** The pid of the sandbox's first process on the host. Undefined when that process never started. */
   initPid(): number | undefined
-  /** Its network, where pen may not enter it by that process. */
+  /** The network namespace, when pen cannot enter it through the first process. */
   readonly network?: Extract<MadeNamespace, { readonly kind: 'by-helper' }> | undefined
-  /** Kept when its own kernel refuses more processes, where the host's kernel cannot count them. */
+  /**
+   * Resolves when the sandbox's own kernel refuses more processes. Only for sandboxes that the host's kernel cannot
+   * count.
+   */
   readonly full?: Promise<void>
-  /** Where pen may neither look into that process nor end it, as itself. */
+  /** Present when pen, as its own user, may neither inspect nor kill the first process. */
   readonly reach?: InitHandle | undefined
-  /** Every process at once, by SIGKILL: nothing inside can catch or outlive it. */
+  /** Kills every process of the sandbox by SIGKILL at once. */
   kill(): void
-  /** Passes a signal on to the command, as a terminal would. */
+  /** Passes a signal to the command, as a terminal does. */
   signal(signal: NodeJS.Signals): void
-  /** Undefined when this backend cannot change a running sandbox's mounts. */
+  /** Absent when this backend cannot change the mounts of a running sandbox. */
   readonly mounts?: LiveMounts
 }
 

@@ -1,13 +1,16 @@
-/** One command inside, as the supervisor sees it. What the exec daemon says of it is hostile: what does not fit ends the link. */
+/**
+ * One command in the sandbox, as the supervisor sees it. The exec daemon is hostile: a report that breaks the protocol
+ * ends the link.
+ */
 import type { Order, Report, Stream } from '../protocol/exec-messages.ts'
 import { MAX_PAYLOAD, protocolError } from '../protocol/frame.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
 import type { ExecEnding, ExecOutput, Execution } from './backend.ts'
 
-/** The link's voice. */
+/** How an execution sends orders over the link. */
 export interface OrderVoice {
   order(order: Order): void
-  /** Undefined when there is room at once. */
+  /** Undefined when there is room now. */
   room(): Promise<void> | undefined
 }
 
@@ -31,7 +34,7 @@ export class DaemonExecution implements Execution {
     this.#output = output
     this.#voice = voice
     let end: (ending: ExecEnding) => void = () => undefined
-    // The library runs this too, on a Node that has no Promise.withResolvers.
+    // The library also runs this code on Node versions without Promise.withResolvers.
     this.ended = new Promise(resolve => {
       end = resolve
     })
@@ -58,14 +61,14 @@ export class DaemonExecution implements Execution {
   }
 
   kill(): void {
-    // Also when the command itself has ended: what it left behind is meant too.
+    // Also after the command has ended: this kills the processes that it left behind.
     this.#voice.order({ kind: 'end', channel: this.#channel })
   }
 
-  /** What the exec daemon says; true when that was the last. */
+  /** Handles one report. Returns true when it is the last one. */
   hear(report: ReportOnOne): boolean {
     if ((this.#state === 'ordered') !== (report.kind === 'started' || report.kind === 'failed'))
-      throw protocolError(`"${report.kind}" out of its turn`)
+      throw protocolError(`"${report.kind}" was not expected now`)
     switch (report.kind) {
       case 'started':
         this.#state = 'started'
@@ -92,7 +95,7 @@ export class DaemonExecution implements Execution {
     }
   }
 
-  /** The exec daemon is gone, or not to be believed any more. */
+  /** The exec daemon ended, or broke the protocol. */
   lose(): void {
     this.#finish({ kind: 'lost' })
   }
@@ -117,10 +120,10 @@ export class DaemonExecution implements Execution {
     if (this.#state !== 'over') this.#voice.order(order)
   }
 
-  /** In order, one at a time; what waits is within the window that the exec daemon was given. */
+  /** Delivers in order, one chunk at a time. The exec daemon's window bounds how much can wait. */
   #deliver(stream: Stream, bytes: Uint8Array): void {
     const before = this.#delivered[stream]
-    // A view of the socket's bytes is good for now only.
+    // The socket reuses this buffer, so a chunk that waits is copied.
     const kept = before === undefined ? bytes : bytes.slice()
     const done = before === undefined ? this.#give(stream, kept) : before.then(() => this.#give(stream, kept))
     const { length } = bytes
@@ -130,7 +133,7 @@ export class DaemonExecution implements Execution {
     }
     const settled = done.then(
       () => this.#used(stream, length),
-      // Nobody reads it any more; the command is not to hang on that.
+      // The reader is gone. Grant the window anyway, so that the command does not hang.
       () => this.#used(stream, length),
     )
     this.#delivered[stream] = settled

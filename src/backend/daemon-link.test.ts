@@ -18,7 +18,7 @@ import { WINDOW } from '../protocol/window.ts'
 import { DaemonLink } from './daemon-link.ts'
 import { adoptDaemonSocket, DaemonSocket, listenForDaemon } from './daemon-socket.ts'
 
-/** An exec daemon that was taken over: it hears what it is told, and says what the test wants. */
+/** A compromised exec daemon: it receives orders, and sends what the test wants. */
 async function takenOver() {
   const [ours, theirs] = pair()
   const heard: Order[] = []
@@ -41,7 +41,7 @@ async function takenOver() {
 
 const until = async (holds: () => boolean): Promise<void> => {
   for (const began = performance.now(); !holds(); await Bun.sleep(1))
-    if (performance.now() - began > 5000) throw new Error('it did not come to that')
+    if (performance.now() - began > 5000) throw new Error('the test did not get that far')
 }
 
 const started: Report = { kind: 'started', channel: 1 }
@@ -51,7 +51,7 @@ const stdout = (bytes: number): Report => ({ kind: 'stdout', channel: 1, bytes: 
 describe('an exec daemon that was taken over ends the link, and commands are lost, when it', () => {
   const crimes: Record<string, (Report | Uint8Array)[]> = {
     'is ready twice': [{ kind: 'ready' }],
-    'speaks of a command that nobody ordered': [{ kind: 'started', channel: 9 }],
+    'speaks of a command that was never ordered': [{ kind: 'started', channel: 9 }],
     'writes before it has started': [stdout(1)],
     'ends what it has not started': [exit],
     'starts twice': [started, started],
@@ -70,7 +70,7 @@ describe('an exec daemon that was taken over ends the link, and commands are los
       say(...reports)
       await link.closed
       expect(await other.ended).toEqual({ kind: 'lost' })
-      // What was written in time is still being delivered, to somebody who does not take it.
+      // Output that came in time is still being delivered to a reader that takes none.
       if (!crime.includes('more than')) expect(await execution.ended).toEqual({ kind: 'lost' })
       expect(await link.exec(orderOf('true'), () => undefined).ended).toEqual({ kind: 'lost' })
     })
@@ -96,7 +96,7 @@ describe('an exec daemon that was taken over ends the link, and commands are los
 })
 
 describe('the flow of a link', () => {
-  test('stops where nobody takes the output, and goes on when it was taken', async () => {
+  test('stops while the output is not read, and goes on when it is', async () => {
     const { link, say, heard } = await takenOver()
     const gate = Promise.withResolvers<void>()
     let bytes = 0
@@ -145,12 +145,12 @@ describe('a real exec daemon', () => {
   })
   afterAll(() => daemon.end())
 
-  test('tells stdout from stderr, and the exit code', async () => {
+  test('reports stdout, stderr and the exit code apart', async () => {
     const ran = await daemon.run('echo out; echo err >&2; exit 7')
     expect(ran).toEqual({ ending: { kind: 'exit', code: 7 }, stdout: 'out\n', stderr: 'err\n' })
   })
 
-  test('tells which signal ended a command', async () => {
+  test('reports which signal ended a command', async () => {
     expect((await daemon.run('kill -9 $$')).ending).toEqual({ kind: 'signal', signal: 9 })
     expect((await daemon.run('kill -TERM $$')).ending).toEqual({ kind: 'signal', signal: 15 })
   })
@@ -180,7 +180,7 @@ describe('a real exec daemon', () => {
     expect(await ending({ argv: ['echo', 'x'.repeat(300_000)] })).toMatchObject({ errno: 'E2BIG' })
   })
 
-  test('never hears an order that it would not understand', async () => {
+  test('never receives an order that it would not understand', async () => {
     const ending = async (order: Parameters<typeof daemon.run>[0]) => (await daemon.run(order)).ending
     const long = Array.from({ length: 30 }, () => 'x'.repeat(100_000))
     expect(await ending({ argv: ['true', ...long] })).toMatchObject({ kind: 'not-started', errno: 'E2BIG' })
@@ -208,7 +208,7 @@ describe('a real exec daemon', () => {
     expect(stdout).toBe(existsSync('/bin/bash') ? '/bin/bash\n' : '/bin/sh\n')
   })
 
-  test('does not wait for what a command left behind, and does not end it', async () => {
+  test('does not wait for processes that a command left behind, and does not end them', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'pen-daemon-'))
     try {
       const watch = new Stopwatch()
@@ -243,7 +243,7 @@ describe('a real exec daemon', () => {
   })
 })
 
-test('nobody but pen starts an exec daemon, and one without a supervisor ends', async () => {
+test('only pen starts an exec daemon, and one without a supervisor ends', async () => {
   const start = (env: Record<string, string>, place: string) => {
     const main = join(import.meta.dir, '../main.ts')
     const { exitCode, stderr } = Bun.spawnSync([process.execPath, main, '__exec-daemon', place], { env })
@@ -258,7 +258,7 @@ test('nobody but pen starts an exec daemon, and one without a supervisor ends', 
 })
 
 describe('the socket of an exec daemon', () => {
-  test('takes one connection, and is gone', async () => {
+  test('takes one connection, and is then removed', async () => {
     const directory = mkdtempSync(join(tmpdir(), `pen-${'long-'.repeat(20)}`))
     try {
       const path = join(directory, 'agent')

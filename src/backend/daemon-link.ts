@@ -1,6 +1,7 @@
 /**
- * The supervisor's link to the exec daemon inside. The exec daemon may have been taken over by what it started: everything that it says is
- * parsed strictly and held within bounds, and the first thing that does not fit ends the link, and with it the sandbox.
+ * The supervisor's link to the exec daemon in the sandbox. A command may have taken over the exec daemon, so its
+ * reports are hostile: they are parsed strictly and bounded. The first report that breaks the protocol ends the link
+ * and the sandbox.
  */
 import { PenError } from '../base/error.ts'
 import { encodeOrder, type Order, type Report, ReportReader } from '../protocol/exec-messages.ts'
@@ -11,14 +12,14 @@ import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
 import { DaemonExecution, type OrderVoice } from './daemon-execution.ts'
 import type { DaemonSocket } from './daemon-socket.ts'
 
-/** An exec daemon that does not read what it is told has ceased to be one. */
+/** Bytes that may wait for the exec daemon. When it does not read for so long, the link ends. */
 const MAX_BACKLOG = 16 * 2 ** 20
 
 export class DaemonLink {
-  /** When the exec daemon is confined; rejects when it ended before. */
+  /** Resolves when the exec daemon is confined. Rejects when it ends before that. */
   readonly ready: Promise<void>
   readonly closed: Promise<void>
-  /** When commands have as many processes as they may, where the exec daemon bounds them. */
+  /** Resolves when commands have reached the process limit, where the exec daemon enforces it. */
   readonly full: Promise<void>
   readonly #socket: DaemonSocket
   readonly #outbox: Outbox
@@ -61,12 +62,12 @@ export class DaemonLink {
     return execution
   }
 
-  /** For every command that runs. */
+  /** Sends the signal to every running command. */
   signal(name: NodeJS.Signals): void {
     for (const execution of this.#executions.values()) execution.signal(name)
   }
 
-  /** Ends the exec daemon, and with it the sandbox. */
+  /** Ends the exec daemon, and so the sandbox. */
   close(): void {
     this.#end(undefined)
   }
@@ -81,26 +82,27 @@ export class DaemonLink {
 
   #take(report: Report): void {
     if (report.kind === 'ready') {
-      if (this.#state !== 'asked') throw protocolError('"ready" out of its turn')
+      if (this.#state !== 'asked') throw protocolError('"ready" was not expected now')
       this.#state = 'ready'
       this.#readiness.resolve()
       return
     }
     if (report.kind === 'full') {
-      if (this.#state !== 'ready') throw protocolError('"full" out of its turn')
+      if (this.#state !== 'ready') throw protocolError('"full" was not expected now')
       this.#fullness.resolve()
       return
     }
     const execution = this.#executions.get(report.channel)
     if (this.#state !== 'ready' || execution === undefined)
-      throw protocolError('a report on nothing that was ordered')
+      throw protocolError('a report on a command that was not ordered')
     if (execution.hear(report)) this.#executions.delete(report.channel)
   }
 
   #order(order: Order): void {
     if (this.#state === 'closed') return
     this.#outbox.send(encodeOrder(order))
-    if (this.#outbox.backlog > MAX_BACKLOG) this.#end(protocolError('the exec daemon does not listen'))
+    if (this.#outbox.backlog > MAX_BACKLOG)
+      this.#end(protocolError('the exec daemon does not read its orders'))
   }
 
   #end(cause: unknown): void {
@@ -116,7 +118,10 @@ export class DaemonLink {
   }
 }
 
-/** What the exec daemon would take for a mistake of its supervisor's, and end over, is told to whoever ordered it. */
+/**
+ * The exec daemon ends on an order that is malformed. So the supervisor checks the order first, and refuses only this
+ * command.
+ */
 function refuse(order: ExecOrder): { errno: string; reason: string } | undefined {
   const bytes = writeOrder(order)
   if (bytes.length > MAX_TEXT) return { errno: 'E2BIG', reason: 'the command and its variables are too long' }
@@ -127,7 +132,7 @@ function refuse(order: ExecOrder): { errno: string; reason: string } | undefined
     if (!(error instanceof PenError)) throw error
     return {
       errno: 'EINVAL',
-      reason: 'the command, its directory or its variables are not what the kernel takes',
+      reason: 'the command, its directory or its variables contain what the kernel does not accept',
     }
   }
 }

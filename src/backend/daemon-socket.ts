@@ -1,4 +1,4 @@
-/** The supervisor's end of the exec daemon's socket. Nothing that comes out of it is believed before it was parsed. */
+/** The supervisor's end of the exec daemon's socket. Everything that it receives is hostile until it is parsed. */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname } from '../base/posix-path.ts'
 
@@ -15,7 +15,10 @@ export class DaemonSocket {
   #events: DaemonSocketEvents | undefined
   #closed: boolean = false
 
-  /** Bun's handlers, for all of them. An exec daemon that speaks before it was spoken to is not ours. */
+  /**
+   * Handlers that all sockets share. An exec daemon that sends before it is configured is not pen's, so its socket is
+   * closed.
+   */
   static readonly handlers = {
     open: (native: Native) => {
       native.data.#native = native
@@ -36,7 +39,7 @@ export class DaemonSocket {
     if (this.#closed) events.close()
   }
 
-  /** How much was taken; the rest is the caller's to keep until there is room. */
+  /** Returns how many bytes were taken. The caller keeps the rest until there is room. */
   write(bytes: Uint8Array): number {
     return this.#closed ? bytes.length : (this.#native?.write(bytes) ?? 0)
   }
@@ -53,7 +56,7 @@ export class DaemonSocket {
   }
 }
 
-/** A descriptor of a connected pair, whose other end the exec daemon has. */
+/** Takes one end of a socket pair. The exec daemon has the other end. */
 export function adoptDaemonSocket(fd: number): DaemonSocket {
   const socket = new DaemonSocket()
   const options = { fd, data: socket, socket: DaemonSocket.handlers }
@@ -63,14 +66,14 @@ export function adoptDaemonSocket(fd: number): DaemonSocket {
 
 export interface DaemonListener {
   readonly connected: Promise<DaemonSocket>
-  /** Nobody comes any more. */
+  /** Stops waiting for a connection. */
   close(): void
 }
 
-/** Exactly one connection is accepted: then the socket is closed, and its name is gone. */
+/** Accepts exactly one connection, then closes and removes the socket. */
 export function listenForDaemon(path: string): DaemonListener {
   const { promise, resolve } = Promise.withResolvers<DaemonSocket>()
-  // A socket's name may have 107 bytes; the way through the open directory is short.
+  // A socket's path is limited to 107 bytes. The path through the open directory is short.
   const directory = openSync(dirname(path), 'r')
   let open = true
   const close = () => {
@@ -93,7 +96,7 @@ export function listenForDaemon(path: string): DaemonListener {
       },
     },
   })
-  // The exec daemon is another user than the supervisor. Who may come near is said by the directories above.
+  // The exec daemon runs as another user than the supervisor. The directories above decide who can reach the socket.
   chmodSync(path, 0o666)
   return { connected: promise, close }
 }

@@ -1,4 +1,4 @@
-/** Chooses the backend that keeps what the policy asks for. Nothing weaker than what was named is ever taken. */
+/** Chooses the backend that gives the isolation of the policy. It never falls back to a weaker one. */
 import { PenError } from '../base/error.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/settings.ts'
@@ -13,7 +13,7 @@ const container =
   async policy =>
     (await import('./container/backends.ts')).containerBackend(engine, policy)
 
-/** Every backend that exists; all but the usual one are loaded when they are needed. */
+/** Every backend. All but the default one are loaded on use. */
 const BACKENDS: Partial<Record<BackendName, Load>> = {
   process: async () => processBackend,
   podman: container('podman'),
@@ -21,29 +21,29 @@ const BACKENDS: Partial<Record<BackendName, Load>> = {
   soft: async () => (await import('./soft/soft.ts')).softBackend,
 }
 
-/** Which backends give an isolation, the first that works on this machine. */
+/** The backends that give an isolation. The first one that works on this machine is used. */
 const WANTED: Readonly<Record<Policy['isolation'], readonly BackendName[]>> = {
   auto: ['process'],
   process: ['process'],
   container: ['podman', 'docker'],
-  // By its name alone: nothing else leads here, whatever is missing.
+  // Used only when the user names it, never as a fallback.
   soft: ['soft'],
   gvisor: ['podman'],
   vm: [],
 }
 
-/** By which names a user may ask for them. */
+/** The names that a user may give. */
 export const AVAILABLE_BACKENDS = Object.keys(BACKENDS)
 export const AVAILABLE_ISOLATIONS = Object.entries(WANTED).flatMap(([name, backends]) =>
   backends.some(backend => BACKENDS[backend] !== undefined) ? [name] : [],
 )
 
 export interface Choice {
-  /** What was found out of this machine before. */
+  /** Where results of earlier probes are kept. */
   readonly cacheDir?: string
-  /** Where the policy leaves the isolation open: what to try, in this order. */
+  /** The backends to try, in this order, when the policy does not set the isolation. */
   readonly open?: readonly BackendName[]
-  /** The backend that the sandbox had before, where it may have no other now. */
+  /** The backend of the sandbox's last start, when the sandbox may not change it. */
   readonly before?: string | null
 }
 
@@ -63,18 +63,18 @@ export async function chooseBackend(
   )
     throw new PenError('BACKEND', {
       what: `backend "${policy.backend}" does not give isolation "${policy.isolation}"`,
-      hint: 'name one of the two, not both',
+      hint: 'set only one of the two',
     })
   if (names.includes('soft')) requireOwnChoice(policy)
   return await firstThatWorks(await Promise.all(loads.map(load => load(policy))), cacheDir)
 }
 
-/** A project that may add to the policy may still not take the walls away. */
+/** A project may extend the policy, but it may not choose a sandbox without kernel isolation. */
 function requireOwnChoice({ backend, sources }: Policy): void {
   if (isFromUser(sources.get(backend === 'any' ? 'isolation' : 'backend'))) return
   throw new PenError('BACKEND', {
-    what: 'a sandbox that no kernel confines is chosen by you alone, and this choice is the project’s',
-    hint: 'add --isolation soft to the command, if you mean it',
+    what: 'only you can choose a sandbox without kernel isolation, and the project’s config chose this one',
+    hint: 'add --isolation soft to the command to confirm it',
   })
 }
 
@@ -87,7 +87,7 @@ const notAvailable = (policy: Policy): PenError =>
     hint: `available: ${AVAILABLE_BACKENDS.join(', ')}; pen never takes a weaker one by itself`,
   })
 
-/** Where there is a choice, the rest is asked only when the first does not work; its own reason is then the one to tell. */
+/** With several candidates, later ones are tried only when the first fails. The error is then that of the first. */
 async function firstThatWorks(
   [first, ...rest]: readonly Backend[],
   cacheDir: string | undefined,

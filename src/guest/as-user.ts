@@ -1,8 +1,8 @@
 /**
- * The exec daemon is root of its container, without the capability to pass over file modes: a directory that is the user's alone
- * is closed to it. So it looks for programs, opens terminals and starts commands with the user's rights over files, and
- * what it makes meanwhile (pipes, pseudo-terminals) is the user's. Its own id, which protects it from signals and tracing,
- * does not change for a moment.
+ * The exec daemon is root of its container without CAP_DAC_OVERRIDE, so it cannot enter a private directory of the
+ * user. It looks for programs, opens terminals and starts commands with the user's file rights. Pipes and
+ * pseudo-terminals that it makes then belong to the user. Its real uid does not change, so no command can signal or
+ * trace it.
  */
 import { tryCall } from '../base/kernel/system-call.ts'
 
@@ -11,7 +11,7 @@ export interface User {
   readonly gid: number
 }
 
-/** `act` must not wait for anything: the rights are this thread's, and other work would run with them. */
+/** `act` must be synchronous: the rights are the thread's, and other work would run with them. */
 export function asUser<T>(user: User | undefined, act: () => T): T {
   if (user === undefined) return act()
   tryCall('setfsgid', user.gid)

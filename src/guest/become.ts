@@ -1,4 +1,4 @@
-/** What a process of the guest does to itself before it starts or becomes another program. */
+/** What a guest process does to itself before it starts or becomes another program. */
 import { ptr } from 'bun:ffi'
 import { O_CLOEXEC } from '../base/kernel/descriptor.ts'
 import { restoreSignal } from '../base/kernel/process.ts'
@@ -7,7 +7,7 @@ import { cString, tryCall } from '../base/kernel/system-call.ts'
 const AT_FDCWD = -100
 const SMALL = 16_384
 
-/** The first 16 KiB of a file of the kernel. Without node:fs, which would delay the start of the exec daemon. */
+/** Reads the first 16 KiB of a kernel file. Without node:fs, which would delay the start of the exec daemon. */
 export function readSmallFile(path: string): string {
   const fd = tryCall('openat', AT_FDCWD, cString(path), O_CLOEXEC)
   const bytes = new Uint8Array(SMALL)
@@ -20,7 +20,7 @@ export function readSmallFile(path: string): string {
 
 const SIG_SETMASK = 2
 
-/** Our parent may have blocked signals (podman's init blocks those of job control), and execve keeps them blocked. */
+/** The parent may have blocked signals (podman's init blocks those of job control), and execve keeps them blocked. */
 export const unblockSignals = (): number => tryCall('rt_sigprocmask', SIG_SETMASK, new Uint8Array(8), null, 8)
 
 /** The runtime ignores some signals, and execve keeps them ignored. */
@@ -28,7 +28,7 @@ export function restoreSignals(): void {
   for (let signal = 1; signal <= 64; signal++) restoreSignal(signal)
 }
 
-/** Becomes another program. Returns only when that failed, with the errno. */
+/** Executes another program. Returns only on failure, with the errno. */
 export function become(file: string, argv: readonly string[], env: readonly string[]): number {
   const texts = [file, ...argv, ...env].map(text => Buffer.from(`${text}\0`))
   const list = (from: number, count: number) =>

@@ -1,6 +1,6 @@
 /**
- * Bounds the processes of a sandbox by the pids controller of its own kernel. Only gVisor needs this: the host's kernel counts gVisor's
- * threads, not the processes inside, and gVisor does not enforce RLIMIT_NPROC.
+ * Limits the processes of a sandbox by the pids controller of its own kernel. Only gVisor needs this: the host's kernel
+ * counts gVisor's threads, not the processes inside. gVisor does not enforce RLIMIT_NPROC.
  */
 import { PenError } from '../base/error.ts'
 import { cString, tryCall } from '../base/kernel/system-call.ts'
@@ -8,11 +8,14 @@ import { readSmallFile } from './become.ts'
 
 const AT_FDCWD = -100
 const O_WRONLY_CLOEXEC = 0o2000001
-/** Scratch of the sandbox that belongs to root: no command can enter or write it. */
+/** In scratch of the sandbox. It belongs to root, so no command can enter or write it. */
 const PLACE = '/run/pen.processes'
 const BOUNDED = `${PLACE}/sandbox`
 
-/** So many besides the exec daemon's own threads. The exec daemon moves itself, so every command starts inside. Needs SYS_ADMIN, so before `confine` drops it. */
+/**
+ * Allows `processes` besides the exec daemon's threads. The exec daemon moves itself, so every command starts inside.
+ * It needs SYS_ADMIN, so it runs before `confine`.
+ */
 export function boundProcesses(processes: number): void {
   makeDirectory(PLACE)
   check('mount', tryCall('mount', cString('none'), cString(PLACE), cString('cgroup'), 0, cString('pids')))
@@ -21,10 +24,10 @@ export function boundProcesses(processes: number): void {
   write('pids.max', read('pids.current') + processes)
 }
 
-/** Nobody counts what was refused: what can be seen is that no room is left. */
+/** gVisor does not count refused forks, so this checks whether the limit is reached. */
 export const isFull = (): boolean => read('pids.current') >= read('pids.max')
 
-/** By system calls alone: gVisor's files of this kind cannot be asked for by `statx`, which node:fs does. */
+/** By system calls: gVisor's cgroup files do not support `statx`, which node:fs uses. */
 const makeDirectory = (path: string): void =>
   check('mkdir', tryCall('mkdirat', AT_FDCWD, cString(path), 0o700))
 
@@ -41,7 +44,7 @@ const read = (file: string): number => Number.parseInt(readSmallFile(`${BOUNDED}
 function check(what: string, result: number): void {
   if (result < 0)
     throw new PenError('BACKEND', {
-      what: `gVisor could not bound the number of processes: ${what} failed with errno ${-result}`,
+      what: `gVisor could not limit the number of processes: ${what} failed with errno ${-result}`,
       hint: 'use runsc of December 2022 or newer, or isolation "container"',
     })
 }

@@ -1,4 +1,4 @@
-/** The sandbox's side of the file broker: one request at a time, and bytes as they come. It holds no right of its own. */
+/** The sandbox's side of the file broker: one request at a time, with streamed data. It has no rights of its own. */
 import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { errnoOf } from '../base/error.ts'
@@ -16,7 +16,7 @@ import { MAX_PAYLOAD, protocolError } from '../protocol/frame.ts'
 import { INSIDE } from '../protocol/guest-paths.ts'
 import { Allowance, Credit } from '../protocol/window.ts'
 
-/** What the broker said no to, in its words. */
+/** A refusal of the broker, with its message. */
 export class FileRefused extends Error {
   readonly refusal: FileRefusal
 
@@ -26,7 +26,7 @@ export class FileRefused extends Error {
   }
 }
 
-/** The supervisor has better things to do than to listen in the first moment of a sandbox, and on a busy machine that is a long one. */
+/** The supervisor is busy in the first moments of a sandbox, which may be long on a busy machine. */
 const PATIENCE_MS = 15_000
 const ASK_AGAIN_MS = 20
 
@@ -40,7 +40,7 @@ export class BrokerClient {
     this.#replies = repliesOf(socket)
   }
 
-  /** Undefined when nobody listens there. */
+  /** Undefined when the broker does not listen. */
   static async connect(path: string): Promise<BrokerClient | undefined> {
     for (const began = performance.now(); ; ) {
       const socket = await tryConnect(path)
@@ -75,7 +75,7 @@ export class BrokerClient {
     return reply.page
   }
 
-  /** `begin` hears what it is; what it returns gets the bytes, in order, and is waited for. */
+  /** Calls `begin` with the file's facts. The function that it returns receives the data, in order, and is awaited. */
   async read(
     path: string,
     begin: (facts: FileFacts) => (bytes: Uint8Array) => void | Promise<void>,
@@ -88,10 +88,10 @@ export class BrokerClient {
     for (;;) {
       const reply = await this.#next()
       if (reply.kind === 'done') {
-        if (reply.bytes !== bytes) throw protocolError('another length than was sent')
+        if (reply.bytes !== bytes) throw protocolError('the length differs from what was sent')
         return bytes
       }
-      if (reply.kind !== 'data') throw protocolError('a reply to another question')
+      if (reply.kind !== 'data') throw protocolError('a reply to another request')
       allowance.receive(reply.bytes.length)
       bytes += reply.bytes.length
       const { length: used } = reply.bytes
@@ -101,7 +101,10 @@ export class BrokerClient {
     }
   }
 
-  /** All of `source`, or nothing: the old content stays until the last byte has come. A refusal is heard while it waits, too. */
+  /**
+   * Writes all of `source` or nothing: the old content stays until the last byte has arrived. A refusal also ends a
+   * write that waits.
+   */
   async write(path: string, source: AsyncIterable<Uint8Array>, executable: boolean): Promise<number> {
     const channel = this.#ask({ op: 'write', path, executable })
     const pieces = source[Symbol.asyncIterator]()
@@ -114,7 +117,7 @@ export class BrokerClient {
       const came = await Promise.race([reply, ...(waits === undefined ? [] : [waits])])
       if ('kind' in came) {
         if (came.kind === 'done' && piece === undefined) return came.bytes
-        if (came.kind !== 'window') throw protocolError('a reply to another question')
+        if (came.kind !== 'window') throw protocolError('a reply to another request')
         credit.grant(came.bytes)
         reply = heard(this.#next())
       } else if (came.done === true) {
@@ -128,7 +131,7 @@ export class BrokerClient {
     }
   }
 
-  /** As much as there is room for; returns the rest. */
+  /** Sends as much as the window allows, and returns the rest. */
   #sendData(channel: number, bytes: Uint8Array, credit: Credit): Uint8Array {
     let left = bytes
     while (left.length > 0 && credit.left > 0) {
@@ -149,20 +152,20 @@ export class BrokerClient {
   async #next(): Promise<Reply> {
     const { value } = await this.#replies.next()
     if (value === undefined)
-      throw new FileRefused({ reason: 'ended', why: 'the broker ended the connection', fix: null })
-    if (value.channel !== this.#channel) throw protocolError('a reply to another question')
+      throw new FileRefused({ reason: 'ended', why: 'the broker closed the connection', fix: null })
+    if (value.channel !== this.#channel) throw protocolError('a reply to another request')
     if (value.kind === 'refused') throw new FileRefused(value.refusal)
     return value
   }
 
   async #expect<K extends Reply['kind']>(kind: K): Promise<Extract<Reply, { kind: K }>> {
     const reply = await this.#next()
-    if (reply.kind !== kind) throw protocolError('a reply to another question')
+    if (reply.kind !== kind) throw protocolError('a reply to another request')
     return reply as Extract<Reply, { kind: K }>
   }
 }
 
-/** Of two that are waited for, one may fail when nobody waits any more: that is no failure of the program. */
+/** Marks a promise as handled. One of two raced promises may reject after the race is over. */
 function heard<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise

@@ -1,5 +1,4 @@
-/** One command of the exec daemon's from its first byte to its end. Each stream flows as the supervisor gives room, and by itself. */
-
+/** One command of the exec daemon, from its first byte to its end. Each stream has its own flow control. */
 import { closeSync } from 'node:fs'
 import { signal as sendSignal } from '../base/kernel/end-processes.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
@@ -15,15 +14,15 @@ const TIOCSWINSZ = 0x5414
 const END_OF_INPUT = Uint8Array.of(4)
 
 /**
- * A command may leave processes behind that hold its output. Its end is told when they have been silent for so long; what
- * they write later is read, so that it does not end them, and dropped.
+ * A command may leave processes behind that hold its output open. Its end is reported when they have been silent for
+ * this long. Later output is read, so that they do not block, and dropped.
  */
 const SILENCE_MS = 100
 
-/** The exec daemon's voice. */
+/** How commands send reports to the supervisor. */
 export interface Voice {
   say(report: Report): void
-  /** Undefined when there is room at once. */
+  /** Undefined when there is room now. */
   room(): Promise<void> | undefined
 }
 
@@ -52,7 +51,7 @@ export class Command {
     return this.#started.child.pid
   }
 
-  /** Resolves when the end was told. */
+  /** Resolves when the end was reported. */
   async run(): Promise<void> {
     const flows = this.#started.outputs.map(({ stream, fd }) => this.#flow(stream, fd))
     const { child } = this.#started
@@ -77,7 +76,7 @@ export class Command {
   }
 
   endInput(): void {
-    // A terminal has no end: the key that says so has.
+    // A terminal has no end of file, so send the EOF key.
     if (this.#started.terminal) this.#input = this.#input.then(() => this.#feed(END_OF_INPUT, 0))
     else this.#input = this.#input.then(() => this.#closeInput())
   }
@@ -101,7 +100,7 @@ export class Command {
     const { child, terminal, input } = this.#started
     sendSignal(-child.pid, signal)
     if (!terminal || signal !== SIGHUP || this.#told) return
-    // The terminal is gone: so it is for whoever is in its foreground, and for whoever reads it from now on.
+    // Hang up: signal the terminal's foreground group. Later reads get an end of file.
     const group = new Int32Array(1)
     if (tryCall('ioctl', input, TIOCGPGRP, new Uint8Array(group.buffer)) >= 0 && (group[0] ?? 0) > 1)
       sendSignal(-(group[0] ?? 0), signal)
@@ -118,7 +117,7 @@ export class Command {
         await this.#pass(stream, next.value)
       }
     } catch {
-      // A terminal ends like this, when the last who had it open is gone.
+      // The terminal ends with EIO, when its last user has closed it.
     } finally {
       if (this.#started.terminal) this.#closeInput()
       closeSync(fd)
@@ -156,7 +155,7 @@ export class Command {
     }
   }
 
-  /** What a command does not want to read is taken all the same: its exit code tells what it thinks of that. */
+  /** Input that a command does not read is accepted and dropped. Its exit code reports the problem. */
   async #feed(bytes: Uint8Array, owed = bytes.length): Promise<void> {
     if (this.#inputOpen && !this.#told)
       try {
@@ -177,9 +176,9 @@ export class Command {
     try {
       void Promise.resolve(this.#sink?.end()).catch(() => undefined)
     } catch {
-      // It is broken already.
+      // The pipe is already broken.
     }
-    // A terminal's is also its output, which may not be at its end.
+    // On a terminal this descriptor is also the output, which may not have ended.
     if (!this.#started.terminal) closeSync(this.#started.input)
   }
 
@@ -190,6 +189,6 @@ export class Command {
   }
 }
 
-/** By name as the runtime has it; real-time signals have none. The exec daemon's start does without the module. */
+/** By name, as in node:os. Real-time signals have none. The exec daemon's start does not load that module. */
 const signalNumber = (signal: NodeJS.Signals | number): number =>
   typeof signal === 'number' ? signal : process.getBuiltinModule('node:os').constants.signals[signal]

@@ -1,4 +1,4 @@
-/** The commands of the exec daemon: each is started, fed, signalled and ended as the supervisor orders, by its channel. */
+/** The commands of the exec daemon. The supervisor starts, feeds, signals and ends each by its channel. */
 import { errnoOf } from '../base/error.ts'
 import { encodeReport, type Order, type Report } from '../protocol/exec-messages.ts'
 import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
@@ -11,7 +11,7 @@ import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
 import { NotStarted, start } from './start-command.ts'
 
-/** At once. The next is refused: descriptors are the exec daemon's to lose, and every later command's. */
+/** Commands at the same time. More are refused, because the exec daemon would run out of descriptors. */
 const MAX_COMMANDS = 256
 const LOOK_MS = 50
 
@@ -75,21 +75,21 @@ export class Commands {
     }
   }
 
-  /** Also what a command left behind that has ended itself: it was to be ended as a whole. */
+  /** Also kills what an ended command left behind. */
   #endAll(channel: number): void {
     const isAlone = (start: number): boolean => this.#spans.isAlone(channel, start)
     const wanted = { leader: this.#command(channel)?.pid, mark: String(channel), init: this.#init, isAlone }
     killAll(wanted, this.#setup.user).catch(() => undefined)
   }
 
-  /** Undefined when it ended while the order was on its way. */
+  /** Undefined when the command ended while the order was on its way. */
   #command(channel: number): Command | undefined {
-    if (channel > this.#lastChannel) throw protocolError('an order for a command that never was')
+    if (channel > this.#lastChannel) throw protocolError('an order for an unknown command')
     return this.#running.get(channel)
   }
 
   #exec(channel: number, order: ExecOrder): void {
-    if (channel <= this.#lastChannel) throw protocolError('a channel that was used before')
+    if (channel <= this.#lastChannel) throw protocolError('a channel that was already used')
     this.#lastChannel = channel
     try {
       if (this.#running.size >= MAX_COMMANDS)
@@ -101,7 +101,7 @@ export class Commands {
       void command.run().finally(() => this.#over(channel))
     } catch (error) {
       this.#spans.end(channel)
-      // What the kernel refuses is the order's trouble; everything else is a mistake of the exec daemon's, and ends it.
+      // An error of the kernel fails this order. Any other error is a bug of the exec daemon, and ends it.
       const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
       if (errno === undefined || !(error instanceof Error)) throw error
       this.#say({ kind: 'failed', channel, errno, reason: error.message })

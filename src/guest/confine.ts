@@ -1,6 +1,6 @@
 /**
- * The exec daemon gives up what it will not need before it takes the first order, and checks that it is gone. Capabilities are a
- * matter of single threads: of this one, which starts every command. The filter is for all of them.
+ * The exec daemon drops what it does not need before it takes the first order, and checks the result. Capabilities
+ * belong to a thread: this one, which starts every command. The seccomp filter covers all threads.
  */
 import { ptr } from 'bun:ffi'
 import { PenError } from '../base/error.ts'
@@ -27,13 +27,13 @@ const AT_FDCWD = -100
 const AT_SYMLINK_NOFOLLOW = 0x100
 
 /**
- * To start commands as another user, and to end them; to enter their directories, where that was given at all. CHOWN has done
- * its work by then, and SETPCAP too.
+ * To start commands as another user, to kill them, and to enter their directories when that was granted. CHOWN and
+ * SETPCAP are not needed any more.
  */
 const KEPT = (1 << 2) | (1 << 5) | (1 << 6) | (1 << 7) // DAC_READ_SEARCH, KILL, SETGID, SETUID
 
 export function confine(setup: DaemonSetup): void {
-  // Before anything is given away: the directory that this needs may be among it.
+  // Before directories change their owner: one of them may be needed for this.
   if (setup.processes !== undefined) boundProcesses(setup.processes)
   if (setup.user !== undefined) {
     check('setgroups', tryCall('setgroups', 0, 0))
@@ -43,13 +43,13 @@ export function confine(setup: DaemonSetup): void {
   keepOnly(setup.user === undefined ? 0 : KEPT)
   check('PR_SET_DUMPABLE', tryCall('prctl', PR.setDumpable, 0, 0, 0, 0))
   check('PR_SET_NO_NEW_PRIVS', tryCall('prctl', PR.setNoNewPrivs, 1, 0, 0, 0))
-  // Of this thread, too: it starts every command.
+  // For this thread, which starts every command.
   if (setup.executable !== undefined) restrictExecution(setup.executable)
   if (setup.seccomp !== undefined) installFilter(setup.seccomp)
   verify(setup)
 }
 
-/** What stands there itself, not what a link of the image points at. Nothing of the sandbox has run yet. */
+/** Changes the directory itself, and not the target of a link in the image. Nothing of the sandbox has run yet. */
 function give(directory: string, { uid, gid }: { uid: number; gid: number }): void {
   const given = tryCall('fchownat', AT_FDCWD, cString(directory), uid, gid, AT_SYMLINK_NOFOLLOW)
   if (given >= 0) return
@@ -57,7 +57,7 @@ function give(directory: string, { uid, gid }: { uid: number; gid: number }): vo
   if (owner.uid !== uid || owner.gid !== gid) check('chown', given)
 }
 
-/** Nothing that is executed from here on can gain a capability: not by a file's, not by being root. */
+/** After this no executed program can gain a capability, neither by file capabilities nor as root. */
 function emptyBoundingSet(): void {
   for (let capability = 0; capability < 64; capability++) {
     const held = tryCall('prctl', PR.boundingRead, capability, 0, 0, 0)
@@ -95,7 +95,7 @@ function verify(setup: DaemonSetup): void {
     ...(setup.seccomp === undefined ? [] : [['Seccomp', '2']]),
   ] as const
   for (const [name = '', wanted] of expected) if (value(name) !== wanted) throw notConfined(name, value(name))
-  // gVisor's kernel does not list these two; of the second it has none.
+  // gVisor's kernel does not list these two, and lacks the second.
   const privileges = tryCall('prctl', PR.getNoNewPrivs, 0, 0, 0, 0)
   if (privileges !== 1) throw notConfined('NoNewPrivs', String(privileges))
   const ambient = value('CapAmb') ?? NONE
@@ -105,11 +105,11 @@ function verify(setup: DaemonSetup): void {
 const NONE = '0'.repeat(16)
 
 const notConfined = (name: string, value: string | undefined): PenError =>
-  new PenError('BACKEND', { what: `the exec daemon could not be confined: ${name} is ${value}` })
+  new PenError('BACKEND', { what: `the exec daemon is not confined: ${name} is ${value}` })
 
 function check(what: string, result: number): void {
   if (result < 0)
     throw new PenError('BACKEND', {
-      what: `the exec daemon could not be confined: ${what} failed with errno ${-result}`,
+      what: `the exec daemon is not confined: ${what} failed with errno ${-result}`,
     })
 }

@@ -1,10 +1,10 @@
 /**
  * The exec daemon: the first program of a container, and of a process sandbox that stays. It starts commands for the
- * supervisor, over one socket, and does nothing else. It obeys the supervisor alone: commands can neither signal nor trace it where
- * it has a user of its own. When the socket ends, so does the exec daemon, and with it the sandbox.
+ * supervisor, over one socket. It obeys only the supervisor: commands can neither signal nor trace it when it has its
+ * own user. When the socket closes, the exec daemon exits, and the sandbox ends.
  *
- * In a soft sandbox there is no namespace around it: then it keeps the orphans of its commands, knows no process but those below
- * itself, and ends these before it goes.
+ * A soft sandbox has no namespaces. There the exec daemon reaps the orphans of its commands, sees only its own
+ * descendants, and kills them before it exits.
  */
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
 import { encodeReport, type Order, OrderReader } from '../protocol/exec-messages.ts'
@@ -16,8 +16,8 @@ import type { CommandOrder, Commands } from './commands.ts'
 import { confine } from './confine.ts'
 
 /**
- * `unix:PATH` or `fd:NUMBER`; `bare:NUMBER` where no namespace is around it. Before that `show:PATH`, for a supervisor that may not look.
- * Resolves when the supervisor is gone.
+ * `unix:PATH` or `fd:NUMBER`, or `bare:NUMBER` without namespaces. `show:PATH` before that is for a supervisor that may
+ * not inspect root's processes. Resolves when the supervisor has disconnected.
  */
 export async function runExecDaemon(words: readonly string[]): Promise<ExitCode> {
   const [, shown] = /^show:(.+)$/.exec(words[0] ?? '') ?? []
@@ -25,7 +25,7 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
   const [, how, where] = /^(unix|fd|bare):(.+)$/.exec(target ?? '') ?? []
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || where === undefined || more.length > 0)
     throw new PenError('USAGE', { what: `${DAEMON_MODE} is not a verb: pen starts it by itself` })
-  // The first process of its namespace is the parent of orphans, or this one.
+  // Orphans become children of the namespace's first process, or else of this process.
   const init = how === 'bare' ? process.pid : 1
   const bare = how === 'bare' ? await import('../base/kernel/end-processes.ts') : undefined
   bare?.adoptOrphans()
@@ -55,18 +55,19 @@ export async function runExecDaemon(words: readonly string[]): Promise<ExitCode>
       },
     }
     Bun.connect(options as Bun.UnixSocketOptions<undefined>).catch(reject)
-    // The collector's threads are started by its first round. Later, when commands have used up all processes, that would end us.
+    // The first garbage collection starts the collector's threads. Later, when commands use all allowed processes, that
+    // would crash the exec daemon.
     Bun.gc(true)
   })
 }
 
-/** Until the exec daemon is set up a start waits for it: what it needs for commands is loaded when it has said that it is ready. */
+/** A start waits until the exec daemon is set up. So the code for commands is loaded after it has reported `ready`. */
 class ExecDaemon {
   readonly #orders = new OrderReader()
   readonly #outbox: Outbox
   readonly #init: number
   readonly #fail: (error: unknown) => void
-  /** Orders that came while the rest was loaded. */
+  /** Orders that arrived while the rest was loading. */
   readonly #waiting: CommandOrder[] = []
   #state: 'new' | 'ready' = 'new'
   #commands: Commands | undefined

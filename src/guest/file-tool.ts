@@ -1,7 +1,7 @@
 /**
- * `pen __file`: files inside a sandbox, for the library and `pen mcp`. It has the sandbox's own view and rights and no others, so
- * whatever it is asked for, the mounts decide. It needs no program of the image's. Whoever hears it on the host takes its words for
- * hostile: programs inside could have started it, or stand in its place.
+ * `pen __file`: file operations inside a sandbox, for the library and `pen mcp`. It has only the sandbox's own view and
+ * rights, so the mounts decide. It needs no program of the image. The host treats its output as hostile: a program
+ * inside could have started or replaced it.
  */
 import {
   closeSync,
@@ -36,7 +36,7 @@ export async function runFileTool(words: readonly string[]): Promise<ExitCode> {
       for await (const found of searchGiven(order, process.stdin)) say(1, JSON.stringify(found))
       return EXIT.ok
     }
-    // The project is mounted; what is granted beside it is not.
+    // The project is mounted. Grants outside of it are not.
     const isOutside = order.path !== process.cwd() && !order.path.startsWith(`${process.cwd()}/`)
     if (!isOutside || !(await isGranted(order))) act(order)
     return EXIT.ok
@@ -77,7 +77,7 @@ function act(order: OnDisk): void {
   }
 }
 
-/** Files only: a pipe or a device would never end, and a pipe without another end not even open. */
+/** Regular files only: reading a pipe or a device may never end, and opening a pipe may block. */
 function openFile(path: string, flags: number, mode?: number): number {
   const fd = openSync(path, flags | O_NONBLOCK, mode)
   if (fstatSync(fd).isFile()) return fd
@@ -136,7 +136,7 @@ function list(path: string, most: number): void {
   if (entries.length > most) say(1, JSON.stringify({ more: entries.length - most }))
 }
 
-/** A link itself, never what it leads to. */
+/** Removes a link itself, never its target. */
 function remove(path: string, recursive: boolean): void {
   if (!lstatSync(path).isDirectory()) unlinkSync(path)
   else if (recursive) rmSync(path, { recursive })
@@ -147,7 +147,7 @@ function sizeOf(path: string): number | null {
   try {
     return lstatSync(path).size
   } catch {
-    // Gone meanwhile: its name is all there is to tell.
+    // It was removed meanwhile. Only its name is known.
     return null
   }
 }

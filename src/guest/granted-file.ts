@@ -1,4 +1,4 @@
-/** Files that the user granted while the sandbox runs: they are not mounted, and come through the broker. */
+/** Files that the user granted while the sandbox runs. They are not mounted, and the broker serves them. */
 import type { ContentOrder, PlainFileOrder, SearchOrder } from '../protocol/file-order.ts'
 import { BROKER_SOCKET } from '../protocol/guest-paths.ts'
 import { BrokerClient, FileRefused } from './broker-client.ts'
@@ -9,7 +9,7 @@ export interface Streams {
   readonly input: () => AsyncIterable<Uint8Array>
 }
 
-/** False where nothing granted holds it: then the sandbox's own files are asked. */
+/** False when no grant covers the path. The caller then uses the sandbox's own files. */
 export async function throughBroker(order: PlainFileOrder | SearchOrder, streams: Streams): Promise<boolean> {
   if (order.op === 'search' || order.op === 'delete') return false
   const client = await BrokerClient.connect(BROKER_SOCKET)

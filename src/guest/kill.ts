@@ -1,7 +1,7 @@
 /**
- * Ends all that one execution started. Its group and its session are the kernel's word; what left both is known by its
- * ancestors, by a variable that every child inherits, or, if it threw that away too, by when it was started. A command that hides from
- * all of these, while others run, is ended with the sandbox.
+ * Kills everything that one execution started. The kernel reports its group and its session. A process that left both
+ * is known by its ancestors or by an inherited variable. One that dropped the variable too is known by its start time.
+ * A process that hides from all of these, while other executions run, ends with the sandbox.
  */
 import { readFileSync } from 'node:fs'
 import { signal } from '../base/kernel/end-processes.ts'
@@ -9,13 +9,13 @@ import { allPids, isZombie, statFields } from '../base/kernel/processes.ts'
 import { asUser, type User } from './as-user.ts'
 import type { Ticks } from './spans.ts'
 
-/** The variable by which the processes of an execution are known. */
+/** The variable that marks the processes of an execution. */
 export const MARK = 'PEN_EXEC'
 
-/** Which field of /proc/PID/stat, after the name, says when it was started. */
+/** The field of /proc/PID/stat, after the name, with the start time. */
 const START = 19
 
-/** A process that forks while it is looked for is found the next time. */
+/** A process that forks during a scan is found by the next one. */
 const ROUNDS = 100
 
 interface Seen {
@@ -26,12 +26,12 @@ interface Seen {
 }
 
 export interface Wanted {
-  /** The first process, unless it is gone: its number may be another's by now. */
+  /** The first process. Undefined when it has ended, because its pid may be reused. */
   readonly leader: number | undefined
   readonly mark: string
-  /** Who is left the children of all others: the first process of the namespace, or the exec daemon. */
+  /** The process that adopts orphans: the namespace's first process, or the exec daemon. */
   readonly init: number
-  /** Whether no other execution ran at a time. */
+  /** True when no other execution ran at that time. */
   readonly isAlone: (start: Ticks) => boolean
 }
 
@@ -44,10 +44,10 @@ export async function killAll(wanted: Wanted, user: User | undefined): Promise<v
   }
 }
 
-/** Neither the init nor the exec daemon, whatever they are said to belong to. */
+/** Never includes the init and the exec daemon, whatever they appear to belong to. */
 function belonging(all: readonly Seen[], { leader, mark, init, isAlone }: Wanted): number[] {
   const marks = new Map(all.map(({ pid }) => [pid, markOf(pid)]))
-  // Left by earlier executions: what these start has their mark. Any other mark is a disguise.
+  // Marks of earlier executions, whose processes may still fork. Any other mark is forged.
   const others = new Set(all.flatMap(({ pid, start }) => (isAlone(start) ? [] : marks.get(pid))))
   const isOwn = ({ pid, parent, session, start }: Seen): boolean => {
     if (pid === leader || session === leader || marks.get(pid) === mark) return true
@@ -65,7 +65,7 @@ function withChildren(all: readonly Seen[], family: Set<number>): Set<number> {
   return family
 }
 
-/** In a namespace that is all of them. On a host the others are somebody else's, whatever their variables say. */
+/** In a PID namespace that is every process. On a host, other processes are not pen's, whatever their variables say. */
 function below(init: number, all: readonly Seen[]): readonly Seen[] {
   if (init === 1) return all
   const family = withChildren(all, new Set([init]))
@@ -81,7 +81,7 @@ function processes(): Seen[] {
   })
 }
 
-/** Undefined for a process without, or whose variables cannot be read. */
+/** Undefined for a process without the mark, or when its variables cannot be read. */
 const markOf = (pid: number): string | undefined => VARIABLE.exec(`\0${read(`/proc/${pid}/environ`)}`)?.[1]
 
 const VARIABLE = new RegExp(`\\0${MARK}=([^\\0]*)`)

@@ -1,13 +1,13 @@
 /**
- * Landlock, the second lock on execution: from here on this process and all it starts execute only what is named. The
- * first lock is that every place which the sandbox can write is mounted noexec: Landlock does not judge what is mapped.
- * It also parts the command from bubblewrap's own process, which is outside of the lock: no ptrace, no /proc/1/mem.
+ * Landlock restricts execution: this process and its descendants execute only the listed files. Landlock does not judge
+ * mapped files, so every place that the sandbox can write is also mounted noexec. Landlock also separates the command
+ * from bubblewrap's process, which is unrestricted: no ptrace, no /proc/1/mem.
  */
 import { errnoOf, PenError } from '../base/error.ts'
 import { O_PATH } from '../base/kernel/file.ts'
 import { tryCall } from '../base/kernel/system-call.ts'
 
-/** Nothing but execution is judged: with reading, too, every open() took half as long again. */
+/** Only execution is restricted. With reads, every open() took 50% longer. */
 const EXECUTE = 1n
 const PATH_BENEATH = 1
 
@@ -28,7 +28,7 @@ function allow(ruleset: number, path: string): void {
   try {
     fd = openSync(path, O_PATH)
   } catch (error) {
-    // Listed, but not in this sandbox's view: then it cannot be executed either.
+    // A listed file that this sandbox does not have cannot be executed anyway.
     if (errnoOf(error) !== undefined) return
     throw error
   }
@@ -43,8 +43,8 @@ function allow(ruleset: number, path: string): void {
 function check(what: string, result: number): number {
   if (result < 0)
     throw new PenError('BACKEND', {
-      what: `tools.exec "listed" cannot be held: ${what} failed with errno ${-result}`,
-      hint: 'update the engine: its own filter may refuse Landlock',
+      what: `tools.exec "listed" cannot be enforced: ${what} failed with errno ${-result}`,
+      hint: 'update the engine: its seccomp profile may refuse Landlock',
     })
   return result
 }

@@ -1,6 +1,6 @@
 /**
- * The inner mode for `tools.exec: "listed"`: the first program of a sandbox. It has the sandbox's rights and no more,
- * waits until pen has made the mounts noexec, locks execution by Landlock, and becomes the command.
+ * The guest mode for `tools.exec: "listed"`: the first program of a sandbox, with the sandbox's rights. It waits until
+ * pen has made the mounts noexec, restricts execution by Landlock, and executes the command.
  */
 import { accessSync, constants, readFileSync, readSync, statSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../base/error.ts'
@@ -16,12 +16,12 @@ export async function runListed(words: readonly string[]): Promise<ExitCode> {
   const [orderFd, readyFd] = words.map(Number)
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || !isOpen(orderFd) || !isOpen(readyFd))
     throw new PenError('USAGE', { what: `${LISTED_MODE} is not a verb: pen starts it by itself` })
-  // Written by pen on the host, before anything of the sandbox ran.
+  // pen wrote it on the host, before anything of the sandbox ran.
   const order = JSON.parse(readFileSync(orderFd, 'utf8')) as ListedOrder
   awaitReady(readyFd)
   const file = locate(order.argv[0] ?? '', order.env.find(({ name }) => name === 'PATH')?.value ?? '')
   restrictExecution(order.executable)
-  // Only 0, 1 and 2 cross: not our own descriptors, and not the one that this program was started from.
+  // The command gets only 0, 1 and 2: not this program's descriptors, and not the one of its own file.
   if (tryCall('close_range', 3, 0xffff_ffff, CLOSE_RANGE_CLOEXEC) < 0)
     throw new PenError('INTERNAL', { what: 'descriptors could not be closed' })
   const env = order.env.map(({ name, value }) => `${name}=${value}`)
@@ -38,7 +38,7 @@ function awaitReady(fd: number): void {
     throw new PenError('BACKEND', { what: 'pen ended before the sandbox was ready' })
 }
 
-/** As `execvp` does. What may be executed is for the kernel to say. */
+/** Searches the PATH, as `execvp` does. The kernel decides what may be executed. */
 function locate(name: string, path: string): string {
   if (name.includes('/')) return name
   const places = path.split(':').map(directory => `${directory}/${name}`)

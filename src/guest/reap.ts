@@ -1,6 +1,6 @@
 /**
- * The first process of a container is left the children of all others, and has to take note of their end: nobody else will.
- * Those that the runtime started are the runtime's: it wants to hear of their end itself.
+ * The first process of a container adopts all orphans, and must reap them. Children of the runtime are left to the
+ * runtime, which waits for them itself.
  */
 import { closeSync } from 'node:fs'
 import { tryCall } from '../base/kernel/system-call.ts'
@@ -8,13 +8,13 @@ import { tryCall } from '../base/kernel/system-call.ts'
 const P_ALL = 0
 const WNOHANG = 1
 const LOOK_ONLY = WNOHANG | 4 | 0x0100_0000 // WEXITED, WNOWAIT
-/** struct siginfo: the pid stands behind three numbers and what aligns them. */
+/** struct siginfo: the pid follows three numbers and padding. */
 const SIGINFO = { numbers: 32, pid: 4 }
-/** The runtime needs far less; what stands behind its own in the queue waits for so long. */
+/** Far longer than the runtime needs. Processes behind the runtime's own in the queue wait this long. */
 const AGAIN_MS = 20
 const LOOK_MS = 1000
 
-/** For the rest of this process's life. `isOwn`: which ones the runtime waits for. */
+/** Until this process exits. `isOwn` is true for children that the runtime waits for. */
 export function reapOrphans(isOwn: (pid: number) => boolean): void {
   let again: ReturnType<typeof setTimeout> | undefined
   const reap = (): void => {
@@ -31,12 +31,12 @@ export function reapOrphans(isOwn: (pid: number) => boolean): void {
     again = setTimeout(reap, AGAIN_MS)
   }
   process.on('SIGCHLD', reap)
-  // Of what ended before anybody listened.
+  // Reap what ended before the listener was added.
   reap()
   if (!tellsOfEndsByDescriptor()) setInterval(reap, LOOK_MS)
 }
 
-/** Where a kernel has none, as gVisor's of 2022, the runtime takes the signal for itself, and nobody else hears it. */
+/** On a kernel without pidfds, such as gVisor of 2022, the runtime handles SIGCHLD itself, and no listener gets it. */
 function tellsOfEndsByDescriptor(): boolean {
   const fd = tryCall('pidfd_open', process.pid, 0)
   if (fd >= 0) closeSync(fd)

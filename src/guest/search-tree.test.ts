@@ -39,7 +39,7 @@ function search(order: Partial<SearchOrder>): string[] {
 }
 
 describe('a search', () => {
-  test('names files that are too long to be searched, and shows where a long line is cut', () => {
+  test('names files that are too long to search, and marks where a long line is cut', () => {
     const [long, wide] = [join(root, 'src/long.log'), join(root, 'src/wide.log')]
     writeFileSync(long, 'needle')
     truncateSync(long, 9 * 2 ** 20)
@@ -50,7 +50,7 @@ describe('a search', () => {
     for (const file of [long, wide]) rmSync(file)
   })
 
-  test('finds lines in files, and neither binaries nor what nobody wrote', () => {
+  test('finds lines in files, but not in binaries and skipped directories', () => {
     expect(search({ pattern: 'two' })).toEqual([
       'src/a.ts:3:three two',
       'src/deep/b.ts:1:two',
@@ -62,7 +62,7 @@ describe('a search', () => {
     ])
   })
 
-  test('finds what is passed over when it is named', () => {
+  test('searches a skipped directory that is named', () => {
     expect(search({ pattern: 'two', path: join(root, '.git') })).toEqual(['.git/config:1:two'])
   })
 
@@ -81,7 +81,7 @@ describe('a search', () => {
     expect(search({ pattern: 'two', most: 1 })).toEqual(['src/a.ts:3:three two', 'more'])
   })
 
-  test('refuses an expression that is none', () => {
+  test('refuses an invalid expression', () => {
     expect(() => search({ pattern: '(' })).toThrow('not a regular expression')
   })
 })

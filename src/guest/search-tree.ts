@@ -1,4 +1,7 @@
-/** Looks for text, or for names, in a tree. It runs inside the sandbox: a slow expression or a hostile tree costs nobody else. */
+/**
+ * Searches a tree for text or names. It runs inside the sandbox, so a slow expression or a hostile tree costs only the
+ * sandbox.
+ */
 import { type Dirent, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from '../base/posix-path.ts'
 import {
@@ -24,7 +27,7 @@ export function* searchTree(order: SearchOrder): Generator<Told> {
   }
 }
 
-/** Files that somebody else has opened. */
+/** Searches files that the caller has opened. */
 export async function* searchGiven(
   order: MatchOrder,
   input: AsyncIterable<Uint8Array>,
@@ -64,7 +67,7 @@ class Search {
     this.#left = wanted.most
   }
 
-  /** Whether the content of this file decides. */
+  /** True when the content of this file has to be searched. */
   opens(path: string): boolean {
     return this.#matches !== undefined && this.#named(path)
   }
@@ -93,7 +96,10 @@ function expression({ pattern, ignoreCase }: Wanted): RegExp {
   }
 }
 
-/** With `*` or `?` the whole name, or with a slash the end of the path; else any part of the path. */
+/**
+ * With `*` or `?` it matches the whole name, or with a slash the end of the path. Otherwise it matches any part of the
+ * path.
+ */
 function nameTest(name: string): (path: string) => boolean {
   if (!/[*?]/.test(name)) return path => path.includes(name)
   const source = name.replace(/\*\*\/|\*+|[?.+^${}()|[\]\\]/g, part =>
@@ -104,7 +110,7 @@ function nameTest(name: string): (path: string) => boolean {
   return name.includes('/') ? path => whole.test(path) : path => test.test(basename(path))
 }
 
-/** Links are not followed: they could lead in a circle. */
+/** Does not follow links, which could form a cycle. */
 function* filesIn(path: string): Generator<string> {
   const stats = lstatSync(path)
   if (stats.isFile()) yield path
@@ -131,7 +137,7 @@ function contentOf(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
-    // Denied, or gone meanwhile.
+    // Access is denied, or the file was removed.
     return undefined
   }
 }

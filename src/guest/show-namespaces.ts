@@ -1,6 +1,6 @@
 /**
- * What the exec daemon of a container shows to a supervisor that may not look at root's processes: its own namespaces and its root directory,
- * as descriptors, before it takes its first order. Nothing of the image has run by then.
+ * Sends the namespaces and the root directory of a container's exec daemon to a supervisor that may not inspect root's
+ * processes. They are sent as descriptors before the first order. Nothing of the image has run by then.
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { connectForDescriptors } from '../base/kernel/descriptor-socket.ts'

@@ -16,7 +16,7 @@ test('a time belongs to the one execution that ran then, and to none where two d
   expect([9, 10, 19, 20, 30, 31, 99].map(owner)).toEqual([[], [1], [1], [], [], [2], [2]])
 })
 
-test('what was forgotten belongs to nobody, and what runs is never forgotten', () => {
+test('a forgotten time belongs to no execution, and a running execution is never forgotten', () => {
   const spans = new Spans(() => now)
   at(1, () => spans.begin(1))
   for (let channel = 2; channel < 2000; channel++) {

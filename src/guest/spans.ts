@@ -1,10 +1,10 @@
 /**
- * When each execution ran, in the kernel's own time. A process that has left its session and its parents and thrown its
- * variables away still has a time at which it was started: if one execution alone ran then, that one started it.
+ * When each execution ran, in the kernel's time. A process may leave its session and its parents and drop its
+ * variables. Its start time remains: if only one execution ran then, that one started it.
  */
 import { readFileSync } from 'node:fs'
 
-/** Ticks since the machine was started; the kernel counts a hundred a second in what it tells. */
+/** Ticks since boot. The kernel reports 100 per second. */
 export type Ticks = number
 
 const PER_SECOND = 100
@@ -19,7 +19,7 @@ interface Span {
 export class Spans {
   readonly #now: () => Ticks
   #spans: Span[] = []
-  /** Until then it is not known any more who ran. */
+  /** Executions before this time have been forgotten. */
   #forgotten: Ticks = -1
 
   constructor(now: () => Ticks = uptime) {
@@ -29,7 +29,7 @@ export class Spans {
   begin(channel: number): void {
     this.#spans.push({ channel, from: this.#now(), to: Number.POSITIVE_INFINITY })
     if (this.#spans.length <= MOST) return
-    // One that still runs may have started anything since.
+    // A running execution may have started any process since its start.
     const oldest = this.#spans.findIndex(({ to }) => to !== Number.POSITIVE_INFINITY)
     const [gone] = this.#spans.splice(Math.max(0, oldest), 1)
     this.#forgotten = Math.max(this.#forgotten, gone?.to ?? 0)
@@ -40,7 +40,7 @@ export class Spans {
     if (span !== undefined) span.to = this.#now()
   }
 
-  /** Whether it was this execution, and no other, that ran at a time. */
+  /** True when this execution, and no other, ran at that time. */
   isAlone(channel: number, at: Ticks): boolean {
     if (at <= this.#forgotten) return false
     const running = this.#spans.filter(({ from, to }) => from <= at && at <= to)

@@ -1,4 +1,4 @@
-/** Starts one command, as the kernel and `execvp` would: in a session of its own, with the three descriptors and no other. */
+/** Starts one command, as the kernel and `execvp` would: in a new session, with only the three standard descriptors. */
 import { closeSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { errnoOf } from '../base/error.ts'
 import { descriptorsOf } from '../base/kernel/processes.ts'
@@ -11,7 +11,7 @@ import { asUser } from './as-user.ts'
 import { unblockSignals } from './become.ts'
 import { MARK } from './kill.ts'
 
-/** Where nothing says otherwise. */
+/** Used when no PATH is set. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 const O_CLOEXEC = 0o2000000
 const F_DUPFD_CLOEXEC = 1030
@@ -19,7 +19,7 @@ const F_DUPFD_CLOEXEC = 1030
 export interface Started {
   readonly child: Bun.Subprocess
   readonly input: number
-  /** A terminal is one stream: input and output are the same descriptor, which is this one's to close. */
+  /** On a terminal, input and output are the same descriptor, and `Command` closes it once. */
   readonly outputs: readonly { readonly stream: 'stdout' | 'stderr'; readonly fd: number }[]
   readonly terminal: boolean
 }
@@ -52,30 +52,30 @@ export const start = (order: ExecOrder, mark: string, setup: DaemonSetup): Start
   })
 
 /**
- * When memory runs out the kernel ends whoever has most, which may be the exec daemon where a command holds its own in files. Then the
- * sandbox is gone, with the count of why: so commands go first.
+ * On memory shortage the kernel kills the largest process, which may be the exec daemon. The sandbox would end, and the
+ * count of the reason be lost. So commands are killed first.
  */
 function offerFirst(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '500', { flag: 'r+' })
   } catch {
-    // Gone already, or a kernel that has no such file.
+    // The process has ended, or the kernel has no such file.
   }
 }
 
 const identity = ({ user }: DaemonSetup) => (user === undefined ? {} : { uid: user.uid, gid: user.gid })
 
-/** What only the exec daemon itself was given, by whoever started it: pen, or an engine that tells of itself. */
+/** Variables that only the exec daemon itself was given, by pen or by the engine. */
 const OWN_VARIABLES = /^(LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|BUN_.*|HOSTNAME|container)$/
 
-/** The image's variables, under the sandbox's, under the order's. pen itself is found behind the image's own programs. */
+/** The order's variables override the sandbox's, which override the image's. pen's directory is last on the PATH. */
 function environment(sandbox: readonly Variable[], order: ExecOrder, mark: string): Environment {
   const env: Environment = {}
   for (const [name, value] of Object.entries(process.env))
     if (value !== undefined && !OWN_VARIABLES.test(name)) env[name] = value
   env['PATH'] = `${env['PATH'] ?? DEFAULT_PATH}:${INSIDE}`
   for (const { name, value } of [...sandbox, ...order.env]) env[name] = value
-  // An image that says nothing of it has a shell all the same, and programs ask for it.
+  // Programs read SHELL. An image that does not set it has a shell anyway.
   if (env['SHELL'] === undefined && kindOf(shell()) === 'file') env['SHELL'] = shell()
   return { ...env, PWD: order.cwd, [MARK]: mark }
 }
@@ -83,7 +83,7 @@ function environment(sandbox: readonly Variable[], order: ExecOrder, mark: strin
 function checkDirectory(cwd: string): void {
   try {
     if (!statSync(cwd).isDirectory()) throw new NotStarted('ENOTDIR', `${cwd} is not a directory`)
-    // Whether it can be seen is one question, and whether it can be entered another.
+    // stat shows that the directory exists. This shows that it can be entered.
     statSync(`${cwd}/.`)
   } catch (error) {
     if (error instanceof NotStarted) throw error
@@ -103,7 +103,10 @@ function kindOf(path: string): 'file' | 'directory' | undefined {
   }
 }
 
-/** A file that may not be executed is passed over, and told when there is no other; one without a format is for the shell. */
+/**
+ * A file that may not be executed is skipped, and reported when no other is found. A file without a known format is run
+ * by the shell.
+ */
 function firstThatRuns<T>(
   argv: readonly string[],
   cwd: string,
@@ -125,7 +128,7 @@ function firstThatRuns<T>(
       const errno = error instanceof NotStarted ? error.errno : errnoOf(error)
       if (errno === 'ENOEXEC') return spawn('/bin/sh', [file, ...rest])
       if (errno === 'ENOENT' && kind === 'file')
-        throw new NotStarted('ENOEXEC', `${name} could not be started: what it is to be run by is not there`)
+        throw new NotStarted('ENOEXEC', `${name} could not be started: its interpreter was not found`)
       if (errno !== 'EACCES' && errno !== 'ENOENT') throw notStarted(name, error)
       refused ??= error
     }
@@ -155,14 +158,14 @@ interface Program {
   }
 }
 
-/** The child's descriptors are real pipes of its own user: it can open /dev/stdout again, as programs do. */
+/** The child gets real pipes that its user owns, so that programs can open /dev/stdout. */
 function withPipes({ file, argv0, args, settings }: Program, joined: boolean): Started {
   const opened: number[] = []
   try {
     const [stdin, input] = pipe(opened)
     const [stdout, out] = pipe(opened)
     const [stderr, err] = joined ? [undefined, out] : pipe(opened)
-    // Detached: in a session of its own.
+    // Detached: in a new session.
     const options = { ...settings, argv0, detached: true }
     const child = startProgram([file, ...args], { ...options, stdio: [stdin, out, err] })
     for (const fd of new Set([stdin, out, err])) closeSync(fd)
@@ -178,8 +181,8 @@ function withPipes({ file, argv0, args, settings }: Program, joined: boolean): S
 }
 
 /**
- * The runtime makes the terminal and the session that it controls. Its own reader knows no holding back, so the master is
- * taken over at once: nothing is read before this function returns.
+ * The runtime makes the terminal and its session. The runtime's reader has no flow control, so the exec daemon takes
+ * over the master at once. Nothing is read before this function returns.
  */
 function onTerminal(
   { file, argv0, args, settings }: Program,
@@ -202,13 +205,13 @@ function findMaster(known: ReadonlySet<string>): number {
     try {
       if (readlinkSync(path).endsWith('ptmx')) return Number(path.slice(path.lastIndexOf('/') + 1))
     } catch {
-      // The descriptor of this listing.
+      // The descriptor of this directory listing.
     }
   }
-  throw new Error('the pseudo-terminal cannot be found')
+  throw new Error('the pseudo-terminal was not found')
 }
 
-/** [read end, write end], which no other command inherits. */
+/** [read end, write end]. No other command inherits them. */
 function pipe(opened: number[]): readonly [number, number] {
   const ends = new Int32Array(2)
   if (tryCall('pipe2', new Uint8Array(ends.buffer), O_CLOEXEC) < 0)

@@ -1,4 +1,7 @@
-/** The checked parts of a message. Each throws on anything else: the stream is closed then, and nothing of it was done. */
+/**
+ * The checked parts of a message. Each throws on an invalid value. The stream is then closed, and nothing of the
+ * message was done.
+ */
 import { protocolError } from './frame.ts'
 
 export type Values = Readonly<Record<string, unknown>>
@@ -9,7 +12,7 @@ export function object(payload: Uint8Array): Values {
   try {
     return record(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload)))
   } catch {
-    throw protocolError('a text that is none')
+    throw protocolError('an invalid text')
   }
 }
 
@@ -21,28 +24,28 @@ export function record(value: unknown): Values {
 export function keys(value: Values, wanted: readonly string[]): Values {
   const own = Object.keys(value)
   if (own.length !== wanted.length || !wanted.every(key => Object.hasOwn(value, key)))
-    throw protocolError('other fields than agreed')
+    throw protocolError('unexpected fields')
   return value
 }
 
 export function list(value: unknown): readonly unknown[] {
-  if (!Array.isArray(value) || value.length > 4096) throw protocolError('a list that is none')
+  if (!Array.isArray(value) || value.length > 4096) throw protocolError('an invalid list')
   return value
 }
 
 export function text(value: unknown, longest: number): string {
-  if (typeof value !== 'string' || value.length > longest) throw protocolError('a word that is none')
+  if (typeof value !== 'string' || value.length > longest) throw protocolError('an invalid word')
   return value
 }
 
 export function truth(value: unknown): boolean {
-  if (typeof value !== 'boolean') throw protocolError('neither yes nor no')
+  if (typeof value !== 'boolean') throw protocolError('an invalid boolean')
   return value
 }
 
 export function among<const T extends string>(value: unknown, words: readonly T[]): T {
   const found = words.find(word => word === value)
-  if (found === undefined) throw protocolError('a word that nobody knows')
+  if (found === undefined) throw protocolError('an unknown word')
   return found
 }
 
@@ -53,7 +56,7 @@ export function whole(value: unknown): number {
 }
 
 export function filled(payload: Uint8Array): Uint8Array {
-  if (payload.length === 0) throw protocolError('a piece of a stream with nothing in it')
+  if (payload.length === 0) throw protocolError('an empty piece of a stream')
   return payload
 }
 

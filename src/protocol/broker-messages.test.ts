@@ -68,11 +68,11 @@ const refused = (act: () => unknown): boolean => {
   return false
 }
 
-/** Lone surrogates do not survive UTF-8: what is compared is what can cross. */
+/** Lone surrogates do not survive UTF-8, so values are compared after encoding. */
 const sound = (value: unknown): boolean => JSON.stringify(value) === JSON.stringify(value).toWellFormed()
 
 describe('messages', () => {
-  test('are read as they were written, cut anywhere', () => {
+  test('are read as they were written, split anywhere', () => {
     fc.assert(
       fc.property(fc.array(ask, { maxLength: 5 }), fc.integer({ min: 1, max: 40 }), (all, length) => {
         fc.pre(sound(all))
@@ -101,7 +101,7 @@ describe('messages', () => {
     expect([...new ReplyReader().push(encodeReply(page))]).toEqual([page])
   })
 
-  test('with anything else than agreed are refused, and their twins are not', () => {
+  test('with unexpected values are refused, and their valid twins are not', () => {
     const request = (value: unknown) =>
       refused(() => [...new AskReader().push(encodeFrame(1, 1, Buffer.from(JSON.stringify(value))))])
     const read = { op: 'read', path: '/a', from: 0, length: null }

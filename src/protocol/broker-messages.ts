@@ -1,6 +1,6 @@
 /**
- * The two languages of the file broker. Asks come from a sandbox and are hostile: each is checked whole before anything is
- * done. Replies come from the host; the client checks them as strictly, because it may be talking to anybody.
+ * The messages of the file broker. Requests come from a sandbox and are hostile: each is checked completely before it
+ * is served. Replies come from the host. The client checks them as strictly, because it cannot know who answers.
  */
 import {
   among,
@@ -19,22 +19,22 @@ import {
 } from './broker-fields.ts'
 import { encodeFrame, type Frame, FrameDecoder, protocolError } from './frame.ts'
 
-/** What is asked for. Paths are the host's own, absolute. */
+/** What a client requests. Paths are the host's, absolute. */
 export type FileRequest = { readonly op: 'grants' } | PathRequest
 
 export type PathRequest =
   | { readonly op: 'stat'; readonly path: string }
-  /** `from` counts names, in order. */
+  /** `from` is an index into the sorted names. */
   | { readonly op: 'list'; readonly path: string; readonly from: number }
   /** `length` null: to the end. */
   | { readonly op: 'read'; readonly path: string; readonly from: number; readonly length: number | null }
   | { readonly op: 'write'; readonly path: string; readonly executable: boolean }
 
-/** A channel is one request, numbered by the client and never used twice. */
+/** A channel is one request. The client numbers channels, and never reuses one. */
 export type Ask =
   | { readonly kind: 'request'; readonly channel: number; readonly request: FileRequest }
   | { readonly kind: 'data'; readonly channel: number; readonly bytes: Uint8Array }
-  /** Everything was sent: only now does the new content take the place of the old. */
+  /** All data was sent. Only now does the new content replace the old. */
   | { readonly kind: 'complete'; readonly channel: number }
   | { readonly kind: 'window'; readonly channel: number; readonly bytes: number }
   | { readonly kind: 'cancel'; readonly channel: number }
@@ -49,9 +49,9 @@ export interface FileFacts {
 
 export interface DirectoryPage {
   readonly entries: readonly { readonly name: string; readonly kind: EntryKind }[]
-  /** Where to go on; null at the end. */
+  /** Where to continue. Null at the end. */
   readonly next: number | null
-  /** Whether there are more names than the broker lists. */
+  /** True when there are more names than the broker lists. */
   readonly truncated: boolean
 }
 
@@ -65,10 +65,10 @@ export interface GrantedPlace {
 }
 
 export interface FileRefusal {
-  /** A stable word. */
+  /** A stable identifier. */
   readonly reason: string
   readonly why: string
-  /** The command that the user could give on the host. */
+  /** The command that the user can run on the host. */
   readonly fix: string | null
 }
 
@@ -78,9 +78,9 @@ export type Reply =
   | { readonly kind: 'page'; readonly channel: number; readonly page: DirectoryPage }
   | { readonly kind: 'data'; readonly channel: number; readonly bytes: Uint8Array }
   | { readonly kind: 'window'; readonly channel: number; readonly bytes: number }
-  /** The request is over and was done whole. */
+  /** The request succeeded and is over. */
   | { readonly kind: 'done'; readonly channel: number; readonly bytes: number }
-  /** The request is over and was not done, or not to its end. */
+  /** The request failed, or stopped early, and is over. */
   | { readonly kind: 'refused'; readonly channel: number; readonly refusal: FileRefusal }
 
 const KIND = {
@@ -97,7 +97,7 @@ const KIND = {
 } as const
 
 const LONG_REPLIES = new Set<number>([KIND.granted, KIND.page])
-/** As long as the kernel takes; in bytes of UTF-8, and as JSON at most six times that. */
+/** The kernel's limit, in bytes of UTF-8. As JSON it is at most six times as long. */
 export const MAX_PATH = 4096
 const MAX_NAME = 255
 
@@ -135,7 +135,7 @@ export function encodeReply(reply: Reply): Uint8Array {
   }
 }
 
-/** What the broker hears. */
+/** Reads what the broker receives. */
 export class AskReader {
   readonly #frames = new FrameDecoder()
 
@@ -144,7 +144,7 @@ export class AskReader {
   }
 }
 
-/** What a client hears. */
+/** Reads what a client receives. */
 export class ReplyReader {
   readonly #frames = new FrameDecoder(LONG_REPLIES)
 
@@ -158,7 +158,7 @@ function* each<T>(frames: Iterable<Frame>, read: (frame: Frame) => T): Iterable<
 }
 
 function readAsk({ kind, channel, payload }: Frame): Ask {
-  if (channel === 0) throw protocolError('an ask without its channel')
+  if (channel === 0) throw protocolError('a request without its channel')
   switch (kind) {
     case KIND.request:
       return { kind: 'request', channel, request: readRequest(payload) }
@@ -166,12 +166,12 @@ function readAsk({ kind, channel, payload }: Frame): Ask {
       return { kind: 'data', channel, bytes: filled(payload) }
     case KIND.complete:
     case KIND.cancel:
-      if (payload.length !== 0) throw protocolError('a payload where none belongs')
+      if (payload.length !== 0) throw protocolError('an unexpected payload')
       return { kind: kind === KIND.complete ? 'complete' : 'cancel', channel }
     case KIND.window:
       return { kind: 'window', channel, bytes: unpack(payload) }
     default:
-      throw protocolError(`an ask of kind ${kind}`)
+      throw protocolError(`a request of kind ${kind}`)
   }
 }
 
@@ -197,7 +197,7 @@ function readRequest(payload: Uint8Array): FileRequest {
       keys(value, ['op', 'path', 'executable'])
       return { op, path: text(value['path'], MAX_PATH * 2), executable: truth(value['executable']) }
     default:
-      throw protocolError('a request that nobody knows')
+      throw protocolError('an unknown request')
   }
 }
 

@@ -114,7 +114,7 @@ describe('an order', () => {
   }
   const read = (bytes: Uint8Array) => refused(() => [...new OrderReader().push(bytes)])
 
-  test('with a value out of bounds is refused, and its twin is not', () => {
+  test('with a value out of bounds is refused, and its valid twin is not', () => {
     expect(read(text(2, 1, exec))).toBe(false)
     for (const wrong of [
       { ...exec, more: 1 },
@@ -170,7 +170,7 @@ describe('an order', () => {
 })
 
 describe('a report', () => {
-  test('is read as it was written, cut anywhere', () => {
+  test('is read as it was written, split anywhere', () => {
     fc.assert(
       fc.property(fc.array(report, { maxLength: 5 }), fc.integer({ min: 1, max: 40 }), (all, length) => {
         const stream = Buffer.concat(all.map(encodeReport))

@@ -1,6 +1,6 @@
 /**
- * The two languages of an execution. Orders go towards the sandbox: client → supervisor → daemon. Reports come back and are
- * hostile, so they hold bytes and small numbers, and but one short text.
+ * The messages of an execution. Orders go towards the sandbox: client → supervisor → exec daemon. Reports come back and
+ * are hostile, so they hold bytes, small numbers and one short text.
  */
 import {
   type DaemonSetup,
@@ -12,35 +12,38 @@ import {
 } from './exec-order.ts'
 import { encodeFrame, type Frame, FrameDecoder, protocolError } from './frame.ts'
 
-/** A channel is one execution, numbered by who orders it and never used twice. The first two concern all: channel 0. */
+/**
+ * A channel is one execution. The sender numbers channels, and never reuses one. The first two kinds concern all
+ * executions, on channel 0.
+ */
 export type Order =
   | { readonly kind: 'configure'; readonly setup: DaemonSetup }
   | { readonly kind: 'exec'; readonly channel: number; readonly order: ExecOrder }
   | { readonly kind: 'stdin'; readonly channel: number; readonly bytes: Uint8Array }
   | { readonly kind: 'stdin-end'; readonly channel: number }
   | { readonly kind: 'resize'; readonly channel: number; readonly columns: number; readonly rows: number }
-  /** To its process group. On a terminal SIGHUP is a hang-up. */
+  /** To the command's process group. On a terminal, SIGHUP is a hang-up. */
   | { readonly kind: 'signal'; readonly channel: number; readonly signal: number }
   | { readonly kind: 'window'; readonly channel: number; readonly stream: Stream; readonly bytes: number }
-  /** SIGKILL for all that this execution started. */
+  /** SIGKILL for every process of this execution. */
   | { readonly kind: 'end'; readonly channel: number }
 
 export type Report =
-  /** The exec daemon is confined, and takes orders. */
+  /** The exec daemon is confined, and accepts orders. */
   | { readonly kind: 'ready' }
-  /** Commands have as many processes as they may: told once. */
+  /** Commands have reached the process limit. Sent once. */
   | { readonly kind: 'full' }
   | { readonly kind: 'started'; readonly channel: number }
   | { readonly kind: Stream; readonly channel: number; readonly bytes: Uint8Array }
   | { readonly kind: 'window'; readonly channel: number; readonly bytes: number }
-  /** After the last byte of output; then the channel is no more. */
+  /** After the last byte of output. The channel ends. */
   | {
       readonly kind: 'exit'
       readonly channel: number
       readonly how: 'exit' | 'signal'
       readonly value: number
     }
-  /** It never started; then the channel is no more. `errno` by name. */
+  /** The command did not start. The channel ends. `errno` is a name. */
   | { readonly kind: 'failed'; readonly channel: number; readonly errno: string; readonly reason: string }
 
 export type Stream = 'stdout' | 'stderr'
@@ -111,7 +114,7 @@ export function encodeReport(report: Report): Uint8Array {
   }
 }
 
-/** What the exec daemon hears; and the supervisor, of a client. */
+/** Reads orders: in the exec daemon, and in the supervisor from a client. */
 export class OrderReader {
   readonly #frames = new FrameDecoder(LONG)
 
@@ -120,7 +123,7 @@ export class OrderReader {
   }
 }
 
-/** What the supervisor hears of the exec daemon; and a client, of the supervisor. */
+/** Reads reports: in the supervisor from the exec daemon, and in a client from the supervisor. */
 export class ReportReader {
   readonly #frames = new FrameDecoder()
 
@@ -154,7 +157,7 @@ function readOrderFrame({ kind, channel, payload }: Frame): Order {
     case KIND.window: {
       const both = unpack(payload, 5)
       const stream = STREAMS[Math.floor(both / 2 ** 32)]
-      if (stream === undefined) throw protocolError('room for a stream that is none')
+      if (stream === undefined) throw protocolError('room for an unknown stream')
       return { kind: 'window', channel, stream, bytes: both % 2 ** 32 }
     }
     case KIND.end:
@@ -187,7 +190,7 @@ function readReportFrame({ kind, channel, payload }: Frame): Report {
     case KIND.exit: {
       const both = unpack(payload, 2)
       const how = HOW[both >>> 8]
-      if (how === undefined) throw protocolError('an end of no kind')
+      if (how === undefined) throw protocolError('an unknown kind of end')
       return { kind: 'exit', channel, how, value: how === 'signal' ? among(both & 0xff, 1, 64) : both & 0xff }
     }
     case KIND.failed:
@@ -197,7 +200,7 @@ function readReportFrame({ kind, channel, payload }: Frame): Report {
   }
 }
 
-/** The reason is hostile text: whoever shows it escapes it. */
+/** The reason is hostile text. The code that prints it must escape it. */
 function readFailure(payload: Uint8Array): { errno: string; reason: string } {
   const text = new TextDecoder().decode(payload)
   const [, errno, reason] = /^(E[A-Z0-9]{1,15}) (.*)$/s.exec(text) ?? []
@@ -207,7 +210,7 @@ function readFailure(payload: Uint8Array): { errno: string; reason: string } {
 }
 
 function filled(payload: Uint8Array): Uint8Array {
-  if (payload.length === 0) throw protocolError('a piece of a stream with nothing in it')
+  if (payload.length === 0) throw protocolError('an empty piece of a stream')
   return payload
 }
 

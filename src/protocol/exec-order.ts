@@ -1,4 +1,4 @@
-/** What is to be done inside, as text. Each reader checks every value again: neither end takes the other's word for it. */
+/** Orders as text. Each reader checks every value again, and trusts no writer. */
 import { protocolError } from './frame.ts'
 
 export interface Variable {
@@ -6,33 +6,35 @@ export interface Variable {
   readonly value: string
 }
 
-/** A command for a sandbox that runs already. */
+/** A command for a running sandbox. */
 export interface ExecOrder {
-  /** Empty: the shell inside, bash where there is one. */
+  /** When empty, the shell inside starts: bash, or else sh. */
   readonly argv: readonly string[]
   readonly cwd: string
-  /** On top of the sandbox's own. */
+  /** Added to the sandbox's own variables. */
   readonly env: readonly Variable[]
   readonly terminal: { readonly columns: number; readonly rows: number } | undefined
-  /** stdout and stderr are one, told as stdout: what is written to both keeps its order. A terminal is one in any case. */
+  /** Sends stderr as stdout, so that the order of writes to both is kept. A terminal always does this. */
   readonly joined?: boolean
 }
 
-/** Told once, before the exec daemon starts anything. */
+/** Sent once, before the exec daemon starts a command. */
 export interface DaemonSetup {
-  /** Who commands run as; undefined where there is only one user, the exec daemon's own. */
+  /** The user of commands. Undefined when the exec daemon's own user is the only one. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
-  /** Directories that become that user's, the innermost first. */
+  /** Directories that the user gets, innermost first. */
   readonly given: readonly string[]
   /** The sandbox's own variables, for every command. */
   readonly env: readonly Variable[]
-  /** A filter of system calls for the exec daemon and all that it starts. */
+  /** A seccomp filter for the exec daemon and its descendants. */
   readonly seccomp: Uint8Array | undefined
-  /** Whether no capability may ever be gained again, by whatever is executed. */
+  /** True when no executed program may gain a capability. */
   readonly emptyBounding: boolean
-  /** All that the exec daemon and what it starts may execute, directories with all beneath; undefined where that is anything. */
+  /**
+   * What the exec daemon and its descendants may execute: files and whole directories. Undefined when everything may.
+   */
   readonly executable?: readonly string[] | undefined
-  /** How many processes commands may have, where the exec daemon is to bound them; undefined where the host does. */
+  /** The process limit of commands, when the exec daemon enforces it. Undefined when the host does. */
   readonly processes?: number | undefined
 }
 
@@ -96,7 +98,7 @@ function record(bytes: Uint8Array, keys: readonly string[]): Record<string, unkn
     throw protocolError('a text that is not JSON')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw protocolError('a text of no kind')
+    throw protocolError('a text of another type')
   const found = Object.keys(value)
   if (found.length !== keys.length || !keys.every(key => Object.hasOwn(value, key)))
     throw protocolError('a text with other keys')
@@ -105,19 +107,19 @@ function record(bytes: Uint8Array, keys: readonly string[]): Record<string, unkn
 
 function list<T>(value: unknown, one: (item: unknown) => T): T[] {
   if (!Array.isArray(value) || value.length > MAX_WORDS)
-    throw protocolError('a list that is none, or too long')
+    throw protocolError('a list that is invalid or too long')
   return value.map(one)
 }
 
-/** What the kernel takes as one word: it would end at the first NUL. */
+/** A NUL would end the word. */
 function text(value: unknown): string {
-  if (typeof value !== 'string' || value.includes('\0')) throw protocolError('a word that is none')
+  if (typeof value !== 'string' || value.includes('\0')) throw protocolError('an invalid word')
   return value
 }
 
 function path(value: unknown): string {
   const word = text(value)
-  if (!word.startsWith('/') || word.length > 4096) throw protocolError('a path that is none')
+  if (!word.startsWith('/') || word.length > 4096) throw protocolError('an invalid path')
   return word
 }
 
@@ -127,7 +129,7 @@ function variable(value: unknown): Variable {
   return { name, value: text(content) }
 }
 
-/** Never root: whatever an image or a policy says, what the exec daemon starts is an ordinary user. */
+/** Never root: the exec daemon starts every command as an ordinary user, whatever an image or a policy says. */
 function user(value: unknown): { uid: number; gid: number } {
   const [uid, gid] = pair(value)
   return { uid: whole(uid, 1, MAX_ID), gid: whole(gid, 0, MAX_ID) }
@@ -139,7 +141,7 @@ function size(value: unknown): { columns: number; rows: number } {
 }
 
 function pair(value: unknown): readonly [unknown, unknown] {
-  if (!Array.isArray(value) || value.length !== 2) throw protocolError('a pair that is none')
+  if (!Array.isArray(value) || value.length !== 2) throw protocolError('an invalid pair')
   return [value[0], value[1]]
 }
 
@@ -149,7 +151,7 @@ function whole(value: unknown, least: number, most: number): number {
   return value
 }
 
-/** At most 4096 instructions of 8 bytes, as the kernel has it. */
+/** At most 4096 instructions of 8 bytes, which is the kernel's limit. */
 function program(value: unknown): Uint8Array {
   const bytes = typeof value === 'string' ? Buffer.from(value, 'base64') : Buffer.alloc(0)
   if (
@@ -158,6 +160,6 @@ function program(value: unknown): Uint8Array {
     bytes.length === 0 ||
     bytes.length > 32_768
   )
-    throw protocolError('a filter that is none')
+    throw protocolError('an invalid filter')
   return bytes
 }

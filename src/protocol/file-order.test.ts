@@ -30,7 +30,7 @@ describe('a request to the file tool', () => {
     expect(() => readFileOrder(word)).toThrow(PenError)
   })
 
-  test('without end is refused', () => {
+  test('that is too long is refused', () => {
     expect(() => readFileOrder(JSON.stringify({ op: 'list', path: 'a'.repeat(70_000), most: 1 }))).toThrow(
       PenError,
     )

@@ -1,4 +1,4 @@
-/** What pen's file tool inside a sandbox is asked for, as one word of its command line. */
+/** The request to pen's file tool inside a sandbox, as one word of its command line. */
 import { protocolError } from './frame.ts'
 
 /** The word after `pen`. */
@@ -8,7 +8,7 @@ export type FileOrder = PlainFileOrder | SearchOrder | MatchOrder
 
 export type PlainFileOrder = ContentOrder | DeleteOrder
 
-/** A file, a link or an empty directory; with all in it only if that is said. */
+/** A file, a link or an empty directory. A directory with contents only when `recursive` is set. */
 export interface DeleteOrder {
   readonly op: 'delete'
   readonly path: string
@@ -16,28 +16,28 @@ export interface DeleteOrder {
 }
 
 export type ContentOrder =
-  /** At most `length` bytes, to stdout. */
+  /** Writes at most `length` bytes to stdout. */
   | { readonly op: 'read'; readonly path: string; readonly from: number; readonly length: number }
-  /** What stdin holds takes the place of what was there. */
+  /** Replaces the file by what stdin holds. */
   | { readonly op: 'write'; readonly path: string; readonly executable: boolean }
   | { readonly op: 'list'; readonly path: string; readonly most: number }
 
 export interface Wanted {
-  /** A regular expression for lines; empty: names alone are looked for. */
+  /** A regular expression for lines. When empty, only names are searched. */
   readonly pattern: string
   readonly ignoreCase: boolean
-  /** Part of a file's path, or with `*` and `?` all of its name; empty: every file. */
+  /** Part of a file's path, or with `*` and `?` its whole name. When empty, every file matches. */
   readonly name: string
   readonly most: number
 }
 
 export interface SearchOrder extends Wanted {
   readonly op: 'search'
-  /** A file, or a directory with all below it. */
+  /** A file, or a directory with everything below it. */
   readonly path: string
 }
 
-/** The same in what stdin holds: for each file a `GivenFile`, as a line, and its bytes. Nothing is opened. */
+/** The same for files on stdin: for each file a `GivenFile`, as a line, and its bytes. No file is opened. */
 export interface MatchOrder extends Wanted {
   readonly op: 'match'
 }
@@ -47,17 +47,17 @@ export interface GivenFile {
   readonly size: number
 }
 
-/** What is rarely meant, and most of the work: to be searched by naming it. */
+/** Directories that are searched only when they are named. They are large and rarely wanted. */
 export const PASSED_OVER = ['.git', 'node_modules']
-/** Longer files are named in the answer, and not searched: nobody wrote them by hand. */
+/** Longer files are not searched, and are named in the answer. They are rarely written by hand. */
 export const MOST_SEARCHED = 8 * 2 ** 20
 
-/** What one line of the answer to a search holds. */
+/** One line of a search result. */
 export interface Match {
   readonly path: string
-  /** From 1; 0 for a file that was found by its name. */
+  /** From 1. It is 0 for a file that was found by its name. */
   readonly line: number
-  /** Cut after 400 characters, with `…` at its end. */
+  /** Cut after 400 characters, and then ends with `…`. */
   readonly text: string
 }
 
@@ -86,7 +86,7 @@ export function readFileOrder(word: string): FileOrder {
   const { op } = fields
   const shape =
     typeof op === 'string' && Object.hasOwn(SHAPES, op) ? SHAPES[op as FileOrder['op']] : undefined
-  if (shape === undefined) throw protocolError('a request that nobody knows')
+  if (shape === undefined) throw protocolError('an unknown request')
   const keys = Object.keys(shape)
   if (Object.keys(fields).length !== keys.length + 1) throw protocolError('a request with other fields')
   for (const key of keys) {
@@ -94,7 +94,7 @@ export function readFileOrder(word: string): FileOrder {
     const isWhole = typeof field !== 'number' || (Number.isSafeInteger(field) && field >= 0)
     const isWord = typeof field !== 'string' || !field.includes('\0')
     if (typeof field !== shape[key] || !isWhole || !isWord)
-      throw protocolError(`a request whose ${key} is none`)
+      throw protocolError(`a request with an invalid ${key}`)
   }
   return value as FileOrder
 }

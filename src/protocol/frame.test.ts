@@ -7,13 +7,13 @@ const LONG = new Set([2])
 
 const copy = (frame: Frame): Frame => ({ ...frame, payload: Uint8Array.from(frame.payload) })
 
-/** All frames of a stream that comes in pieces of these lengths, again and again. */
+/** All frames of a stream that arrives in pieces of these lengths, repeated. */
 function decode(bytes: Uint8Array, lengths: readonly number[] = [bytes.length], long = LONG): Frame[] {
   const decoder = new FrameDecoder(long)
   const frames: Frame[] = []
   for (let at = 0, n = 0; at < bytes.length; n++) {
     const length = Math.max(1, lengths[n % lengths.length] ?? 1)
-    // A buffer of its own, which is spoiled afterwards: nothing may be kept of it.
+    // A copy that is overwritten afterwards: the decoder must not keep it.
     const piece = bytes.slice(at, at + length)
     frames.push(...Array.from(decoder.push(piece), copy))
     piece.fill(0xee)
@@ -39,7 +39,7 @@ const frame = fc.record({
 })
 
 describe('frames', () => {
-  test('come out as they went in, wherever the stream is cut', () => {
+  test('come out as they went in, wherever the stream is split', () => {
     fc.assert(
       fc.property(
         fc.array(frame, { maxLength: 8 }),
@@ -60,7 +60,7 @@ describe('frames', () => {
     }
   })
 
-  test('that claim to be larger are refused before their payload came', () => {
+  test('with a larger length are refused before their payload arrives', () => {
     const header = encodeFrame(3, 5).slice()
     new DataView(header.buffer).setUint32(0, MAX_PAYLOAD + 1)
     expect(refusal(() => decode(header))).toContain('a frame of 65537 bytes')
@@ -68,17 +68,17 @@ describe('frames', () => {
     expect(refusal(() => decode(header))).toContain('a frame of 4294967295 bytes')
   })
 
-  test('that are cut off are never given out', () => {
+  test('that are truncated are never returned', () => {
     const bytes = encodeFrame(3, 5, new Uint8Array(100))
     for (let length = 0; length < bytes.length; length++)
       expect(decode(bytes.subarray(0, length))).toEqual([])
   })
 
-  test('are not read on after a mistake, neither the decoder’s nor that of its reader', () => {
+  test('are not read after an error of the decoder or of its reader', () => {
     const decoder = new FrameDecoder()
     const twice = Buffer.concat([encodeFrame(3, 5), encodeFrame(4, 5)])
     for (const _ of decoder.push(twice)) break
-    expect(refusal(() => [...decoder.push(encodeFrame(3, 5))])).toContain('after a mistake')
+    expect(refusal(() => [...decoder.push(encodeFrame(3, 5))])).toContain('after an error')
   })
 
   test('of garbage are frames within bounds, or a refusal, and nothing else', () => {
@@ -98,12 +98,12 @@ describe('frames', () => {
 describe('a long message', () => {
   const long = new Uint8Array(MAX_PAYLOAD * 2 + 5).map((_, i) => i)
 
-  test('comes in parts and is one again, up to the bound', () => {
+  test('comes in parts and is joined, up to the limit', () => {
     for (const payload of [long, new Uint8Array(MAX_PAYLOAD * 2), new Uint8Array(MAX_TEXT)])
       expect(decode(encodeFrame(2, 9, payload), [60_000])).toEqual([{ kind: 2, channel: 9, payload }])
   })
 
-  test('larger than the bound is neither written nor read', () => {
+  test('larger than the limit is neither written nor read', () => {
     expect(refusal(() => encodeFrame(2, 9, new Uint8Array(MAX_TEXT + 1)))).toContain('a message of')
     const part = encodeFrame(2, 9, long).subarray(0, 9 + MAX_PAYLOAD)
     const endless = Buffer.concat(Array.from({ length: 32 }, () => part))

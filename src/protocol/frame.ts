@@ -1,24 +1,24 @@
 /**
- * What crosses between pen's own processes: `[u32 length][u8 kind][u32 channel][payload]`, big-endian. One of the two ends
- * may be in hostile hands, so the decoder holds one payload at most, and the first odd byte ends the stream for good.
+ * Frames between pen's own processes: `[u32 length][u8 kind][u32 channel][payload]`, big-endian. One end may be
+ * compromised, so the decoder buffers at most one payload. The first invalid byte ends the stream.
  */
 import { PenError } from '../base/error.ts'
 
 export const MAX_PAYLOAD = 65_536
-/** Texts such as a command line with its variables may be longer than a payload; they come in parts. */
+/** Texts such as a command line with its variables may be longer than a payload. They are sent in parts. */
 export const MAX_TEXT = 2 * 2 ** 20
 const HEADER = 9
-/** The kind of a part of a longer message. The message's last frame has the kind of the whole. */
+/** The kind of a part of a longer message. The last frame has the kind of the whole message. */
 const PART = 0
 
 export interface Frame {
   readonly kind: number
   readonly channel: number
-  /** May be a view of the bytes that were pushed: to be used, or copied, before they are. */
+  /** May be a view of the bytes that were pushed. Use or copy it before the next push. */
   readonly payload: Uint8Array
 }
 
-/** What the other end said is not what was agreed. It is not answered: the stream is closed. */
+/** The other end broke the protocol. The stream is closed without an answer. */
 export const protocolError = (what: string): PenError =>
   new PenError('WIRE', { what: `pen's processes do not understand each other: ${what}` })
 
@@ -41,7 +41,7 @@ export function encodeFrame(kind: number, channel: number, payload: Uint8Array =
   return bytes
 }
 
-/** Reads frames from a stream that may be cut anywhere. `long` are the kinds that may come in parts. */
+/** Reads frames from a stream that may be split anywhere. `long` lists the kinds that may come in parts. */
 export class FrameDecoder {
   readonly #long: ReadonlySet<number>
   readonly #header = new Uint8Array(HEADER)
@@ -56,9 +56,12 @@ export class FrameDecoder {
     this.#long = long
   }
 
-  /** Every frame that these bytes complete. Whoever stops in the middle, because one was odd, gets none ever after. */
+  /**
+   * Yields every frame that these bytes complete. After an error, or when the caller stops early, it yields no more
+   * frames.
+   */
   *push(bytes: Uint8Array): Generator<Frame, void, void> {
-    if (this.#state !== 'whole') throw protocolError('more came after a mistake')
+    if (this.#state !== 'whole') throw protocolError('more data came after an error')
     this.#state = 'reading'
     yield* this.#frames(bytes)
     this.#state = 'whole'
@@ -93,7 +96,7 @@ export class FrameDecoder {
     }
   }
 
-  /** Parts follow one another without anything between, and end with a frame that may be long. */
+  /** Parts follow each other directly, and end with a frame of a kind in `long`. */
   #join(frame: Frame): Frame | undefined {
     if (this.#parts.length > 0 && frame.channel !== this.#partsChannel)
       throw protocolError('a message was interrupted')
@@ -105,7 +108,7 @@ export class FrameDecoder {
       return undefined
     }
     if (this.#parts.length === 0) return frame
-    if (!this.#long.has(frame.kind)) throw protocolError('a message in parts that has none')
+    if (!this.#long.has(frame.kind)) throw protocolError('a message in parts of a kind that has none')
     const payload = Buffer.concat([...this.#parts, frame.payload])
     this.#parts = []
     return { ...frame, payload }

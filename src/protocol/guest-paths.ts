@@ -1,12 +1,15 @@
-/** Where pen's own things stand inside a sandbox: names and places that both sides know. */
+/** pen's own paths and names inside a sandbox, which both sides use. */
 export const INSIDE = '/run/pen'
 /** pen itself, for commands. */
 export const PEN_INSIDE = `${INSIDE}/pen`
-/** pen as the exec daemon of a process sandbox starts it for a command: its own file, also where the sandbox has no name for it. */
+/**
+ * The file of the running program. The exec daemon of a process sandbox starts pen by it, also when the sandbox has no
+ * path for pen.
+ */
 export const PEN_ITSELF = '/proc/self/exe'
 /** The word after `pen`. */
 export const DAEMON_MODE = '__exec-daemon'
-/** Where the gateway's proxy listens, in the door of every sandbox. Not one of the ports that browsers and `fetch` refuse to speak to. */
+/** The port of the gateway's proxy, in the door of every sandbox. Browsers and `fetch` do not block this port. */
 export const PROXY_PORT = 1023
-/** Where the file broker listens, inside every sandbox. */
+/** The socket of the file broker, inside every sandbox. */
 export const BROKER_SOCKET = `${INSIDE}/broker`

@@ -1,15 +1,15 @@
-/** What pen tells its inner mode before the only program that it will ever become. */
+/** The message to the guest mode for listed programs, which then becomes the command. */
 
-/** The word after `pen`. By itself it can do nothing: the descriptors named after it must be there too. */
+/** The word after `pen`. The mode also needs the descriptors that are named after it. */
 export const LISTED_MODE = '__listed'
 
 export interface ListedOrder {
   readonly argv: readonly string[]
-  /** The command's variables. The inner mode itself starts without them: LD_PRELOAD and the like are not for it. */
+  /** The command's variables. The guest itself starts without them, so that LD_PRELOAD does not affect it. */
   readonly env: readonly { readonly name: string; readonly value: string }[]
-  /** Files, and directories with all beneath them, that may be executed. */
+  /** Files, and whole directories, that may be executed. */
   readonly executable: readonly string[]
 }
 
-/** What comes through the second descriptor when the mounts are ready: nothing else, and no end of file, lets it go on. */
+/** Sent through the second descriptor when the mounts are ready. Any other byte, or an end of file, stops the guest. */
 export const READY = 'r'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Outbox } from './outbox.ts'
 
-/** A socket that takes so many bytes until it is emptied. */
+/** A socket that takes this many bytes until it is drained. */
 function socket(room: number) {
   const taken: number[] = []
   let left = room
@@ -18,7 +18,7 @@ function socket(room: number) {
   return { outbox, taken, empty }
 }
 
-test('what a socket does not take waits, in order, and is counted', async () => {
+test('bytes that a socket does not take wait, in order, and are counted', async () => {
   const { outbox, taken, empty } = socket(4)
   expect(outbox.room()).toBeUndefined()
   outbox.send(Uint8Array.of(1, 2, 3))
@@ -31,7 +31,7 @@ test('what a socket does not take waits, in order, and is counted', async () => 
   expect([taken, outbox.backlog]).toEqual([[1, 2, 3, 4, 5, 6, 7], 0])
 })
 
-test('a closed one keeps nobody waiting, and writes nothing', async () => {
+test('a closed outbox resolves every wait, and writes nothing', async () => {
   const { outbox, taken } = socket(0)
   outbox.send(Uint8Array.of(1))
   const room = outbox.room()

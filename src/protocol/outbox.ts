@@ -1,4 +1,4 @@
-/** What waits to be written to a socket that takes as much as it has room for, and says how much that was. */
+/** Bytes that wait for a socket, which takes only as much as it has room for. */
 export class Outbox {
   readonly #write: (bytes: Uint8Array) => number
   #queue: Uint8Array[] = []
@@ -10,7 +10,7 @@ export class Outbox {
     this.#write = write
   }
 
-  /** Bytes that the socket did not take yet: for the sender to keep within bounds. */
+  /** Bytes that the socket did not take yet. The sender must bound them. */
   get backlog(): number {
     return this.#backlog
   }
@@ -22,7 +22,7 @@ export class Outbox {
     if (this.#queue.length === 1) this.drain()
   }
 
-  /** To be called when the socket has room again. */
+  /** Call it when the socket has room again. */
   drain(): void {
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       const taken = Math.max(0, this.#write(first))
@@ -36,13 +36,13 @@ export class Outbox {
     this.#wake()
   }
 
-  /** Undefined when nothing waits: then there is room at once. */
+  /** Undefined when nothing waits: there is room now. */
   room(): Promise<void> | undefined {
     if (this.#backlog === 0) return undefined
     return new Promise(resolve => this.#waiting.push(resolve))
   }
 
-  /** Nothing is written any more, and nobody waits. */
+  /** Writes nothing more, and resolves every wait. */
   close(): void {
     this.#closed = true
     this.#queue = []

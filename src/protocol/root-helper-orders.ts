@@ -1,15 +1,16 @@
 /**
- * What a supervisor without root has done by its helper (see backend/container/root-helper/): each order on a channel of its own, answered once. Both ends are
- * pen, and nothing hostile holds either. Descriptors that belong to an order were sent before it, over a socket beside.
+ * Orders from a supervisor without root to its root helper (see backend/container/root-helper/). Each order has its own
+ * channel, and gets one answer. Both ends are pen, and both are trusted. Descriptors of an order are sent before it,
+ * over a second socket.
  */
 import { encodeFrame, type Frame, FrameDecoder } from './frame.ts'
 
-/** The word after `pen`, and behind it the directory with the two sockets. */
+/** The word after `pen`. The directory with the two sockets follows. */
 export const ROOT_HELPER_MODE = '__root-helper'
 export const ROOT_HELPER_SOCKETS = { orders: 'orders', descriptors: 'descriptors' } as const
 
 export type RootHelperOrder =
-  /** To be in the supervisor's mount namespace from now on, at its root directory: these two descriptors. */
+  /** Enter the supervisor's mount namespace, at its root directory. These are the two descriptors. */
   | { readonly do: 'come' }
   /** Starts a program of the host, with the descriptors from 3 on. */
   | {
@@ -18,9 +19,9 @@ export type RootHelperOrder =
       readonly input: string
       readonly timeoutMs: number
     }
-  /** Which datagrams the rules of a namespace refused: the descriptor is the socket that asks. */
+  /** Lists the datagrams that the rules of a namespace refused. The descriptor is a socket of that namespace. */
   | { readonly do: 'list-refused' }
-  /** Unless the number is another process's by now. */
+  /** Does nothing when the pid was reused. */
   | { readonly do: 'kill'; readonly pid: number; readonly startTime: string }
   | { readonly do: 'bound-processes'; readonly pid: number; readonly pids: number }
 

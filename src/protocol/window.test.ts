@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Allowance, Credit, WINDOW } from './window.ts'
 
-test('a writer sends what it was granted, and no byte more', () => {
+test('a writer sends what it was granted, and not one byte more', () => {
   const credit = new Credit()
   credit.spend(WINDOW)
   expect(() => credit.spend(1)).toThrow('more was sent than there was room for')
@@ -9,12 +9,12 @@ test('a writer sends what it was granted, and no byte more', () => {
   expect(credit.left).toBe(5)
 })
 
-test('nobody can grant more than was sent', () => {
+test('no reader can grant more than was sent', () => {
   const credit = new Credit()
-  expect(() => credit.grant(1)).toThrow('room was given that nobody has')
+  expect(() => credit.grant(1)).toThrow('more room was granted than was used')
   credit.spend(10)
-  expect(() => credit.grant(11)).toThrow('room was given that nobody has')
-  expect(() => credit.grant(0)).toThrow('room was given that nobody has')
+  expect(() => credit.grant(11)).toThrow('more room was granted than was used')
+  expect(() => credit.grant(0)).toThrow('more room was granted than was used')
 })
 
 test('a reader refuses what it did not grant, and grants what it has used', () => {

@@ -1,6 +1,6 @@
 /**
- * Flow of one stream. The writer may send what the reader has granted, and no more: a reader that does not read stops its
- * writer alone, nobody buffers without bound, and no other stream waits.
+ * Flow control of one stream. The writer sends only what the reader has granted. A slow reader stops only its own
+ * writer, memory is bounded, and no other stream waits.
  */
 import { protocolError } from './frame.ts'
 
@@ -19,14 +19,14 @@ export class Credit {
     this.#left -= bytes
   }
 
-  /** The other end tells; it can never give more than it took. */
+  /** The other end can never grant more than it received. */
   grant(bytes: number): void {
-    if (bytes < 1 || this.#left + bytes > WINDOW) throw protocolError('room was given that nobody has')
+    if (bytes < 1 || this.#left + bytes > WINDOW) throw protocolError('more room was granted than was used')
     this.#left += bytes
   }
 }
 
-/** The reader's side: what came is owed until it was used. */
+/** The reader's side. Received bytes are granted again after they were used. */
 export class Allowance {
   #left = WINDOW
   #used = 0
@@ -36,7 +36,7 @@ export class Allowance {
     this.#left -= bytes
   }
 
-  /** How much to grant now: nothing until it is worth a message. */
+  /** Returns how much to grant now. Zero until a message is worthwhile. */
   use(bytes: number): number {
     this.#used += bytes
     if (this.#used < WINDOW / 4) return 0

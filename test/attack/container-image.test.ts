@@ -72,10 +72,10 @@ onEachEngine(
       shop.configure({ mounts: [{ volume: 'parts', at: `${project}/${name}` }] })
       return run(shop, `echo kept > ${name}/file && echo done`)
     }
-    expect(mount('parts').err).toContain(`nothing can be mounted at ${project}/parts`)
+    expect(mount('parts').err).toContain(`cannot mount at ${project}/parts`)
     expect(readdirSync(project)).toEqual(['.pen'])
     symlinkSync('new/place', join(project, 'parts'))
-    expect(mount('parts').err).toContain(`nothing can be mounted at ${project}/parts`)
+    expect(mount('parts').err).toContain(`cannot mount at ${project}/parts`)
     expect(readdirSync(project).sort()).toEqual(['.pen', 'parts'])
     rmSync(join(project, 'parts'))
     shop.box.directory(join(project, 'parts'))

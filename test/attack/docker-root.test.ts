@@ -175,7 +175,7 @@ byHelper('P12 P20 a pen binary that the sandbox could replace is not started as 
   const [program = '', ...rest] = argv.map(word => (word === PEN ? copy : word))
   const said = spawnSync(program, rest, { encoding: 'utf8', timeout: 55_000 })
   expect([said.status, said.stdout]).toEqual([125, ''])
-  expect(said.stderr).toContain('may write where pen itself is installed')
+  expect(said.stderr).toContain('may write to pen’s own program')
 })
 
 function imageWith(

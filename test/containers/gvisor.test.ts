@@ -334,7 +334,7 @@ asOther(
     using theirs = new Workshop(podmanOf(ordinary))
     const without = theirs.pen('run', ...GVISOR, '--offline', '--', 'echo', 'ran')
     expect([without.code, without.out]).toEqual([125, ''])
-    expect(without.err).toContain('podman of root alone')
+    expect(without.err).toContain('only with podman that root runs')
     using ours = new Workshop(podmanOf(root))
     const docker = ours.pen('run', '--backend', 'docker', ...GVISOR, '--offline', '--', 'echo', 'ran')
     expect([docker.code, docker.out]).toEqual([125, ''])

@@ -201,7 +201,7 @@ forEverybody('a project cannot choose it, not even one that may add to the polic
   box.file('agent-permissions.json', JSON.stringify({ version: 1, isolation: 'soft', acceptGaps: GAPS }))
   const added = await box.pen('run', '--allow-user-expansion', '--', 'touch', 'ran')
   expect([added.code, box.has('ran')]).toEqual([125, false])
-  expect(added.stderr).toContain('chosen by you alone')
+  expect(added.stderr).toContain('only you can choose a sandbox without kernel isolation')
   const { stdout } = await box.pen('plan', '--json', '--', 'true')
   expect(JSON.parse(stdout).plan.isolation).not.toBe('soft')
   expect((await box.run('touch', 'ran')).code).toBe(0)

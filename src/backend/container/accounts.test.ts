@@ -10,13 +10,13 @@ test('an image’s accounts stay; the user’s own is added with a shell that th
   )
 })
 
-test('an account of the same number gives way, and its shell stays', () => {
+test('an account of the same id is replaced, and its shell stays', () => {
   expect(withUser('node:x:1002:1002::/home/node:/bin/zsh\n', PLANNED)).toBe(
     'agent:x:1002:1002::/home/agent:/bin/zsh\n',
   )
 })
 
-test('a shell that is no plain path is not taken over', () => {
+test('a shell that is not a plain path is not copied', () => {
   expect(withUser('agent:x:1:1::/:/bin/sh -c evil\n', PLANNED)).toBe(
     'agent:x:1002:1002::/home/agent:/bin/sh\n',
   )

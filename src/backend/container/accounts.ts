@@ -1,9 +1,13 @@
-/** The users and groups of an image, with the one that commands run as. The image's text is hostile to nobody but itself. */
+/**
+ * The users and groups of an image, plus the user that runs commands. The image's text affects only its own container.
+ */
 import { USER_NAME } from '../../plan/environment.ts'
 
 const SHELL_FIELD = 6
 
-/** `planned` is the plan's whole file: its line for the user is taken, all others are the image's own. */
+/**
+ * `planned` is the plan's whole file. The result has its line for the user, and the image's lines for all other users.
+ */
 export function withUser(image: string, planned: string): string {
   const ours = planned.split('\n').find(line => line.startsWith(`${USER_NAME}:`))
   if (ours === undefined || image.trim() === '') return planned
@@ -14,7 +18,7 @@ export function withUser(image: string, planned: string): string {
   return `${[...others, withShell(ours, same)].join('\n')}\n`
 }
 
-/** The host's shell need not be in the image: theirs is, or at least the one that every image has. */
+/** The image may lack the host's shell. The image's account has a shell that exists, and every image has /bin/sh. */
 function withShell(ours: string, theirs: string | undefined): string {
   const fields = ours.split(':')
   if (fields.length <= SHELL_FIELD) return ours

@@ -58,18 +58,18 @@ describe('the arguments of an engine', () => {
     ])
   })
 
-  test('docker has no flag that is podman’s own', () => {
+  test('docker gets no flag that only podman has', () => {
     const docker = words({ engine: 'docker', runtime: 'runsc' })
     expect(docker).toContain('--runtime=runsc')
     expect(docker.filter(word => /pidfile|passwd|userns|tmpcopyup|image-volume/.test(word))).toEqual([])
     expect(docker[0]).toBe('run')
   })
 
-  test('podman’s runtime stands before the verb', () => {
+  test('podman’s runtime comes before the verb', () => {
     expect(words({ runtime: 'runc' }).slice(0, 3)).toEqual(['--runtime', 'runc', 'run'])
   })
 
-  test('what is made to be started later is told so, and the runtime’s flags stand before the verb', () => {
+  test('an order to create says so, and the runtime’s flags come before the verb', () => {
     const made = words({ runtime: 'runsc', runtimeFlags: ['network=host'], verb: 'create' })
     expect(made.slice(0, 6)).toEqual([
       '--runtime',
@@ -86,18 +86,18 @@ describe('the arguments of an engine', () => {
     expect(words().some(word => word.startsWith('--userns'))).toBe(false)
   })
 
-  test('what the engine cannot hold it is not asked for', () => {
+  test('a limit that the engine cannot enforce is not set', () => {
     expect(words({ limits: {} }).filter(word => /memory|pids|cpus/.test(word))).toEqual([])
   })
 
-  test('nothing but the open network takes the network away from none', () => {
+  test('only the open network replaces network none', () => {
     expect(words({ network: 'bridge' })).toContain('--network=bridge')
     expect(words({ network: 'bridge', rootless: true }).some(word => word.startsWith('--network'))).toBe(
       false,
     )
   })
 
-  test('the root helper alone sees the host’s processes and is left to mount, and has no more capabilities than it needs', () => {
+  test('only the root helper sees the host’s processes and may mount, with the capabilities it needs', () => {
     const helper = words({ engine: 'docker', helper: true, capabilities: ROOT_HELPER_CAPABILITIES })
     expect(helper.filter(word => /=host\b|unconfined|privileged/.test(word))).toEqual([
       '--pid=host',
@@ -112,7 +112,7 @@ describe('the arguments of an engine', () => {
     )
   })
 
-  test('no socket of an engine, no privilege and no namespace of the host is ever given to a sandbox', () => {
+  test('a sandbox never gets an engine’s socket, a privilege or a namespace of the host', () => {
     const all = [words(), words({ engine: 'docker' }), words({ rootless: true })].flat()
     expect(all.filter(word => /docker\.sock|podman\.sock|privileged|=host\b|unconfined/.test(word))).toEqual(
       [],

@@ -1,4 +1,4 @@
-/** What an engine is told to run: one container, confined as far as the engine can. Pure. */
+/** The arguments with which an engine runs one container, confined as far as the engine can. Pure. */
 import type { EngineName } from './engine/engine.ts'
 import { mountField } from './mount-field.ts'
 
@@ -16,16 +16,16 @@ export interface Scratch {
 
 export interface ContainerOrder {
   readonly engine: EngineName
-  /** Of an ordinary user: podman then maps ids. */
+  /** The engine belongs to an ordinary user. podman then maps ids. */
   readonly rootless: boolean
   readonly runtime: string | undefined
-  /** For the runtime, each without its dashes; podman alone can hand them on. */
+  /** Flags for the runtime, without their dashes. Only podman can pass them on. */
   readonly runtimeFlags: readonly string[]
-  /** For its only program. */
+  /** Capabilities of the container's only program. */
   readonly capabilities: readonly string[]
-  /** the root helper, which acts on the host for a supervisor without root: what confines a sandbox would be in its way. */
+  /** True for the root helper, which acts on the host. A sandbox's confinement would stop its work. */
   readonly helper: boolean
-  /** Whether it is started at once, or made and started later. */
+  /** `run` starts the container at once. `create` makes it, to be started later. */
   readonly verb: 'run' | 'create'
   readonly name: string
   readonly image: string
@@ -34,29 +34,31 @@ export interface ContainerOrder {
   /** The user that commands run as. */
   readonly user: { readonly uid: number; readonly gid: number }
   readonly network: 'none' | 'bridge'
-  /** Names are asked of the door, by whatever else joins this network. */
+  /** Processes that join this network use the door's name server. */
   readonly doorNames?: boolean
-  /** Those that the engine can hold on this machine. */
+  /** The limits that the engine can enforce on this machine. */
   readonly limits: { readonly memory?: number; readonly pids?: number; readonly cpus?: number }
   readonly ulimits: { readonly nofile: number; readonly nproc: number; readonly core: number }
   readonly scratch: readonly Scratch[]
   readonly binds: readonly Bind[]
   readonly env: Readonly<Record<string, string>>
-  /** Where the engine writes which container it made, also when that did not start. */
+  /** The engine writes the container's id here, also when the container did not start. */
   readonly idFile: string
-  /** Where podman writes the number of the first process. */
+  /** podman writes the pid of the first process here. */
   readonly pidFile: string
-  /** Labels of the host's files are not those of containers. */
+  /** SELinux is enforcing. The host's files do not have the labels of containers. */
   readonly selinux: boolean
   readonly argv: readonly [string, ...string[]]
 }
 
-/** What the exec daemon needs to start commands as somebody else, and gives up but for the first four before it starts any. */
+/**
+ * What the exec daemon needs to start commands as another user. It drops all but the first four before it starts one.
+ */
 export const DAEMON_CAPABILITIES = ['CHOWN', 'KILL', 'SETGID', 'SETUID', 'SETPCAP'] as const
 
 /**
- * What the root helper needs to enter a sandbox's namespaces and to furnish them, to pass over the modes of the user's directories on the
- * way, and to end a sandbox.
+ * What the root helper needs: to enter and mount in a sandbox's namespaces, to pass the user's directories, and to kill
+ * a sandbox.
  */
 export const ROOT_HELPER_CAPABILITIES = [
   'CHOWN',
@@ -67,7 +69,7 @@ export const ROOT_HELPER_CAPABILITIES = [
   'SYS_CHROOT',
 ] as const
 
-/** The door's name server, and nothing of the host's own settings. */
+/** The door's name server, without any of the host's resolver settings. */
 export const DOOR_NAMES = ['--dns=127.0.0.1', '--dns-search=.', '--dns-option=ndots:1'] as const
 
 export function runArguments(order: ContainerOrder): string[] {
@@ -82,7 +84,7 @@ export function runArguments(order: ContainerOrder): string[] {
     `--cidfile=${order.idFile}`,
     ...pairs('--label', order.labels),
     `--hostname=${order.hostname}`,
-    // The engine's own default profile of system calls stays; the exec daemon puts pen's filter on top.
+    // The engine's default seccomp profile stays. The exec daemon adds pen's filter.
     '--read-only',
     '--cap-drop=ALL',
     ...order.capabilities.map(name => `--cap-add=${name}`),
@@ -106,7 +108,7 @@ export function runArguments(order: ContainerOrder): string[] {
   ]
 }
 
-/** The numbers and cgroups of the host's processes, and no profile: those of an engine refuse to mount. */
+/** The host's PID and cgroup namespaces, without a security profile: an engine's profiles refuse mounts. */
 const HELPER_ARGUMENTS = [
   '--pid=host',
   '--cgroupns=host',
@@ -114,7 +116,7 @@ const HELPER_ARGUMENTS = [
   '--security-opt=seccomp=unconfined',
 ]
 
-/** What stands before the verb: podman forgets the flags of a runtime from one command to the next. */
+/** Arguments before the verb. podman does not keep a runtime's flags from one command to the next. */
 export const runtimeArguments = ({
   engine,
   runtime,
@@ -131,10 +133,10 @@ function podmanArguments({ rootless, user, pidFile, verb }: ContainerOrder): str
   return [
     ...(rootless ? [`--userns=keep-id:uid=${user.uid},gid=${user.gid}`] : []),
     `--pidfile=${pidFile}`,
-    // Everything that podman would add by itself.
+    // Turns off what podman adds by default.
     '--read-only-tmpfs=false',
     '--no-hosts',
-    // `create` has no such flag; root is in every image, and the plan's own file is mounted over the image's.
+    // `create` lacks this flag. Every image has root, and the plan's passwd file is mounted over the image's.
     ...(verb === 'run' ? ['--passwd=false'] : []),
     '--http-proxy=false',
     '--no-healthcheck',
@@ -147,7 +149,7 @@ function dockerArguments({ runtime }: ContainerOrder): string[] {
   return [...(runtime === undefined ? [] : [`--runtime=${runtime}`]), '--no-healthcheck']
 }
 
-/** An ordinary user's podman has no bridge of its own; what it has instead is its default. */
+/** Rootless podman has no bridge. Its default network is used instead. */
 function networkArguments({ network, rootless, engine }: ContainerOrder): string[] {
   if (network === 'none') return ['--network=none']
   return rootless && engine === 'podman' ? [] : ['--network=bridge']
@@ -162,7 +164,7 @@ function limitArguments({ limits: { memory, pids, cpus }, ulimits }: ContainerOr
   ]
 }
 
-/** podman would copy what the image has there. */
+/** By default podman copies the image's files into the tmpfs. */
 function scratchOption({ at, size, mode }: Scratch, podman: boolean): string {
   const options = ['rw', 'exec', 'nosuid', 'nodev', `size=${size}`, `mode=${mode.toString(8)}`]
   return `${at}:${[...options, ...(podman ? ['notmpcopyup'] : [])].join(',')}`

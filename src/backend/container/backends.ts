@@ -1,4 +1,4 @@
-/** The two engines as backends: what each gives on this machine, and the same container for both. */
+/** The engines podman and Docker as backends. Both start the same container. */
 
 import { PenError } from '../../base/error.ts'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
@@ -17,7 +17,7 @@ import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './engine/gvisor.ts'
 import { guestProgram } from './guest-program.ts'
 import { startContainer } from './start.ts'
 
-/** Both are the policy's. */
+/** `runtime` and `isolation` come from the policy. */
 export function containerBackend(
   name: EngineName,
   { runtime: named, isolation }: Pick<Policy, 'runtime' | 'isolation'>,
@@ -59,16 +59,16 @@ export function containerBackend(
   }
 }
 
-/** A daemon's containers are to be on this machine, and the user's own id the same in them, and uid 0 the host's. */
+/** Refuses a daemon that is not on this machine, that maps ids, or whose root is not the host's. */
 export function refuseForeign({ rootless, mapped, here }: EngineFacts): void {
   if (!here)
     throw new PenError('BACKEND', {
-      what: 'this Docker daemon runs on another machine, or in a virtual one: pen could not guard what is in its containers',
+      what: 'this Docker daemon runs on another machine or in a virtual machine, where pen cannot protect files',
       hint: 'use podman, or a Docker daemon of this machine (DOCKER_HOST=unix:///var/run/docker.sock)',
     })
   if (!isHostRoot() && startTimeOf(1) === undefined)
     throw new PenError('BACKEND', {
-      what: 'this machine hides the processes of others (/proc is mounted with hidepid), and containers of the Docker daemon are root’s',
+      what: 'this machine hides other users’ processes (/proc is mounted with hidepid), and Docker’s containers belong to root',
       hint: 'use rootless podman (backend "podman")',
     })
   if (!rootless && !mapped) return
@@ -76,30 +76,30 @@ export function refuseForeign({ rootless, mapped, here }: EngineFacts): void {
     what: rootless
       ? 'this Docker daemon runs without root: files that a command makes in its containers would not be yours'
       : 'this Docker daemon maps ids (userns-remap): files that a command makes in its containers would not be yours',
-    hint: 'use rootless podman (backend "podman"), or a Docker daemon of root’s without userns-remap',
+    hint: 'use rootless podman (backend "podman"), or a root Docker daemon without userns-remap',
   })
 }
 
 const notEntered = (name: EngineName): PenError =>
   new PenError('BACKEND', {
-    what: `this ${name} makes its containers as another user than pen's, who may not enter them`,
-    hint: 'run pen as the user to whom the engine belongs',
+    what: `this ${name} runs containers as another user, and pen may not enter them`,
+    hint: 'run pen as the user that owns the engine',
   })
 
-/** gVisor's mounts have to be in place before it starts, by somebody who may enter the process that opens its files. */
+/** Mounts for gVisor must exist before it starts, and pen must be able to enter the process that opens its files. */
 function refuseWithoutGofer(name: EngineName, runtime: string): void {
   if (runtime !== 'default' && runtime !== GVISOR_RUNTIME)
     throw new PenError('BACKEND', {
       what: `runtime "${runtime}" does not give isolation "gvisor"`,
-      hint: 'name one of the two, not both',
+      hint: 'set only one of the two',
     })
   if (name === 'docker' || !isHostRoot())
     throw new PenError('BACKEND', {
       what:
         name === 'docker'
-          ? 'Docker starts a container as it makes it: gVisor would look at its files before pen has guarded them'
-          : 'gVisor’s runtime works with podman of root alone, not without root',
-      hint: 'isolation "gvisor" needs podman, and pen run by root; isolation "container" needs neither',
+          ? 'Docker starts a container as soon as it is made, before pen can protect the files that gVisor opens'
+          : 'gVisor’s runtime works only with podman that root runs',
+      hint: 'run pen as root with podman for isolation "gvisor"; isolation "container" needs neither',
     })
 }
 
@@ -118,7 +118,7 @@ function capabilities(
     gateway: true,
     bridge: true,
     seccomp: true,
-    // gVisor's kernel knows no Landlock, and sees no flag of the mounts that its gofer has.
+    // gVisor's kernel has no Landlock, and does not see the mount flags of its gofer.
     get listedExec() {
       return isolation === 'container' && landlockAbi() > 0
     },

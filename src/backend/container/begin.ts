@@ -1,6 +1,6 @@
 /**
- * The engine is asked for a container. Its only program is the exec daemon, which runs on the host's own loader and waits for its setup:
- * nothing of the image runs before whoever asked has furnished it.
+ * Requests a container from the engine. Its only program is the exec daemon, which runs on the host's loader and waits
+ * for its setup. So nothing of the image runs before the container is set up.
  */
 import { UndoStack } from '../../base/undo.ts'
 import { DAEMON_MODE } from '../../protocol/guest-paths.ts'
@@ -22,20 +22,20 @@ export { guestProgram } from './guest-program.ts'
 
 export type Sandbox = StartOptions['sandbox']
 
-/** What stands before the engine is asked. */
+/** What exists before the container is requested. */
 export interface Ready {
   readonly inside: InsideDirectory
   readonly daemon: DaemonListener
   readonly order: Omit<ContainerOrder, 'runtime'>
-  /** Another name for it, when the first is in use. */
+  /** The name to use when the first one is taken. */
   readonly spare: string
-  /** Takes away all of this, and the container. */
+  /** Removes all of this, and the container. */
   readonly undo: UndoStack
 }
 
 export interface Begun extends Ready {
   readonly coming: Promise<Container>
-  /** From then on it is another's to end the container. */
+  /** Takes the container off the undo stack. The caller then ends it. */
   readonly disarm: () => void
 }
 
@@ -44,9 +44,9 @@ export interface Asking {
   readonly program: GuestProgram
   readonly sandbox: Sandbox
   readonly runtimes: RuntimeChoice
-  /** Of an order to `create`: when it is started. */
+  /** For an order to `create`: resolves when the container may start. */
   readonly release?: Release | undefined
-  /** What else has to stand by then. */
+  /** Runs when everything is prepared, just before the request. */
   readonly before?: ((ready: Ready) => void) | undefined
 }
 
@@ -63,7 +63,7 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
         `${nameOf(asked.sandbox, run)}-helper`,
       ]),
     )
-    // Reported at the end, when the stack unwinds.
+    // A failure is reported when the stack unwinds.
     left.catch(() => undefined)
     undo.push('containers of earlier runs', () => left)
     const coming = Container.run(engine, ready.order, runtimes, ready.spare, {
@@ -108,9 +108,9 @@ function makeReady(
   return { inside, daemon, order, spare: nameOf(sandbox, run), undo }
 }
 
-/** Of one run's alone. */
+/** A name that only this run uses. */
 const nameOf = ({ id }: Sandbox, run: string): string => `pen-${id}-${run}`
 
-/** Every place inside at which something is mounted. */
+/** Every path inside that has a mount. */
 export const targetsOf = ({ binds, scratch }: Pick<ContainerOrder, 'binds' | 'scratch'>): string[] =>
   [...binds, ...scratch].map(({ at }) => at)

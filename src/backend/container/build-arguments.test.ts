@@ -18,7 +18,7 @@ const podman = (change: Partial<BuildOrder> = {}) => buildArguments('podman', { 
 const docker = (change: Partial<BuildOrder> = {}) => buildArguments('docker', { ...order, ...change })
 
 describe('the arguments of a build', () => {
-  test('fetch nothing and have no network but pen’s own, unless that was said', () => {
+  test('pull nothing and have only pen’s network, unless the user asks for it', () => {
     expect(podman()).toContain('--pull=never')
     expect(podman({ pull: true })).toContain('--pull=true')
     expect(docker()).toContain('--network=none')
@@ -28,7 +28,7 @@ describe('the arguments of a build', () => {
     expect(podman({ network: { kind: 'open' } }).some(word => word.startsWith('--network'))).toBe(false)
   })
 
-  test('lead into the namespace of a process, where the names are asked for too', () => {
+  test('join the namespace of a process, and use its name server', () => {
     const words = podman()
     for (const word of [
       '--network=ns:/proc/7/ns/net',
@@ -39,12 +39,12 @@ describe('the arguments of a build', () => {
       expect(words).toContain(word)
   })
 
-  test('hand on no proxy of the host', () => {
+  test('pass no proxy of the host', () => {
     expect(podman()).toContain('--http-proxy=false')
     expect(docker()).toContain('--build-arg=https_proxy=')
   })
 
-  test('are one word each, whatever a value says, and end with the context', () => {
+  test('are one word each, whatever a value contains, and end with the context', () => {
     expect(podman()).toContain('--build-arg=A=--network=host')
     expect(podman().filter(word => word === '--network=host')).toEqual([])
     expect([podman().at(-1), docker().at(-1)]).toEqual([order.context, order.context])

@@ -1,18 +1,20 @@
-/** What an engine is told to build an image. The Dockerfile and its context are hostile; nothing of them chooses a flag. */
+/**
+ * The arguments with which an engine builds an image. The Dockerfile and its context are hostile, and choose no flag.
+ */
 import { DOOR_NAMES } from './arguments.ts'
 import type { EngineName } from './engine/engine.ts'
 
 export type BuildNetwork =
-  /** That of a container, for an engine that can join no other. */
+  /** The namespace of a container, for an engine that can join no other. */
   | { readonly kind: 'container'; readonly id: string }
-  /** That of a process: empty, or with a door in it, where every name is asked for. */
+  /** The namespace of a process: empty, or with a door and its name server. */
   | { readonly kind: 'namespace'; readonly pid: number; readonly hosts: string }
-  /** The engine's own, open one. */
+  /** The engine's own open network. */
   | { readonly kind: 'open' }
 
 export interface BuildOrder {
   readonly dockerfile: string
-  /** A directory that nobody else can write. */
+  /** A directory that no other user can write. */
   readonly context: string
   readonly name: string
   readonly labels: readonly string[]
@@ -20,17 +22,17 @@ export interface BuildOrder {
   readonly network: BuildNetwork
   readonly pull: boolean
   readonly cache: boolean
-  /** In bytes; undefined where the engine cannot hold it. */
+  /** In bytes. Undefined when the engine cannot enforce it. */
   readonly memory: number | undefined
-  /** The same. */
+  /** Undefined when the engine cannot enforce it. */
   readonly cpus: number | undefined
   readonly ulimits: { readonly nofile: number; readonly nproc: number }
 }
 
-/** What no step of a build needs: devices, raw packets, ports of the door, and powers over powers. */
+/** Capabilities that no build step needs: devices, raw packets, low ports, and capability changes. */
 const DROPPED = ['AUDIT_WRITE', 'MKNOD', 'NET_BIND_SERVICE', 'NET_RAW', 'SETPCAP']
 
-/** Engines hand these on to a build by themselves. */
+/** Engines pass these variables to a build by default. */
 const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'FTP_PROXY', 'NO_PROXY', 'ALL_PROXY']
 
 const PARTICULAR: Readonly<Record<EngineName, (order: BuildOrder) => readonly string[]>> = {
@@ -59,7 +61,7 @@ function podmanNetwork(network: BuildNetwork): readonly string[] {
       return [
         `--network=ns:/proc/${network.pid}/ns/net`,
         ...DOOR_NAMES,
-        // Without these the names and addresses of the host are copied in.
+        // Without these flags the engine copies the host's names and addresses into the build.
         '--no-hosts',
         `--volume=${network.hosts}:/etc/hosts:ro`,
       ]
@@ -73,7 +75,7 @@ const cpuArguments = (cpus: number): string[] => [
   `--cpu-quota=${Math.ceil(cpus * CPU_PERIOD)}`,
 ]
 
-/** Docker is asked for the builder that takes limits and a network by flag; podman does not know the variable. */
+/** Chooses Docker's builder that accepts limits and a network by flag. podman ignores the variable. */
 export const BUILD_ENVIRONMENT = { DOCKER_BUILDKIT: '0' } as const
 
 export function buildArguments(engine: EngineName, order: BuildOrder): string[] {

@@ -1,6 +1,7 @@
 /**
- * A container whose network the steps of a Docker build join: a daemon's builder can enter no namespace but that of a container. Its only
- * program is the exec daemon, which waits and ends with pen; its image is empty. pen opens the door in it as in that of a sandbox.
+ * A container whose network the steps of a Docker build join. The daemon's builder can join only the namespace of a
+ * container. Its only program is the exec daemon, which waits and ends with pen. Its image is empty. pen opens the door
+ * in it as in a sandbox.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
@@ -25,7 +26,7 @@ export interface BuildContainerOptions {
   readonly engine: Engine
   readonly sandbox: StartOptions['sandbox']
   readonly cacheDir: string
-  /** The daemon's own open network instead of an empty one. */
+  /** Use the daemon's open network instead of an empty one. */
   readonly open: boolean
 }
 
@@ -86,7 +87,7 @@ function shapeOf(
       hostname: 'pen-build',
       user: { uid: 0, gid: 0 },
       network: open ? 'bridge' : 'none',
-      // What joins its network has its name server, too.
+      // Processes that join its network use its name server too.
       doorNames: !open,
       limits: {},
       ulimits: { nofile: Math.min(1024, hard.nofile), nproc: Math.min(1024, hard.nproc), core: 0 },

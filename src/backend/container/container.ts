@@ -1,4 +1,7 @@
-/** One container of an engine: found by the number of its first process, and gone when that and the engine's record of it are. */
+/**
+ * One container of an engine. pen finds it by the pid of its first process. It has ended when the process and the
+ * engine's record are gone.
+ */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { type ProcessIdentity, startTimeOf } from '../../base/kernel/processes.ts'
@@ -10,9 +13,8 @@ import { inTwoSteps, type Release } from './in-two-steps.ts'
 import { isLeft, SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
 /**
- * The configuration of Docker's client would hand proxies on to the container. podman does one thing after the other, and its
- * runtime's threads would only be in the way of what is made ready meanwhile; it ends before collecting its memory pays (38 MB
- * instead of 35).
+ * The config of Docker's client would pass proxies to the container. podman works sequentially, and more threads would
+ * slow down pen's own preparation. podman exits before garbage collection pays off (38 MB instead of 35).
  */
 const clientEnv = ({ name }: Engine): Record<string, string> =>
   name === 'docker' ? { DOCKER_CONFIG: '/nonexistent' } : { GOMAXPROCS: '1', GOGC: 'off' }
@@ -21,18 +23,18 @@ const LEAVING_MS = 500
 /** A machine under load may take seconds to start a program. */
 const DAEMON_MS = 30_000
 const LOOK_MS = 50
-/** What a runtime takes to make a container, on a machine under load. */
+/** How long a runtime takes to make a container on a machine under load. */
 const LATE_MS = 1000
 
-/** What the engine is doing to start it, and how that ends. */
+/** A running attempt to start the container. */
 interface Attempt {
   readonly said: Promise<Captured>
-  /** The engine's own, which nobody else's container can have. */
+  /** The engine's id, which is unique. */
   readonly id: string
   readonly init: number
 }
 
-/** How a process of a container is ended. False where there is nobody who could. */
+/** Kills a process of a container. Returns false when pen cannot. */
 export type Killer = (process: ProcessIdentity) => boolean
 
 const killDirectly: Killer = ({ pid }) => {
@@ -40,12 +42,12 @@ const killDirectly: Killer = ({ pid }) => {
     process.kill(pid, 'SIGKILL')
     return true
   } catch (error) {
-    // Gone in this very moment, or not ours.
+    // ESRCH: the process has just ended. Otherwise it belongs to another user.
     return errnoOf(error) === 'ESRCH'
   }
 }
 
-/** Of an engine whose containers are another user's, until a helper is there: the engine itself ends it. */
+/** For containers of another user, until the root helper runs. The engine kills them. */
 export const killNobody: Killer = () => false
 
 export class Container {
@@ -65,18 +67,21 @@ export class Container {
     this.#startTime = startTimeOf(init)
   }
 
-  /** Its namespaces and mounts exist then, and its first program is or will be the exec daemon, which waits. The engine may still be at it. */
+  /**
+   * Resolves when the namespaces and mounts exist. The first program is or becomes the exec daemon, which waits. The
+   * engine may still be working.
+   */
   static async run(
     engine: Engine,
     order: Omit<ContainerOrder, 'runtime'>,
     runtimes: RuntimeChoice,
-    /** Another name, for when the first is in use. */
+    /** The name to use when the first one is taken. */
     spare: string,
     {
       release,
       killer = killDirectly,
     }: {
-      /** Of an order to `create`: when it is started. */
+      /** For an order to `create`: resolves when the container may start. */
       readonly release?: Release | undefined
       readonly killer?: Killer
     } = {},
@@ -84,7 +89,7 @@ export class Container {
     return new Container(engine, await runOnce(engine, order, runtimes, spare, release), killer)
   }
 
-  /** Everything in it goes with its first process. The number may belong to another by now. */
+  /** Kills the first process, and so every process of the container. Checks that the pid was not reused. */
   kill(): boolean {
     if (this.#startTime === undefined || !this.isAlive()) return true
     return this.killer({ pid: this.init, startTime: this.#startTime })
@@ -94,7 +99,7 @@ export class Container {
     return this.#startTime !== undefined && startTimeOf(this.init) === this.#startTime
   }
 
-  /** What the exec daemon is awaited for, or an error when it cannot come any more. */
+  /** Waits for something from the exec daemon. Rejects when the container ends or does not answer. */
   async whileAlive<T>(awaited: Promise<T>): Promise<T> {
     const lost = Promise.withResolvers<never>()
     const deadline = performance.now() + DAEMON_MS
@@ -107,7 +112,7 @@ export class Container {
     try {
       return await Promise.race([awaited, lost.promise])
     } catch (error) {
-      // What the kernel says of a process that is gone tells nobody anything.
+      // An errno about a process that has ended does not help the user.
       throw errnoOf(error) !== undefined && !this.isAlive() ? this.#incomplete(error) : error
     } finally {
       lost.promise.catch(() => undefined)
@@ -118,12 +123,15 @@ export class Container {
   #incomplete(cause?: unknown): PenError {
     return new PenError('BACKEND', {
       what: `the exec daemon ${this.isAlive() ? 'did not answer' : 'ended'} before the sandbox was complete`,
-      hint: '`pen doctor` tries the engine',
+      hint: 'run `pen doctor` to test the engine',
       cause,
     })
   }
 
-  /** Its program is about to end by itself: then the engine removes it, and nobody waits for that. Else by force. */
+  /**
+   * For a container whose program is about to exit. The engine then removes it, without a wait. After a timeout it is
+   * killed.
+   */
   async leave(): Promise<void> {
     const deadline = performance.now() + LEAVING_MS
     for (let wait = 1; this.isAlive(); wait = Math.min(20, wait * 2)) {
@@ -133,15 +141,15 @@ export class Container {
     await this.#said
   }
 
-  /** By force, until nothing of it is left. */
+  /** Kills the container and waits until it is removed. */
   async end(): Promise<void> {
     const deadline = performance.now() + REMOVAL_MS
     for (let wait = 1; this.isAlive() && performance.now() < deadline; wait = Math.min(20, wait * 2)) {
-      // The engine can, and does when it removes it.
+      // The engine can kill it, and does so when it removes it.
       if (!this.kill()) break
       await Bun.sleep(wait)
     }
-    // Not beside its start: that could bring back what was removed.
+    // Wait for the start to finish. A start in progress could bring back what was removed.
     await this.#said
     await removeContainer(this.#engine, this.#id)
   }
@@ -162,7 +170,7 @@ async function runOnce(
       answer.id === undefined &&
       /is (already )?in use/.test(reasonOf(answer.failed))
     ) {
-      // Of a pen that was killed, or of one that runs a command beside this one.
+      // A killed pen left it, or another pen runs a command now.
       const left = await inTheWay(engine, name)
       if (left === undefined) name = spare
       else await removeContainer(engine, left)
@@ -172,7 +180,7 @@ async function runOnce(
       runtimes.worked(runtime)
       return answer
     }
-    // It was made, and did not start. By its id: the name may be somebody else's.
+    // The container was made, but did not start. Remove it by id, because the name may belong to another container.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
     else if (answer.failed.code === null) await removeOwn(engine, name)
     if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.failed))
@@ -186,7 +194,7 @@ const isWithoutImage = (said: Captured): boolean =>
 
 interface FailedAttempt {
   readonly failed: Captured
-  /** Of what was made all the same. */
+  /** The id, when a container was made despite the failure. */
   readonly id: string | undefined
 }
 
@@ -195,7 +203,7 @@ async function attempt(
   order: ContainerOrder,
   release: Release | undefined,
 ): Promise<Attempt | FailedAttempt> {
-  // Engines refuse to write over one of an earlier attempt.
+  // Engines refuse to overwrite the files of an earlier attempt.
   for (const file of [order.idFile, order.pidFile]) rmSync(file, { force: true })
   const said =
     release === undefined
@@ -211,14 +219,14 @@ async function attempt(
   if (init !== undefined) return { said, id, init }
   await removeContainer(engine, id)
   throw new PenError('BACKEND', {
-    what: 'the container ended as soon as it was started',
-    hint: '`pen doctor` tries the engine',
+    what: 'the container ended as soon as it started',
+    hint: 'run `pen doctor` to test the engine',
   })
 }
 
 /**
- * Of a podman that was killed: its monitor goes on without it, and makes a process that would wait for ever for the word to start. What
- * podman itself removes by then it removes too early.
+ * For a podman that was killed. Its monitor continues, and makes a process that would wait forever for its start.
+ * podman's own removal happens before that.
  */
 async function endLate({ pidFile }: ContainerOrder): Promise<void> {
   for (const late = performance.now() + LATE_MS; performance.now() < late; await Bun.sleep(LOOK_MS)) {
@@ -227,7 +235,7 @@ async function endLate({ pidFile }: ContainerOrder): Promise<void> {
   }
 }
 
-/** podman writes both before it starts what it has made: from then on there is something to furnish. */
+/** podman writes both files before it starts the container. pen can set the container up from then on. */
 function firstProcess({ idFile, pidFile }: ContainerOrder): Pick<Attempt, 'id' | 'init'> | undefined {
   const init = initIn(pidFile)
   const id = init === undefined ? undefined : idIn(idFile)
@@ -236,7 +244,7 @@ function firstProcess({ idFile, pidFile }: ContainerOrder): Pick<Attempt, 'id' |
 
 const GLANCE_MS = 2
 
-/** What `look` sees before `over`; undefined when that came first. */
+/** Polls `look` until `over` settles. Undefined when `look` never returned a value. */
 async function firstOf<T>(over: Promise<unknown>, look: () => T | undefined): Promise<T | undefined> {
   let isOver: boolean = false
   const end = over.finally(() => {
@@ -266,7 +274,7 @@ function pidOf(text: string): number | undefined {
 const askFirstProcess = async (engine: Engine, id: string): Promise<number | undefined> =>
   pidOf(await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
 
-/** What has the name, if nobody wants it any more. */
+/** The id of an orphan that has this name. */
 async function inTheWay(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
   if (id !== '') return isLeft(label) ? id : undefined
@@ -274,13 +282,13 @@ async function inTheWay(engine: Engine, name: string): Promise<string | undefine
   return (await unfinishedIn(engine)).find(left => left.name === name)?.id
 }
 
-/** Only what pen itself left is ever removed: a container without its label is somebody else's. */
+/** Only containers that pen left are removed. A container without pen's label belongs to the user. */
 export async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
   return isLeft(label) ? id : undefined
 }
 
-/** Takes away those of these names whose pen was killed. */
+/** Removes the containers with these names whose pen was killed. */
 export async function removeLeft(engine: Engine, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const left = await leftBehind(engine, name)
@@ -288,7 +296,7 @@ export async function removeLeft(engine: Engine, names: readonly string[]): Prom
   }
 }
 
-/** Both are empty where there is none, or it is not pen's. */
+/** Both are empty when there is no such container, or when it is not pen's. */
 async function labelled(
   engine: Engine,
   name: string,
@@ -299,16 +307,16 @@ async function labelled(
   return CONTAINER_ID.test(id) ? { id, label } : { id: '', label: '' }
 }
 
-/** Of an engine's client that was killed before it said what its daemon had made. */
+/** For an engine client that was killed before it reported what its daemon made. */
 async function removeOwn(engine: Engine, name: string): Promise<void> {
   const { id, label } = await labelled(engine, name)
   if (label === supervisorLabel()) await removeContainer(engine, id)
 }
 
-/** Or its daemon is: then nothing of it runs, and whoever starts the sandbox again removes what the daemon still lists. */
+/** A daemon that is down runs nothing. The next start of the sandbox removes what the daemon still lists. */
 const GONE = /no such container|cannot connect to the docker daemon/i
 
-/** Done when the engine does not know it any more, whoever removed it. */
+/** Succeeds when the engine does not list the container, also when another process removed it. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
   const argv =
     engine.name === 'podman'

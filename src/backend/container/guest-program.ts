@@ -1,5 +1,5 @@
 /**
- * The host's own loader and libraries for the exec daemon. With them it runs in every image, whatever libc that has or lacks, and
+ * The host's loader and libraries for the exec daemon. With them it runs in every image, with any libc or none, and
  * nothing of the image is executed before the sandbox is complete.
  */
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
@@ -9,8 +9,8 @@ import type { Bind } from './arguments.ts'
 import { foundOnce } from './engine/found-once.ts'
 
 /**
- * Where the exec daemon and all that it needs stand in a container: a name that no image can have known, in the one directory that no
- * image can have put a link in the place of. Every other path might lead into the project, to a program of the project's.
+ * Where the exec daemon and its libraries are in a container. The name is random, so no image can know it. It is in the
+ * root directory, where an image cannot put a link. Any other path could lead to a program of the project.
  */
 export const DAEMON_PLACE = `/.pen-${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
 const PROGRAM = `${DAEMON_PLACE}/pen`
@@ -18,39 +18,39 @@ const LOADER = `${DAEMON_PLACE}/loader`
 const LIBRARIES = `${DAEMON_PLACE}/lib`
 
 export interface GuestProgram {
-  /** Files of the host, each at its place inside; the program itself is the first. */
+  /** Files of the host and their paths inside. The program itself is the first. */
   readonly binds: readonly [Bind, ...Bind[]]
-  /** As it names it. */
+  /** The path of the loader as the program names it. */
   readonly loader: string | undefined
-  /** Words that start it there. */
+  /** The words that start it inside. */
   readonly words: readonly [string, ...string[]]
 }
 
 let asked: Promise<GuestProgram> | undefined
 
-/** Asked once; whoever knows that it will be needed asks before. */
+/** Cached. A caller that will need it soon calls it early. */
 export function guestProgram(cacheDir: string): Promise<GuestProgram> {
   if (asked !== undefined) return asked
   asked = programOf(penBinary(), cacheDir)
-  // Whoever awaits it hears of a failure; until then it must not count as unheard.
+  // The caller that awaits it handles the error. Until then it must not count as unhandled.
   asked.catch(() => undefined)
   return asked
 }
 
-/** The inner mode is pen's own binary: a pen that runs from source has none. */
+/** The guest program is pen's own binary. A pen that runs from source has none. */
 function penBinary(): string {
   if (import.meta.path.startsWith('/$bunfs/')) {
     if (existsSync(process.execPath)) return process.execPath
     throw new PenError('STATE', { what: 'pen was replaced while it ran', hint: 'run it again' })
   }
   throw new PenError('BACKEND', {
-    what: 'containers need the compiled pen: its binary is what runs inside',
+    what: 'containers need the compiled pen, whose binary runs inside',
     hint: 'build it: ./pen version',
   })
 }
 
 interface Needs {
-  /** Null for a program that is complete by itself. */
+  /** Null for a static program. */
   readonly loader: string | null
   readonly libraries: readonly Library[]
 }
@@ -60,7 +60,7 @@ interface Library {
   readonly path: string
 }
 
-/** A program of the host, with the host's loader and libraries, as it can be started in any image. */
+/** A program of the host with its loader and libraries, so that it can be started in any image. */
 export async function programOf(binary: string, cacheDir?: string): Promise<GuestProgram> {
   const key = cacheDir === undefined ? undefined : keyOf(binary)
   const { loader, libraries } =
@@ -76,15 +76,15 @@ export async function programOf(binary: string, cacheDir?: string): Promise<Gues
       ...libraries.map(({ name, path }): Bind => ({ from: path, at: `${LIBRARIES}/${name}`, mode: 'ro' })),
     ],
     loader,
-    // The cache of libraries is the image's.
+    // The cache of libraries would be the image's.
     words: [LOADER, ...(isMusl(loader) ? [] : ['--inhibit-cache']), '--library-path', LIBRARIES, PROGRAM],
   }
 }
 
-/** The system's own index of libraries: written anew whenever one is installed. */
+/** The system's index of libraries. It is written whenever a library is installed. */
 const INDEX = '/etc/ld.so.cache'
 
-/** Undefined where nothing tells that a library has changed. */
+/** Undefined when no file shows that a library has changed. */
 function keyOf(binary: string): string | undefined {
   if (!existsSync(INDEX)) return undefined
   return JSON.stringify(
@@ -109,7 +109,7 @@ async function needsOf(binary: string): Promise<Needs> {
 
 const isMusl = (loader: string): boolean => loader.includes('/ld-musl-')
 
-/** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`; what has no file has no arrow. */
+/** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)`. A library without a file has no arrow. */
 export function parseList(text: string): Library[] {
   return text.split('\n').flatMap(line => {
     const [, name, path] = /^\s*([A-Za-z0-9._+-]+) => (\/.+) \(0x[0-9a-f]+\)$/.exec(line) ?? []
@@ -121,7 +121,7 @@ const PT_INTERP = 3
 const HEADER = 64
 const ENTRY = 56
 
-/** The loader that a 64-bit ELF program names; undefined when it needs none. */
+/** The loader that a 64-bit ELF program names. Undefined for a static program. */
 export function interpreterOf(binary: string): string | undefined {
   const fd = openSync(binary, 'r')
   const bytes = (at: number, length: number): Buffer => {

@@ -1,7 +1,8 @@
 /**
- * The engine takes longer than all the rest, and a sandbox that stays is mostly started just as it was the last time. So the engine
- * is asked for that at once, while the policy is still read and the plan made. What comes is used only if the plan asks for the
- * very same; else it is taken away before anything but the exec daemon has run in it, and the engine is asked again.
+ * Head start: the engine takes longer than everything else, and most starts repeat the last one. So pen requests the
+ * container of the last start at once, while it still loads the policy and builds the plan. The container is used only
+ * if the plan needs exactly the same. Otherwise it is removed, when only the exec daemon has run in it, and pen
+ * requests another.
  */
 import { rmSync } from 'node:fs'
 import type { Begun, Sandbox } from './begin.ts'
@@ -10,10 +11,10 @@ import type { Shape } from './shape.ts'
 
 const MOST_BYTES = 1024 * 1024
 
-/** Of the user's own state, where the live config stands too: whoever may write it needs no sandbox. */
+/** In the user's own state, beside the live config. A process that can write it needs no sandbox. */
 const fileOf = (stateDir: string): string => `${stateDir}/last-container.json`
 
-/** For whoever knows that the next container will be another. */
+/** Call it when the next container will differ. */
 export const forgetLast = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 
 interface Kept {
@@ -23,7 +24,7 @@ interface Kept {
 
 export class HeadStart {
   readonly sandbox: Sandbox
-  /** What the start goes by: with anything else another container is to be expected. */
+  /** The inputs of the start. When they change, another container is likely. */
   readonly #key: string
   readonly #kept: Kept | undefined
   #begun: Begun | undefined
@@ -35,14 +36,14 @@ export class HeadStart {
     this.#kept = recall<Kept>(fileOf(sandbox.stateDir), key, MOST_BYTES)
   }
 
-  /** Resolves when the engine has been asked, if there is anything to ask it for. */
+  /** Resolves when the container has been requested, if there was a last one. */
   static async begin(sandbox: Sandbox, key: string, cacheDir: string): Promise<HeadStart> {
     const headStart = new HeadStart(sandbox, key)
     if (headStart.#kept !== undefined) headStart.#begun = await headStart.#begin(headStart.#kept, cacheDir)
     return headStart
   }
 
-  /** Whatever stands in its way is told by the start proper. */
+  /** Errors are ignored here. The regular start reports them. */
   async #begin({ shape, runtime }: Kept, cacheDir: string): Promise<Begun | undefined> {
     try {
       const { begin, findEngine, guestProgram } = await import('./begin.ts')
@@ -51,7 +52,7 @@ export class HeadStart {
       const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
       const begun = await begin({ shape, program, sandbox: this.sandbox, runtimes })
-      // Whoever takes it hears of a failure.
+      // The caller that takes it handles the error.
       begun.coming.catch(() => undefined)
       return begun
     } catch {
@@ -59,7 +60,7 @@ export class HeadStart {
     }
   }
 
-  /** What is on its way, if it is what was to be asked for; by then nothing else is. */
+  /** Returns the requested container if it has this shape. Otherwise it is removed before this resolves. */
   async take(shape: Shape, runtime: string | undefined): Promise<Begun | undefined> {
     const begun = this.#begun
     this.#taken = begun !== undefined && isSame(this.#kept, { shape, runtime })
@@ -72,7 +73,7 @@ export class HeadStart {
     return this.#taken
   }
 
-  /** For the next start, which can do without: where more than the engine has to be asked, nothing is begun ahead. */
+  /** Stores the shape for the next start. Shapes that need more than one request get no head start. */
   remember(shape: Shape, runtime: string | undefined): void {
     const kept: Kept = { shape, runtime }
     if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
@@ -86,5 +87,5 @@ export class HeadStart {
   }
 }
 
-/** Both of plain data, made in the same order. */
+/** Both are plain data whose keys have the same order. */
 const isSame = <T>(one: T | undefined, other: T): boolean => JSON.stringify(one) === JSON.stringify(other)

@@ -1,7 +1,8 @@
 /**
- * `tools` of the policy in a container. Which programs an image has is only known when it stands there, with the exec daemon in it and
- * nothing else: then those that the policy does not list are covered and, where only listed ones may run, every mount but the image's
- * own becomes noexec. What is left to execute is told to the exec daemon, which locks itself and all that it starts (Landlock).
+ * Enforces `tools` of the policy in a container. The programs of an image are known only when the container exists,
+ * with the exec daemon as its only process. Programs that the policy does not list are then covered. When only listed
+ * programs may run, every mount except the image's own becomes noexec. The exec daemon gets the list of what may
+ * execute, and restricts itself and its commands by Landlock.
  */
 import { PenError } from '../../base/error.ts'
 import { printable } from '../../base/printable.ts'
@@ -18,7 +19,7 @@ import { DAEMON_PLACE } from './guest-program.ts'
 import { mountPoints } from './in-place.ts'
 
 export interface HeldTools {
-  /** All that may be executed; undefined where anything may. */
+  /** Everything that may be executed. Undefined when every program may. */
   readonly executable: readonly string[] | undefined
   readonly notes: readonly string[]
 }
@@ -28,19 +29,19 @@ export interface ToolsToHold {
   readonly tools: Policy['tools']
   readonly init: number
   readonly mounts: NamespaceMounts
-  /** Of the image. */
+  /** The PATH of the image. */
   readonly path: string
-  /** What the policy mounts. */
+  /** The mounts of the policy. */
   readonly binds: readonly Pick<Bind, 'at'>[]
-  /** All that is mounted by the engine, these among it. */
+  /** All mounts of the engine, including `binds`. */
   readonly targets: readonly string[]
-  /** When the exec daemon runs: until then the runtime may mount more, as it does to mask parts of /proc. */
+  /** Resolves when the exec daemon runs. Until then the runtime may add mounts, such as masks in /proc. */
   readonly daemon: Promise<unknown>
-  /** That pen's binary names. */
+  /** The loader that pen's binary names. */
   readonly loader: string | undefined
 }
 
-/** Of the kernel and the engine. */
+/** Mounts of the kernel and the engine. */
 const SPECIAL = ['/dev', '/proc', '/sys']
 
 export async function holdTools(held: ToolsToHold): Promise<HeldTools> {
@@ -58,19 +59,19 @@ export async function holdTools(held: ToolsToHold): Promise<HeldTools> {
   const answer = await mounts.hidePrograms(order, plan.listedExec ? noexec(held.init) : [])
   if ('odd' in answer)
     throw new PenError('IMAGE', {
-      what: `the programs of the image cannot be told apart, which "tools" needs: ${printable(answer.odd, 400)}`,
+      what: `"tools" needs to identify the programs of the image, and cannot: ${printable(answer.odd, 400)}`,
       hint: 'build it from another base, or without "tools" in the policy',
     })
   if ('failed' in answer)
     throw new PenError('BACKEND', {
-      what: `the tools of the policy cannot be held in the container: ${printable(answer.failed, 400)}`,
-      hint: '`pen plan` shows what is mounted and why',
+      what: `the tools of the policy cannot be enforced in the container: ${printable(answer.failed, 400)}`,
+      hint: '`pen plan` shows every mount and its reason',
     })
   const executable = plan.listedExec ? [...answer.executable, PEN_INSIDE] : undefined
   return { executable, notes: answer.notes }
 }
 
-/** Each with all that is mounted in it. Not the image's own tree, which is read-only, and not what the exec daemon runs from. */
+/** Each with all mounts below it. Not the image's own tree, which is read-only, and not the exec daemon's directory. */
 function noexec(init: number): MountOrder[] {
   const points = [...new Set(mountPoints(init))].filter(path => path !== '/' && !isWithin(path, DAEMON_PLACE))
   const outermost = points.filter(path => !points.some(other => other !== path && isWithin(path, other)))
@@ -81,10 +82,10 @@ function noexec(init: number): MountOrder[] {
   ]
 }
 
-/** Of an exec daemon that ended when it was to lock itself. What it says itself nobody hears. */
+/** For an exec daemon that ended while it restricted itself. Its own message is lost. */
 export const notLocked = (cause: unknown): PenError =>
   new PenError('BACKEND', {
-    what: 'the exec daemon inside the container ended before it was ready, where tools.exec is "listed"',
-    hint: 'the engine’s own filter of system calls may refuse Landlock, as older ones do: update it, or set tools.exec to "any"',
+    what: 'the exec daemon inside the container ended before it was ready, with tools.exec "listed"',
+    hint: 'the engine’s seccomp profile may refuse Landlock, as old versions do: update the engine, or set tools.exec to "any"',
     cause,
   })

@@ -1,4 +1,4 @@
-/** Against a real mount namespace of the test's own: what the engine mounted need not be what pen meant. */
+/** Uses a real mount namespace of the test: the engine may have mounted something else than pen asked for. */
 import { afterAll, describe, expect } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ const at = join(dir, 'at')
 const meant = join(dir, 'meant')
 const OWN = { from: join(dir, 'own'), at: join(dir, 'own') }
 
-/** A process that sees `shown` at `at`, as a container would. */
+/** A process that sees `shown` at `at`, as in a container. */
 async function inside(shown: string): Promise<{ readonly pid: number; readonly mounts: NamespaceMounts }> {
   const script = 'mount --bind "$1" "$2" && mount --bind "$3" "$3" && echo up && exec sleep 30'
   const child = Bun.spawn(['unshare', '--mount', 'sh', '-c', script, 'sh', shown, at, OWN.at], {
@@ -55,7 +55,7 @@ describe('what an engine mounted', () => {
     await expect(put(join(dir, 'other'), meant)).rejects.toThrow('is not what the host has there')
   })
 
-  asRoot('is refused when a link is on the way to it on the host, though it leads to the same', async () => {
+  asRoot('is refused when the host’s path has a link, although it leads to the same directory', async () => {
     await expect(put(meant, join(dir, 'link'))).rejects.toThrow('is not what the host has there')
   })
 
@@ -74,7 +74,7 @@ describe('what an engine mounted', () => {
     await expect(placed).rejects.toThrow('is not what the host has there')
   })
 
-  asRoot('is refused when the image has led pen’s own directory somewhere else', async () => {
+  asRoot('is refused when the image has a link in place of pen’s own directory', async () => {
     const { pid, mounts } = await inside(meant)
     const led = { from: OWN.from, at: join(dir, 'link/sub') }
     const placed = putInPlace({
@@ -85,10 +85,10 @@ describe('what an engine mounted', () => {
       user: { uid: 1000, gid: 1000 },
       trees: undefined,
     })
-    await expect(placed).rejects.toThrow('the image has a link on the way')
+    await expect(placed).rejects.toThrow('the image has a link in the path')
   })
 
-  asRoot('honours no setuid bit, and holds what is denied, protected and pinned in it', async () => {
+  asRoot('ignores setuid bits, and holds denied, protected and pinned places', async () => {
     const hold = (how: 'cover' | 'protect' | 'pin', name: string) =>
       ({ how, at: join(at, name), from: join(meant, name) }) as const
     const root = await put(meant, meant, {

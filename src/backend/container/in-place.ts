@@ -1,7 +1,7 @@
 /**
- * Before anything runs in a container: what the engine mounted is the very file that the host has at that path, without a link
- * on the way, and what the policy protects and denies in it is held. An engine follows names, and another sandbox of the same
- * project could have swapped one; here nothing is taken for its name. Whatever is not as planned ends the container.
+ * Checks a container's mounts before anything runs in it. Every mount must be the file that the host has at that path,
+ * without a link in the path. Then the places that the policy protects and denies are held. An engine follows paths,
+ * and another sandbox of the same project could swap one, so pen compares inodes. Any difference ends the container.
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { findBeneath } from '../../base/beneath/open-beneath.ts'
@@ -22,10 +22,10 @@ export interface InPlace {
   readonly init: number
   readonly mounts: NamespaceMounts
   readonly plan: PlanMounts
-  /** pen's own directory, and where it is to be. */
+  /** pen's own directory, and its path inside. */
   readonly own: Pick<Bind, 'from' | 'at'>
   readonly user: { readonly uid: number; readonly gid: number }
-  /** For root: trees in which the sandbox's uid is their owner. Undefined where none is needed. */
+  /** For root: trees that the sandbox's uid owns. Undefined when none is needed. */
   readonly trees: OwnedTrees | undefined
 }
 
@@ -49,7 +49,7 @@ export async function putInPlace({ init, mounts, plan, own, user, trees }: InPla
   }
 }
 
-/** The engine's mounts, and those of the host below them, which it brought along: neither setuid bits nor devices. */
+/** The engine's mounts, and the host's mounts below them, get nosuid and nodev. */
 function restrictions(init: number, binds: readonly Bind[], host: number): MountOrder[] {
   const own = binds.map(
     (bind): MountOrder => ({
@@ -70,7 +70,7 @@ function restrictions(init: number, binds: readonly Bind[], host: number): Mount
 const placings = (binds: readonly Bind[], host: number): MountOrder[] =>
   binds.map(
     ({ from, at }, tree): MountOrder => ({
-      // The mount around it was put there just before, and hides what the engine had in it.
+      // The mount around it was made just before, and hides the engine's mount in it.
       ...there(host, onHost(at, binds) ?? from),
       how: 'place',
       tree,
@@ -92,7 +92,7 @@ function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): Mou
   }
 }
 
-/** Without following a link. */
+/** Follows no link. */
 function there(host: number, path: string): { dev: string; ino: string } {
   const found = findBeneath(host, path, ({ dev, ino, kind }) => ({ dev, ino, kind }))
   if (found === undefined || found.kind === 'link') throw notInPlace(path, undefined)
@@ -102,31 +102,31 @@ function there(host: number, path: string): { dev: string; ino: string } {
 function notInPlace(path: string, failed: string | undefined): PenError {
   return failed === undefined
     ? new PenError('PATH_REFUSED', {
-        what: 'what the container has at a path is not what the host has there: it changed while pen was looking',
+        what: 'the container’s mount at a path is not what the host has there: the path changed during the start',
         at: path,
         hint: 'run it again',
       })
     : new PenError('BACKEND', {
-        what: `a mount could not be made in the container: ${printable(failed)}`,
+        what: `cannot mount in the container: ${printable(failed)}`,
         at: path,
-        hint: '`pen plan` shows what is mounted and why',
+        hint: '`pen plan` shows every mount and its reason',
       })
 }
 
-/** Its mounts are pen's own, which nobody can swap: the image led them somewhere else. */
+/** The mounts of pen's directory cannot be swapped, so a link in the image moved them. */
 const linkedImage = (at: string): PenError =>
   new PenError('IMAGE', {
-    what: `the image has a link on the way to ${at}, where a directory belongs`,
+    what: `the image has a link in the path ${at}, which must be a directory`,
     hint: 'build it from another base, or without that link',
   })
 
-/** As the kernel lists them for that process, blanks and newlines as octal numbers. */
+/** The mount points of the process's namespace. The kernel writes blanks and newlines as octal numbers. */
 export function mountPoints(pid: number): string[] {
   const table = readOfProcess(pid, 'mountinfo', 'utf8')
   if (table === undefined)
     throw new PenError('BACKEND', {
-      what: 'the container ended while pen looked at its mounts',
-      hint: 'try again; the engine’s own log tells why it ended',
+      what: 'the container ended while pen checked its mounts',
+      hint: 'try again; the engine’s log says why it ended',
     })
   return table
     .split('\n')

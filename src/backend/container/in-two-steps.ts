@@ -1,6 +1,6 @@
 /**
- * A container that is made first and started later, for a runtime that looks at its mounts when it starts. Meanwhile a shell waits
- * for pen's word: when pen is gone instead, it takes the container away, which nothing else would.
+ * Makes a container first and starts it later, for a runtime that opens its mounts at the start. Meanwhile a shell
+ * waits for pen. If pen dies, the shell removes the container, which nothing else would do.
  */
 import { PenError } from '../../base/error.ts'
 import { findTool } from '../../base/find-tool.ts'
@@ -8,14 +8,14 @@ import { type Captured, capture } from '../../base/spawn.ts'
 import { type ContainerOrder, runArguments, runtimeArguments } from './arguments.ts'
 import type { Engine } from './engine/engine.ts'
 
-/** Says the word: true to start it, false to take it away. */
+/** Resolves to true to start the container, to false to remove it. */
 export type Release = Promise<boolean>
 
 const TIME_LIMIT_MS = 60_000
 
 /**
- * $0 is the file with the container's id, "$@" the whole order to make it, behind the number of words that are the engine's own and
- * begin every other order too. What a terminal sends to all is for pen: it decides, or its end does.
+ * $0 is the file with the container's id. $1 is the number of words that begin every engine command. The rest is the
+ * command that makes the container. The shell ignores signals of the terminal: pen decides, or pen's end does.
  */
 const SCRIPT = `trap '' HUP INT TERM
 own=$1; shift
@@ -33,7 +33,7 @@ exit "$code"`
 
 export async function inTwoSteps(engine: Engine, order: ContainerOrder, release: Release): Promise<Captured> {
   const shell = findTool('sh')
-  if (shell === undefined) throw new PenError('MISSING_TOOL', { what: 'there is no sh on this machine' })
+  if (shell === undefined) throw new PenError('MISSING_TOOL', { what: 'sh was not found on this machine' })
   const own = [engine.program, ...engine.flags]
   const count = own.length + runtimeArguments(order).length
   return await capture([shell, '-c', SCRIPT, order.idFile, `${count}`, ...own, ...runArguments(order)], {

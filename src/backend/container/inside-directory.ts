@@ -1,6 +1,6 @@
 /**
- * What of pen's own a container shows: a directory of this run, read-only inside, and single files over those of the image.
- * Its name says which pen made it, so that the next one takes away what a killed one left.
+ * pen's own files in a container: a directory of this run, read-only inside, and single files over those of the image.
+ * The directory's name says which pen made it, so the next pen removes what a killed one left.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive } from '../../base/kernel/processes.ts'
@@ -10,25 +10,30 @@ import { INSIDE, PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { Bind } from './arguments.ts'
 import { DAEMON_PLACE } from './guest-program.ts'
 
-/** The exec daemon connects to it once; then it is gone. */
+/** The exec daemon connects to it once. Then it is removed. */
 export const DAEMON_SOCKET = `${DAEMON_PLACE}/daemon`
-/** Before that, where the supervisor may not look: what the exec daemon shows of itself. */
+/**
+ * Used before that, when the supervisor may not inspect root's processes. The exec daemon sends its namespaces here.
+ */
 export const SHOWN_SOCKET = `${DAEMON_PLACE}/shown`
-/** An empty file that nobody may open: what denied files are covered with. */
+/** An empty file without permissions. Denied files are covered with it. */
 export const NOTHING_PLACE = `${DAEMON_PLACE}/nothing`
 
 export interface InsideDirectory {
-  /** What the container sees at `INSIDE`. */
+  /** The host's directory that the container sees at `INSIDE`. */
   readonly shown: string
   readonly binds: readonly Bind[]
   readonly idFile: string
   readonly pidFile: string
-  /** On the host. */
+  /** The path on the host. */
   readonly socket: string
   readonly shownSocket: string
-  /** Earlier runs of this sandbox whose pen was killed: what they had is gone, but for what an engine may have. */
+  /**
+   * Earlier runs of this sandbox whose pen was killed. Their files are removed, but the engine may still have their
+   * containers.
+   */
   readonly abandoned: readonly string[]
-  /** For the root helper in a container beside: it has a directory of its own, which the sandbox does not see. */
+  /** A directory for the root helper, which runs in another container. The sandbox does not see it. */
   makeHelperPlace(): Pick<InsideDirectory, 'shown' | 'binds' | 'idFile' | 'pidFile'>
   remove(): void
 }
@@ -36,13 +41,13 @@ export interface InsideDirectory {
 export interface InsideOptions {
   readonly stateDir: string
   readonly run: string
-  /** pen itself first. Mounted at places below `DAEMON_PLACE`, which must exist for that. */
+  /** pen's binary is the first. They are mounted below `DAEMON_PLACE`, where the mount points must exist. */
   readonly program: readonly [Bind, ...Bind[]]
-  /** Files that are mounted over the image's. */
+  /** Files to mount over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
 }
 
-/** An image's libraries are not to be loaded into the exec daemon. */
+/** Keeps an image's libraries from being loaded into the exec daemon. */
 const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
@@ -52,7 +57,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
-  // To be entered by uids of the container, to which everything above is closed all the same.
+  // Uids of the container may enter these. The directories above are closed to them.
   const shown = forEverybody(() => {
     mkdirSync(dir)
     makePlaces(inside, program)
@@ -67,7 +72,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
     shown: inside,
     binds: [
       ...[INSIDE, DAEMON_PLACE].map((at): Bind => ({ from: inside, at, mode: 'ro' })),
-      // For commands, which know it by that name.
+      // The path at which commands find pen.
       { ...program[0], at: PEN_INSIDE },
       ...program,
       ...shown,
@@ -93,7 +98,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
 
 const within = (dir: string, at: string): string => `${dir}${at.slice(DAEMON_PLACE.length)}`
 
-/** A directory with something for the program and its libraries to be mounted on. */
+/** Makes a directory with mount points for the program and its libraries. */
 function makePlaces(dir: string, program: InsideOptions['program']): void {
   mkdirSync(dir)
   for (const { at } of program) {
@@ -102,7 +107,7 @@ function makePlaces(dir: string, program: InsideOptions['program']): void {
   }
 }
 
-/** What is made meanwhile is for everybody to read and for us to write, whatever the user's own umask says. */
+/** Makes files that every user may read and only pen may write, regardless of the user's umask. */
 function forEverybody<T>(make: () => T): T {
   const own = process.umask(0o022)
   try {
@@ -114,7 +119,7 @@ function forEverybody<T>(make: () => T): T {
 
 const placeOf = (stateDir: string): string => `${stateDir}/containers`
 
-/** Their names: those of runs whose pen was killed. */
+/** The names of directories whose pen was killed. */
 export function leftDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
   const all = placeOf(stateDir)
   if (!existsSync(all)) return []

@@ -1,4 +1,7 @@
-/** Containers whose supervisor is dead. The engine removes them by itself as a rule: these are of an engine that was killed too. */
+/**
+ * Containers whose supervisor has died. The engine usually removes them by itself. These remain when the engine was
+ * killed too.
+ */
 import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { leftBehind, removeContainer } from './container.ts'
@@ -11,7 +14,7 @@ interface Removal {
   readonly remove: boolean
 }
 
-/** Names of those that were left, after they have been removed where that is wanted. An engine that does not answer has none. */
+/** Returns the names of orphans, and removes them if asked. An engine that does not answer has none. */
 export async function leftContainers(cacheDir: string, removal: Removal): Promise<string[]> {
   const left: string[] = []
   for (const engine of enginesInUse(cacheDir))
@@ -19,7 +22,7 @@ export async function leftContainers(cacheDir: string, removal: Removal): Promis
   return left
 }
 
-/** The same of one engine, and of those alone whose names begin so. */
+/** The same for one engine, and only for names with this prefix. */
 export async function leftIn(engine: Engine, { remove }: Removal, prefix = 'pen-'): Promise<string[]> {
   const left: string[] = []
   for (const name of await ownContainers(engine)) {
@@ -37,13 +40,16 @@ async function leftUnfinished(engine: Engine, { remove }: Removal): Promise<stri
   return left.map(({ name }) => name)
 }
 
-/** One that pen never used is not asked: rootless podman would begin to keep files and a process for it. Docker has a daemon that does so anyway. */
+/**
+ * Skips an engine that pen never used: asking rootless podman would create files and a process. Docker's daemon runs
+ * anyway.
+ */
 export function enginesInUse(cacheDir: string): Engine[] {
   const podman = existsSync(`${cacheDir}/podman.json`) ? findEngine('podman') : undefined
   return [podman, ourDocker()].flatMap(engine => engine ?? [])
 }
 
-/** A daemon of another machine has nothing of pen's. */
+/** A daemon on another machine has no containers of pen. */
 function ourDocker(): Engine | undefined {
   try {
     const docker = findEngine('docker')

@@ -14,7 +14,7 @@ describe('a mount for an engine', () => {
     expect(mountField(['type=bind', ['source', path]])).toBe(`type=bind,${field}`)
   })
 
-  test('a carriage return, which the engines’ reader drops, is refused', () => {
+  test('a carriage return, which engines drop, is refused', () => {
     expect(() => mountField([['source', '/a\r\nb']])).toThrow(PenError)
   })
 })

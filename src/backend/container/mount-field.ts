@@ -1,8 +1,8 @@
 import { PenError } from '../../base/error.ts'
 
 /**
- * One `--mount` of an engine. Its value is a line of CSV, so a path may hold whatever a path can, quoted by CSV's rules. Only a
- * carriage return is lost by the engines' reader, and is refused before it names another file.
+ * One `--mount` value of an engine. It is a line of CSV, so a path may contain any character, quoted by CSV's rules.
+ * Engines drop a carriage return, which would name another file, so it is refused.
  */
 export function mountField(fields: readonly (readonly [string, string] | string)[]): string {
   return fields
@@ -13,7 +13,7 @@ export function mountField(fields: readonly (readonly [string, string] | string)
 function quoted(text: string): string {
   if (/[\r\0]/.test(text))
     throw new PenError('PATH_REFUSED', {
-      what: 'a path with a carriage return cannot be mounted by a container engine',
+      what: 'container engines cannot mount a path with a carriage return',
       at: text,
       hint: 'rename it, or use the process backend',
     })

@@ -1,6 +1,6 @@
 /**
- * For root: every bind once more, as a detached mount in which the owner of the tree is the sandbox's uid. Files made inside are
- * then the owner's on the disk, and no process of the sandbox is root on the host.
+ * For root: a detached copy of each bind in which the sandbox's uid owns the tree. New files belong to the tree's owner
+ * on the disk, and no process of the sandbox is root on the host.
  */
 import { closeSync, lstatSync } from 'node:fs'
 import type { UndoStack } from '../../base/undo.ts'
@@ -10,21 +10,24 @@ import { openPinned } from '../process/pinned.ts'
 import type { Bind } from './arguments.ts'
 
 export interface OwnedTrees {
-  /** One for each bind, in their order. */
+  /** One for each bind, in the same order. */
   readonly descriptors: readonly number[]
 }
 
-/** Undefined when the sandbox's uid owns everything already. `owner` is whose project it is. */
+/** Undefined when the sandbox's uid already owns everything. `owner` is the owner of the project. */
 export function ownedTrees(
   binds: readonly Bind[],
   owner: Identity,
   sandbox: Identity,
   undo: UndoStack,
-  /** Of a runtime that makes files as root and then gives them to the sandbox: root must be somebody. */
+  /**
+   * How ids outside the mapping appear. A runtime that makes files as root, and then gives them to the sandbox, needs
+   * root to be mapped.
+   */
   others: Others,
 ): OwnedTrees | undefined {
   const owners = binds.map(({ from }) => lstatSync(from).uid)
-  // Files of root's, as pen's own volumes are, and of the project's owner become the sandbox's.
+  // Files of root, such as pen's volumes, and of the project's owner become the sandbox's.
   const wanted = owners.map(uid => uid !== sandbox.uid && (uid === 0 || uid === owner.uid))
   if (!wanted.includes(true)) return undefined
   const mappings = new Map<number, IdMapping>()
@@ -48,7 +51,7 @@ export function ownedTrees(
   return { descriptors }
 }
 
-/** By a descriptor that was compared with its name: nothing could have been swapped in between. */
+/** Clones by a descriptor that was compared with its path, so the path cannot be swapped in between. */
 function detached(path: string): number {
   const pinned = openPinned(path)
   try {

@@ -21,7 +21,7 @@ describe('what the engine mounts and what pen holds', () => {
     ])
   })
 
-  test('what is more open than what is around it is opened by pen: an engine is told no path inside the project', () => {
+  test('a place with more access than its parent is opened by pen: an engine gets no path in the project', () => {
     const { binds, holds } = mounts(bind('/p', 'ro'), bind('/p/output', 'rw'), bind('/p/sub', 'ro'))
     expect(binds.map(({ at }) => at)).toEqual(['/p'])
     expect(holds.map(({ how, at }) => [how, at])).toEqual([
@@ -30,13 +30,13 @@ describe('what the engine mounts and what pen holds', () => {
     ])
   })
 
-  test('another file than the one that is shown there is the engine’s to mount', () => {
+  test('another file than the one at that path is mounted by the engine', () => {
     const { binds, holds } = mounts(bind('/p', 'rw'), bind('/p/cache', 'rw', '/elsewhere'))
     expect(binds.map(({ from }) => from)).toEqual(['/p', '/elsewhere'])
     expect(holds).toEqual([])
   })
 
-  test('a mount that shows a directory by another name is held by its own name', () => {
+  test('a mount at another path is held at its own path', () => {
     const { holds } = mounts(bind('/data', 'rw', '/p'), {
       op: 'cover',
       at: '/data/.env',
@@ -46,7 +46,7 @@ describe('what the engine mounts and what pen holds', () => {
     expect(holds).toEqual([{ how: 'cover', at: '/data/.env', from: '/p/.env' }])
   })
 
-  test('what is granted below a covered directory is shown by the cover, and what is held in it comes after', () => {
+  test('a grant below a covered directory is shown by the cover, and its holds come after', () => {
     const { binds, holds } = mounts(
       bind('/p', 'rw'),
       { op: 'cover', at: '/p/a', kind: 'directory', passable: true, why: '' },
@@ -69,7 +69,7 @@ describe('what the engine mounts and what pen holds', () => {
     ])
   })
 
-  test('directories on the way to a mount in the home are the user’s', () => {
+  test('parent directories of a mount in the home belong to the user', () => {
     const home = { op: 'tmpfs', at: '/home/agent', size: 1, mode: 0o700 }
     const { given } = mounts(
       home,
@@ -79,7 +79,7 @@ describe('what the engine mounts and what pen holds', () => {
     expect(given).toEqual(['/home/agent', '/home/agent/.a/b', '/home/agent/.a'])
   })
 
-  test('a cover of what is not shown has nothing to hold', () => {
+  test('a cover of a place that is not shown holds nothing', () => {
     expect(mounts({ op: 'cover', at: '/x', kind: 'file', why: '' }).holds).toEqual([])
   })
 })

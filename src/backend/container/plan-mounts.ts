@@ -1,6 +1,7 @@
 /**
- * A plan's file tree, as a container gets it: what the engine mounts, and what pen itself holds inside that before anything
- * runs. The engine is told paths; inside the project pen trusts no path, and works by descriptor (see in-place.ts). Pure.
+ * Splits a plan's file tree for a container: what the engine mounts, and what pen holds inside that before anything
+ * runs. The engine works by path. Inside the project pen trusts no path, and works by descriptor (see in-place.ts).
+ * Pure.
  */
 import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
@@ -9,24 +10,24 @@ import type { Bind, Scratch } from './arguments.ts'
 export interface PlacedHold {
   readonly how: 'protect' | 'pin' | 'open' | 'cover'
   readonly at: string
-  /** The same file by its name on the host. */
+  /** The path of the same file on the host. */
   readonly from: string
-  /** Of a covered directory: what is granted below it, and stays in sight. */
+  /** For a covered directory: the grants below it, which stay visible. */
   readonly shows?: readonly Shown[]
 }
 
 export interface Shown extends Bind {
-  /** The engine mounted it, and it is writable or not by that. */
+  /** The engine mounted it, with its mode. */
   readonly byEngine: boolean
 }
 
 export interface PlanMounts {
   readonly scratch: readonly Scratch[]
   readonly binds: readonly Bind[]
-  /** In order: a later one lies deeper, or covers an earlier one. */
+  /** In order: a later hold is deeper, or covers an earlier one. */
   readonly holds: readonly PlacedHold[]
   readonly files: readonly { readonly at: string; readonly text: string }[]
-  /** Directories that the engine makes in private scratch on the way to a mount: they are to be the user's. */
+  /** Directories that the engine makes in private scratch as parents of a mount. They must belong to the user. */
   readonly given: readonly string[]
 }
 
@@ -66,7 +67,7 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
         holds.push({ how: 'cover', at: step.at, from, ...(step.passable && { shows }) })
         break
       }
-      // An image brings its links, the engine /dev and /proc, and a read-only root.
+      // The image has the links. The engine provides /dev, /proc and a read-only root.
       case 'link':
       case 'devices':
       case 'processes':
@@ -77,8 +78,8 @@ export function planMounts({ steps }: Pick<Plan, 'steps'>): PlanMounts {
 }
 
 /**
- * Shown already by what is mounted around it. An engine that were told of it would look for it by name, on both sides, in a
- * directory where a link may have taken its place by then: what the link leads to would be mounted where it leads to.
+ * A bind that the mount around it already shows. An engine would look up its path on both sides, in a directory where a
+ * link may replace it. It would then mount the link's target.
  */
 const holdOf = (step: Bind, around: Bind): PlacedHold => ({
   how: step.mode === 'ro' ? 'protect' : around.mode === 'rw' ? 'pin' : 'open',
@@ -86,7 +87,7 @@ const holdOf = (step: Bind, around: Bind): PlacedHold => ({
   from: step.from,
 })
 
-/** Steps come parents first, so that the last one around a path is the nearest. */
+/** Parents come first in the steps, so the last match is the nearest parent. */
 const innermost = <T extends { readonly at: string }>(placed: readonly T[], at: string): T | undefined =>
   placed.findLast(one => one.at !== at && isWithin(at, one.at))
 

@@ -10,18 +10,18 @@ export interface WaitingContainer {
   readonly container: Container
   readonly mounts: LiveMounts
   readonly undo: UndoStack
-  /** The host's directory that it sees at `/run/pen`. */
+  /** The host's directory that the container sees at `/run/pen`. */
   readonly inside: string
   readonly notes: readonly string[]
-  /** When the exec daemon has come. */
+  /** Resolves when the exec daemon has connected. */
   readonly link: Promise<DaemonLink>
-  /** What to say when the exec daemon ended instead of taking orders. */
+  /** The error to report when the exec daemon ended before it was ready. */
   readonly notReady: (error: unknown) => unknown
-  /** When the exec daemon takes orders, before the first. */
+  /** Called when the exec daemon accepts orders, before the first. */
   readonly onReady: () => Promise<void>
-  /** Without which nothing could be held any more, where there is one. */
+  /** When it is used and ends, pen can hold no more places, so the sandbox ends too. */
   readonly helper: RootHelperLink | undefined
-  /** A path to its root directory, where that of its first process is closed to pen. */
+  /** A path to the container's root directory, when pen may not open that of its first process. */
   readonly root: string | undefined
   readonly network: Running['network']
 }
@@ -36,7 +36,7 @@ export function runningContainer(waiting: WaitingContainer): Running {
   const readiness = Promise.withResolvers<void>()
   readiness.promise.catch(() => undefined)
   void waiting.helper?.closed.then(() => {
-    // After the end it is given back.
+    // After the sandbox's end the root helper ends as planned.
     if (!isOver) failure ??= lostRootHelper()
     over.resolve()
   })
@@ -76,7 +76,8 @@ export function runningContainer(waiting: WaitingContainer): Running {
       }),
     ready: readiness.promise,
     exec: (order, output) => {
-      if (link === undefined) throw new PenError('INTERNAL', { what: 'the exec daemon has not come yet' })
+      if (link === undefined)
+        throw new PenError('INTERNAL', { what: 'the exec daemon has not connected yet' })
       const execution = link.exec(order, output)
       executions.add(execution)
       void execution.ended.finally(() => executions.delete(execution)).catch(() => undefined)

@@ -44,7 +44,7 @@ export class SetUp {
     this.#trees = treesFor(options)
   }
 
-  /** `started` is called when everything is in place. */
+  /** Calls `started` when everything is in place. */
   async complete(
     container: Container,
     reached: HelperAccess | undefined,
@@ -65,7 +65,7 @@ export class SetUp {
       putInPlace({
         init,
         mounts: live,
-        // Scratch is gVisor's own memory: only the exec daemon can give it to the user.
+        // Scratch is in gVisor's memory, so only the exec daemon can give it to the user.
         plan: gvisor ? { ...mounts, given: [] } : mounts,
         own: { from: begun.inside.shown, at: INSIDE },
         user: plan.user,
@@ -99,7 +99,7 @@ export class SetUp {
   }
 }
 
-/** For root: copies of the mounted trees in which the sandbox's user is the owner. */
+/** For root: copies of the mounted trees that the sandbox's user owns. */
 function treesFor({ machine, plan, mounts, begun }: SetUpOptions): OwnedTrees | undefined {
   if (plan.runAs === 'self') return undefined
   const { uid, gid } = lstatSync(plan.workspace)
@@ -107,12 +107,14 @@ function treesFor({ machine, plan, mounts, begun }: SetUpOptions): OwnedTrees | 
   return ownedTrees(mounts.binds, { uid, gid }, plan.user, begun.undo, others)
 }
 
-/** An ordinary user may enter only when the runtime, which guards itself, has become the container's first program. */
+/**
+ * An ordinary user may enter the container only after the runtime, which is protected, has executed the exec daemon.
+ */
 async function untilEntered(mounts: NamespaceMounts): Promise<void> {
   for (const began = performance.now(); !mounts.ready(); await Bun.sleep(POLL_MS))
     if (performance.now() - began > TIMEOUT_MS)
       throw new PenError('BACKEND', {
-        what: 'pen may not enter the container, to guard its files and its network',
-        hint: '`pen doctor` tries the engine',
+        what: 'pen may not enter the container to protect its files and network',
+        hint: 'run `pen doctor` to test the engine',
       })
 }

@@ -1,4 +1,7 @@
-/** All that an engine is told of a container but what belongs to one run of it: plain data, to be compared and kept. */
+/**
+ * Everything that an engine is asked for, except what belongs to one run. It is plain data, so it can be compared and
+ * stored.
+ */
 import { existsSync } from 'node:fs'
 import type { CgroupLimit } from '../../limits/cgroup.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -14,11 +17,11 @@ import type { PlanMounts } from './plan-mounts.ts'
 export interface Machine {
   readonly engine: Engine
   readonly facts: EngineFacts
-  /** As the policy names it. */
+  /** The name in the policy. */
   readonly runtime: string | 'default'
-  /** Whether that is gVisor's. */
+  /** True when the runtime is gVisor's. */
   readonly gvisor: boolean
-  /** Whether its containers are root's and pen is not: then pen acts in them by a helper. */
+  /** True when containers belong to root and pen is not root. pen then acts in them through the root helper. */
   readonly byHelper: boolean
 }
 
@@ -26,11 +29,11 @@ type OfOneRun = 'runtime' | 'name' | 'labels' | 'idFile' | 'pidFile' | 'argv'
 
 export interface Shape {
   readonly engine: Engine
-  /** Files that are mounted over the image's. */
+  /** Files to mount over the image's. */
   readonly files: readonly { readonly at: string; readonly text: string }[]
-  /** Its binds are the plan's: those of pen's own are of one run. */
+  /** Its binds are those of the plan. pen's own binds belong to one run. */
   readonly order: Omit<ContainerOrder, OfOneRun>
-  /** Whether the exec daemon shows its namespaces before it comes. */
+  /** True when the exec daemon sends its namespaces before it connects. */
   readonly shows: boolean
 }
 
@@ -50,7 +53,7 @@ export async function shapeOf(
       runtimeFlags: gvisor ? await gvisorFlags() : [],
       capabilities: [...DAEMON_CAPABILITIES, ...(gvisor ? GVISOR_CAPABILITIES : [])],
       helper: false,
-      // gVisor opens the mounts when it starts: by then they have to be in place.
+      // gVisor opens its mounts when it starts, so it starts after they are in place.
       verb: gvisor ? 'create' : 'run',
       image: image.id,
       hostname: plan.hostname,
@@ -71,7 +74,7 @@ function filesOver(
   image: Image,
 ): { readonly at: string; readonly text: string }[] {
   return files.flatMap(({ at, text }) => {
-    // The engine's own network has name servers of its own.
+    // The engine's own network has its own name servers.
     if (at === '/etc/resolv.conf' && plan.network.kind === 'bridge') return []
     if (at === '/etc/passwd') return [{ at, text: withUser(image.passwd, text) }]
     if (at === '/etc/group') return [{ at, text: withUser(image.group, text) }]
@@ -79,7 +82,10 @@ function filesOver(
   })
 }
 
-/** Tasks of the container that are pen's own: the init, and the threads of the exec daemon, which grow with the processors. */
+/**
+ * Tasks of pen itself in the container: the init, and the threads of the exec daemon, whose number grows with the
+ * processors.
+ */
 const OWN_TASKS = Math.min(40, 8 + 2 * navigator.hardwareConcurrency)
 
 function boundsOf(
@@ -98,17 +104,17 @@ function boundsOf(
     },
     ulimits: {
       nofile: Math.min(files, hard.nofile),
-      // In a user namespace of its own only the container's processes count, each uid's apart, the exec daemon's too; elsewhere
-      // all that this uid has on the machine.
+      // With a user namespace only the container's processes count, per uid, including the exec daemon's. Otherwise all
+      // processes of this uid on the machine count.
       nproc: Math.min(
         facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MOST_PROCESSES,
         hard.nproc,
       ),
-      // See `leaveNoCore`: one byte is less than none.
+      // See `leaveNoCore`: a limit of one byte works better than zero.
       core: Math.min(1, hard.core),
     },
   }
 }
 
-/** More is refused where podman has lowered its own to what the kernel can count. */
+/** podman refuses more when its own limit is what the kernel can count. */
 const MOST_PROCESSES = 32_768

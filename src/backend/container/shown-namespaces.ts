@@ -1,4 +1,3 @@
-/** What the exec daemon of a container shows of itself to a supervisor that may not look at root's processes (see guest/show-namespaces.ts). */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { listenForDescriptors } from '../../base/kernel/descriptor-socket.ts'
@@ -6,14 +5,17 @@ import { receiveDescriptors } from '../../base/kernel/pass-descriptors.ts'
 import type { UndoStack } from '../../base/undo.ts'
 import type { DaemonListener } from '../daemon-socket.ts'
 
-/** Descriptors. Those of mounts and root are closed by whoever mounts. */
+/** Descriptors. The code that mounts closes those of mounts and root. */
 export interface ShownNamespaces {
   readonly mounts: number
   readonly network: number
   readonly root: number
 }
 
-/** `path` is on the host. What is returned waits for the exec daemon, which shows them before it comes: nothing of the image has run then. */
+/**
+ * `path` is on the host. The returned function waits for the exec daemon, which sends its namespaces before it
+ * connects. Nothing of the image has run then. See guest/show-namespaces.ts.
+ */
 export function awaitNamespaces(
   path: string,
   daemon: DaemonListener,

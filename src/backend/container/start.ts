@@ -1,6 +1,7 @@
 /**
- * Starts a plan as a container whose only program is the exec daemon. The daemon runs on the host's loader and waits for its setup, so
- * nothing of the image has run when `start` returns: mounts are verified, places are held, and the door is open.
+ * Starts a plan as a container whose only program is the exec daemon. The daemon runs on the host's loader and waits
+ * for its setup. So nothing of the image has run when `start` returns: mounts are verified, places are held, and the
+ * door is open.
  */
 import { PenError } from '../../base/error.ts'
 import { boundProcesses } from '../../limits/engine-cgroup.ts'
@@ -31,7 +32,7 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
   const mounts = planMounts(plan)
   if (byHelper) refuseWritableProgram(program, mounts.binds)
   if (machine.engine.name === 'docker') refuseVolumes(image.volumes, mounts.binds)
-  // gVisor looks at its mounts when it starts, so it starts only when they are in place.
+  // gVisor opens its mounts when it starts, so it starts only when they are in place.
   const release = gvisor ? Promise.withResolvers<boolean>() : undefined
   const { begun, access, remember } = await request(machine, plan, {
     options,
@@ -85,7 +86,7 @@ interface Requested {
   readonly remember: () => void
 }
 
-/** Requests the container from the engine, or takes the one that was requested before the plan if it has the same shape. */
+/** Requests the container, or takes the one that was requested before the plan if it has the same shape. */
 async function request(
   machine: Machine,
   plan: Plan,
@@ -110,7 +111,7 @@ async function request(
   return { begun, access, remember: () => headStart?.remember(shape, runtimes.candidates[0]) }
 }
 
-/** What the exec daemon is sent before its first command. */
+/** What the exec daemon receives before its first command. */
 function daemonSetup(plan: Plan, mounts: PlanMounts, gvisor: boolean): DaemonSetup {
   return {
     user: plan.user,
@@ -124,7 +125,7 @@ function daemonSetup(plan: Plan, mounts: PlanMounts, gvisor: boolean): DaemonSet
   }
 }
 
-/** Sets the exact limit when the threads of the exec daemon can be counted. gVisor's own kernel counts by itself. */
+/** Sets the exact limit, now that the threads of the exec daemon can be counted. gVisor's own kernel counts itself. */
 async function boundTasks(
   { facts, gvisor }: Machine,
   { limits }: Plan,
@@ -146,7 +147,7 @@ function requireImage({ container: { image } }: StartOptions): Image {
 function refuseRoot({ user }: Plan): void {
   if (user.uid === 0)
     throw new PenError('CONFIG_VALUE', {
-      what: 'no command may be root, not even of a container',
-      hint: 'name another user: "user": "1000:1000"',
+      what: 'no command may run as root, also not in a container',
+      hint: 'set another user: "user": "1000:1000"',
     })
 }

@@ -5,21 +5,21 @@ const own = supervisorLabel()
 const [pid = '', start = '', namespace = '', user = ''] = own.split(':')
 const DEAD = '4194304:1'
 
-describe('a container is left behind', () => {
+describe('a container is an orphan', () => {
   test('when its supervisor is dead, and not while it lives', () => {
     expect(isLeft(own)).toBe(false)
     expect(isLeft(`${DEAD}:${namespace}:${user}`)).toBe(true)
-    // The number is another process's by now.
+    // Another process has the pid now.
     expect(isLeft(`${pid}:${Number(start) - 1}:${namespace}:${user}`)).toBe(true)
   })
 
-  test('only as far as this pen can see its supervisor', () => {
+  test('only when this pen can see its supervisor', () => {
     expect(isLeft(`${DEAD}:${Number(namespace) + 1}:${user}`)).toBe(false)
     expect(isLeft(`${DEAD}:${namespace}:${Number(user) + 1}`)).toBe(user === '0')
   })
 
   test.each(['', '<no value>', DEAD, `${DEAD}:${namespace}`, `x${DEAD}:${namespace}:${user}`])(
-    'but not for the label %j, which is no supervisor’s',
+    'but not for the label %j, which is not a supervisor’s',
     label => expect(isLeft(label)).toBe(false),
   )
 })

@@ -1,6 +1,6 @@
 /**
- * Covers a directory of a sandbox in which nothing runs yet, and leaves parts of it in sight. The parts are taken up as
- * detached mounts before the cover hides them, and are put into it at their places.
+ * Covers a directory of a sandbox in which nothing runs yet, and keeps parts of it visible. The parts are cloned as
+ * detached mounts before the cover hides them, and are then mounted inside the cover.
  */
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs'
 import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
@@ -16,7 +16,7 @@ import {
   setAttributes,
 } from './mount-calls.ts'
 
-/** A grant below the covered directory: with its mounts, and as it is where no mode is given. */
+/** A grant below the covered directory, with the mounts below it. Without a mode it keeps its own. */
 export interface ShownBelow extends Meant {
   readonly path: string
   readonly mode?: 'ro' | 'rw' | undefined
@@ -29,7 +29,7 @@ interface TakenUp {
 }
 
 const READ_ONLY = RDONLY | NOSUID_NODEV
-/** It can be passed through, not listed. */
+/** The cover can be passed through, but not listed. */
 const OPTIONS = 'mode=111,size=4k'
 
 export function coverAround(
@@ -50,7 +50,8 @@ export function coverAround(
       const made = putAt(path, at, kind, tree, root)
       if (!made) return 'changed'
     }
-    // The descriptor is of what is covered: the cover is found by the path, which nobody else can change yet.
+    // The descriptor is of the covered directory, so the cover is opened by path. No other process can change that path
+    // yet.
     return (
       findBeneath(root, path, ({ fd }) => {
         setAttributes(fd, READ_ONLY | NOEXEC)
@@ -72,7 +73,7 @@ function takeUp({ path, mode, ...meant }: ShownBelow, root: number): TakenUp | u
   })
 }
 
-/** Makes the way to it, in the cover. */
+/** Makes the parent directories inside the cover. */
 function putAt(cover: string, at: string, kind: Found['kind'], tree: number, root: number): boolean {
   return (
     findBeneath(root, cover, ({ fd }) => {

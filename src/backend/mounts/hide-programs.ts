@@ -1,6 +1,7 @@
 /**
- * The tool policy in a container, before anything of its image has run: directories of programs are covered, and the listed ones put
- * back at their own place; shells are covered wherever they stand. By descriptors of the container's root, in pen's hidden mode.
+ * The tool policy in a container, before anything of its image has run. Directories of programs are covered, and listed
+ * programs are mounted back at their paths. Shells are covered everywhere. This works by descriptors of the container's
+ * root, in a hidden mode of pen.
  */
 import { closeSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { findBeneath, tryOpenBeneath } from '../../base/beneath/open-beneath.ts'
@@ -26,21 +27,21 @@ import {
 
 export interface ProgramOrder {
   readonly tools: Policy['tools']
-  /** As the image's own PATH has them. */
+  /** The directories of the image's PATH. */
   readonly path: readonly string[]
-  /** Where something is mounted that is not the image's. */
+  /** Mount points whose files are not the image's. */
   readonly foreign: readonly string[]
-  /** Those of them that stay where a directory around them is covered: the policy put them there. */
+  /** Those of `foreign` that stay visible when a parent is covered, because the policy mounts them. */
   readonly kept: readonly string[]
-  /** What the image starts pen itself with. */
+  /** The loader with which the image starts pen itself. */
   readonly loader: string | undefined
 }
 
 export type ProgramAnswer =
-  /** Files, and directories with all beneath, that may be executed where only listed ones may. */
+  /** Files, and whole directories, that may be executed when only listed programs may. */
   | { readonly executable: readonly string[]; readonly notes: readonly string[] }
   | { readonly failed: string }
-  /** Why this image cannot be held. */
+  /** Why pen cannot enforce the tool policy in this image. */
   | { readonly odd: string }
 
 const READ_ONLY = RDONLY | NOSUID_NODEV
@@ -71,11 +72,11 @@ class Hiding {
     this.#nothing = nothing
   }
 
-  /** What is put back is taken hold of before anything is covered. */
+  /** Everything that is mounted back is cloned before anything is covered. */
   carryOut(steps: readonly Step[], kept: readonly string[]): void {
     const covered = steps.flatMap(step => (step.op === 'tmpfs' ? [step.at] : []))
     const inCovered = kept.filter(path => covered.some(around => path !== around && isWithin(path, around)))
-    // Each brings what is mounted in it.
+    // Each includes the mounts below it.
     const staying = inCovered.filter(
       path => !inCovered.some(other => path !== other && isWithin(path, other)),
     )
@@ -134,7 +135,7 @@ class Hiding {
     closeSync(tree.fd)
   }
 
-  /** The outermost first. */
+  /** Outermost first. */
   #missing(directory: string): string[] {
     if (findBeneath(this.#root, directory, () => true) === true) return []
     return [...this.#missing(dirname(directory)), directory]

@@ -11,7 +11,7 @@ describe('an id mapping', () => {
     expect(idMap(from, to)).toBe(map)
   })
 
-  test('that swaps two ids leaves none without another', () => {
+  test('that swaps two ids maps every id', () => {
     expect(idMap(0, 1000, 'swapped')).toBe('0 1000 1\n1000 0 1\n1 1 999\n1001 1001 4294966294\n')
     expect(idMap(1000, 1000, 'swapped')).toBe(idMap(1000, 1000))
   })

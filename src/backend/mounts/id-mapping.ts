@@ -1,6 +1,6 @@
 /**
- * A tree whose owner is somebody else on the disk: what they own is the sandbox's, and what the sandbox makes is theirs.
- * For root, who has no other way to let an ordinary uid work in a tree of root's own.
+ * Shows a tree with another owner: the owner's files appear as the sandbox's, and the sandbox's new files belong to the
+ * owner. Root needs it to let an ordinary uid work in a tree that root owns.
  */
 import { closeSync, openSync, readlinkSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
@@ -20,8 +20,8 @@ const AT_EMPTY_PATH = 0x1000
 const MOUNT_ATTR_IDMAP = 0x100000n
 
 /**
- * A user namespace in which the owner is the sandbox's uid, and every other id itself, so that a group or another owner on one
- * of the files makes it no less the owner's. Only its mapping is used: nothing ever runs in it but a `cat` that waits for us.
+ * A user namespace that maps the owner to the sandbox's uid, and every other id to itself. So files with another group
+ * or owner do not break the mapping. Only the mapping is used: the namespace runs one `cat`, which waits.
  */
 export class IdMapping {
   readonly #owner: Identity
@@ -38,7 +38,7 @@ export class IdMapping {
     held = undefined
   }
 
-  /** For a detached mount that nobody has used yet. */
+  /** For a detached mount that is not in use yet. */
   apply(tree: number, path: string): void {
     // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
     const attributes = new BigUint64Array([MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(this.#namespace())])
@@ -47,14 +47,14 @@ export class IdMapping {
       systemCall('mount_setattr', tree, cString(''), AT_EMPTY_PATH, bytes, bytes.length)
     } catch (error) {
       throw new PenError('BACKEND', {
-        what: `root cannot be mapped away on the file system of ${path}`,
-        hint: 'run pen as an ordinary user, or give the project to one (chown), then root runs the sandbox as that user',
+        what: `the file system of ${path} cannot map root’s files to another user (no idmapped mounts)`,
+        hint: 'run pen as an ordinary user, or chown the project to one: root then runs the sandbox as that user',
         cause: error,
       })
     }
   }
 
-  /** Its descriptor, waited for when it is first needed. */
+  /** The descriptor of the namespace. The first call waits for it. */
   #namespace(): number {
     if (this.#fd !== undefined) return this.#fd
     this.#awaitNamespace()
@@ -72,7 +72,7 @@ export class IdMapping {
       try {
         if (readlinkSync(`/proc/${this.#holder.pid}/ns/user`) !== own) return
       } catch {
-        // Not started yet, or already gone.
+        // The process has not started yet, or has ended.
       }
     } while (!hasEnded(this.#holder.pid) && performance.now() < deadline)
     throw new PenError('BACKEND', { what: 'a user namespace could not be made', hint: USERNS_HINT })
@@ -87,10 +87,13 @@ export class IdMapping {
 
 const LAST_ID = 0xffff_fffe
 
-/** Who is `to` on the disk: nobody inside, or `from`, where files are made by `from` and then given away. */
+/**
+ * What the id `to` on the disk becomes: `unmapped`, or `swapped` with `from` for a runtime that makes files as `from`
+ * and then changes their owner.
+ */
 export type Others = 'nobody' | 'swapped'
 
-/** `from` on the disk is `to` in the sandbox. The same twice is not allowed. */
+/** Maps `from` on the disk to `to` in the sandbox. The kernel refuses an id that is mapped twice. */
 export function idMap(from: number, to: number, others: Others = 'nobody'): string {
   const [low, high] = from < to ? [from, to] : [to, from]
   const same = (first: number, last: number): string[] =>
@@ -105,7 +108,7 @@ export function idMap(from: number, to: number, others: Others = 'nobody'): stri
   return `${lines.join('\n')}\n`
 }
 
-/** Asked of the kernel: the runtime would tell only after this turn of its loop. */
+/** Reads /proc, because the runtime reports an exit only in the next turn of its event loop. */
 const hasEnded = (pid: number): boolean => / [ZX] /.test(readOfProcess(pid, 'stat') ?? ' X ')
 
 interface Holder {
@@ -115,12 +118,12 @@ interface Holder {
 
 let held: Holder | undefined
 
-/** Starts what the next mapping will need: a program takes a millisecond or two to be there. */
+/** Starts the process that the next mapping needs, which takes 1 to 2 ms. */
 export function holdMapping(): void {
   held ??= startHolder()
 }
 
-/** It ends when its input does: also when pen is killed. */
+/** The process ends with its input, also when pen is killed. */
 function startHolder(): Holder {
   const unshare = findTool('unshare')
   const cat = findTool('cat')

@@ -1,7 +1,7 @@
 /**
- * Mounts in a sandbox that already runs. The sandbox cannot make any itself, and pen is not in its namespaces: a pen in
- * hidden mode enters them for the moment that it takes. It enters the user namespace that owns the mounts, which is
- * bubblewrap's outer one, or the container's; root needs none, and would lose its power in it.
+ * Mounts in a running sandbox. The sandbox cannot mount, and pen is outside its namespaces, so a hidden mode of pen
+ * enters them for a moment. It enters the user namespace that owns the mounts: bubblewrap's outer one, or the
+ * container's. Root enters none, because it would lose its privileges there.
  */
 import { closeSync, constants, lstatSync, openSync } from 'node:fs'
 import { findBeneath } from '../../base/beneath/open-beneath.ts'
@@ -22,29 +22,29 @@ import { withinMounts } from './within-mounts.ts'
 
 const NS_GET_USERNS = 0xb701
 const TIME_LIMIT_MS = 2000
-/** A whole image is looked through. */
+/** Time for a survey of a whole image. */
 const SURVEY_MS = 10_000
 
-/** Descriptors of a sandbox. While they are open its mounts exist. */
+/** Open descriptors of a sandbox. They keep its mounts alive. */
 export interface Entrance {
   readonly mounts: number
   readonly owner: number
   readonly root: number
 }
 
-/** Whoever may not enter has it done: by a helper with root, which needs no user namespace. */
+/** When pen may not enter, the root helper does. It needs no user namespace. */
 export interface EnteredByRootHelper {
   readonly helper: RootHelper
   readonly entrance: Omit<Entrance, 'owner'>
 }
 
-/** What of a sandbox's mounts depends on who made them. */
+/** How to enter the mounts, which depends on the backend. */
 export interface MountOwner {
-  /** An empty file that nobody may open, in the sandbox: there as soon as its tree is complete. */
+  /** The path of an empty file without permissions in the sandbox. It exists as soon as the mounts are complete. */
   readonly nothing: string
-  /** Whether we are the only id of the user namespace that owns the mounts, or have to become its uid 0. */
+  /** `one`: pen is the only id of the user namespace that owns the mounts. `many`: pen must become its uid 0. */
   readonly ids: 'one' | 'many'
-  /** Where pen itself may not enter. */
+  /** Present when pen itself may not enter. */
   readonly by?: EnteredByRootHelper
 }
 
@@ -85,7 +85,7 @@ export class NamespaceMounts implements LiveMounts {
     )
   }
 
-  /** For mounts of a sandbox whose command has not started yet. */
+  /** For a sandbox whose command has not started yet. */
   async makeNoexec(mountPoints: readonly string[]): Promise<readonly HoldResult[]> {
     return await this.carryOut(
       mountPoints.map(path => {
@@ -95,7 +95,10 @@ export class NamespaceMounts implements LiveMounts {
     )
   }
 
-  /** In order, each result in the place of its order. `trees` are detached mounts, for orders that put one somewhere. */
+  /**
+   * Carries the orders out, in order, and returns one result for each. `trees` are detached mounts for orders that
+   * place one.
+   */
   async carryOut(
     orders: readonly MountOrder[],
     trees: readonly number[] = [],
@@ -104,7 +107,7 @@ export class NamespaceMounts implements LiveMounts {
     return 'failed' in answer ? orders.map(() => answer) : answer.results
   }
 
-  /** For an image in which nothing has run yet. `first` is all carried out, or nothing counts. */
+  /** For an image in which nothing has run yet. When one order of `first` fails, the whole call fails. */
   async hidePrograms(programs: ProgramOrder, first: readonly MountOrder[]): Promise<ProgramAnswer> {
     const answer = await this.#send({ orders: first, programs })
     if ('failed' in answer) return answer
@@ -119,7 +122,7 @@ export class NamespaceMounts implements LiveMounts {
   ): Promise<MountAnswer | { readonly failed: string }> {
     const nsenter = findTool('nsenter')
     if (nsenter === undefined) return { failed: 'nsenter is not installed' }
-    if (!this.ready() || this.#entrance === undefined) return { failed: 'the sandbox cannot be entered' }
+    if (!this.ready() || this.#entrance === undefined) return { failed: 'pen cannot enter the sandbox' }
     const { mounts, owner, root } = this.#entrance
     const { nothing, ids, by } = this.#owner
     const become = ids === 'one' ? ['--preserve-credentials'] : ['--setuid=0', '--setgid=0']
@@ -137,11 +140,14 @@ export class NamespaceMounts implements LiveMounts {
       return JSON.parse(stdout) as MountAnswer
     } catch (error) {
       if (error instanceof PenError) return { failed: error.message }
-      return { failed: errnoOf(error) ?? 'nsenter could not be started' }
+      return { failed: errnoOf(error) ?? 'nsenter did not start' }
     }
   }
 
-  /** The same for a sandbox in which nothing runs yet: at once, where pen may step into its mounts. */
+  /**
+   * Like `carryOut`, for a sandbox in which nothing runs yet. Without a new process, where pen may enter the mount
+   * namespace itself.
+   */
   async furnish(orders: readonly MountOrder[], trees: readonly number[]): Promise<readonly HoldResult[]> {
     if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
       return await this.carryOut(orders, trees)
@@ -159,19 +165,19 @@ export class NamespaceMounts implements LiveMounts {
   }
 }
 
-/** By the time limit, as a rule. */
+/** Usually by the time limit. */
 const KILLED = 128 + 9
 const ended = (code: number, timeoutMs: number): string =>
-  code === KILLED ? `it was ended, as is done after ${timeoutMs / 1000} seconds` : `exit ${code}`
+  code === KILLED ? `killed after ${timeoutMs / 1000} seconds` : `exit ${code}`
 
-/** No user namespace is entered, and none is asked for. */
+/** The root helper enters no user namespace, so none is opened. */
 const entranceBy = ({ entrance: { mounts, root } }: EnteredByRootHelper): Entrance => ({
   mounts,
   root,
   owner: mounts,
 })
 
-/** Undefined while the tree is still being built, and when the sandbox is gone. */
+/** Undefined until the mounts are complete, and after the sandbox has ended. */
 function openEntrance(init: number | undefined, nothing: string): Entrance | undefined {
   if (init === undefined) return undefined
   const open: number[] = []
@@ -181,7 +187,7 @@ function openEntrance(init: number | undefined, nothing: string): Entrance | und
   }
   try {
     const root = keep(openSync(`/proc/${init}/root`, O_PATH | constants.O_DIRECTORY))
-    // Only a finished sandbox has it: before, the process still sees the host's root or an empty one.
+    // Only a complete sandbox has this file. Before, the process still sees the host's root or an empty one.
     if (lstatSync(`/proc/self/fd/${root}${nothing}`, { throwIfNoEntry: false }) !== undefined) {
       const mounts = keep(openSync(`/proc/${init}/ns/mnt`, 'r'))
       const owner = keep(systemCall('ioctl', mounts, NS_GET_USERNS))

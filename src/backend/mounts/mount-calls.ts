@@ -1,4 +1,4 @@
-/** Mounts by descriptor: no name is looked up that could be swapped. */
+/** Mounts by descriptor, so no path is looked up that could be swapped. */
 import { closeSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
 
@@ -7,16 +7,16 @@ const AT_EMPTY_PATH = 0x1000
 const AT_RECURSIVE = 0x8000
 const FROM_AND_TO_DESCRIPTORS = 0x04 | 0x40
 
-/** The same numbers for `mount` and for attributes of a mount. */
+/** The same numbers are flags of `mount` and attributes of a mount. */
 export const RDONLY = 1
 export const NOSUID_NODEV = 6
 export const NOEXEC = 8
 
-/** A detached mount of what stands there, and of the mounts below, as they are: what is covered there stays covered. */
+/** A detached mount of the directory with the mounts below it, so covered places stay covered. */
 export const cloneTree = (from: number): number =>
   systemCall('open_tree', from, cString(''), OPEN_TREE_CLONE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH)
 
-/** With its attributes before it is attached. */
+/** Sets the attributes before the mount is attached. */
 export function bind(from: number, to: number, attributes: number, without = 0): void {
   const tree = cloneTree(from)
   try {
@@ -32,7 +32,7 @@ export function attach(tree: number, to: number): void {
   systemCall('move_mount', tree, empty, to, empty, FROM_AND_TO_DESCRIPTORS)
 }
 
-/** What the mount had stays, but for what it is to be without. `below`: so with every mount in it. */
+/** Adds the attributes `set` and removes `without`. `below` includes every mount below. */
 export function setAttributes(mount: number, set: number, { without = 0, below = false } = {}): void {
   // struct mount_attr { attr_set, attr_clr, propagation, userns_fd }, each 64 bits.
   const attributes = new Uint8Array(new BigUint64Array([BigInt(set), BigInt(without), 0n, 0n]).buffer)

@@ -1,7 +1,7 @@
 /**
- * pen in its hidden mode, started by pen inside the mount namespace of a running sandbox: it carries out the
- * orders that it is given on stdin, says how that went, and ends. Its root directory is the host's, so that nothing of
- * the sandbox's files is run or read; the sandbox cannot see it, because it is outside its process namespace.
+ * A hidden mode of pen that runs inside the mount namespace of a running sandbox. It carries out the orders on stdin,
+ * reports the results, and exits. Its root directory is the host's, so it runs and reads no file of the sandbox. It is
+ * outside the sandbox's PID namespace, so the sandbox cannot see it.
  */
 import { fstatSync, readFileSync, writeFileSync } from 'node:fs'
 import { EXIT, type ExitCode, errnoOf, PenError } from '../../base/error.ts'
@@ -9,21 +9,21 @@ import type { HoldResult } from '../backend.ts'
 import type { ProgramAnswer, ProgramOrder } from './hide-programs.ts'
 import { carryOutOrder, type MountOrder } from './mount-orders.ts'
 
-/** The word after `pen`. By itself it can do nothing: the descriptor below must be there too. */
+/** The word after `pen`. The mode also needs the descriptor below. */
 export const MOUNT_MODE = '__mount'
 /** The sandbox's root directory. */
 export const ROOT_FD = 5
-/** Detached mounts, in the order in which they were handed over. */
+/** Detached mounts, in the order in which they were passed. */
 const FIRST_TREE_FD = 6
 
-/** Written by pen itself, over a pipe that nobody else has. */
+/** Written by pen itself, over a pipe that only pen has. */
 export interface MountOrders {
-  /** An empty file that nobody may open, in the sandbox. */
+  /** The path of an empty file without permissions in the sandbox. */
   readonly nothing: string
   readonly orders: readonly MountOrder[]
-  /** How many detached mounts were handed over for them. */
+  /** The number of detached mounts that were passed. */
   readonly trees: number
-  /** After these. */
+  /** Carried out after `orders`. */
   readonly programs?: ProgramOrder
 }
 

@@ -1,6 +1,6 @@
 /**
- * Orders for a sandbox's mounts, and how each is carried out by whoever stands in its mount namespace: a place is covered,
- * protected or furnished, but only if it is still the very file that was meant. Nothing is taken for its name.
+ * Orders for a sandbox's mounts, and how a process in its mount namespace carries each out. A place is covered,
+ * protected or mounted only if it is still the same file. Inodes are compared, so a swapped path is refused.
  */
 import { chownSync, closeSync, constants, openSync } from 'node:fs'
 import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
@@ -15,28 +15,28 @@ export type MountOrder = What & Meant & { readonly path: string }
 
 type What =
   | { readonly how: HoldRequest['how'] }
-  /** Covers a directory, and leaves what is granted below it in sight. */
+  /** Covers a directory, and keeps the grants below it visible. */
   | { readonly how: 'cover-around'; readonly shows: readonly ShownBelow[] }
-  /** A mount of its own, as it is: a directory that can be neither renamed nor replaced. */
+  /** A mount of the directory on itself, so that it can be neither renamed nor replaced. */
   | { readonly how: 'pin' }
-  /** Writable, in a mount that is not. */
+  /** Writable inside a read-only mount. */
   | { readonly how: 'open' }
-  /** Nothing of the mount that begins there can be executed; nor of any below. */
+  /** Makes the mount noexec, and with `below` every mount below it. */
   | { readonly how: 'noexec'; readonly below?: true }
   | { readonly how: 'exec' }
-  /** The mount that begins there honours no setuid bit and no device. */
+  /** Makes the mount nosuid and nodev. */
   | { readonly how: 'restrict'; readonly mode: 'ro' | 'rw' }
-  /** Puts a detached mount there, by its number in the order of handing over. */
+  /** Attaches a detached mount, by its index. */
   | { readonly how: 'place'; readonly tree: number }
   | { readonly how: 'give'; readonly uid: number; readonly gid: number }
 
-/** What orders are carried out upon. */
+/** The sandbox that orders apply to. */
 export interface Sandbox {
   /** Its root directory. */
   readonly root: number
-  /** An empty file that nobody may open, by its path in the sandbox. */
+  /** The path of an empty file without permissions in the sandbox. */
   readonly nothing: string
-  /** Detached mounts, for orders that put one somewhere. */
+  /** Detached mounts for `place`. */
   readonly trees: readonly number[]
 }
 
@@ -52,7 +52,7 @@ export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
     )
   } catch (error) {
     const errno = errnoOf(error)
-    // Removed between the look and the mount.
+    // It was removed between the check and the mount.
     if (errno === 'ENOENT') return 'changed'
     if (errno === undefined) throw error
     return { failed: error instanceof Error ? error.message : errno }

@@ -10,29 +10,29 @@ mkdirSync(join(dir, 'there'))
 const project = { from: dir, at: '/p', mode: 'rw' as const }
 const nested = { from: '/elsewhere', at: '/p/there', mode: 'rw' as const }
 
-test('a path inside is on the host where the nearest mount around it says', () => {
+test('a path inside maps to the host through the nearest mount around it', () => {
   expect(onHost('/p/there/x', [project, nested])).toBe('/elsewhere/x')
   expect(onHost('/p/there', [project, nested])).toBe(join(dir, 'there'))
   expect([onHost('/p', [project]), onHost('/pp/x', [project])]).toEqual([undefined, undefined])
 })
 
-test('a mount in a directory of the host needs a place that is there; in the image none', () => {
+test('a mount in a directory of the host needs an existing mount point; in the image it does not', () => {
   expect(() => requireMountPoints(['/p/there', '/image/x', '/p'], [project])).not.toThrow()
-  expect(() => requireMountPoints(['/p/absent'], [project])).toThrow('nothing can be mounted at /p/absent')
+  expect(() => requireMountPoints(['/p/absent'], [project])).toThrow('cannot mount at /p/absent')
 })
 
-test('what begins empty needs none either, whatever it stands on', () => {
+test('a mount that begins empty needs none either', () => {
   const empty = { at: '/p/there' }
   expect(() => requireMountPoints(['/p/there/new/place'], [project, empty])).not.toThrow()
   expect(() => requireMountPoints(['/p/there/new/place'], [project])).toThrow('it does not exist')
   expect(onHost('/p/there/new', [project, empty])).toBeUndefined()
 })
 
-test('P4 a mount is led nowhere by a link of the project’s, at its place or on the way there', () => {
+test('P4 a link of the project cannot redirect a mount, at its path or in a parent', () => {
   mkdirSync(join(dir, 'way/there'), { recursive: true })
   symlinkSync('new/place', join(dir, 'link'))
   symlinkSync('way', join(dir, 'other-way'))
   expect(() => requireMountPoints(['/p/way/there'], [project])).not.toThrow()
   for (const at of ['/p/link', '/p/other-way/there'])
-    expect(() => requireMountPoints([at], [project])).toThrow('there is a link on the way')
+    expect(() => requireMountPoints([at], [project])).toThrow('its path contains a link')
 })

@@ -1,7 +1,7 @@
 /**
- * A mount needs something to be mounted on. In an image the engine makes that, and in memory bubblewrap; in a directory of the host it
- * would stay there, as an empty file or directory that nobody asked for. Both also follow links, and make what they lead to:
- * bubblewrap, until 0.12, anywhere on the host.
+ * A mount needs a mount point. The engine makes it in an image, and bubblewrap makes it in memory. In a directory of
+ * the host it would stay behind, as an empty file or directory. Both also follow links and make the target: bubblewrap
+ * before 0.12 does so anywhere on the host.
  */
 import { lstatSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
@@ -10,17 +10,17 @@ import { isWithin } from '../../policy/files/path.ts'
 
 interface Mount {
   readonly at: string
-  /** A path of the host; undefined for one that begins empty. */
+  /** A path of the host. Undefined for a mount that begins empty. */
   readonly from?: string
 }
 
-/** The nearest mount around a path inside; undefined where that is the image. */
+/** The nearest mount around a path inside. Undefined when the path is in the image. */
 const around = (at: string, mounts: readonly Mount[]): Mount | undefined =>
   mounts
     .filter(mount => mount.at !== at && isWithin(at, mount.at))
     .reduce<Mount | undefined>((a, b) => (a === undefined || b.at.length >= a.at.length ? b : a), undefined)
 
-/** What the host has at a path inside; undefined where that is the image's. */
+/** The host's path for a path inside. Undefined when the path is in the image. */
 export function onHost(at: string, mounts: readonly Mount[]): string | undefined {
   const mount = around(at, mounts)
   return mount?.from === undefined ? undefined : `${mount.from}${at.slice(mount.at.length)}`
@@ -38,7 +38,7 @@ export function requireMountPoints(targets: readonly string[], mounts: readonly 
       if (fine.has(path)) continue
       const found = lstatSync(path, { throwIfNoEntry: false })
       if (found === undefined) throw notMounted(at, path, 'it does not exist')
-      if (found.isSymbolicLink()) throw notMounted(at, path, 'there is a link on the way')
+      if (found.isSymbolicLink()) throw notMounted(at, path, 'its path contains a link')
       fine.add(path)
     }
   }
@@ -46,7 +46,7 @@ export function requireMountPoints(targets: readonly string[], mounts: readonly 
 
 const notMounted = (at: string, path: string, why: string): PenError =>
   new PenError('MOUNT_SOURCE', {
-    what: `nothing can be mounted at ${printable(at)}: ${why}, and pen leaves nothing in directories of the host`,
+    what: `cannot mount at ${printable(at)}: ${why}, and pen makes nothing in directories of the host`,
     at: path,
-    hint: 'make it yourself, or choose another place in "mounts"',
+    hint: 'make it yourself, or choose another path in "mounts"',
   })

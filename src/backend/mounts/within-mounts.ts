@@ -1,13 +1,13 @@
 /**
- * This thread in the mount namespace of a sandbox, and back. For the host's root alone, which needs no user namespace for it, and
- * only while nothing of the sandbox runs: what is done there is done at once, without a process of its own that would have to start.
+ * Moves this thread into the mount namespace of a sandbox, and back. Only the host's root may do this without a user
+ * namespace. It is used only while nothing of the sandbox runs, and saves the start of a process.
  */
 import { closeSync, constants, openSync } from 'node:fs'
 import { enterMounts } from '../../base/kernel/enter-mounts.ts'
 import { O_PATH } from '../../base/kernel/file.ts'
 import { succeeded, tryCall } from '../../base/kernel/system-call.ts'
 
-/** The root directory stays the host's, so that no path leads through the sandbox's files. */
+/** The root directory stays the host's, so no path leads through the sandbox's files. */
 export function withinMounts<T>(mounts: number, work: () => T): T {
   const open = [openSync('/proc/thread-self/ns/mnt', 'r'), directory('/'), directory('.')] as const
   const [home, root, cwd] = open
@@ -16,7 +16,7 @@ export function withinMounts<T>(mounts: number, work: () => T): T {
       enterMounts(mounts, root)
       return work()
     } finally {
-      // Should this fail, every path of this process leads through the sandbox's mounts: the error ends it.
+      // If this fails, every path of this process leads through the sandbox's mounts. The error then ends the process.
       enterMounts(home, root)
       succeeded('go back', tryCall('fchdir', cwd))
     }

@@ -32,10 +32,10 @@ const PLAN = {
 } as unknown as Plan
 const args = (steps: readonly Step[] = [], wiring: Partial<Wiring> = {}) =>
   bwrapArguments({ ...PLAN, steps }, { ...WIRING, ...wiring })
-/** The arguments as one line, so that what belongs together is seen together. */
+/** The arguments as one line, so that a test can match several of them. */
 const line = (...given: Parameters<typeof args>) => ` ${args(...given).join(' ')} `
 
-test('more words than bubblewrap counts to are refused by name; many are not', () => {
+test('more words than bubblewrap accepts are refused with the count; many are not', () => {
   const words = (count: number) => () =>
     bwrapArguments({ ...PLAN, argv: Array.from({ length: count }, () => 'x') }, WIRING)
   expect(words(8900)).not.toThrow()
@@ -64,34 +64,34 @@ describe('every sandbox', () => {
       expect(line()).toContain(` ${part} `)
     expect(line()).not.toContain('--share')
   })
-  test('has its filter before anything else, so that a list that was cut off cannot lack it', () => {
+  test('has its filter first, so that a truncated list cannot lack it', () => {
     expect(args().slice(0, 2)).toEqual(['--seccomp', '4'])
   })
-  test('keeps the network namespace that it was started in when that has a door, and only then', () => {
+  test('keeps the network namespace of its start only when that has a door', () => {
     expect(line([], { hasDoor: true })).not.toContain('--unshare-net')
   })
   test('has bubblewrap as its first process, or the exec daemon, which nothing inside can stop', () => {
     expect(line()).not.toContain('--as-pid-1')
     expect(line([], { isFirst: true })).toContain(' --as-pid-1 ')
   })
-  test('waits for pen’s word before its command starts', () => {
+  test('waits for pen before its command starts', () => {
     expect(line([], { blockFd: 9 })).toContain(' --block-fd 9 ')
   })
 })
 
 describe('steps', () => {
-  test('binds come from where they were staged, in their mode', () => {
+  test('binds come from their staged path, in their mode', () => {
     expect(line([bind('/a', 'ro'), bind('/b', 'rw', 'granted', '/c')])).toContain(
       ' --ro-bind /staged/a /a --bind /staged/b /c ',
     )
   })
-  test('binds that are held by a descriptor are made from it', () => {
+  test('binds of an open descriptor are made from it', () => {
     const descriptor = (path: string) => (path === '/a' ? 12 : undefined)
     expect(line([bind('/a', 'ro'), bind('/b', 'rw')], { descriptor })).toContain(
       ' --ro-bind-fd 12 /a --bind /staged/b /b ',
     )
   })
-  test('all of the system’s /etc is one read-only mount; a grant in it stays its own', () => {
+  test('all of the system’s /etc is one read-only mount; a grant in it is its own mount', () => {
     const steps: Step[] = [
       bind('/etc/ssl', 'ro', 'system'),
       { op: 'file', at: at('/etc/hosts'), text: 'x' },
@@ -101,7 +101,7 @@ describe('steps', () => {
     expect(line(steps)).toContain(' --ro-bind /cache/etc /etc --bind /staged/etc/mine /etc/mine ')
     expect(line(steps).match(/\/cache\/etc/g)).toHaveLength(1)
   })
-  test('what is denied is covered: a file by one that nobody may open, a directory by an empty one', () => {
+  test('denied places are covered: a file by one without permissions, a directory by an empty one', () => {
     expect(
       line([
         { op: 'cover', at: at('/w/.env'), kind: 'file', why: '' },

@@ -1,30 +1,33 @@
-/** A plan in bubblewrap's language. Pure: what is mounted from where is looked up in `sources`. */
+/** Translates a plan into bubblewrap's arguments. Pure: `source` maps the paths. */
 import { PenError } from '../../base/error.ts'
 import type { Plan, Step } from '../../plan/plan.ts'
 import { type EtcStep, isEtcStep } from './etc-view.ts'
 
 export interface Wiring {
-  /** Where a host path is found by bubblewrap: the path itself, or its staged twin. */
+  /** The path at which bubblewrap finds a host path: the path itself, or its staged copy. */
   source(path: string): string
   /** The directory that holds all of `/etc`. */
   readonly etc: string
-  /** An empty file that nobody may open. */
+  /** An empty file without permissions. */
   readonly nothing: string
   readonly seccompFd: number
   readonly statusFd: number
-  /** Bubblewrap waits here before the command starts. */
+  /** Bubblewrap waits on this descriptor before it starts the command. */
   readonly blockFd: number
-  /** True when the launcher already put us into a network namespace that has a door. */
+  /** True when bubblewrap starts in a network namespace that has a door. */
   readonly hasDoor: boolean
-  /** What is started is the first process inside: nothing there can stop or kill it. Bubblewrap's own is not in the way then. */
+  /**
+   * True when the command is pid 1 inside, so that no process there can stop or kill it. Bubblewrap then adds no init
+   * of its own.
+   */
   readonly isFirst: boolean
-  /** A host path as an open descriptor, where its owner could swap it for a link between our look and the mount. */
+  /** The open descriptor of a host path whose owner could swap it for a link between pen's check and the mount. */
   readonly descriptor: (path: string) => number | undefined
 }
 
 export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
   const args = [
-    // First: if pen is killed while it writes the list, bubblewrap may read a part of it, and have a moment to obey.
+    // The filter comes first. If pen is killed while it writes the list, bubblewrap may read only the beginning.
     '--seccomp',
     String(wiring.seccompFd),
     ...namespaces(plan, wiring),
@@ -38,22 +41,22 @@ export function bwrapArguments(plan: Plan, wiring: Wiring): string[] {
     '--block-fd',
     String(wiring.blockFd),
   ]
-  // Arguments are parted by NUL on their way: one in a value would begin an argument of its own.
+  // Arguments are separated by NUL, so a NUL in a value would begin another argument.
   if (args.some(argument => argument.includes('\0'))) throw new Error('a NUL in an argument of bubblewrap')
   if (args.length > MAX_WORDS - MIN_COMMAND)
     throw new PenError('BACKEND', {
-      what: `the sandbox takes ${plan.steps.length} mounts and ${args.length} words, and bubblewrap takes no more than ${MAX_WORDS} words`,
-      hint: 'grant and deny whole directories instead of what is in them: `pen plan` shows what is mounted and why',
+      what: `the sandbox needs ${plan.steps.length} mounts and ${args.length} words, and bubblewrap accepts at most ${MAX_WORDS} words`,
+      hint: 'grant and deny whole directories instead of single files: `pen plan` shows every mount and its reason',
     })
   if (args.length + plan.argv.length > MAX_WORDS)
     throw new PenError('USAGE', {
-      what: `the command has ${plan.argv.length} words, and bubblewrap takes no more than ${MAX_WORDS} with its own`,
-      hint: 'name the files inside: pen run -- sh -c "… *", or through xargs',
+      what: `the command has ${plan.argv.length} words, and bubblewrap accepts at most ${MAX_WORDS} together with its own`,
+      hint: 'expand file names inside: pen run -- sh -c "… *", or use xargs',
     })
   return args
 }
 
-/** Bubblewrap counts to 9,000, from its own name on. */
+/** Bubblewrap accepts 9,000 words, including its own name. */
 const MAX_WORDS = 8990
 /** Room for a short command. */
 const MIN_COMMAND = 32
@@ -66,9 +69,10 @@ function namespaces(plan: Plan, wiring: Wiring): string[] {
     ...(wiring.hasDoor ? [] : ['--unshare-net']),
     '--unshare-uts',
     '--unshare-cgroup',
-    // No --disable-userns: the system call filter refuses every way to a user namespace, and this costs no start time.
+    // No --disable-userns, which costs start time: the seccomp filter refuses every way to make a user namespace.
     '--die-with-parent',
-    // A session of its own: no signal to its process group reaches the guard, and no terminal of ours is its own.
+    // A new session: a signal to the sandbox's process group does not reach the guard, and pen's terminal is not its
+    // controlling terminal.
     '--new-session',
     ...(wiring.isFirst ? ['--as-pid-1'] : []),
     '--cap-drop',
@@ -127,7 +131,7 @@ function stepArguments(step: Exclude<Step, EtcStep> | Step, wiring: Wiring): str
     case 'seal':
       return ['--remount-ro', step.at]
     case 'file':
-      // All of pen's own texts lie in /etc, which is one mount.
+      // All of pen's own files are in /etc, which is one mount.
       throw new Error(`no way to put a file at ${step.at}`)
   }
 }

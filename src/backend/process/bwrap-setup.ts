@@ -1,6 +1,6 @@
 /**
- * What bubblewrap is told to put where, and what must be made for it first. Loaded when the guard has been started: it works
- * beside the guard, on another core.
+ * Prepares what bubblewrap mounts, and its arguments. It is loaded after the guard has started, and runs beside it on
+ * another core.
  */
 import { chmodSync, closeSync, fstatSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from '../../base/posix-path.ts'
@@ -17,7 +17,7 @@ export { seccompFilter } from '../seccomp/filter.ts'
 export { showInside } from './inside-view.ts'
 
 export interface ArgumentOptions {
-  /** Root's; left when everything is in place. */
+  /** Only for root. It is left when everything is mounted. */
   readonly staging: Staging | undefined
   readonly cacheDir: string
   readonly env: Plan['env']
@@ -27,7 +27,7 @@ export interface ArgumentOptions {
   readonly descriptor: (path: string) => number | undefined
 }
 
-/** Makes what bubblewrap mounts, and returns the arguments of bubblewrap. */
+/** Prepares the mount sources, and returns the arguments of bubblewrap. */
 export function prepareArguments(
   plan: Plan,
   { staging, cacheDir, env, ...wiring }: ArgumentOptions,
@@ -68,7 +68,7 @@ function emptyFile(cacheDir: string): string {
   return file
 }
 
-/** The system's own needs no other name, unless it is a toolchain in root's home, where nobody else may enter. */
+/** System paths need no staging, except a toolchain in root's home, which other users cannot enter. */
 function isReachable({ why, at, from }: BindStep): boolean {
   if (why !== 'system') return false
   if (at.startsWith('/etc/')) return true
@@ -78,7 +78,7 @@ function isReachable({ why, at, from }: BindStep): boolean {
   return true
 }
 
-/** Every tree that its uid does not reach is shown under a reachable name, with root's files mapped to the sandbox's uid. */
+/** Stages every tree that the sandbox's uid cannot reach. Files of root are mapped to that uid. */
 function stageAll(
   plan: Plan,
   staging: Staging,
@@ -97,7 +97,7 @@ function stageAll(
       mapped.set(path, stat.uid === 0)
       roots.set(path, staging.stage(path, stat.isDirectory() ? 'directory' : 'file', stat.uid === 0))
     } else if (path !== inside && !own.has(path)) {
-      // As for an ordinary user: by descriptor, and never by a name that another sandbox of this project could swap.
+      // By descriptor, as for an ordinary user: another sandbox of this project could swap the path.
       const fd = openPinned(path)
       const kind = fstatSync(fd).isDirectory() ? 'directory' : 'file'
       own.set(path, staging.stage(fd, kind, mapped.get(inside) === true))

@@ -2,7 +2,7 @@ import { landlockAbi } from '../../base/kernel/landlock-abi.ts'
 import { probeLimits } from '../../limits/probe.ts'
 import type { Capabilities } from '../../plan/gaps.ts'
 
-/** What bubblewrap gives on this machine. */
+/** What bubblewrap can do on this machine. */
 export function capabilities(): Capabilities {
   return {
     backend: 'process',
@@ -12,7 +12,8 @@ export function capabilities(): Capabilities {
     gateway: true,
     bridge: false,
     seccomp: true,
-    // Asked only when a policy wants it. The inner mode is pen's own binary: a pen that runs from source has none.
+    // Evaluated only when a policy needs it. The guest program is pen's own binary, so a pen that runs from source has
+    // none.
     get listedExec() {
       return import.meta.path.startsWith('/$bunfs/') && landlockAbi() > 0
     },

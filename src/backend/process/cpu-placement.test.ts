@@ -19,8 +19,8 @@ afterEach(async () => {
   }
 })
 
-describe('what a start brings forth', () => {
-  test('keeps off one of pen’s processors, where it has several, and what is brought back runs on them all', () => {
+describe('the processes of a start', () => {
+  test('avoid one of pen’s processors where it has several; released, they run on all of them', () => {
     const [guard, init] = [sleeper(), sleeper()]
     const before = processorsOf('self')
     const bringBack = keepApart(guard)
@@ -31,14 +31,14 @@ describe('what a start brings forth', () => {
     expect(processorsOf(init)).toBe(before)
     expect(processorsOf('self')).toBe(before)
   })
-  test('is left alone where it is gone already, before or after', async () => {
+  test('may have ended before or after', async () => {
     const child = Bun.spawn(['true'])
     await child.exited
     keepApart(child.pid)(process.pid)
     keepApart(sleeper())(child.pid)
     expect(processorsOf('self')).not.toBe('')
   })
-  test('is no reason to fail where the kernel moves it no more: whoever ends a sandbox asks for its init, too', () => {
+  test('may be refused by the kernel: the end of a sandbox asks for its init too', () => {
     const NO_SUCH = -5
     expect(() => keepApart(sleeper())(NO_SUCH)).not.toThrow()
   })

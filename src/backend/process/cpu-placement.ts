@@ -1,11 +1,11 @@
 /**
- * On which processor a start takes place. The kernel puts a new process where its parent runs; behind a busy pen it waits for its
- * turn there, while the next processor idles: two milliseconds of a start. So the guard, and all that comes of it, keeps off
- * pen's processor until the sandbox's init is there. From then on the sandbox runs wherever pen may.
+ * Chooses the processor for a start. The kernel puts a new process on the processor of its parent. When pen is busy
+ * there, the new process waits while other processors idle, which costs 2 ms of a start. So the guard and its children
+ * avoid pen's processor until the sandbox's init exists. Then the sandbox may run on every processor that pen may use.
  */
 import { currentProcessor, maskOf, setMask } from '../../base/kernel/processors.ts'
 
-/** Returns what lets the init, and so everything inside, run on all of them again. */
+/** Returns a function that lets the init, and so every process inside, use all processors again. */
 export function keepApart(guard: number): (init: number) => void {
   let own: Uint8Array
   try {
@@ -14,14 +14,14 @@ export function keepApart(guard: number): (init: number) => void {
     if (others.every(bits => bits === 0)) return () => undefined
     setMask(guard, others)
   } catch {
-    // It starts a little later: root without the right to move another's process, a kernel for still more processors.
+    // The start is only slower. Causes: root may not move the process of another user, or the kernel's mask is larger.
     return () => undefined
   }
   return init => {
     try {
       setMask(init, own)
     } catch {
-      // It has ended already; or none of pen's processors is left to it, as after a change of its cpuset: it runs where it may.
+      // The init has ended, or its cpuset has none of pen's processors. It runs where the kernel allows.
     }
   }
 }

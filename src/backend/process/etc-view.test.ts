@@ -44,7 +44,7 @@ describe('the sandbox’s /etc', () => {
     expect(readlinkSync(join(made, 'ssl/link'))).toBe('/etc/shadow')
     expect(readFileSync(join(made, 'hosts'), 'utf8')).toBe('HOSTS')
   })
-  test('has nothing that not everybody on the host may read, whoever runs pen', () => {
+  test('has only files that every user of the host may read, also when root runs pen', () => {
     host('ssl/public', 'x')
     host('ssl/private', 'KEY', 0o600)
     mkdirSync(join(root, 'ssl/keys'))
@@ -59,11 +59,11 @@ describe('the sandbox’s /etc', () => {
     const made = view(step('ssl', '/etc/ssl'))
     expect(lstatSync(join(made, 'ssl/long')).size).toBe(17 * 2 ** 20)
   })
-  test('has no setuid bit and nothing that others may write', () => {
+  test('has no setuid bit and no file that others may write', () => {
     host('ssl/tool', 'x', 0o4777)
     expect(lstatSync(join(view(step('ssl', '/etc/ssl')), 'ssl/tool')).mode & 0o7777).toBe(0o755)
   })
-  test('is made once, and anew when a source or a text changed', () => {
+  test('is made once, and again when a source or a text changed', () => {
     host('ssl/a', '1')
     const first = view(step('ssl', '/etc/ssl'))
     expect(view(step('ssl', '/etc/ssl'))).toBe(first)
@@ -76,11 +76,11 @@ describe('the sandbox’s /etc', () => {
     const made = view(step('absent', '/etc/absent'), file('/etc/hosts', 'x'))
     expect(existsSync(join(made, 'absent'))).toBe(false)
   })
-  test('no draft of it stays beside it', () => {
+  test('leaves no draft beside it', () => {
     view(file('/etc/hosts', 'x'))
     expect(readdirSync(join(root, 'cache/etc')).filter(name => name.startsWith('draft-'))).toEqual([])
   })
-  test('a draft that a killed pen left is taken away when the next view is made', () => {
+  test('a draft of a killed pen is removed when the next view is made', () => {
     view(file('/etc/hosts', 'x'))
     const draft = join(root, 'cache/etc/draft-killed')
     mkdirSync(draft)
@@ -88,7 +88,7 @@ describe('the sandbox’s /etc', () => {
     view(file('/etc/hosts', 'y'))
     expect(existsSync(draft)).toBe(false)
   })
-  test('cannot be made in a place that is not writable: said with the fix', () => {
+  test('says how to fix a directory that is not writable', () => {
     writeFileSync(join(root, 'cache'), '')
     expect(() => view(file('/etc/hosts', 'x'))).toThrow('could not prepare its copy of /etc')
   })
@@ -101,7 +101,7 @@ describe('what a grant mounts at /etc', () => {
       join(root, 'cache'),
       grants.map(([from, at]) => step(from, at, 'granted by command line') as BindStep),
     )
-  test('has an empty place to stand on, and what is there already stays', () => {
+  test('has an empty mount point, and existing entries stay', () => {
     host('key.pem', 'KEY')
     host('ssl/cert.pem', 'CERT')
     const made = standing([step('ssl', '/etc/ssl')], ['key.pem', '/etc/ssl/key.pem'], ['ssl', '/etc/a/b'])
@@ -110,7 +110,7 @@ describe('what a grant mounts at /etc', () => {
     expect(standing([step('ssl', '/etc/ssl')], ['ssl', '/etc/ssl'])).not.toBe(made)
     expect(view(step('ssl', '/etc/ssl'))).not.toBe(made)
   })
-  test('is refused where a link or a thing of another kind is in the way, and nothing is made where the link leads', () => {
+  test('is refused where a link or another kind is in the way, and nothing is made at the link’s target', () => {
     symlinkSync(join(root, 'ssl'), join(root, 'link'))
     host('key.pem', 'KEY')
     expect(() => standing([step('link', '/etc/link')], ['key.pem', '/etc/link/key.pem'])).toThrow('/etc/link')

@@ -1,7 +1,7 @@
 /**
- * The sandbox's `/etc`: a copy of the few things programs read there, kept in pen's own cache, so that one mount shows
- * it. Forty single mounts would cost more than the rest of the start. The copy is made anew when any of its sources
- * changed; only world-readable files are ever copied, whoever runs pen.
+ * The sandbox's `/etc`: a copy of the few files that programs read there, in pen's cache. One mount shows it; forty
+ * single mounts would take longer than the rest of the start. The copy is made again when a source changes. Only
+ * world-readable files are copied, also when root runs pen.
  */
 import {
   chmodSync,
@@ -27,13 +27,16 @@ import { NOTHING } from './nothing.ts'
 export type BindStep = Extract<Step, { op: 'bind' }>
 export type EtcStep = Extract<Step, { op: 'bind' | 'file' | 'link' }>
 
-/** Whether a step is part of the view: pen's own texts and the system's read-only configuration. */
+/** True when a step is part of the view: pen's own files and the system's read-only configuration. */
 export function isEtcStep(step: Step): step is EtcStep {
   if (step.op === 'file' || step.op === 'link') return step.at.startsWith('/etc/')
   return step.op === 'bind' && step.at.startsWith('/etc/') && step.why === 'system'
 }
 
-/** The directory to mount at `/etc`, made if need be. Nothing can be added to it inside: what `grants` mount there needs a place to stand on. */
+/**
+ * Returns the directory to mount at `/etc`, and makes it when needed. The view is read-only inside, so it gets a mount
+ * point for each of `grants`.
+ */
 export function etcView(
   steps: readonly EtcStep[],
   cacheDir: string,
@@ -48,7 +51,7 @@ export function etcView(
   const view = `${cacheDir}/etc/${sha256(signature).slice(0, 32)}`
   try {
     if (!lstatSync(view, { throwIfNoEntry: false })?.isDirectory()) return makeView(steps, stands, view)
-    // In use from now: see LONGER_THAN_ANY_RUN.
+    // Mark the view as in use: see LONGER_THAN_ANY_RUN.
     utimesSync(view, new Date(), new Date())
     return view
   } catch (error) {
@@ -62,7 +65,7 @@ export function etcView(
   }
 }
 
-/** What a step shows, and what would change when its source does. */
+/** A key of what a step shows. It changes when the source changes. */
 function sign(step: EtcStep): string {
   if (step.op === 'file') return `file ${step.at} ${step.text}`
   if (step.op === 'link') return `link ${step.at} ${step.to}`
@@ -81,7 +84,7 @@ function makeView(steps: readonly EtcStep[], stands: readonly Stand[], view: str
   try {
     fill(draft, steps, stands)
   } catch (error) {
-    // On a full disk above all: each further try would leave one more.
+    // Remove the draft. On a full disk each retry would leave another one.
     rmSync(draft, { recursive: true, force: true })
     throw error
   }
@@ -98,7 +101,7 @@ function makeView(steps: readonly EtcStep[], stands: readonly Stand[], view: str
 
 function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]): void {
   chmodSync(draft, 0o755)
-  // What a denied file that appears later is covered with: the sandbox has it before it is needed.
+  // Live mounts cover denied files with this file. The sandbox has it from the start.
   writeFileSync(draft + NOTHING.slice('/etc'.length), '', { mode: 0o000 })
   for (const step of steps) {
     const at = draft + step.at.slice('/etc'.length)
@@ -110,7 +113,7 @@ function fill(draft: string, steps: readonly EtcStep[], stands: readonly Stand[]
   for (const stand of stands) makeStand(draft, stand)
 }
 
-/** Component by component: a link that was copied would lead to the host's own files. */
+/** Walks component by component: a copied link would lead to the host's own files. */
 function makeStand(draft: string, { at, directory }: Stand): void {
   const names = at.slice('/etc/'.length).split('/')
   let path = draft
@@ -122,15 +125,15 @@ function makeStand(draft: string, { at, directory }: Stand): void {
     else if (there === undefined) mkdirSync(path, { mode: 0o755 })
     else if (there.isSymbolicLink() || there.isDirectory() === (isLast && !directory))
       throw new PenError('MOUNT_SOURCE', {
-        what: `nothing can be mounted at ${at}: what the sandbox has at /etc/${names.slice(0, i + 1).join('/')} is of another kind`,
-        hint: 'mount it at another place',
+        what: `cannot mount at ${at}: the sandbox’s /etc/${names.slice(0, i + 1).join('/')} is of another kind`,
+        hint: 'mount it at another path',
       })
   }
 }
 
 /**
- * The system's own files are trusted, so all of them are copied, however many and however long. A link is copied as a link: inside it
- * leads to what is seen there.
+ * The system's files are trusted, so all of them are copied, without a limit. A link is copied as a link, and inside it
+ * resolves to the sandbox's files.
  */
 function copyReadable(from: string, to: string): void {
   const stat = lstatSync(from, { throwIfNoEntry: false })
@@ -145,7 +148,7 @@ function copyReadable(from: string, to: string): void {
   }
 }
 
-/** No run lasts this long, so nothing can have such an old view mounted; and no copy takes a minute to make. */
+/** Longer than any run, so no sandbox has such an old view mounted. Making a copy takes less than a minute. */
 const LONGER_THAN_ANY_RUN = 30 * 24 * 3_600_000
 const LONGER_THAN_ANY_COPY = 60_000
 

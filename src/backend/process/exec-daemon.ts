@@ -1,9 +1,9 @@
 /**
- * A process sandbox that stays: its first program is the exec daemon, which starts commands for the supervisor and ends with it. The exec daemon is
- * given by descriptor, as the inner mode for listed programs is, and so is its one socket: the sandbox sees no file of either.
+ * A process sandbox that stays. Its first program is the exec daemon, which starts commands for the supervisor and ends
+ * with it. The sandbox gets the program and its socket by descriptor, and sees no file of either.
  *
- * There is one user inside, so a command can end the exec daemon, and with it the sandbox. It can gain nothing by that, or by any word
- * that it makes the exec daemon say: the supervisor takes the exec daemon for as hostile as the rest.
+ * All processes inside have one user, so a command can kill the exec daemon, and so the sandbox. A command gains
+ * nothing else: the supervisor treats every report of the exec daemon as hostile.
  */
 import { closeSync, openSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
@@ -18,23 +18,23 @@ import { DaemonLink } from '../daemon-link.ts'
 import { adoptDaemonSocket } from '../daemon-socket.ts'
 
 export interface ProcessDaemon {
-  /** To be handed to the guard, in this order. */
+  /** Passed to the guard, in this order. */
   readonly fds: readonly number[]
   argv(firstFd: number): readonly string[]
-  /** All that the exec daemon itself has in its environment. */
+  /** The whole environment of the exec daemon. */
   readonly env: Plan['env']
-  /** What it has for stdin, stdout and stderr; commands have their own. */
+  /** The stdin, stdout and stderr of the exec daemon. Commands have their own. */
   readonly stdio: StartOptions['stdio']
-  /** When the guard holds its copies. */
+  /** Closes pen's copies, after the guard has its own. */
   handedOver(): void
-  /** Signals are for every command that runs. */
+  /** `signal` goes to every running command. */
   readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
 }
 
-/** What bubblewrap and the exec daemon have to say when something is wrong, and no more of whatever else writes there. */
+/** Enough for error messages of bubblewrap and the exec daemon. Any further output is dropped. */
 const MOST_SAID = 16 * 1024
 
-/** pen itself, as the exec daemon starts it for a command, and its loader. */
+/** pen's binary, which the exec daemon starts for a command, and its loader. */
 function ownExecutables(): string[] {
   const head = readProgramHead(process.execPath)
   return [PEN_ITSELF, ...(head.kind === 'native' && head.loader !== undefined ? [head.loader] : [])]
@@ -85,13 +85,16 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   }
 }
 
-/** A process sandbox may show no file of pen. The exec daemon is pen, and starts itself for the file tool. */
+/** A process sandbox may show no file of pen, so the exec daemon starts its own binary for the file tool. */
 const withOwnPath = (order: ExecOrder): ExecOrder =>
   order.argv[0] === PEN_INSIDE && order.argv[1] === FILE_MODE
     ? { ...order, argv: [PEN_ITSELF, ...order.argv.slice(1)] }
     : order
 
-/** Into the supervisor's own log. It comes from inside: hostile, so it is bounded, and shown to nobody as it is. */
+/**
+ * Copies output to the supervisor's log. It comes from inside, so it is hostile: it is bounded, and never printed as it
+ * is.
+ */
 export async function relayWords(fd: number): Promise<void> {
   let left = MOST_SAID
   try {
@@ -100,6 +103,6 @@ export async function relayWords(fd: number): Promise<void> {
       left -= bytes.length
     }
   } catch {
-    // The sandbox is gone.
+    // The sandbox has ended.
   }
 }

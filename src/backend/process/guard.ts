@@ -1,26 +1,26 @@
 /**
- * A shell of twenty words that starts bubblewrap and outlives nothing. It waits for one line, which says that the plan
- * is complete; then it joins the cgroups, and leaves a twin that ends the whole process group when pen is gone.
- * bubblewrap's own `--die-with-parent` comes too late: a pen killed within its first milliseconds left a sandbox behind.
+ * A short shell script that starts bubblewrap, and ends with it. It waits for one line, which says that the plan is
+ * complete. Then it joins the cgroups and forks a watcher, which kills the whole process group when pen dies.
+ * `--die-with-parent` alone comes too late: a pen that was killed in its first milliseconds left a sandbox behind.
  *
- * The shell stays bubblewrap's parent, so that bubblewrap outlives pen for as long as the twin needs to find its child: for
- * a moment of every start that child has already left the group, and has not yet asked to die with its parent.
+ * The shell stays the parent of bubblewrap, so bubblewrap outlives pen until the watcher has found its child. For a
+ * moment of every start that child has left the group, and has not yet asked to die with its parent.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { leaveNoCore } from '../../base/kernel/process.ts'
 import { startProgram } from '../../base/start-program.ts'
 
-/** Descriptors of the guard. A POSIX shell can only name single digits in redirections. */
+/** Descriptors of the guard. A POSIX shell accepts only single digits in redirections. */
 export const FD = { args: 3, seccomp: 4, life: 5, status: 6, firstJoin: 7 } as const
 
-/** The rest is bubblewrap's own to name: where it waits, and what it mounts by descriptor. */
+/** Bubblewrap itself uses the other descriptors: one to wait on, and those that it mounts. */
 export const blockFd = (joins: number): number => FD.firstJoin + joins
 export const firstExtraFd = (joins: number): number => blockFd(joins) + 1
 
 export interface GuardOptions {
   readonly shell: string
-  /** `bwrap --args 3 -- command`, perhaps behind a wrapper. */
+  /** `bwrap --args 3 -- command`, with or without a wrapper in front. */
   readonly argv: readonly string[]
   readonly stdio: readonly [number | 'inherit', number | 'inherit', number | 'inherit']
   readonly argsFd: number
@@ -34,20 +34,20 @@ export interface GuardOptions {
 }
 
 export interface Guard {
-  /** The shell that waits for bubblewrap, and leads the group that the twin ends. */
+  /** The shell that is bubblewrap's parent. It leads the process group that the watcher kills. */
   readonly pid: number
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
-  /** What bubblewrap says of itself: JSON documents, then the end. */
+  /** The JSON documents of bubblewrap, then the end of the file. */
   readonly statusFd: number
-  /** Starts it. Until then nothing has happened, and if pen dies before, nothing will. */
+  /** Starts bubblewrap. If pen dies before this, the guard exits and nothing starts. */
   go(): void
-  /** Lets the command start, once everything that watches it is in place. */
+  /** Starts the command, once everything that watches it is in place. */
   unblock(): void
-  /** Gives up the descriptors, when everything has ended. */
+  /** Closes the descriptors, when every process has ended. */
   close(): void
 }
 
-/** The children of this shell are the twin, which has none, and bubblewrap, whose child is the sandbox's init. */
+/** The children of this shell are the watcher, which has none, and bubblewrap, whose child is the sandbox's init. */
 const KILL_ALL =
   'read kids </proc/$$/task/$$/children; for kid in $kids; do read inits </proc/$kid/task/$kid/children; [ -z "$inits" ] || kill -9 $inits; done; kill -9 0'
 
@@ -78,7 +78,7 @@ export function startGuard(options: GuardOptions): Guard {
       blockRead,
       ...options.extraFds,
     ],
-    // The group that the twin ends must hold nothing of the user's own.
+    // The watcher kills this group, so it must hold no process of the user.
     detached: true,
     env: { ...options.env },
     cwd: '/',

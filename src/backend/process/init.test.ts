@@ -7,7 +7,7 @@ import { commandGroup, endInit } from './init.ts'
 const works = Bun.which('unshare') !== null && Bun.spawnSync(['unshare', '-Urpf', 'true']).exitCode === 0
 const inNamespace = skipUnless(works, 'user namespaces are not available')
 
-/** The init of a pid namespace and its children: a shell in front, as bubblewrap's would be. */
+/** The init of a PID namespace and its children, with a shell in front, as bubblewrap is. */
 async function start(script: string) {
   const outside = Bun.spawn(['unshare', '-Urpf', 'sh', '-c', script], { stdout: 'pipe', stderr: 'inherit' })
   const reader = outside.stdout.getReader()
@@ -27,7 +27,7 @@ describe('an init', () => {
     expect(existsSync(`/proc/${sleeper}`)).toBe(false)
     await outside.exited
   })
-  inNamespace('a number that was never an init is neither ended nor waited for', async () => {
+  inNamespace('a pid that was never an init is neither killed nor waited for', async () => {
     const watch = new Stopwatch()
     await endInit(process.pid)
     await endInit(0x3fffff)

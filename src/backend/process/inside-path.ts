@@ -1,10 +1,10 @@
-/** Where programs of a process sandbox find pen, when it is not one of the system's programs anyway. */
+/** The directory on the PATH of a process sandbox that has pen, unless pen is a system program. */
 import type { Plan } from '../../plan/plan.ts'
 import { SETSID_PATH } from '../../plan/system-view.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import { INSIDE } from '../../protocol/guest-paths.ts'
 
-/** The same whether or not only listed programs execute. */
+/** The same for every setting of `tools.exec`. */
 export const withInsidePath = (plan: Plan): Plan =>
   isPenMissing(plan)
     ? {
@@ -13,7 +13,7 @@ export const withInsidePath = (plan: Plan): Plan =>
       }
     : plan
 
-/** Where a policy lists its programs, pen is not to be one more. */
+/** A policy that lists its programs does not get pen added. */
 export const isPenMissing = ({ steps }: Plan): boolean =>
   !steps.some(
     step =>

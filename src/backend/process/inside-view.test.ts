@@ -20,7 +20,7 @@ const planWith = (...places: readonly string[]): Plan =>
     listedExec: false,
   }) as unknown as Plan
 
-test('a directory of the run is shown read-only before what stands in it, and is gone with the run', async () => {
+test('a directory of the run is read-only, is mounted before its entries, and is removed with the run', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'pen-inside-'))
   const undo = new UndoStack()
   const { plan, dir } = showInside(planWith(SETSID_PATH), { stateDir, run: 'r1' }, undo)
@@ -28,7 +28,7 @@ test('a directory of the run is shown read-only before what stands in it, and is
   expect(plan.steps[1]).toMatchObject({ op: 'bind', from: dir, mode: 'ro' })
   expect(lstatSync(dir).mode & 0o777).toBe(0o755)
   expect(lstatSync(join(dir, '..')).mode & 0o777).toBe(0o700)
-  // A mount needs something to stand on.
+  // A mount needs a mount point.
   expect(readdirSync(dir)).toEqual(['setsid'])
   await undo.unwind()
   expect(existsSync(dir)).toBe(false)
@@ -42,7 +42,7 @@ test('pen is on the PATH, unless a policy lists its programs', () => {
   expect(pathOf(planWith(SETSID_PATH))).toBe('/usr/bin')
 })
 
-test('what a killed pen left is taken away, and what a living one uses is not', async () => {
+test('the directory of a killed pen is removed, and that of a living one is not', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'pen-inside-'))
   const undo = new UndoStack()
   const { dir } = showInside(planWith(), { stateDir, run: 'r1' }, undo)

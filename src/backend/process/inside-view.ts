@@ -1,6 +1,7 @@
 /**
- * What of pen's own a process sandbox shows at `/run/pen`: a directory of this run, read-only inside, in which the supervisor may
- * put a socket at any time later; and pen itself, the client for it. Made while the guard starts, on another core.
+ * pen's own files at `/run/pen` in a process sandbox. It is a directory of this run, read-only inside, in which the
+ * supervisor can put a socket at any time. It also shows pen itself, the client for that socket. It is made while the
+ * guard starts, on another core.
  */
 import {
   chmodSync,
@@ -24,7 +25,7 @@ import { isPenMissing } from './inside-path.ts'
 
 export interface InsideView {
   readonly plan: Plan
-  /** On the host. */
+  /** The directory on the host. */
   readonly dir: string
 }
 
@@ -35,14 +36,14 @@ export function showInside(
 ): InsideView {
   const all = `${sandbox.stateDir}/inside`
   const dir = `${all}/${cgroupName(sandbox.run)}`
-  // Its own entry may be passed by another uid inside; what is above it is closed to everybody else.
+  // Another uid inside may pass the directory itself. Its parent is closed to all other users.
   mkdirSync(all, { recursive: true, mode: 0o700 })
   sweep(all)
   mkdirSync(dir)
   chmodSync(dir, 0o755)
   const program = programToShow(plan, sandbox.stateDir)
   const own = [bind(dir, INSIDE), ...(program === undefined ? [] : [bind(program, PEN_INSIDE)])]
-  // A mount needs something to stand on.
+  // A mount needs a mount point.
   const stands = [...own, ...plan.steps].flatMap(({ at }) =>
     dirname(at) === INSIDE ? [`${dir}/${basename(at)}`] : [],
   )
@@ -54,21 +55,24 @@ export function showInside(
 const bind = (from: string, at: string) =>
   ({ op: 'bind', from: from as HostPath, at: at as GuestPath, mode: 'ro', why: 'pen' }) as const
 
-/** Before anything that stands in it. */
+/** Inserts pen's mounts before every mount inside them. */
 function afterRun(steps: readonly Step[], own: readonly Step[]): readonly Step[] {
   const at = steps.findIndex(step => step.op === 'tmpfs' && step.at === dirname(INSIDE))
   return at < 0 ? steps : [...steps.slice(0, at + 1), ...own, ...steps.slice(at + 1)]
 }
 
-/** Undefined where it is there already, where nothing but the system's programs runs, and where it could not be shown. */
+/**
+ * Undefined when the sandbox has pen already, when it runs only listed programs, and when pen's file cannot be shown.
+ */
 function programToShow(plan: Plan, stateDir: string): string | undefined {
   const [program, ...source] = ownProgram()
   if (source.length > 0 || plan.listedExec || !isPenMissing(plan)) return undefined
-  // Root's files are shown through a mapping, which not every file system knows; that of pen's state does.
+  // Files of root are shown through an idmapped mount, which some file systems lack. The file system of pen's state has
+  // it.
   return plan.runAs === 'self' || statSync(program).dev === statSync(stateDir).dev ? program : undefined
 }
 
-/** Without a socket in it, which is most often so, three calls are enough. */
+/** The directory usually has no socket. Then three calls are enough. */
 function remove(dir: string, stands: readonly string[]): void {
   try {
     for (const file of stands) unlinkSync(file)
@@ -78,7 +82,7 @@ function remove(dir: string, stands: readonly string[]): void {
   }
 }
 
-/** What a killed pen left. */
+/** Removes directories that killed pens left. */
 function sweep(all: string): void {
   for (const name of readdirSync(all)) {
     const owner = ownerOf(name)

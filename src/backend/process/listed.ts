@@ -1,7 +1,7 @@
 /**
- * Only listed programs run: the command is started through pen's inner mode, which waits until every mount that is not
- * the system's is noexec, so that nothing in it can be executed or mapped as code, and then locks execution by Landlock.
- * The inner pen is given by descriptor: the sandbox never sees its file.
+ * Only listed programs run. pen's guest program starts the command. It waits until every mount outside the system is
+ * noexec, so that no file there can be executed or mapped as code. Then it restricts execution by Landlock. The guest
+ * program is passed by descriptor: the sandbox never sees its file.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
@@ -14,13 +14,13 @@ import { LISTED_MODE, type ListedOrder, READY } from '../../protocol/listed-orde
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
 
 export interface Listed {
-  /** To be handed to the guard, in this order. */
+  /** Passed to the guard, in this order. */
   readonly fds: readonly number[]
-  /** What bubblewrap starts instead of the command, when the first of `fds` has this number there. */
+  /** What bubblewrap starts instead of the command. `firstFd` is the number of the first of `fds` in bubblewrap. */
   argv(firstFd: number): readonly string[]
-  /** All that the inner mode itself has in its environment. */
+  /** The whole environment of the guest program. */
   readonly env: Plan['env']
-  /** Lets the command start, when the mounts are noexec. */
+  /** Starts the command, once the mounts are noexec. */
   release(): void
 }
 
@@ -29,7 +29,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
   undo.push('the guest program', () => closeSync(program))
   const order: ListedOrder = {
     argv: plan.argv,
-    // Bubblewrap would have added the last one.
+    // Bubblewrap would have added PWD.
     env: [...plan.env.map(({ name, value }) => ({ name, value })), { name: 'PWD', value: plan.cwd }],
     executable: plan.executable,
   }
@@ -47,7 +47,7 @@ export function startListed(plan: Plan, temporary: (bytes: Uint8Array) => number
   }
 }
 
-/** Of a sandbox whose command, or daemon, has not started yet. */
+/** Runs before the sandbox's command or exec daemon starts. */
 export async function makeNoexec(steps: readonly Step[], initPid: number): Promise<void> {
   const mounts = new NamespaceMounts(() => initPid)
   try {
@@ -71,7 +71,7 @@ export async function makeNoexec(steps: readonly Step[], initPid: number): Promi
 
 const PATIENCE_MS = 10_000
 
-/** False when bubblewrap ended before: then there is nothing to hold, and its own words tell why. */
+/** False when bubblewrap ended before. There is then nothing to hold, and bubblewrap's own message says why. */
 async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
   for (const began = performance.now(); performance.now() - began < PATIENCE_MS; await Bun.sleep(1)) {
     if (mounts.ready()) return true
@@ -82,7 +82,7 @@ async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boo
 
 const isAlive = (pid: number): boolean => !/^State:\s+[ZX]/m.test(readOfProcess(pid, 'status') ?? 'State:\tX')
 
-/** Every mount of the sandbox but its root, which is read-only and holds nothing but directories and links. */
+/** Every mount of the sandbox except its root, which is read-only and holds only directories and links. */
 function mountPoints(table: string): string[] {
   const paths = table.split('\n').flatMap(line => line.split(' ')[4] ?? [])
   return [...new Set(paths.map(plainPath))].filter(path => path !== '/')
@@ -95,7 +95,7 @@ const plainPath = (bytes: string): string =>
     'latin1',
   ).toString()
 
-/** Whether what stands there is the system's own, read-only, outside `/etc`. The step that shows it decides. */
+/** True for a read-only system directory outside `/etc`. The step that shows the path decides. */
 export function holdsPrograms(steps: readonly Step[], path: string): boolean {
   let shown: Step | undefined
   for (const step of steps)

@@ -1,2 +1,2 @@
-/** An empty file that nobody may open, in every sandbox: what denied files are covered with while it runs. */
+/** An empty file without permissions, in every sandbox. Live mounts cover denied files with it. */
 export const NOTHING = '/etc/.pen-nothing'

@@ -6,8 +6,9 @@ import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 
 /**
- * Mounts inside the workspace are made by descriptor: another sandbox of the same project could swap a directory for a
- * link between our look and bubblewrap's. What was opened is compared with its name, and bubblewrap compares again.
+ * Opens the mounts inside the workspace by descriptor. Another sandbox of the same project could swap a directory for a
+ * link between pen's check and bubblewrap's mount. pen compares the descriptor with the path, and bubblewrap compares
+ * again.
  */
 export function pinnedDescriptors(plan: Plan, undo: UndoStack): Map<string, number> {
   const out = new Map<string, number>()
@@ -26,7 +27,7 @@ export function openPinned(path: string): number {
   if (!fstatSync(fd).isSymbolicLink() && readlinkSync(`/proc/self/fd/${fd}`) === path) return fd
   closeSync(fd)
   throw new PenError('PATH_REFUSED', {
-    what: 'a path in the workspace changed while pen was looking',
+    what: 'a path in the workspace changed while pen checked it',
     at: path,
     hint: 'run it again',
   })

@@ -1,4 +1,4 @@
-/** The process backend: a plan becomes a bubblewrap, started by a guard, confined by namespaces, mounts and seccomp. */
+/** The process backend: a guard starts bubblewrap, which confines the command by namespaces, mounts and seccomp. */
 import { closeSync, writeSync } from 'node:fs'
 import { errnoOf, PenError } from '../../base/error.ts'
 import { findTool, TRUSTED_DIRECTORIES } from '../../base/find-tool.ts'
@@ -23,7 +23,7 @@ import { type Crossing, crossStdio } from './stdio.ts'
 export const processBackend: Backend = {
   name: 'process',
   network: 'made-by-pen',
-  // Only the host's root maps itself away. By the time it is needed, it is there, and out of the guard's way.
+  // Only the host's root needs an id mapping. Making it early keeps it off the guard's critical path.
   warm: () => (isHostRoot() ? holdMapping() : undefined),
   probe: async () => capabilities(),
   start,
@@ -112,14 +112,14 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const mounts = new NamespaceMounts(() => status.initPid())
     return { ...running(guard, status, crossing, undo, mounts), ...kept?.commands, inside: inside.dir }
   } catch (error) {
-    // Not by closing its pipes: it would take an empty list of arguments for all there is, and complain of it.
+    // Kill the guard before its pipes close. An empty argument list would make bubblewrap print an error.
     abandon()
     await undo.unwind()
     throw error
   }
 }
 
-/** The group has bubblewrap and the twin; the init dies with its parent, and everything inside with the init. */
+/** The group has bubblewrap and the watcher. The init dies with its parent, and every process inside with the init. */
 function killAll(group: number, status: BwrapStatus): void {
   const init = status.initPid()
   if (init !== undefined) signal(init, 'SIGKILL')
@@ -142,11 +142,11 @@ function running(
     if (told !== undefined) return { kind: 'exit', code: told }
     if (signal !== null) return { kind: 'killed' }
     throw new PenError('BACKEND', {
-      what: `bubblewrap could not start the command in a sandbox (exit ${code}); its own words are above`,
+      what: `bubblewrap could not start the command in a sandbox (exit ${code}); its own message is above`,
       hint:
         init === undefined
           ? USERNS_HINT
-          : '`pen plan` shows what it mounts and starts; `pen run` alone opens a shell there',
+          : '`pen plan` shows its mounts and command; `pen run` alone opens a shell there',
     })
   })
   return {
@@ -155,7 +155,7 @@ function running(
     initPid: () => status.initPid(),
     mounts,
     kill: () => killAll(guard.pid, status),
-    // The init takes no signal but SIGKILL itself; the command's group does.
+    // The init itself takes only SIGKILL, so the signal goes to the command's group.
     signal: name => {
       const init = status.initPid()
       if (init !== undefined) signal(-(commandGroup(init) ?? init), name)
@@ -163,7 +163,7 @@ function running(
   }
 }
 
-/** The reading end for bubblewrap, the writing end for us; closed once, whatever happens. */
+/** The read end is for bubblewrap, the write end for pen. `close` may be called twice. */
 function argumentPipe(undo: UndoStack): readonly [number, { readonly fd: number; close(): void }] {
   const [reader, fd] = pipe()
   let open = true
@@ -180,7 +180,7 @@ function sendArguments(writer: { readonly fd: number; close(): void }, args: rea
   try {
     for (let done = 0; done < bytes.length; ) done += writeSync(writer.fd, bytes, done)
   } catch (error) {
-    // Bubblewrap is gone already: its end says why.
+    // Bubblewrap has ended. Its exit says why.
     if (errnoOf(error) !== 'EPIPE') throw error
   } finally {
     writer.close()
@@ -188,8 +188,8 @@ function sendArguments(writer: { readonly fd: number; close(): void }, args: rea
 }
 
 /**
- * Root's own only. Bubblewrap is the sandbox's pid 1, and through `/proc/1/exe` the sandbox has the file itself, not behind the
- * read-only mount: one that the user may write, as Homebrew's, could be overwritten from inside.
+ * Accepts only a program that root owns. Bubblewrap is pid 1 of the sandbox, and `/proc/1/exe` leads to the file
+ * itself, past the read-only mount. The sandbox could overwrite a file that the user may write, such as Homebrew's.
  */
 function requireTool(name: string, what: string): string {
   const rootsOwn = TRUSTED_DIRECTORIES.filter(({ owner }) => owner === 'root')
@@ -202,7 +202,7 @@ function requireTool(name: string, what: string): string {
   )
 }
 
-/** Bytes for a child, without a name on any disk. */
+/** A file in memory, which has no path on a disk. */
 function temporary(undo: UndoStack): number {
   const fd = memoryFile()
   undo.push('a memory file', () => closeSync(fd))
@@ -215,7 +215,7 @@ function filled(undo: UndoStack, bytes: Uint8Array): number {
   return fd
 }
 
-/** At a given offset, so that the child reads from the beginning. */
+/** Writes at an offset, so that the child reads from the beginning. */
 function put(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, done)
 }

@@ -6,7 +6,7 @@ import { Staging } from './staging.ts'
 
 const asRoot = onlyWhen(process.getuid?.() === 0)
 
-asRoot('the way back is open even when a thread was started in between', async () => {
+asRoot('pen returns to its namespace also when a thread was started in between', async () => {
   const view = () => readlinkSync('/proc/thread-self/ns/mnt')
   const before = view()
   const staging = new Staging({ uid: 0x70000001, gid: 0x70000001 }, new UndoStack())

@@ -1,9 +1,9 @@
 /**
- * Root is given up before anything of the sandbox runs. The sandbox's processes get an ordinary uid of the host, so
- * that nothing owned by root (`/proc/sys`, device nodes, sockets) answers to them; a tree that root owns is shown to
- * them through an id-mapped mount, where root's files are theirs and what they make is root's on the disk.
+ * For a pen that runs as root. The sandbox's processes get an ordinary uid of the host, so they have no access to what
+ * root owns: `/proc/sys`, device nodes, sockets. A tree that root owns is shown through an idmapped mount: root's files
+ * appear as the sandbox's, and new files belong to root on the disk.
  *
- * The mounts live in a mount namespace of this run: no other process sees them, and they end with the last process.
+ * The mounts are in a mount namespace of this run. No other process sees them, and they end with the last process.
  */
 import { closeSync, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { cString, systemCall } from '../../base/kernel/system-call.ts'
@@ -22,7 +22,7 @@ const MOVE_MOUNT_F_EMPTY_PATH = 4
 
 const ROOT: Identity = { uid: 0, gid: 0 }
 
-/** A directory that a bubblewrap of any uid can enter and that holds nothing of the system; covered only inside the namespace. */
+/** A directory that every uid can enter and that has no system files. It is covered only inside the namespace. */
 const stageDirectory = (): string => ['/mnt', '/media', '/srv'].find(path => existsSync(path)) ?? '/tmp'
 
 interface Staged {
@@ -39,7 +39,7 @@ export class Staging {
   readonly #staged: Staged[] = []
   #left: boolean = false
 
-  /** Enters a mount namespace of this run's own. Everything spawned until `leave()` lives in it. */
+  /** Enters a new mount namespace. Every process that is spawned until `leave()` is in it. */
   constructor(identity: Identity, undo: UndoStack) {
     this.#mapping = new IdMapping(ROOT, identity)
     undo.push('the staging mounts', () => this.leave())
@@ -48,7 +48,10 @@ export class Staging {
     systemCall('mount', cString('none'), cString('/'), null, MS_REC_PRIVATE, null)
   }
 
-  /** The name under which the sandbox's uid will reach a path or descriptor, with root's files mapped to it when `map` is set. */
+  /**
+   * Returns the path at which the sandbox's uid will reach `source`, a path or a descriptor. `map` shows root's files
+   * as owned by that uid.
+   */
   stage(source: string | number, kind: 'file' | 'directory', map: boolean): string {
     const tree = systemCall(
       'open_tree',
@@ -62,7 +65,7 @@ export class Staging {
     return at
   }
 
-  /** Puts what was staged in place. Only now is the stage covered: a project may lie below it. */
+  /** Mounts everything that was staged. The stage directory is covered only now, because a project may be below it. */
   show(): void {
     systemCall(
       'mount',
@@ -79,13 +82,13 @@ export class Staging {
     }
   }
 
-  /** Back to the host's view. The sandbox's processes stay behind. */
+  /** Returns to the host's namespace. The sandbox's processes stay in theirs. */
   leave(): void {
     if (this.#left) return
     this.#left = true
     for (const { tree } of this.#staged) closeSync(tree)
-    // A thread that the runtime began meanwhile shares our root and current directory, and the kernel lets nobody who
-    // shares them change namespaces.
+    // A thread that the runtime started shares the root and current directory. The kernel refuses setns while they are
+    // shared.
     systemCall('unshare', CLONE_FS)
     systemCall('setns', this.#home, CLONE_NEWNS)
     closeSync(this.#home)

@@ -3,7 +3,7 @@ import { closeSync, writeSync } from 'node:fs'
 import { pipe } from '../../base/kernel/descriptor.ts'
 import { BwrapStatus } from './status.ts'
 
-/** A status that was told these pieces, and then no more. */
+/** A status that has read these pieces, and then the end. */
 function told(...pieces: string[]): BwrapStatus {
   const [read, write] = pipe()
   for (const piece of pieces) writeSync(write, piece)
@@ -25,11 +25,11 @@ describe('what bubblewrap says', () => {
     expect(status.exitCode()).toBeUndefined()
     expect(status.initPid()).toBe(4711)
   })
-  test('silence means that there never was a sandbox', () => {
+  test('no output means that the sandbox never started', () => {
     expect(told().initPid()).toBeUndefined()
     expect(told().exitCode()).toBeUndefined()
   })
-  test('the init is known while the command still runs, and told of once', () => {
+  test('the init is known while the command still runs, and reported once', () => {
     const [read, write] = pipe()
     writeSync(write, '{ "child-pid": 12 }\n')
     const inits: number[] = []
@@ -39,5 +39,5 @@ describe('what bubblewrap says', () => {
     closeSync(write)
     closeSync(read)
   })
-  test('half a number is no number', () => expect(told('{ "child-pid": 47').initPid()).toBeUndefined())
+  test('a truncated number is ignored', () => expect(told('{ "child-pid": 47').initPid()).toBeUndefined())
 })

@@ -1,4 +1,6 @@
-/** What bubblewrap says on `--json-status-fd`: the pid of the sandbox's init, and how the command ended. */
+/**
+ * Reads what bubblewrap writes to `--json-status-fd`: the pid of the sandbox's init, and the exit code of the command.
+ */
 import { readSync } from 'node:fs'
 import { errnoOf } from '../../base/error.ts'
 
@@ -9,13 +11,13 @@ export class BwrapStatus {
   #text = ''
   #closed: boolean = false
 
-  /** `onInit` is told once, as soon as the init is known of. */
+  /** Calls `onInit` once, as soon as the pid is known. */
   constructor(fd: number, onInit: (pid: number) => void = () => undefined) {
     this.#fd = fd
     this.#onInit = onInit
   }
 
-  /** Waits for the init to be there; undefined when bubblewrap failed before. */
+  /** Waits for the init. Undefined when bubblewrap failed before it. */
   initPid(): number | undefined {
     if (this.#init !== undefined) return this.#init
     do this.#init = this.#number('child-pid')
@@ -24,7 +26,7 @@ export class BwrapStatus {
     return this.#init
   }
 
-  /** Read after the end. Undefined means that the command never ran. */
+  /** Call it after bubblewrap has ended. Undefined means that the command never ran. */
   exitCode(): number | undefined {
     while (this.#more());
     return this.#number('exit-code')
@@ -44,7 +46,7 @@ export class BwrapStatus {
   }
 
   #number(key: string): number | undefined {
-    // What follows it tells that it is whole.
+    // The delimiter shows that the number is complete.
     const found = new RegExp(`"${key}"\\s*:\\s*(\\d+)\\s*[,}]`).exec(this.#text)?.[1]
     return found === undefined ? undefined : Number(found)
   }

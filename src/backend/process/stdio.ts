@@ -1,8 +1,7 @@
 /**
- * Only bytes cross the boundary. A descriptor of a file is more than its bytes: through `/proc/self/fd` the sandbox
- * could open the same file again, for writing too, and from a directory it could walk the host's whole tree; through a
- * socket it could reach the host's network. So those are read and written by a `cat` on the host, and the sandbox
- * holds one end of a pipe.
+ * Only bytes cross the boundary. Through `/proc/self/fd` the sandbox could open a file again, also for writing. From a
+ * directory it could walk the host's tree, and through a socket it could reach the host's network. So a `cat` on the
+ * host reads or writes these, and the sandbox gets one end of a pipe.
  */
 import { closeSync, fchownSync, fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { findTool } from '../../base/find-tool.ts'
@@ -18,13 +17,13 @@ type Stdio = StartOptions['stdio']
 
 export interface Crossing {
   readonly stdio: Stdio
-  /** Gives up our copies of what the sandbox now holds; without it no pipe would ever end. */
+  /** Closes pen's copies of the sandbox's descriptors. Otherwise no pipe would reach its end. */
   handedOver(): void
-  /** Resolves when everything that was written has arrived. */
+  /** Resolves when all output has been written. */
   drained(): Promise<void>
 }
 
-/** A disk that hangs must not keep pen from ending. */
+/** A disk that hangs must not stop pen from exiting. */
 const PATIENCE_MS = 2000
 
 export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossing {
@@ -40,7 +39,7 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
       if (identity !== undefined && (entry !== 'inherit' || isPipe(fd))) give(fd, stat, identity)
       return entry
     }
-    // Both to one file: through one pipe, so that the order of what is written stays.
+    // When stdout and stderr are one file they share one pipe, which keeps the order of writes.
     const file = `${stat.dev}:${stat.ino}`
     const known = index === 0 ? undefined : writers.get(file)
     if (known !== undefined) return known.fd
@@ -73,7 +72,7 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
   }
 }
 
-/** In a session of its own: what is typed at pen's terminal ends the command, not the way of its last words. */
+/** In a new session: Ctrl-C at pen's terminal ends the command, but not the `cat` that writes its last output. */
 function cat(from: number, to: number): Bun.Subprocess {
   const tool = findTool('cat')
   if (tool === undefined) throw missingTool('cat', 'install coreutils')
@@ -99,8 +98,8 @@ const AF_UNIX = 1
 const SOCK_STREAM = 1
 
 /**
- * A socket belongs to the network it was made in, and takes it along: one of TCP, or of datagrams, can be parted from its peer and
- * connected to anything that the host reaches. A Unix stream, which is what most programs start others with, cannot.
+ * A socket keeps the network namespace in which it was made. A TCP or datagram socket can be disconnected and connected
+ * to any address that the host reaches. A connected Unix stream, which many programs use for stdio, cannot.
  */
 function staysConnected(fd: number): boolean {
   const option = (name: number): number => {
@@ -119,15 +118,15 @@ function staysConnected(fd: number): boolean {
 
 const bytesOf = (words: Int32Array): Uint8Array => new Uint8Array(words.buffer)
 
-/** A nameless pipe. A named one is a file of the host, whose owner is not ours to change. */
+/** True for an unnamed pipe. A named pipe is a file of the host, whose owner pen must not change. */
 const isPipe = (fd: number): boolean => readlinkSync(`/proc/self/fd/${fd}`).startsWith('pipe:')
 
-/** Root's pipe or pseudo-terminal becomes the sandbox's: else `/dev/stdout` could not be opened inside. */
+/** Gives root's pipe or pseudo-terminal to the sandbox's user. Otherwise `/dev/stdout` cannot be opened inside. */
 function give(fd: number, stat: Stats, { uid, gid }: Identity): void {
   if (stat.uid !== 0) return
   try {
     fchownSync(fd, uid, gid)
   } catch {
-    // Writing to the descriptor itself works all the same.
+    // Writing to the descriptor itself works without this.
   }
 }

@@ -1,4 +1,4 @@
-/** Where the programs of the shown system are: a bounded search for directories that are called `bin` and the like. */
+/** Finds the directories of programs in the shown system: a bounded search for directories with names such as `bin`. */
 import { basename } from '../../base/posix-path.ts'
 import type { SystemEntry } from '../../plan/facts.ts'
 import { PROGRAM_DIRECTORY_NAMES } from '../../plan/system-view.ts'
@@ -6,13 +6,13 @@ import type { ProgramFiles } from './files.ts'
 
 /** How deep below a root such directories are: `/usr/lib/jvm/java-21/bin`, `~/.nvm/versions/node/v22/bin`. */
 const DEPTH = 4
-/** Data, headers, and packages that have a `bin` each: scripts, which run only with their interpreter. */
+/** Data, headers, and packages with a `bin` each. Those hold scripts, which run only with their interpreter. */
 const PASSED_OVER =
   /^(share|include|src|doc|node_modules|(site|dist)-packages|firmware|modules|locale|python[\d.]*|.*-linux-.*)$/
-/** Every program of these stores has its own directory: too many to cover one by one. */
+/** In these stores every program has its own directory, so there are too many to cover one by one. */
 const STORES = ['/nix/store', '/gnu/store']
 
-/** How many directories are looked at before the search is given up. */
+/** How many directories the search may visit. */
 export interface Budget {
   left: number
 }
@@ -30,7 +30,7 @@ export function findProgramDirectories(
   return [...out]
 }
 
-/** Breadth first, so that what is nearest to the root is found before the budget is used up. */
+/** Breadth first, so that directories near the root are found before the budget is used up. */
 function look(files: ProgramFiles, root: string, budget: Budget, out: Set<string>): void {
   if (isProgramDirectory(root)) out.add(root)
   let level = out.has(root) ? [] : [root]

@@ -1,4 +1,4 @@
-/** The files among which programs are looked for: the host's own, or those of an image. A path that leads nowhere is not there. */
+/** The files that a survey of programs reads: the host's own, or those of an image. A broken path counts as absent. */
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { type ProgramHead, readProgramHead } from '../../base/program-head.ts'
 
@@ -9,19 +9,19 @@ export interface Status {
   readonly mode: number
   readonly links: number
   readonly size: number
-  /** The same for two names of one file, and for no other. */
+  /** Equal only for hard links of one file. */
   readonly id: string
 }
 
 export interface ProgramFiles {
-  /** Of what stands at the path itself, be it a link. */
+  /** Describes the path itself, also when it is a link. */
   look(path: string): Status | undefined
   readLink(path: string): string | undefined
   list(directory: string): readonly { readonly name: string; readonly kind: FileKind }[]
-  /** The path without a link in it. */
+  /** The path with all links resolved. */
   real(path: string): string | undefined
   head(file: string): ProgramHead
-  /** Whether two files may be one that somebody has copied; undefined where nobody copies hard links. */
+  /** True when two files may be copies of one file. Undefined where hard links stay hard links. */
   readonly same: ((one: string, other: string) => boolean) | undefined
 }
 
@@ -34,7 +34,7 @@ interface Kinds {
 export const kindOf = (stats: Kinds): FileKind =>
   stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : stats.isSymbolicLink() ? 'link' : 'other'
 
-/** Programs that only root can have put there. */
+/** Programs that only root can install. */
 export const HOST_FILES: ProgramFiles = {
   look: path =>
     unlessAbsent(() => {
@@ -55,7 +55,7 @@ export const HOST_FILES: ProgramFiles = {
   same: undefined,
 }
 
-/** Absent, dangling or not ours to read: not a program of this machine. */
+/** Absent, dangling or unreadable: not a program of this machine. */
 function unlessAbsent<T>(ask: () => T): T | undefined {
   try {
     return ask()

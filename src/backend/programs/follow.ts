@@ -12,11 +12,13 @@ const MOST_LINKS = 40
 export const inDirectory = (directory: string, name: string): string =>
   `${directory === '/' ? '' : directory}/${name}`
 
-/** Link by link, each at its place with no link above it, to the file. Undefined where that is none. */
+/**
+ * Follows links one by one to the file, each at a path without links in its parents. Undefined when there is no file.
+ */
 export function follow(files: ProgramFiles, path: string): Chain | undefined {
   const links: { at: string; to: string }[] = []
   for (let next = path; links.length < MOST_LINKS; ) {
-    // A directory, whatever it is called.
+    // A directory.
     if (/(^|\/)\.{0,2}$/.test(next)) return undefined
     const above = files.real(dirname(next))
     if (above === undefined) return undefined
@@ -26,7 +28,7 @@ export function follow(files: ProgramFiles, path: string): Chain | undefined {
     const to = files.readLink(at)
     if (to === undefined) return undefined
     links.push({ at, to })
-    // As it stands: behind a link, `..` is not the directory that the text has before it.
+    // The text stays as it is: behind a link, `..` is not the parent in the text.
     next = to.startsWith('/') ? to : inDirectory(above, to)
   }
   return undefined

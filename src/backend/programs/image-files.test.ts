@@ -1,4 +1,4 @@
-/** A tree that nobody has looked into, by a descriptor of its root. */
+/** A tree of unknown contents, by a descriptor of its root. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import {
@@ -69,13 +69,13 @@ describe('a link of an image', () => {
   tree.link('/bin/up', '../../../../../../../../../bin/real').link('/bin/round', 'round')
   tree.link('/bin/proc', '/proc/self/root/bin/real').link('/sbin', '/bin')
 
-  test('leads nowhere but within its root', () => {
+  test('never leaves its root', () => {
     expect(follow(tree.files(), '/bin/out')).toBeUndefined()
     expect(follow(tree.files(), '/bin/up')?.file).toBe('/bin/real')
     expect(follow(tree.files(), '/sbin/real')?.file).toBe('/bin/real')
   })
 
-  test('that leads up from behind another link leads where the kernel goes', () => {
+  test('with .. behind another link leads where the kernel goes', () => {
     const odd = new Tree().program('/far/away/shell').program('/bin/shell')
     odd.link('/bin/dir', '/far/away/deep').link('/bin/bash', 'dir/../shell').link('/bin/slash', '/bin/bash/')
     mkdirSync(join(odd.root, 'far/away/deep'))
@@ -88,17 +88,17 @@ describe('a link of an image', () => {
     expect(follow(tree.files(), '/bin/round')).toBeUndefined()
   })
 
-  test('that leads into /proc, where everybody sees something else, is refused', () => {
+  test('into /proc, which differs for every reader, is refused', () => {
     expect(() => follow(tree.files(), '/bin/proc')).toThrow(OddImage)
   })
 
-  test('that leads to what is mounted over the image is not the image’s', () => {
+  test('to a mount over the image is not the image’s', () => {
     expect(follow(tree.files('/bin'), '/sbin/real')).toBeUndefined()
   })
 })
 
 describe('an image', () => {
-  test('whose bin is a link has what it leads to covered', () => {
+  test('whose bin is a link gets the link’s target covered', () => {
     const tree = new Tree().program('/stuff/bin/one').link('/bin', 'stuff/bin').link('/sbin', '/odd/place')
     tree.program('/odd/place/two').program('/odd/place/three')
     const view = tree.survey({ allow: ['two'] })
@@ -115,7 +115,7 @@ describe('an image', () => {
     ])
   })
 
-  test('has its shells covered by whatever other name they have, link, hard link or copy', () => {
+  test('has its shells covered under every name: link, hard link or copy', () => {
     const tree = new Tree().program('/bin/busybox', 'a shell').program('/usr/bin/git', 'a tool.')
     linkSync(join(tree.root, 'bin/busybox'), join(tree.root, 'bin/applet'))
     tree.program('/bin/zsh', 'another').program('/bin/tool', 'neither')
@@ -126,7 +126,7 @@ describe('an image', () => {
       '/bin/zsh',
       '/usr/bin/copy',
     ])
-    // Nor does a list bring one back under another name.
+    // A list does not restore one under another name.
     const { steps, notes } = tree.survey({ shell: false, allow: ['applet', 'ls', 'copy', 'git'] })
     expect(steps.flatMap(step => (step.op === 'bind' || step.op === 'link' ? [step.at] : []))).toEqual([
       '/usr/bin/git' as never,
@@ -134,7 +134,7 @@ describe('an image', () => {
     expect(notes).toHaveLength(3)
   })
 
-  test('with a program that acts by the name it is called with shows the listed names, and that program', () => {
+  test('with a multi-call program shows the listed names, and that program', () => {
     const tree = new Tree().program('/bin/multi').link('/bin/ls', 'multi').link('/bin/cat', 'multi')
     const { steps } = tree.survey({ allow: ['ls'] })
     expect(steps.map(step => `${step.op} ${step.at}`)).toEqual([
@@ -145,12 +145,12 @@ describe('an image', () => {
     ])
   })
 
-  test('does not have what is mounted over it covered, though it be called like a directory of programs', () => {
+  test('keeps mounts over it visible, also when they look like directories of programs', () => {
     const tree = new Tree().program('/home/you/bin/project').program('/home/other/bin/tool')
     expect(covered(tree.survey({ allow: [] }, [], ['/home/you/bin']))).toEqual(['/home/other/bin'])
   })
 
-  test('with pipes, newlines and directories among its programs is looked at like any other', () => {
+  test('with pipes, newlines and directories among its programs is surveyed like any other', () => {
     const tree = new Tree().program('/bin/new\nline').program('/bin/plain')
     expect(spawnSync('mkfifo', [join(tree.root, 'bin/bash'), join(tree.root, 'bin/pipe')]).status).toBe(0)
     mkdirSync(join(tree.root, 'bin/dash'))
@@ -158,24 +158,24 @@ describe('an image', () => {
     expect(view.executable).toEqual(['/bin/new\nline', '/bin/plain'] as never)
   })
 
-  test('with names that are no text is refused: they could not be covered', () => {
+  test('with non-UTF-8 names is refused: they could not be covered', () => {
     const tree = new Tree().program('/bin/plain')
     expect(tree.survey({ shell: false }).steps).toEqual([])
     const name = Buffer.concat([Buffer.from(join(tree.root, 'bin/')), Buffer.from([0xff, 0x2e])])
     writeFileSync(name, 'x')
-    expect(() => tree.survey({ shell: false })).toThrow('is not text')
+    expect(() => tree.survey({ shell: false })).toThrow('has a non-UTF-8 name')
   })
 
-  test('with a shell behind a link that is no text is refused; other such links lead where they like', () => {
+  test('with a shell behind a non-UTF-8 link is refused; other such links are ignored', () => {
     const tree = new Tree().program('/usr/share/tool').link('/bin/plain', '/usr/share/tool')
     const name = Buffer.concat([Buffer.from('/usr/share/'), Buffer.from([0xff])])
     symlinkSync(name, join(tree.root, 'bin/tool'))
     expect(covered(tree.survey({ shell: false }))).toEqual([])
     symlinkSync(name, join(tree.root, 'bin/bash'))
-    expect(() => tree.survey({ shell: false })).toThrow('/bin/bash is a link to a name that is not text')
+    expect(() => tree.survey({ shell: false })).toThrow('/bin/bash is a link to a non-UTF-8 name')
   })
 
-  test('has the shells covered of a directory on its PATH that is in another', () => {
+  test('gets the shells covered of a PATH directory inside another', () => {
     const tree = new Tree().program('/opt/bin/one/bin/bash').program('/opt/bin/one/bin/tool')
     expect(covered(tree.survey({ shell: false }, ['/opt/bin/one/bin', '/opt/bin']))).toEqual([
       '/opt/bin/one/bin/bash',
@@ -185,14 +185,14 @@ describe('an image', () => {
     ])
   })
 
-  test('with more programs outside of directories for programs than can be covered is refused', () => {
+  test('with too many programs outside of directories for programs is refused', () => {
     const tree = new Tree().program('/bin/plain')
     for (let n = 0; n <= 1000; n++) tree.program(`/many/program-${n}`)
     expect(() => tree.survey({ allow: [] }, ['/many'])).toThrow('more than 1000 programs')
     expect(covered(tree.survey({ allow: [] }))).toEqual(['/bin'])
   })
 
-  test('without a list lets execute all that it brought, and nothing that was mounted', () => {
+  test('without a list allows all of its own programs to execute, and no mounted ones', () => {
     const tree = new Tree().program('/bin/plain').program('/server').program('/etc/script').program('/work/x')
     expect(tree.survey({ exec: 'listed' }, [], ['/work']).executable.toSorted()).toEqual([
       '/bin',

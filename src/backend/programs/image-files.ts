@@ -1,7 +1,7 @@
 /**
- * The files of an image, seen from outside in a container in which nothing has run yet. Nobody has read them: every component is
- * opened by descriptor without following links, a link is followed by its text within the container's root, only plain files are
- * opened, and whatever is larger than any system's directory of programs is refused.
+ * The files of an image, seen from outside, in a container in which nothing has run yet. They are hostile. Every
+ * component is opened by descriptor without following links, and links are resolved within the container's root. Only
+ * regular files are opened. A directory that is larger than any real one is refused.
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { tryOpenBeneath } from '../../base/beneath/open-beneath.ts'
@@ -12,14 +12,14 @@ import { isWithin } from '../../policy/files/path.ts'
 import { kindOf, type ProgramFiles, type Status } from './files.ts'
 import { inDirectory } from './follow.ts'
 
-/** Of an image that cannot be surveyed. */
+/** An image that cannot be surveyed. */
 export class OddImage extends Error {}
 
 const MOST_NAMES = 20_000
 const MOST_LINKS = 40
 const MOST_COMPARED = 64 * 1024 ** 2
 const PIECE = 65_536
-/** In the place of bytes that are no text: such a name could not be looked up again. */
+/** Replaces non-UTF-8 bytes. Such a name could not be looked up again. */
 const NO_TEXT = '\ufffd'
 
 export class ImageFiles implements ProgramFiles {
@@ -29,7 +29,7 @@ export class ImageFiles implements ProgramFiles {
   #open: { readonly directory: string; readonly fd: number | undefined } | undefined
   #compared = 0
 
-  /** `foreign`: what is mounted over the image, and with all beneath is not the image's. */
+  /** `foreign` are mounts over the image. Everything below them is not the image's. */
   constructor(root: number, foreign: readonly string[]) {
     this.#root = root
     this.#foreign = foreign
@@ -42,8 +42,8 @@ export class ImageFiles implements ProgramFiles {
 
   readLink(path: string): string | undefined {
     const to = this.#ask(path, at => readlinkSync(at))
-    // The kernel would find what is behind it, and nothing here could.
-    if (to?.includes(NO_TEXT) === true) throw new OddImage(`${path} is a link to a name that is not text`)
+    // The kernel would find the target, but this code could not.
+    if (to?.includes(NO_TEXT) === true) throw new OddImage(`${path} is a link to a non-UTF-8 name`)
     return to
   }
 
@@ -53,9 +53,9 @@ export class ImageFiles implements ProgramFiles {
     if (entries.length > MOST_NAMES) throw new OddImage(`${directory} has more than ${MOST_NAMES} names`)
     const own = entries.filter(({ name }) => !this.#isForeign(inDirectory(directory, name)))
     return own.map(entry => {
-      if (entry.name.includes(NO_TEXT)) throw new OddImage(`a name in ${directory} is not text`)
+      if (entry.name.includes(NO_TEXT)) throw new OddImage(`${directory} has a non-UTF-8 name`)
       const kind = kindOf(entry)
-      // A file system need not tell in its listings.
+      // Some file systems do not report the kind in listings.
       const told = kind === 'other' ? this.look(inDirectory(directory, entry.name))?.kind : kind
       return { name: entry.name, kind: told ?? 'other' }
     })
@@ -72,7 +72,7 @@ export class ImageFiles implements ProgramFiles {
         continue
       }
       const next = `${at}/${name}`
-      // What is behind it depends on who looks.
+      // The target depends on the reader.
       if (next === '/proc') throw new OddImage(`${path} leads into /proc`)
       const status = this.look(next)
       if (status === undefined) return undefined
@@ -95,7 +95,10 @@ export class ImageFiles implements ProgramFiles {
     return length === undefined ? { kind: 'unreadable' } : parseProgramHead(bytes.subarray(0, length))
   }
 
-  /** Hard links become copies where an engine maps the owners of an image's files one by one. When it takes too long to say, they are. */
+  /**
+   * Hard links become copies when an engine maps the owners of an image's files one by one. When the comparison takes
+   * too long, they count as the same.
+   */
   same(one: string, other: string): boolean {
     const size = this.look(one)?.size
     const both = this.#read(one, first =>
@@ -136,7 +139,7 @@ export class ImageFiles implements ProgramFiles {
     return true
   }
 
-  /** Only a plain file: a pipe would keep us waiting, and a device would hear of it. */
+  /** Only a regular file: a pipe would block, and opening a device has effects. */
   #read<T>(file: string, act: (fd: number) => T): T | undefined {
     if (this.look(file)?.kind !== 'file') return undefined
     return this.#ask(file, at => {
@@ -149,7 +152,7 @@ export class ImageFiles implements ProgramFiles {
     })
   }
 
-  /** `act` is given a name for it below an open descriptor of its directory, to which no link led. */
+  /** Calls `act` with a path below an open descriptor of the parent directory. No link led there. */
   #ask<T>(path: string, act: (at: string) => T): T | undefined {
     if (this.#isForeign(path)) return undefined
     const directory = dirname(path)

@@ -1,10 +1,10 @@
-/** Every file that is a shell: by name, by link, and by whatever other name the same file has. */
+/** Every file that is a shell: by name, by link, and by its other hard links. */
 import { isShellName } from '../../plan/system-view.ts'
 import type { ProgramFiles } from './files.ts'
 import { follow, inDirectory } from './follow.ts'
 
 export interface Shells {
-  /** What is covered is the file itself, so every way to it is closed. */
+  /** The files themselves are covered, so every path to them is closed. */
   readonly files: readonly string[]
   has(file: string): boolean
 }

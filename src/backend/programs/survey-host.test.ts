@@ -50,7 +50,7 @@ const survey = (tools: object) => surveyHostTools(policyOf({ tools }), system, [
 const find = (name: string) => survey({ allow: [name] }).found.find(tool => tool.name === name)
 
 describe('a survey of tools', () => {
-  test('looks at nothing when the policy restricts none', () => {
+  test('reads nothing when the policy restricts no tools', () => {
     expect(survey({})).toEqual(NO_TOOL_FACTS)
   })
 
@@ -81,7 +81,7 @@ describe('a survey of tools', () => {
     })
   })
 
-  test('knows the tree that a toolchain came in', () => {
+  test('knows the tree of a toolchain', () => {
     expect(find('beta')?.companions).toEqual([join(root, 'kit/lib/suite')])
     expect(find('alpha')?.companions).toEqual([])
   })
@@ -91,7 +91,7 @@ describe('a survey of tools', () => {
     expect(survey({ allow: [name, 'alpha'] }).found.map(tool => tool.name)).toEqual(['alpha'])
   })
 
-  test('takes env along for a script that is started through it, and says what interprets it', () => {
+  test('includes env for a script that starts through it, and names the interpreter', () => {
     const { found } = survey({ allow: ['script'] })
     expect(found.map(tool => [tool.name, tool.needs, tool.implied])).toEqual([
       ['script', 'interpreter', false],

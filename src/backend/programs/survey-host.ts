@@ -7,14 +7,14 @@ import { findProgramDirectories } from './directories.ts'
 import { HOST_FILES } from './files.ts'
 import { NO_TOOL_FACTS, restrictsTools, surveyTools } from './survey.ts'
 
-/** Directories. Ordinary systems have some hundred. */
+/** Limit of directories. Ordinary systems have a few hundred. */
 const MOST_LOOKED_AT = 20_000
 
-/** The host's own programs. Costs nothing unless the policy restricts tools. */
+/** The host's own programs. Does nothing unless the policy restricts tools. */
 export function surveyHostTools(
   { tools }: Pick<Policy, 'tools'>,
   system: readonly SystemEntry[],
-  /** Looked through before the system's. */
+  /** Searched before the system's directories. */
   path: readonly string[],
 ): ToolFacts {
   if (!restrictsTools(tools)) return NO_TOOL_FACTS
@@ -22,8 +22,8 @@ export function surveyHostTools(
   const directories = findProgramDirectories(HOST_FILES, system, budget)
   if (budget.left < 0)
     throw new PenError('BACKEND', {
-      what: `this system has more than ${MOST_LOOKED_AT} directories in which programs may be, and pen cannot hide what it did not look at`,
-      hint: 'take a container, whose programs are its image’s: --backend podman; or restrict no tools',
+      what: `this system has more than ${MOST_LOOKED_AT} directories that may hold programs, and pen cannot hide what it did not survey`,
+      hint: 'use a container, whose programs are its image’s: --backend podman; or restrict no tools',
     })
   const search = [...path, ...SYSTEM_PATH]
   const facts = surveyTools(tools, { files: HOST_FILES, system, directories, mixed: [], search })

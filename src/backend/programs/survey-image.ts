@@ -1,4 +1,6 @@
-/** What of an image's programs a tool policy needs to know: where they are, which are listed and which are shells. */
+/**
+ * What a tool policy needs to know about an image's programs: where they are, which are listed and which are shells.
+ */
 import type { HostFacts, SystemEntry } from '../../plan/facts.ts'
 import { SYSTEM_PATH } from '../../plan/system-view.ts'
 import { type HostPath, isWithin } from '../../policy/files/path.ts'
@@ -8,14 +10,14 @@ import type { ProgramFiles } from './files.ts'
 import { OddImage } from './image-files.ts'
 import { NO_TOOL_FACTS, restrictsTools, surveyTools } from './survey.ts'
 
-/** An image with an operating system, compilers and a desktop has a tenth of it. */
+/** Ten times what an image with an operating system, compilers and a desktop has. */
 const MOST_DIRECTORIES = 20_000
 const MOST_STRAYS = 1000
 
 export function surveyImage(
   files: ProgramFiles,
   tools: Policy['tools'],
-  /** As the image's own PATH has them. */
+  /** The directories of the image's PATH. */
   path: readonly string[],
 ): Pick<HostFacts, 'system' | 'tools'> {
   const system = topOf(files)
@@ -26,7 +28,7 @@ export function surveyImage(
   const found = findProgramDirectories(files, system, budget)
   const all = [...new Set([...found, ...looked.filter(isProgramDirectory)])]
   if (budget.left < 0)
-    throw new OddImage(`it has more than ${MOST_DIRECTORIES} directories in which programs may be`)
+    throw new OddImage(`it has more than ${MOST_DIRECTORIES} directories that may hold programs`)
   const directories = outermost(all)
   const nested = all.filter(directory => !directories.includes(directory))
   const mixed = looked.filter(directory => !isProgramDirectory(directory))
@@ -36,7 +38,7 @@ export function surveyImage(
   return { system, tools: facts }
 }
 
-/** All that stands in its root, but for configuration, and for what was mounted there. */
+/** Every entry of its root, except configuration and mounts. */
 function topOf(files: ProgramFiles): SystemEntry[] {
   return files.list('/').flatMap(({ name }): SystemEntry[] => {
     const path = `/${name}` as HostPath
@@ -47,7 +49,7 @@ function topOf(files: ProgramFiles): SystemEntry[] {
   })
 }
 
-/** Wherever links lead to: what is looked through by a name is what is to be covered. */
+/** With links resolved, because the real directory is the one to cover. */
 const searched = (files: ProgramFiles, search: readonly string[]): string[] => [
   ...new Set(
     search.flatMap(directory => {

@@ -1,4 +1,4 @@
-/** The programs of a system, as far as a policy that lists its tools or takes away the shell needs to know them. */
+/** The programs of a system, as far as a policy needs them that lists its tools or disables the shell. */
 import { basename, dirname } from '../../base/posix-path.ts'
 import type { FoundTool, SystemEntry, ToolFacts } from '../../plan/facts.ts'
 import { isShellName } from '../../plan/system-view.ts'
@@ -20,20 +20,20 @@ export const NO_TOOL_FACTS: ToolFacts = {
 export interface Surveyed {
   readonly files: ProgramFiles
   readonly system: readonly SystemEntry[]
-  /** Directories that hold nothing but programs. */
+  /** Directories that hold only programs. */
   readonly directories: readonly string[]
-  /** Directories that programs are looked for in, and that hold other things too. */
+  /** Directories of the PATH that hold other files too. */
   readonly mixed: readonly string[]
-  /** Directories like the first, in one of those. */
+  /** Directories of programs inside a mixed one. */
   readonly nested?: readonly string[]
-  /** In this order names are looked up. */
+  /** The order in which names are looked up. */
   readonly search: readonly string[]
 }
 
-/** Whether a survey has anything to tell. */
+/** True when a policy restricts tools, so that a survey is needed. */
 export const restrictsTools = (tools: Policy['tools']): boolean => tools.allow !== 'shown' || !tools.shell
 
-/** Takes some milliseconds, however large the project. */
+/** Takes a few milliseconds, whatever the size of the project. */
 export function surveyTools(tools: Policy['tools'], surveyed: Surveyed): ToolFacts {
   const { files, directories, mixed, nested = [] } = surveyed
   const shells = tools.shell ? NO_SHELLS : findShells(files, [...directories, ...nested, ...mixed])
@@ -108,7 +108,7 @@ function interpreterName(head: { interpreter: string; argument: string }): strin
 /** One compiler under many names. */
 const FAMILY: Readonly<Record<string, string>> = { cc: 'gcc', 'c++': 'gcc', 'g++': 'gcc', cpp: 'gcc' }
 
-/** Directories of programs that belong to one tool: `git-core`, a compiler's passes, the tree that a toolchain came in. */
+/** Directories of programs that belong to one tool: `git-core`, a compiler's passes, the tree of a toolchain. */
 function companions(
   names: readonly string[],
   file: string,

@@ -1,6 +1,6 @@
 /**
- * What ordinary unprivileged programs use on objects of their own; the kernel's checks and the namespaces bound it.
- * Calls whose arguments matter are in `by-argument.ts`.
+ * Calls that ordinary unprivileged programs make on their own objects. The kernel's checks and the namespaces limit
+ * them. Calls whose arguments matter are in `by-argument.ts`.
  */
 import type { Rule } from './rules.ts'
 

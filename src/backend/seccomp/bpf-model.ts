@@ -1,6 +1,6 @@
 /**
- * What the kernel does with a seccomp filter, for tests only: runs the assembled bytes on one system call.
- * Written from the kernel's description and apart from the assembler, so that one cannot hide the other's mistakes.
+ * A model of the kernel's seccomp interpreter, for tests only: it runs the assembled bytes on one system call. It is
+ * written from the kernel's documentation and apart from the assembler, so that one cannot hide the other's bugs.
  */
 import { compileFilter, RETURN } from './compile.ts'
 import type { Answer, FilterOptions } from './rules.ts'

@@ -40,7 +40,7 @@ describe('assemble', () => {
     expect(run(steps, no)).toBe(0)
   })
 
-  test('jumps of every length around the 8-bit bound arrive', () => {
+  test('jumps of every length around the 8-bit limit arrive', () => {
     for (const gap of [0, 1, 252, 253, 254, 255, 256, 257, 600]) {
       const steps: Step[] = [
         { op: 'load', offset: 0 },
@@ -56,7 +56,7 @@ describe('assemble', () => {
     }
   })
 
-  test('a jump that grows pushes its neighbours over the bound, and they grow too', () => {
+  test('a jump that grows pushes its neighbours over the limit, and they grow too', () => {
     const chain: Step[] = Array.from({ length: 40 }, (_, i) => ({
       op: 'if',
       test: 'eq',
@@ -78,7 +78,7 @@ describe('assemble', () => {
       ],
     ],
     [
-      'stands twice',
+      'is defined twice',
       [
         { op: 'label', name: 'a' },
         { op: 'label', name: 'a' },
@@ -86,7 +86,7 @@ describe('assemble', () => {
       ],
     ],
     [
-      'lies behind',
+      'is before its jump',
       [
         { op: 'label', name: 'a' },
         { op: 'goto', to: 'a' },
@@ -123,7 +123,7 @@ describe('assemble', () => {
     expect(() => assemble(steps)).toThrow(why)
   })
 
-  test('the longest program that the kernel takes is assembled', () => {
+  test('the longest program that the kernel accepts is assembled', () => {
     expect(assemble([...padding(4095), { op: 'return', k: 0 }]).length).toBe(4096 * 8)
   })
 })

@@ -1,7 +1,7 @@
 /**
- * A small assembler for classic BPF, the language of seccomp filters: forward jumps only, a conditional jump
- * reaches 255 instructions, `goto` reaches all. A program is data; targets are names, so the filter that
- * produces it never counts instructions.
+ * A small assembler for classic BPF, the language of seccomp filters. Jumps go forward only. A conditional jump reaches
+ * 255 instructions, `goto` reaches all. A program is data, and targets are names, so the filter's compiler never counts
+ * instructions.
  */
 import { PenError } from '../../base/error.ts'
 
@@ -33,7 +33,7 @@ export const BPF = {
   return: 0x06,
 } as const
 
-/** The kernel's own bounds: BPF_MAXINSNS, and the size of `struct seccomp_data`. */
+/** The kernel's limits: BPF_MAXINSNS, and the size of `struct seccomp_data`. */
 const MAX_INSTRUCTIONS = 4096
 const SECCOMP_DATA_SIZE = 64
 const NEAR = 255
@@ -60,7 +60,7 @@ function place(steps: readonly Step[], far: ReadonlySet<number>): Layout {
   for (const [i, step] of steps.entries()) {
     at.push(address)
     if (step.op === 'label') {
-      if (labels.has(step.name)) throw broken(`label ${step.name} stands twice`)
+      if (labels.has(step.name)) throw broken(`label ${step.name} is defined twice`)
       labels.set(step.name, address)
     } else address += far.has(i) ? 3 : 1
   }
@@ -68,7 +68,7 @@ function place(steps: readonly Step[], far: ReadonlySet<number>): Layout {
   return { at, labels, length: address }
 }
 
-/** Marks the conditional jumps whose target is out of reach. Code only grows, so this comes to an end. */
+/** Marks the conditional jumps whose target is out of reach. Code only grows, so the loop ends. */
 function widen(steps: readonly Step[], layout: Layout, far: Set<number>): boolean {
   const before = far.size
   for (const [i, step] of steps.entries()) {
@@ -122,7 +122,7 @@ function emit(steps: readonly Step[], layout: Layout, far: ReadonlySet<number>):
         break
     }
   }
-  // The kernel refuses a program that can run off its end; so do we, where the mistake is easier to find.
+  // The kernel refuses a program that can run off its end. The check here reports it earlier.
   if (view.getUint16((pc - 1) * 8, true) !== BPF.return) throw broken('the last step is not a return')
   return bytes
 }
@@ -130,8 +130,8 @@ function emit(steps: readonly Step[], layout: Layout, far: ReadonlySet<number>):
 function distance(layout: Layout, from: number, label: Label): number {
   const to = layout.labels.get(label)
   if (to === undefined) throw broken(`label ${label} is missing`)
-  if (to < from) throw broken(`label ${label} lies behind its jump`)
-  if (to >= layout.length) throw broken(`label ${label} lies past the end`)
+  if (to < from) throw broken(`label ${label} is before its jump`)
+  if (to >= layout.length) throw broken(`label ${label} is past the end`)
   return to - from
 }
 

@@ -26,7 +26,7 @@ describe('P12 by argument', () => {
     }
   })
 
-  test('TIOCSTI is refused with dirt in its high half, the window size is not', () => {
+  test('TIOCSTI is refused with a dirty high half, the window size is not', () => {
     for (const command of [0x5412, 0x541c, 0x541d, 0x5423]) {
       expect(answer('x64', 'ioctl', [0, command])).toBe('EPERM')
       expect(answer('x64', 'ioctl', [0, TOP | BigInt(command)])).toBe('EPERM')
@@ -36,7 +36,7 @@ describe('P12 by argument', () => {
       expect(answer('x64', 'ioctl', [0, command])).toBe('allow')
   })
 
-  test('setuid and setgid modes are refused wherever a mode is given, others are not', () => {
+  test('setuid and setgid modes are refused in every call with a mode, others are not', () => {
     const calls = { fchmod: 1, fchmodat: 2, fchmodat2: 2, mkdirat: 2, mknodat: 2 }
     for (const arch of ARCHES)
       for (const [name, at] of Object.entries({
@@ -52,7 +52,7 @@ describe('P12 by argument', () => {
       }
   })
 
-  test('a mode counts in open only when a file is made', () => {
+  test('a mode counts in open only when a file is created', () => {
     expect(answer('x64', 'open', [0, 0o102, 0o4755])).toBe('EPERM')
     expect(answer('x64', 'openat', [0, 0, 0o20200002, 0o2755])).toBe('EPERM')
     expect(answer('arm64', 'openat', [0, 0, 0o101, 0o4755])).toBe('EPERM')
@@ -106,7 +106,7 @@ describe('P12 by argument', () => {
       expect(answer('x64', 'socketpair', [family, 1, 0])).toBe('EAFNOSUPPORT')
   })
 
-  test('a debugger may trace its children and attach to nobody', () => {
+  test('a debugger may trace its children and attach to no other process', () => {
     for (const request of [0, 1, 7, 12, 24, 0x4200])
       expect(answer('x64', 'ptrace', [request, 1])).toBe('allow')
     for (const request of [16, 0x4206]) expect(answer('x64', 'ptrace', [request, 1])).toBe('EPERM')

@@ -27,11 +27,11 @@ const modeRule = (calls: string, arg: Arg): Rule => ({
   cases: [setIdMode(arg)],
 })
 
-// The mode counts only when a file is made: without these flags the register holds whatever it held.
+// The mode counts only when a file is created. Without these flags the register holds an old value.
 const openRule = (calls: string, flags: Arg, mode: Arg): Rule => ({
   calls,
   answer: 'allow',
-  why: 'may not create a file that is born setuid or setgid',
+  why: 'may not create a file that is setuid or setgid from the start',
   cases: [
     {
       when: [
@@ -104,7 +104,7 @@ export const BY_ARGUMENT: readonly Rule[] = [
   {
     calls: 'socket',
     answer: 'EAFNOSUPPORT',
-    why: 'TCP, UDP, Unix sockets and NETLINK_ROUTE (lists interfaces); every other family is kernel code nobody needs',
+    why: 'TCP, UDP, Unix sockets and NETLINK_ROUTE (lists interfaces); every other family is kernel code that programs do not need',
     cases: [
       {
         when: [
@@ -137,7 +137,7 @@ export const BY_ARGUMENT: readonly Rule[] = [
         ],
         answer: 'allow',
       },
-      // MPTCP, SCTP, UDP-Lite, ping sockets, other netlink protocols: what a kernel built without them says.
+      // MPTCP, SCTP, UDP-Lite, ping sockets and other netlink protocols get the answer of a kernel without them.
       {
         when: [
           { arg: 0, is: [AF.inet, AF.inet6] },
@@ -166,7 +166,7 @@ export const BY_ARGUMENT: readonly Rule[] = [
   {
     calls: 'setsockopt',
     answer: 'allow',
-    why: 'TCP_ULP puts kernel TLS and others under a TCP socket; libraries go on without it',
+    why: 'TCP_ULP puts kernel TLS and others under a TCP socket; libraries work without it',
     cases: [
       {
         when: [
@@ -186,8 +186,8 @@ export const BY_ARGUMENT: readonly Rule[] = [
 ]
 
 /**
- * Neither Landlock nor a mount judges files without a name. One sealed against execution (MFD_NOEXEC_SEAL) cannot be
- * executed, but the loader still maps it as code: so there is none at all, as on a kernel without the call.
+ * Neither Landlock nor a mount judges anonymous files. One with MFD_NOEXEC_SEAL cannot be executed, but the loader
+ * still maps it as code. So the call does not exist, as on an old kernel.
  */
 export const EXEC_LISTED: readonly Rule[] = [
   {

@@ -18,7 +18,7 @@ const ruleOf = new Map(
   ]),
 )
 
-/** The declared table read in the plainest way, with 64-bit numbers and no program. */
+/** The rules read in the simplest way, with 64-bit numbers and no program. */
 function declared(arch: SeccompArch, nr: number, args: readonly bigint[], options: FilterOptions): Answer {
   const name = nameOf.get(arch)?.get(nr)
   const rule = name === undefined ? undefined : ruleOf.get(options.exec)?.get(name)
@@ -34,7 +34,7 @@ function declared(arch: SeccompArch, nr: number, args: readonly bigint[], option
 }
 
 describe('the table', () => {
-  test.each(ARCHES)('every system call of %s stands in exactly one rule', arch => {
+  test.each(ARCHES)('every system call of %s is in exactly one rule', arch => {
     const named = rulesFor({ exec: 'any' }).flatMap(rule => words(rule.calls))
     expect(named.filter((name, i) => named.indexOf(name) !== i)).toEqual([])
     expect([...syscallNumbers(arch).keys()].filter(name => !named.includes(name))).toEqual([])
@@ -102,7 +102,7 @@ describe('the compiled filter', () => {
     )
   })
 
-  test.each(ARCHES)('numbers that the table of %s does not know do not exist', arch => {
+  test.each(ARCHES)('numbers that the table of %s does not have do not exist', arch => {
     for (const nr of [472, 500, 512, 547, 1000, 0x3fff_ffff]) expect(answer(arch, nr)).toBe('ENOSYS')
   })
 
@@ -121,7 +121,7 @@ describe('the compiled filter', () => {
     expect(answer('arm64', 0xffff_ffff)).toBe('ENOSYS')
   })
 
-  test('the program is short and the finished one is the compiled one', () => {
+  test('the program is short, and the built one is the compiled one', () => {
     for (const arch of ARCHES)
       for (const options of OPTIONS) {
         const program = compileFilter(arch, options)

@@ -1,6 +1,6 @@
 /**
  * Compiles the rules into the seccomp program that bubblewrap loads (`--seccomp FD`). The numbers become a binary
- * search; the kernel caches the calls that are allowed whatever their arguments, so those cost nothing at run time.
+ * search. The kernel caches calls that are allowed with all arguments, so those cost nothing at run time.
  */
 import { assemble, type Label, type Step } from './bpf.ts'
 import { type Answer, type Case, type FilterOptions, type Rule, rulesFor, type Test } from './rules.ts'
@@ -25,7 +25,7 @@ const high = (arg: number) => low(arg) + 4
 
 const X32_BIT = 0x4000_0000
 
-/** The filter as bytes of `struct sock_filter[]`. Takes milliseconds: `filter.ts` holds the finished programs. */
+/** The filter as bytes of `struct sock_filter[]`. This takes milliseconds, so `filter.ts` holds the built programs. */
 export function compileFilter(arch: SeccompArch, options: FilterOptions): Uint8Array {
   const blocks = new Map<Rule, Label>()
   const ranges = numberRanges(arch, rulesFor(options), blocks)
@@ -34,7 +34,7 @@ export function compileFilter(arch: SeccompArch, options: FilterOptions): Uint8A
     { op: 'if', test: 'eq', k: AUDIT_ARCH[arch], no: 'kill' },
     { op: 'load', offset: NR },
   ]
-  // x32 numbers are the same ABI to the kernel's arch field. A tracer skips a call by making its number -1.
+  // x32 calls have the same value in the kernel's arch field. A tracer skips a call by setting its number to -1.
   if (arch === 'x64')
     steps.push(
       { op: 'if', test: 'eq', k: 0xffff_ffff, yes: 'ENOSYS' },
@@ -47,7 +47,7 @@ export function compileFilter(arch: SeccompArch, options: FilterOptions): Uint8A
   return assemble(steps)
 }
 
-/** A macro: runs when pen is built. */
+/** A macro that runs when pen is built. */
 export const compiledFilter = (arch: SeccompArch, exec: FilterOptions['exec']): string =>
   Buffer.from(compileFilter(arch, { exec })).toString('base64')
 
@@ -56,7 +56,7 @@ interface Range {
   readonly to: Label
 }
 
-/** Every number from 0 up, as ranges that share a target; the last range has no end. */
+/** Every number from 0 up, as ranges with the same target. The last range has no end. */
 function numberRanges(arch: SeccompArch, rules: readonly Rule[], blocks: Map<Rule, Label>): Range[] {
   const numbers = syscallNumbers(arch)
   const ruleOf = new Map<number, Rule>()
@@ -82,7 +82,7 @@ function target(rule: Rule, blocks: Map<Rule, Label>): Label {
   return label
 }
 
-/** A contains the number; ends at the label of its range. */
+/** The register A contains the number. Ends at the label of its range. */
 function search(ranges: readonly Range[], steps: Step[]): void {
   const middle = ranges.length >> 1
   const [first, pivot] = [ranges[0], ranges[middle]]
@@ -120,7 +120,7 @@ const caseSteps = (one: Case, next: Label): Step[] => [
   { op: 'return', k: RETURN[one.answer] },
 ]
 
-/** Falls through when the test holds, else goes to `no`. */
+/** Falls through when the test holds, and otherwise goes to `no`. */
 function testSteps(test: Test, no: Label, holds: Label): Step[] {
   const load: Step = { op: 'load', offset: low(test.arg) }
   if ('has' in test) return [load, { op: 'if', test: 'any', k: test.has >>> 0, no }]

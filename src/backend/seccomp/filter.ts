@@ -1,6 +1,6 @@
 /**
- * The finished filters. Every run needs one, and compiling it takes 3 ms of a cold runtime where a whole run has ten:
- * so the macro compiles the rules when pen is built, and start-up only decodes 2.6 kB.
+ * The built filters. Every run needs one, and compiling it takes 3 ms of a run's 10. So a macro compiles the rules when
+ * pen is built, and a start only decodes 2.6 kB.
  */
 import { compiledFilter } from './compile.ts' with { type: 'macro' }
 import type { FilterOptions } from './rules.ts'
@@ -11,6 +11,6 @@ const FILTERS: Readonly<Record<SeccompArch, Readonly<Record<FilterOptions['exec'
   arm64: { any: compiledFilter('arm64', 'any'), listed: compiledFilter('arm64', 'listed') },
 }
 
-/** The system call filter as bytes of `struct sock_filter[]`, for `bwrap --seccomp FD`. */
+/** The seccomp filter as bytes of `struct sock_filter[]`, for `bwrap --seccomp FD`. */
 export const seccompFilter = (arch: SeccompArch, options: FilterOptions): Uint8Array =>
   Buffer.from(FILTERS[arch][options.exec], 'base64')

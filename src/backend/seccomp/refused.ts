@@ -1,4 +1,4 @@
-/** System calls that no sandboxed program gets, whatever its arguments. */
+/** System calls that are refused with all arguments. */
 import type { Rule } from './rules.ts'
 
 export const REFUSED: readonly Rule[] = [
@@ -10,12 +10,12 @@ export const REFUSED: readonly Rule[] = [
   {
     calls: 'clone3',
     answer: 'ENOSYS',
-    why: 'its flags lie in memory where a filter cannot see them; C libraries then use clone',
+    why: 'its flags are in memory where a filter cannot see them; C libraries then use clone',
   },
   {
     calls: 'openat2',
     answer: 'ENOSYS',
-    why: 'its mode lies in memory and could carry setuid; callers then use openat',
+    why: 'its mode is in memory and could carry setuid; callers then use openat',
   },
   {
     calls: `mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick
@@ -93,6 +93,6 @@ export const REFUSED: readonly Rule[] = [
       afs_syscall tuxcall security set_thread_area get_thread_area lookup_dcookie epoll_ctl_old epoll_wait_old
       vserver`,
     answer: 'ENOSYS',
-    why: 'gone, or never was',
+    why: 'removed, or never implemented',
   },
 ]

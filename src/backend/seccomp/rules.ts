@@ -1,12 +1,12 @@
 /**
- * The policy of the system call filter, as data. A call that stands in no rule is answered ENOSYS, as on a kernel
- * that does not have it: libraries fall back, and what a future kernel adds is closed until somebody has read it.
+ * The rules of the seccomp filter, as data. A call that is in no rule gets ENOSYS, as on a kernel without it. Libraries
+ * then fall back, and a call of a future kernel is closed until it is reviewed.
  */
 import { ALLOWED } from './allowed.ts'
 import { BY_ARGUMENT, EXEC_LISTED } from './by-argument.ts'
 import { REFUSED } from './refused.ts'
 
-/** The filter's answers; all but two are an errno, chosen so that programs take their ordinary way around it. */
+/** The filter's answers. All but two are an errno, chosen so that programs use their normal fallback. */
 export type Answer =
   | 'allow'
   | 'kill'
@@ -17,7 +17,7 @@ export type Answer =
   | 'EAFNOSUPPORT'
 
 export interface Rule {
-  /** Names of system calls, parted by white space. */
+  /** Names of system calls, separated by white space. */
   readonly calls: string
   /** The answer when no case matches. */
   readonly answer: Answer
@@ -32,8 +32,8 @@ export interface Case {
 }
 
 /**
- * A question about one argument register. The kernel cuts `int` arguments down to 32 bits, so `has` and `is` look at
- * the low half alone: dirt above it must not change the verdict. `only` also wants the high half to be zero.
+ * A test of one argument register. The kernel truncates `int` arguments to 32 bits, so `has` and `is` look only at the
+ * low half: a dirty high half must not change the verdict. `only` also requires the high half to be zero.
  */
 export type Test =
   | { readonly arg: Arg; readonly has: number }
@@ -43,7 +43,7 @@ export type Test =
 export type Arg = 0 | 1 | 2 | 3 | 4 | 5
 
 export interface FilterOptions {
-  /** `tools.exec` of the policy: with `listed`, no program may come from anonymous memory either. */
+  /** `tools.exec` of the policy. With `listed`, anonymous memory may hold no program either. */
   readonly exec: 'any' | 'listed'
 }
 

@@ -1,6 +1,6 @@
 /**
- * The kernel's system call numbers, as runs of consecutive names: they are its stable interface and never change.
- * Since 424 all architectures share one numbering.
+ * The kernel's system call numbers, as runs of consecutive names. They are a stable interface and never change. Since
+ * 424 all architectures share one numbering.
  */
 export type SeccompArch = 'x64' | 'arm64'
 
@@ -93,7 +93,7 @@ const RUNS: Readonly<Record<SeccompArch, readonly Run[]>> = {
       rt_tgsigqueueinfo perf_event_open accept4 recvmmsg
       `,
     ],
-    // 244 to 259 are kept for calls of a single architecture; arm64 has none.
+    // 244 to 259 are reserved for calls of a single architecture. arm64 has none.
     [
       260,
       `
@@ -107,12 +107,12 @@ const RUNS: Readonly<Record<SeccompArch, readonly Run[]>> = {
   ],
 }
 
-/** What the kernel calls each ABI in `seccomp_data.arch`. */
+/** The kernel's value for each ABI in `seccomp_data.arch`. */
 export const AUDIT_ARCH: Readonly<Record<SeccompArch, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
 
 export const words = (text: string): string[] => text.trim().split(/\s+/)
 
-/** Name to number, for one architecture. */
+/** Maps names to numbers for one architecture. */
 export function syscallNumbers(arch: SeccompArch): ReadonlyMap<string, number> {
   const numbers = new Map<string, number>()
   for (const [first, names] of RUNS[arch])

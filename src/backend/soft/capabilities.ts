@@ -1,7 +1,7 @@
 import { limitSupport } from '../../limits/probe.ts'
 import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
 
-/** What pen alone can do: judge what it is asked for, and watch what it started. */
+/** What pen can do without kernel isolation: judge requests, and watch the processes that it started. */
 export const capabilities = (): Capabilities => ({
   backend: 'soft',
   isolation: 'soft',
@@ -18,7 +18,7 @@ export const capabilities = (): Capabilities => ({
   limits: limits(),
 })
 
-/** Processes are found by walking `/proc`, and cgroups may be there without namespaces. Elsewhere there is nothing to look at. */
+/** Linux only: processes are found in `/proc`, and cgroups may exist without namespaces. */
 function limits(): Capabilities['limits'] {
   const onLinux = process.platform === 'linux'
   const watched: Enforcement = onLinux ? 'watchdog' : 'none'

@@ -1,6 +1,6 @@
 /**
- * A soft sandbox that stays. Whatever a client of the supervisor asks for goes through the gate: a file is opened by the gate itself, and a
- * program is started by the exec daemon if the policy lists it. pen cannot tell who asks, so each is judged as an agent's request.
+ * A soft sandbox that stays. Every request of a client goes through the gate. The gate itself opens files, and the exec
+ * daemon starts a program if the policy lists it. pen cannot tell who asks, so every request is judged as the agent's.
  */
 import type { AuditSink } from '../../audit/event.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -15,7 +15,7 @@ import { notStarted } from './not-started.ts'
 import type { PrivatePlaces } from './private-places.ts'
 import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
 
-/** A sandbox that stays for hours sees its user begin other things. */
+/** Room for other processes of the user, who may start some while the sandbox runs for hours. */
 const OTHERS = 2048
 
 export async function startExecDaemon(
@@ -33,7 +33,7 @@ export async function startExecDaemon(
     limits: limitsOf(rules.policy, plan.runAs, plan.limits.wall, OTHERS),
   })
   const gate = Promise.withResolvers<Gate>()
-  // Whoever waits for `ready` hears of a failure.
+  // `ready` reports the failure.
   gate.promise.catch(() => undefined)
   let opened: Gate | undefined
   const open = async (audit: AuditSink): Promise<Gate> => {
@@ -61,7 +61,7 @@ export async function startExecDaemon(
   }
 }
 
-/** Without a command it is a shell: bash, unless only the other is listed. */
+/** Without a command it is a shell: bash, unless only sh is listed. */
 function named(order: ExecOrder, { tools }: Policy): ExecOrder {
   if (order.argv.length > 0) return order
   const lacksBash = tools.allow !== 'shown' && !tools.allow.includes('bash')

@@ -1,6 +1,6 @@
 /**
- * A file call of the library or of a tool server, done by the gate. They ask as they do everywhere, for pen's own file tool as a
- * command; here nothing is started for it, so its words are the supervisor's own, and can be believed.
+ * A file call of the library or of an MCP server, done by the gate. They request pen's file tool as a command, as in
+ * every sandbox. Here no process starts for it, so the output is the supervisor's own and trusted.
  */
 import { PenError } from '../../base/error.ts'
 import { ownProgram } from '../../base/own-program.ts'
@@ -19,7 +19,7 @@ import type { SoftDaemon } from './soft-daemon.ts'
 
 const DONE: ExecEnding = { kind: 'exit', code: 0 }
 const FAILED: ExecEnding = { kind: 'exit', code: 1 }
-/** What is written at once is held until it is whole. */
+/** A write is buffered until it is complete. */
 const MOST_WRITTEN = 64 * 2 ** 20
 const PIECE = 64 * 1024
 
@@ -51,7 +51,7 @@ export class FileCall implements Execution {
   }
 
   resize(): void {
-    // It has no terminal.
+    // A file call has no terminal.
   }
 
   signal(): void {
@@ -85,7 +85,7 @@ export class FileCall implements Execution {
       case 'read': {
         const { from, length } = order
         const { bytes, truncated } = await this.#gate.read(path, { from, maxBytes: length })
-        // Less than was wanted, because of the policy: whoever asked must not take it for all.
+        // The policy's limit cut the file. The caller must not take it for the whole.
         if (truncated && bytes.length < length) throw tooLong(path)
         for (let at = 0; at < bytes.length && !this.#isKilled; at += PIECE)
           await this.#output('stdout', bytes.subarray(at, at + PIECE))
@@ -109,10 +109,13 @@ export class FileCall implements Execution {
     }
   }
 
-  /** The gate opens what may be read. The expression is a model's, and may take for ever: it runs below the exec daemon, which opens nothing. */
+  /**
+   * The gate opens the files that may be read. The expression comes from a model and may run forever, so it runs below
+   * the exec daemon, which opens nothing.
+   */
   async #search({ path, pattern, ignoreCase, name, most }: SearchOrder): Promise<ExecEnding> {
     const found = this.#gate.below(path, { passOver: PASSED_OVER, mostBytes: MOST_SEARCHED })
-    // Throws where the place itself may not be read.
+    // Throws when the path itself may not be read.
     let next = found.next()
     const words = writeFileOrder({ op: 'match', pattern, ignoreCase, name, most })
     const searching = this.#daemon.exec(
@@ -139,7 +142,7 @@ export class FileCall implements Execution {
       searching.endInput()
       const ending = await ended
       if (ending.kind !== 'exit' || ending.code === 0) return ending
-      throw new NotDone('EINVAL', { what: 'it is no regular expression', at: pattern, hint: 'check it' })
+      throw new NotDone('EINVAL', { what: 'it is not a regular expression', at: pattern, hint: 'check it' })
     } catch (error) {
       searching.kill()
       throw error
@@ -153,7 +156,7 @@ export class FileCall implements Execution {
   }
 }
 
-/** What takes no time to see: the rest is decided where it can be ended. */
+/** A cheap test. The full match runs in a process that can be killed. */
 function mayMatch(path: string, name: string): boolean {
   if (!/[*?]/.test(name)) return path.includes(name)
   const [, ending] = /^\*(\.\w+)$/.exec(name) ?? []
@@ -163,7 +166,7 @@ function mayMatch(path: string, name: string): boolean {
 const tooLong = (at: string): NotDone =>
   new NotDone('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
 
-/** As pen's file tool tells it, and for a refusal why, and what the user would do. Undefined for a mistake of pen's own. */
+/** The failure in the format of pen's file tool. A refusal adds its reason and fix. Undefined for a bug of pen. */
 function tellFailure(error: unknown): object | undefined {
   if (error instanceof Refused) {
     const { reason, why, hint } = error

@@ -2,11 +2,11 @@ import type { ExecEnding, Execution } from '../backend.ts'
 
 const nothing = (): void => undefined
 
-/** A command that never began. */
+/** A command that did not start. */
 export const notStarted = (errno: string, reason = ''): Execution =>
   over({ kind: 'not-started', errno, reason })
 
-/** One that is over before anybody could say anything to it. */
+/** An execution that has already ended. */
 export const over = (ending: ExecEnding): Execution => ({
   write: async () => undefined,
   endInput: nothing,

@@ -1,4 +1,4 @@
-/** A home and scratch of one run's own. Nothing in them is shown to another user, and nothing of them is left. */
+/** A home and scratch for one run. No other user can read them, and they are removed at the end. */
 import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { removeTree } from '../../base/beneath/remove-tree.ts'
 import { startTimeOf } from '../../base/kernel/processes.ts'
@@ -12,11 +12,11 @@ export interface PrivatePlaces {
 
 type Identity = { readonly uid: number; readonly gid: number } | undefined
 
-/** Whom root becomes may not enter root's own home: then it is beside everybody's scratch, and closed. */
+/** The user that root becomes may not enter root's home. The directories are then in /tmp, with mode 0700. */
 const baseOf = (stateDir: string, identity: Identity): string =>
   identity === undefined ? `${stateDir}/soft` : '/tmp'
 
-/** `gitConfig`: what the home holds from the start. */
+/** `gitConfig` is the home's first file. */
 export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfig?: string): PrivatePlaces {
   const base = baseOf(stateDir, identity)
   mkdirSync(base, { recursive: true, mode: 0o700 })
@@ -25,7 +25,7 @@ export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfi
   const root = `${base}/${name}`
   const [home, scratch] = [`${root}/home`, `${root}/tmp`]
   for (const path of [root, home, scratch]) {
-    // Fails when somebody was there first.
+    // Fails when the path exists.
     mkdirSync(path, { mode: 0o700 })
     if (identity !== undefined && path !== root) chownSync(path, identity.uid, identity.gid)
   }
@@ -46,7 +46,7 @@ export function makePrivatePlaces(stateDir: string, identity: Identity, gitConfi
 
 const NAME = /^pen-soft-(\d+)-(\d+)-[0-9a-f-]{36}$/
 
-/** Removes those of runs whose pen was killed. In /tmp, other users have theirs too: those stay. */
+/** Removes the directories of killed pens. In /tmp it leaves those of other users. */
 function sweep(base: string): void {
   for (const name of readdirSync(base)) {
     const [, pid, since] = NAME.exec(name) ?? []
@@ -54,7 +54,7 @@ function sweep(base: string): void {
     try {
       removeTree(`${base}/${name}`)
     } catch {
-      // Another user's, or busy: the next run tries again.
+      // It belongs to another user, or is busy. The next run tries again.
     }
   }
 }

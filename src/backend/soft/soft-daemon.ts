@@ -1,6 +1,7 @@
 /**
- * The exec daemon without walls around it: a supervisor is its parent, and ends everything below when the exec daemon or the supervisor is gone. The
- * daemon has the same user as its commands, which can end it, and with it the sandbox; the supervisor believes none of its words.
+ * The exec daemon without namespaces. A supervise process is its parent, and kills everything below when the exec
+ * daemon or pen ends. The exec daemon has the same user as its commands, which can kill it, and so the sandbox. pen
+ * treats its reports as hostile.
  */
 import { closeSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
@@ -17,14 +18,14 @@ import type { ProcessLimits } from './gate/order.ts'
 import { type SupervisedOptions, startSupervised } from './gate/supervised.ts'
 
 export interface SoftDaemonOptions extends Omit<SupervisedOptions, 'stdio'> {
-  /** Of the exec daemon, and of each process that it starts. */
+  /** For the exec daemon, and for each process that it starts. */
   readonly limits: ProcessLimits
-  /** All that a command has. */
+  /** The whole environment of a command. */
   readonly variables: Readonly<Record<string, string>>
 }
 
 export interface SoftDaemon {
-  /** Everything that runs is below it. */
+  /** All processes of the sandbox are below this one. */
   readonly pid: number
   readonly ready: Promise<void>
   exec(order: ExecOrder, output: ExecOutput): Execution
@@ -77,7 +78,7 @@ export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftD
   }
 }
 
-/** A command takes along what it leaves: here nothing else holds that together. */
+/** A command's end also ends the processes that it left behind. Nothing else contains them here. */
 function withLeftovers(execution: Execution): Execution {
   void execution.ended.then(({ kind }) => {
     if (kind === 'exit' || kind === 'signal') execution.kill()

@@ -1,6 +1,7 @@
 /**
- * The soft backend, for machines with neither engine nor namespaces: the user's command is judged and recorded by the gate, and started
- * by a supervisor with few variables, its own home, bounds, and a proxy that it may heed. No kernel confines it; every gap is named.
+ * The soft backend, for machines without an engine or namespaces. The gate judges and records the command. A supervise
+ * process starts it with few variables, its own home, limits, and proxy variables that it may ignore. The kernel does
+ * not confine it, and every gap is named.
  */
 import type { AuditSink } from '../../audit/event.ts'
 import { shortCommand } from '../../audit/gate-event.ts'
@@ -85,7 +86,7 @@ async function supervise(
       record = event => audit.record(event)
       const isPlain = plan.argv[0] === rules.command[0]
       supervised.begin({
-        // With words of pen's own in front, they find the same program by the same search.
+        // When pen adds words in front, they find the same program by the same search.
         file: isPlain ? file : (plan.argv[0] ?? file),
         argv: plan.argv,
         cwd: plan.cwd,

@@ -1,4 +1,6 @@
-/** What an engine says of itself and of this machine. Asked once for each version of podman; a daemon is asked every time. */
+/**
+ * What an engine reports about itself and this machine. podman is asked once per version; a daemon is asked every time.
+ */
 import { statSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
 import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
@@ -9,20 +11,20 @@ import { foundOnce } from './found-once.ts'
 export interface EngineFacts {
   readonly version: string
   readonly rootless: boolean
-  /** A daemon of root's that gives every container the same other ids. */
+  /** A root daemon that maps the ids of all containers. */
   readonly mapped: boolean
-  /** On this very machine, not in a virtual one that it brought along. */
+  /** On this machine, and not in a virtual machine of the engine. */
   readonly here: boolean
-  /** The OCI runtime that it takes by itself. */
+  /** The engine's default OCI runtime. */
   readonly runtime: string
   readonly held: readonly CgroupLimit[]
-  /** Where it keeps images and containers. */
+  /** Where the engine stores images and containers. */
   readonly storage: string
-  /** How it lays their files over each other: `overlay`, `vfs`, … */
+  /** The storage driver: `overlay`, `vfs`, … */
   readonly driver: string
 }
 
-/** An engine that others keep busy, as by removing large images, answers late. The doctor, who remembers nothing, does not wait so long. */
+/** A busy engine, such as one that removes large images, answers late. The doctor uses no cache, so it waits less. */
 const ANSWER_MS = { doctor: 10_000, start: 30_000 } as const
 
 export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
@@ -31,10 +33,10 @@ export async function engineFacts(engine: Engine, cacheDir: string | undefined):
   return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), answer)
 }
 
-/** Changes with what is asked for. */
+/** Increase it when the query changes. */
 const FORMAT = 2
 
-/** Another program, another configuration or another boot: asked anew. */
+/** The cache is invalid after a change of the program, the configuration or the boot. */
 function keyOf({ program, env }: Engine): string {
   const { mtimeMs, size } = statSync(program)
   return JSON.stringify([
@@ -56,7 +58,7 @@ async function ask(engine: Engine, timeoutMs: number): Promise<EngineFacts> {
   } catch (cause) {
     throw new PenError('BACKEND', {
       what: `the answer of \`${engine.name} info\` could not be read`,
-      hint: `pen works with podman 4.3 and Docker 20.10, or newer`,
+      hint: `pen needs podman 4.3, Docker 20.10, or newer`,
       cause,
     })
   }

@@ -16,7 +16,7 @@ const said = (stderr: string) => ({
 })
 
 describe('an engine', () => {
-  test('is given of the environment only where its storage and its daemon are', () => {
+  test('gets only the variables that locate its storage and its daemon', () => {
     const env = {
       HOME: '/h',
       AWS_SECRET: 'x',
@@ -25,15 +25,15 @@ describe('an engine', () => {
       CONTAINERS_CONF: '/c',
     }
     const engine = findEngine('podman', env)
-    if (engine === undefined) return // not installed here: test/containers says so
+    if (engine === undefined) return // Not installed here. test/containers reports that.
     expect(new Set(Object.keys(engine.env))).toEqual(new Set(['CONTAINERS_CONF', 'HOME', 'LC_ALL', 'PATH']))
   })
 
   test('a daemon elsewhere is refused', () => {
     const find = (host: string) => () => findEngine('docker', { DOCKER_HOST: host })
     if (findEngine('docker', {}) === undefined) return
-    expect(find('tcp://192.0.2.1:2375')).toThrow('a Docker daemon of this machine alone')
-    expect(find('ssh://host.example')).toThrow('a Docker daemon of this machine alone')
+    expect(find('tcp://192.0.2.1:2375')).toThrow('only with a Docker daemon of this machine')
+    expect(find('ssh://host.example')).toThrow('only with a Docker daemon of this machine')
     expect(find('unix:///run/d.sock')()?.flags).toEqual(['--host', 'unix:///run/d.sock'])
   })
 
@@ -94,7 +94,7 @@ describe('what an engine says of itself', () => {
     expect(ofPodman(info).held).toEqual(['memory', 'pids', 'cpus'])
   })
 
-  test('a Docker client whose daemon does not answer is no engine', () => {
+  test('a Docker client whose daemon does not answer is not an engine', () => {
     const info = { ServerVersion: '28.0.0', DefaultRuntime: 'runc', MemoryLimit: true, PidsLimit: true }
     expect(ofDocker({ ...info, CpuCfsQuota: true }).held).toEqual(['memory', 'pids', 'cpus'])
     expect(ofDocker(info).held).toEqual(['memory', 'pids'])
@@ -131,7 +131,7 @@ describe('the loader of a program', () => {
     expect(interpreterOf(process.execPath)).toMatch(/^\/lib.*\/ld-/)
   })
 
-  test('lists libraries by the names under which they are looked for', () => {
+  test('lists libraries by the names under which the loader looks for them', () => {
     const list =
       '\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x/libc.so.6 (0x00007f80)\n\t/lib64/ld-linux.so.2 (0x00007f81)\n\tlibgone.so.1 => not found\n'
     expect(parseList(list)).toEqual([{ name: 'libc.so.6', path: '/lib/x/libc.so.6' }])

@@ -1,6 +1,6 @@
 /**
- * A container engine of the host, as a program that is asked: by argv, never by a shell, with a bound on time and output and
- * with an environment of its own. What the engine answers is trusted; what it repeats of an image or a name is not.
+ * A container engine of the host. pen starts it by argv, never by a shell, with bounds on time and output and its own
+ * environment. The engine's answers are trusted. Text of an image or a name in them is not.
  */
 import { accessSync, constants } from 'node:fs'
 import { type ErrorCode, PenError } from '../../../base/error.ts'
@@ -13,15 +13,15 @@ export type EngineName = 'podman' | 'docker'
 
 export interface Engine {
   readonly name: EngineName
-  /** A daemon does the work, and the program only asks it. Otherwise the program works itself. */
+  /** True when a daemon does the work and the program is only its client. */
   readonly daemon: boolean
   readonly program: string
-  /** Before the verb. */
+  /** Flags before the verb. */
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Where an engine keeps its storage, and finds its daemon and the user's registries: of the user's environment this alone is handed on. */
+/** The variables of the user that an engine gets. They locate its storage, its daemon and the user's registries. */
 const HANDED_ON: Readonly<Record<EngineName, readonly string[]>> = {
   podman: [
     'CONTAINERS_CONF',
@@ -41,7 +41,7 @@ const INSTALL: Readonly<Record<EngineName, string>> = {
   docker: 'install Docker Engine (apt-get install docker.io, dnf install moby-engine) and start its daemon',
 }
 
-/** The engine's own name of a container. */
+/** The id of a container. */
 export const CONTAINER_ID = /^[0-9a-f]{64}$/
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -65,21 +65,21 @@ export function requireEngine(name: EngineName): Engine {
   throw missingTool(name, INSTALL[name])
 }
 
-/** podman starts others by name: its monitor, its runtime, newuidmap. */
+/** podman starts its monitor, its runtime and newuidmap by name. */
 const TRUSTED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const DOCKER_SOCKET = 'unix:///var/run/docker.sock'
 
-/** Only a daemon of this machine: pen enters the namespaces that it makes. */
+/** Accepts only a daemon of this machine: pen enters the namespaces that it makes. */
 function daemonOf(env: Environment): string {
   const host = env['DOCKER_HOST'] ?? DOCKER_SOCKET
   if (/^unix:\/\/\/[^\0]+$/.test(host)) return host
   throw new PenError('BACKEND', {
-    what: `DOCKER_HOST is "${printable(host)}", and pen works with a Docker daemon of this machine alone`,
-    hint: 'unset DOCKER_HOST, or let it name a socket: unix:///var/run/docker.sock',
+    what: `DOCKER_HOST is "${printable(host)}", and pen works only with a Docker daemon of this machine`,
+    hint: 'unset DOCKER_HOST, or set it to a socket: unix:///var/run/docker.sock',
   })
 }
 
-/** Whether its daemon would listen to this user. */
+/** True when this user may connect to the daemon. */
 export function mayAsk({ flags }: Engine): boolean {
   const socket = flags.find(flag => flag.startsWith('unix://'))?.slice('unix://'.length)
   try {
@@ -94,14 +94,14 @@ export interface AskOptions {
   readonly timeoutMs?: number
   readonly input?: string
   readonly maxOutput?: number
-  /** Beyond the engine's own. */
+  /** Added to the engine's own variables. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Far longer than an engine needs; one that hangs must not hang pen. */
+/** Far longer than an engine needs. An engine that hangs must not block pen. */
 export const TIME_LIMIT_MS = 60_000
 
-/** What came of it, whatever it was. */
+/** Returns every result, also a failure. */
 export async function tryEngine(
   engine: Engine,
   argv: readonly string[],
@@ -116,7 +116,7 @@ export async function tryEngine(
   })
 }
 
-/** What it said, or an error with its own last words. */
+/** Returns the output, or throws an error with the engine's last message. */
 export async function askEngine(
   engine: Engine,
   argv: readonly string[],
@@ -135,7 +135,7 @@ export function engineError(engine: Engine, answer: Captured, code: ErrorCode = 
   })
 }
 
-/** Engines put the reason into the last line, after warnings; Docker's client has one more, on how to call it. */
+/** Engines print the reason in the last line, after warnings. Docker's client adds one more line, about usage. */
 export function reasonOf({ stderr, ended, code }: Pick<Captured, 'stderr' | 'ended' | 'code'>): string {
   if (ended === 'timeout') return 'it did not answer in time'
   const lines = stderr.split('\n').filter(line => line.trim() !== '' && !/^(See|Run) ['"]docker/.test(line))
@@ -147,15 +147,15 @@ export function reasonOf({ stderr, ended, code }: Pick<Captured, 'stderr' | 'end
 const CURES: readonly (readonly [RegExp, string])[] = [
   [
     /permission denied.*docker\.sock|docker daemon socket/i,
-    'use rootless podman, or join the group of Docker’s users, which is as good as root',
+    'use rootless podman, or join the docker group, which is equal to root',
   ],
   [/cannot connect to the docker daemon|is the docker daemon running/i, 'start the Docker daemon'],
   [/newuidmap|subuid|insufficient UIDs/i, 'give your user a range in /etc/subuid and /etc/subgid'],
   [/no such image|image not known/i, 'the image is gone: pen build'],
-  [/no space left/i, 'free some space: pen gc, then the engine’s own prune'],
-  [/runtime|crun|runc/i, 'name another OCI runtime with "runtime" in the configuration'],
+  [/no space left/i, 'free disk space: pen gc, then the engine’s own prune'],
+  [/runtime|crun|runc/i, 'set another OCI runtime as "runtime" in the configuration'],
 ]
 
 const cureOf = (name: EngineName, reason: string): string =>
   CURES.find(([symptom]) => symptom.test(reason))?.[1] ??
-  `\`${name} info\` and \`pen doctor\` tell more about this machine`
+  `run \`${name} info\` and \`pen doctor\` for details`

@@ -1,4 +1,7 @@
-/** What takes a program to find out and stays true until something of the machine changes: kept in a file of pen's own, under a key that changes with it. */
+/**
+ * Caches a fact that takes a program to find out. The fact is in a file of pen, under a key that changes when the
+ * machine does.
+ */
 import { mkdirSync } from 'node:fs'
 import { writeFileAtomically } from '../../../base/atomic-file.ts'
 import { dirname } from '../../../base/posix-path.ts'
@@ -14,7 +17,7 @@ export async function foundOnce<T>(file: string, key: string, find: () => Promis
   return facts
 }
 
-/** Where it cannot be kept it is found again. A home that cannot be used is told by whoever has to use it. */
+/** Ignores errors: the fact is then found again. Code that needs the directory reports the error. */
 export function remember<T>(file: string, key: string, facts: T): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -22,7 +25,7 @@ export function remember<T>(file: string, key: string, facts: T): void {
   } catch {}
 }
 
-/** A broken file is as good as none. */
+/** A broken file counts as absent. */
 export function recall<T>(file: string, key: string, maxBytes = MOST_BYTES): T | undefined {
   try {
     const bytes = readRegularFile(file, { maxBytes, owner: 'self-or-root' })

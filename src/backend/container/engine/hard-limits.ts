@@ -4,7 +4,7 @@ const LINE = { nofile: 'Max open files', nproc: 'Max processes', core: 'Max core
 
 export type Rlimit = keyof typeof LINE
 
-/** An engine that asks for more than pen itself may have is refused by the kernel, so each is cut to what is allowed. */
+/** Limits are cut to pen's own hard limits. The kernel refuses an engine that asks for more. */
 export function hardLimits(text = readKernelFile('/proc/self/limits')): Readonly<Record<Rlimit, number>> {
   const hard = (name: Rlimit): number => {
     const line = text.split('\n').find(words => words.startsWith(`${LINE[name]} `)) ?? ''

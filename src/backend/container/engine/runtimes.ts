@@ -1,6 +1,6 @@
 /**
- * Which OCI runtime starts a container: the policy's, else the engine's own, else the first that works. Some refuse a machine
- * (its layout of cgroups, its kernel) that others take: found by trying, and remembered for the next start.
+ * Chooses the OCI runtime: the policy's, or the engine's default, or the first that works. Some runtimes refuse a
+ * machine (its cgroup layout, its kernel) that others accept. pen finds out by trying, and caches the result.
  */
 import { mkdirSync } from 'node:fs'
 import { writeFileAtomically } from '../../../base/atomic-file.ts'
@@ -14,7 +14,7 @@ import { GVISOR_RUNTIME } from './gvisor.ts'
 const OTHERS = ['crun', 'runc'] as const
 
 export interface RuntimeChoice {
-  /** In the order of trying; undefined is the engine's own. */
+  /** In the order of attempts. Undefined is the engine's default. */
   readonly candidates: readonly (string | undefined)[]
   worked(runtime: string | undefined): void
 }
@@ -25,7 +25,7 @@ export function chooseRuntime(
   engine: 'podman' | 'docker',
   cacheDir: string,
 ): RuntimeChoice {
-  // A daemon has the runtimes that it was configured with; only podman takes any.
+  // A daemon has only its configured runtimes. podman accepts any.
   if (named !== 'default' || engine === 'docker')
     return { candidates: [named === 'default' ? undefined : named], worked: () => undefined }
   const first = usualRuntime(facts, cacheDir)
@@ -42,7 +42,7 @@ export function chooseRuntime(
   }
 }
 
-/** The one that worked last, else the engine's own. */
+/** The runtime that worked last, or the engine's default. */
 export function usualRuntime(facts: EngineFacts, cacheDir: string): string {
   const known = recall(fileOf(cacheDir))
   const key = keyOf(facts)
@@ -50,10 +50,10 @@ export function usualRuntime(facts: EngineFacts, cacheDir: string): string {
 }
 
 const fileOf = (cacheDir: string): string => `${cacheDir}/runtime`
-/** What worked for another version is tried anew. */
+/** A result for another version is not used. */
 const keyOf = ({ version, runtime }: EngineFacts): string => `${version} ${runtime} `
 
-/** The runtime refused, not the engine: another may do better. */
+/** True when the runtime failed and not the engine. Another runtime may work. */
 export const blamesRuntime = (answer: Captured): boolean =>
   /OCI runtime|\b(crun|runc|runsc)\b/.test(reasonOf(answer))
 

@@ -1,6 +1,6 @@
 /**
- * Whether podman starts a container here at all, by starting one: a root directory of our own, in which a program of the
- * host's does nothing. No image is needed for that. A daemon takes none but images: it is asked whether it answers.
+ * Tests whether podman can start a container here. It runs a program of the host in a temporary root directory, so no
+ * image is needed. Docker's daemon needs an image, so pen only asks whether it answers.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
@@ -15,25 +15,25 @@ import { GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
 import { blamesRuntime, chooseRuntime } from './runtimes.ts'
 
 const TIME_LIMIT_MS = 20_000
-/** What the engine would make itself, as another uid than ours, and we could not remove. */
+/** The engine would make these as another uid, and pen could not remove them. */
 const DIRECTORIES = ['proc', 'sys', 'dev', 'etc', 'run', 'tmp']
 
 export interface Trial {
-  /** Undefined: the engine's own. */
+  /** Undefined is the engine's default. */
   readonly runtime: string | undefined
 }
 
-/** A program of the host's, and what it is told. */
+/** A program of the host and its arguments. */
 export interface Tried {
   readonly tool: string
   readonly words: readonly string[]
-  /** By gVisor, with the flags that pen gives it. */
+  /** Use gVisor, with pen's flags. */
   readonly gvisor: boolean
 }
 
 const NOTHING_DONE: Tried = { tool: 'true', words: [], gvisor: false }
 
-/** `scratch` is a directory of the caller's; nothing stays in it. */
+/** `scratch` is a directory of the caller. It is empty again afterwards. */
 export async function tryPodman(
   engine: Engine,
   facts: EngineFacts,
@@ -72,7 +72,7 @@ export async function tryPodman(
       if (!blamesRuntime(answer)) throw engineError(engine, answer)
     }
     throw new PenError('BACKEND', {
-      what: 'no OCI runtime starts a container here',
+      what: 'no OCI runtime can start a container here',
       hint: gvisor ? 'use isolation "container"' : 'install runc or crun, or use the process backend',
     })
   } finally {

@@ -14,7 +14,7 @@ const LEFT = {
 const found = (...containers: readonly object[]): string[] =>
   unfinishedAmong(JSON.stringify(containers), NOW).map(({ name }) => name)
 
-test('storage that podman has no record of is pen’s by its name, whichever name the run had', () => {
+test('storage that podman has no record of is pen’s by its name, with or without a run', () => {
   const ofRun = 'pen-my-app-7d194179c27e324e-20240501-110000-2e003b'
   expect(found(LEFT, { ...LEFT, Names: [ofRun] }, { ...LEFT, Names: [`${ofRun}-helper`] })).toEqual([
     'pen-app-7d194179c27e324e',
@@ -23,7 +23,7 @@ test('storage that podman has no record of is pen’s by its name, whichever nam
   ])
 })
 
-test('one that may still be made, that podman knows, or that has another name is nobody’s to remove', () => {
+test('storage that is new, known to podman, or has another name is not removed', () => {
   for (const other of [
     { Created: NOW / 1000 - 100 },
     { Created: undefined },

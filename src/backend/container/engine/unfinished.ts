@@ -1,6 +1,6 @@
 /**
- * Of a podman that was killed while it made a container: storage with a name, of which podman itself keeps no record. No label tells
- * whose it was. Its name is one that only pen gives, and its age that nobody is at it any more.
+ * A podman that was killed while it made a container leaves storage without a record. No label says who made it. pen
+ * recognizes it by a name that only pen uses, and by an age that no start reaches.
  */
 import { CONTAINER_ID, type Engine, TIME_LIMIT_MS, tryEngine } from './engine.ts'
 
@@ -9,7 +9,7 @@ export interface Unfinished {
   readonly name: string
 }
 
-/** `pen-`, the sandbox, and the run where another had that name already. */
+/** `pen-`, the sandbox, and the run when the first name was taken. */
 const OWN_NAME = /^pen-[a-z0-9-]+-[0-9a-f]{16}(-\d{8}-\d{6}-[0-9a-f]{6}(-helper)?)?$/
 
 export async function unfinishedIn(engine: Engine): Promise<Unfinished[]> {
@@ -18,7 +18,7 @@ export async function unfinishedIn(engine: Engine): Promise<Unfinished[]> {
   return code === 0 ? unfinishedAmong(stdout, Date.now()) : []
 }
 
-/** Whoever makes one is ended after `TIME_LIMIT_MS`. */
+/** A start ends after `TIME_LIMIT_MS`, so older storage has no owner. */
 export function unfinishedAmong(listed: string, now: number): Unfinished[] {
   const containers = JSON.parse(listed) as Record<string, unknown>[] | null
   return (containers ?? []).flatMap(({ Id, Names, State, Created }): Unfinished[] => {

@@ -1,6 +1,6 @@
 /**
- * How an ordinary user's pen reaches a container of root's Docker daemon: by the root helper, and by descriptors of the container's
- * namespaces, which the exec daemon shows before it takes orders.
+ * How an ordinary user's pen reaches a container of root's Docker daemon. It uses the root helper, and descriptors of
+ * the container's namespaces that the exec daemon sends before it accepts orders.
  */
 import type { Ready } from '../begin.ts'
 import type { Container } from '../container.ts'
@@ -21,14 +21,14 @@ export class ComingAccess {
     this.#options = options
   }
 
-  /** Starts the root helper, just before the engine is asked for the container. */
+  /** Starts the root helper, just before the container is requested. */
   begin(ready: Ready): void {
     this.#shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
     this.#helper = startRootHelper({ ...this.#options, ...ready })
     this.#helper.catch(() => undefined)
   }
 
-  /** Undefined where `begin` was not called: then pen may enter the container itself. */
+  /** Undefined when `begin` was not called. pen may then enter the container itself. */
   async to(container: Container): Promise<HelperAccess | undefined> {
     if (this.#helper === undefined || this.#shown === undefined) return undefined
     const helper = await container.whileAlive(this.#helper)

@@ -1,6 +1,7 @@
 /**
- * What the helper's container is made of: nothing. The sandbox's image may be anybody's, and its variables and files would be around a
- * program that is root on the host. An empty one is named by the digest of its contents: no other image can take its place.
+ * The image of the root helper's container is empty. The sandbox's image may come from anyone, and its variables and
+ * files would affect a program that is root on the host. The empty image is identified by the digest of its contents,
+ * so no other image can replace it.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -9,14 +10,14 @@ import { PenError } from '../../../base/error.ts'
 import { readRegularFile } from '../../../base/regular-file.ts'
 import { askEngine, type Engine, tryEngine } from '../engine/engine.ts'
 
-/** For people who list their images. */
+/** A readable name for `docker images`. */
 const NAME = 'pen/helper:1'
 /** A tar archive without an entry. */
 const NOTHING = '\0'.repeat(1024)
 const EMPTY_LAYER = `sha256:${createHash('sha256').update(NOTHING).digest('hex')}`
 const ID = /^sha256:[0-9a-f]{64}$/
 
-/** Runs what needs it; made anew when the engine has it no more. */
+/** Calls `run` with the image. Makes the image again when the engine has lost it. */
 export async function withRootHelperImage<T>(
   engine: Engine,
   cacheDir: string,
@@ -37,13 +38,13 @@ const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =
     (await found(engine)) ?? (await askEngine(engine, ['import', '-', NAME], { input: NOTHING })).trim()
-  if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not say which image it made' })
+  if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not report which image it made' })
   mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
   writeFileAtomically(fileOf(cacheDir), id)
   return id
 }
 
-/** Another pen's, of this user or of another. The name alone says nothing: anybody's image may bear it. */
+/** Finds the image of another pen or user. Any image can have this name, so its contents are checked. */
 async function found(engine: Engine): Promise<string | undefined> {
   const format = '{{.Id}} {{json .RootFS.Layers}} {{json .Config}}'
   const { code, stdout } = await tryEngine(engine, ['image', 'inspect', '--format', format, NAME])
@@ -51,13 +52,13 @@ async function found(engine: Engine): Promise<string | undefined> {
   return code === 0 && layers === JSON.stringify([EMPTY_LAYER]) && isNothing(settings) ? id : undefined
 }
 
-/** No variable, no volume, nothing that the engine would do for it. */
+/** No variable, no volume, and no other setting. */
 function isNothing(settings: string): boolean {
   const values = Object.values((JSON.parse(settings) as Record<string, unknown> | null) ?? {})
   return values.every(value => ['null', 'false', '""', '[]', '{}'].includes(JSON.stringify(value)))
 }
 
-/** The file is pen's own; a broken one is as good as none. */
+/** The file is pen's own. A broken one counts as absent. */
 function recall(cacheDir: string): string | undefined {
   try {
     const text = readRegularFile(fileOf(cacheDir), { maxBytes: 128, owner: 'self-or-root' })?.toString('utf8')

@@ -1,4 +1,7 @@
-/** The supervisor's link to its helper: pen as root, in a container beside the sandbox's (see root-helper/serve.ts). Both ends are trusted. */
+/**
+ * The supervisor's link to the root helper: pen as root, in another container (see root-helper/serve.ts). Both ends are
+ * trusted.
+ */
 import { closeSync, constants, openSync } from 'node:fs'
 import { errnoOf, PenError } from '../../../base/error.ts'
 import { listenForDescriptors } from '../../../base/kernel/descriptor-socket.ts'
@@ -18,25 +21,26 @@ import {
 import type { RootHelper } from '../../backend.ts'
 import { type DaemonSocket, listenForDaemon } from '../../daemon-socket.ts'
 
-/** Longer than any order may take there. */
+/** Longer than any order takes. */
 const PATIENCE_MS = 30_000
 
 export interface RootHelperListener {
-  /** When it has come, and sees the files that the supervisor sees. */
+  /** Resolves when the helper has connected and sees the supervisor's files. */
   readonly arrived: Promise<RootHelperLink>
   close(): void
 }
 
-/** `directory` is the supervisor's own, and shown to the helper alone. */
+/** `directory` belongs to the supervisor. Only the helper sees it. */
 export function listenForRootHelper(directory: string): RootHelperListener {
   const descriptors = listenForDescriptors(`${directory}/${ROOT_HELPER_SOCKETS.descriptors}`)
   const orders = listenForDaemon(`${directory}/${ROOT_HELPER_SOCKETS.orders}`)
   const arrive = async (): Promise<RootHelperLink> => {
     const socket = await orders.connected
-    // It came here first.
+    // The helper connects to this socket first.
     const over = descriptors.accept()
     descriptors.close()
-    if (over === undefined) throw new PenError('INTERNAL', { what: 'the helper came without descriptors' })
+    if (over === undefined)
+      throw new PenError('INTERNAL', { what: 'the root helper connected without descriptors' })
     const link = new RootHelperLink(socket, over)
     await link.come()
     return link
@@ -54,7 +58,7 @@ export function listenForRootHelper(directory: string): RootHelperListener {
 
 export const lostRootHelper = (): PenError =>
   new PenError('BACKEND', {
-    what: 'the root helper beside the container ended: nothing that changes could be guarded any more, so the sandbox was ended too',
+    what: 'the root helper beside the container ended, so pen could protect no new places and ended the sandbox',
     hint: 'run it again',
   })
 
@@ -106,14 +110,14 @@ export class RootHelperLink implements RootHelper {
     await this.#ask({ do: 'bound-processes', pid, pids })
   }
 
-  /** False when there is nobody to do it. */
+  /** False when the helper is gone. */
   kill({ pid, startTime }: ProcessIdentity): boolean {
     if (this.#life === 'closed') return false
     this.#ask({ do: 'kill', pid, startTime }).catch(() => undefined)
     return true
   }
 
-  /** What is awaited, unless the helper ends before: then nothing counts that was asked of it. */
+  /** Waits for `awaited`, and rejects when the helper ends first. */
   async whileThere<T>(awaited: Promise<T>): Promise<T> {
     return await Promise.race([this.closed.then(() => Promise.reject(lostRootHelper())), awaited])
   }
@@ -137,7 +141,7 @@ export class RootHelperLink implements RootHelper {
     this.#awaited.set(channel, resolve)
     if (!this.#hasSent(channel, descriptors)) throw failure(order, 'it ended')
     this.#outbox.send(encodeMessage(channel, { ...order, descriptors: descriptors.length }))
-    // One that does not answer guards nothing: it counts as gone, and the sandbox goes too.
+    // A helper that does not answer protects nothing. It counts as gone, and the sandbox ends.
     const timer = setTimeout(() => this.close(), PATIENCE_MS)
     const answer = await promise
     clearTimeout(timer)
@@ -145,7 +149,7 @@ export class RootHelperLink implements RootHelper {
     return answer.done
   }
 
-  /** One that takes none is gone. */
+  /** False when the helper does not accept them: it counts as gone. */
   #hasSent(channel: number, descriptors: readonly number[]): boolean {
     try {
       if (descriptors.length > 0) sendDescriptors(this.#over, { text: String(channel), descriptors })
@@ -172,5 +176,5 @@ export class RootHelperLink implements RootHelper {
 const failure = (order: RootHelperOrder, why: string): PenError =>
   new PenError('BACKEND', {
     what: `the root helper beside the container failed to ${order.do}: ${printable(why)}`,
-    hint: 'run it again; `pen doctor` tries the engine',
+    hint: 'run it again; `pen doctor` tests the engine',
   })

@@ -1,8 +1,9 @@
 /**
- * pen as root, for a supervisor that is not: the only program of a container of its own, which the same engine made beside the
- * sandbox's. It does for its supervisor what root's supervisor does itself, in the sandbox's namespaces, by descriptors that it is
- * given: it starts pen's hidden modes there. It obeys one socket, that of the supervisor, and ends with it. The sandbox sees
- * neither the socket nor the process. Its user may make any container: this one gives nobody a power that they had not.
+ * The root helper: pen as root, for a supervisor that is not root. It is the only program of a container that the same
+ * engine made. It does in the sandbox's namespaces what a root supervisor does itself: it starts pen's hidden modes
+ * there, by descriptors that it receives. It takes orders only from the supervisor's socket, and ends with it. The
+ * sandbox sees neither the socket nor the process. Its user may make any container already, so the helper adds no
+ * privilege.
  */
 import { closeSync } from 'node:fs'
 import { EXIT, type ExitCode, PenError } from '../../../base/error.ts'
@@ -24,7 +25,7 @@ import {
   type RootHelperRequest,
 } from '../../../protocol/root-helper-orders.ts'
 
-/** Resolves when the supervisor is gone. */
+/** Resolves when the supervisor has disconnected. */
 export function runRootHelper([place = '']: readonly string[]): Promise<ExitCode> {
   if (process.env['AGENT_IN_SANDBOX'] !== '1' || !place.startsWith('/'))
     throw new PenError('USAGE', { what: `${ROOT_HELPER_MODE} is not a verb: pen starts it by itself` })
@@ -60,7 +61,7 @@ export function runRootHelper([place = '']: readonly string[]): Promise<ExitCode
 async function carryOut(request: RootHelperRequest, over: number): Promise<RootHelperAnswer> {
   const received = request.descriptors === 0 ? [] : receiveDescriptors(over)?.descriptors
   try {
-    if (received?.length !== request.descriptors) return { failed: 'not all descriptors came' }
+    if (received?.length !== request.descriptors) return { failed: 'not all descriptors arrived' }
     return { done: await act(request, received) }
   } catch (error) {
     return { failed: error instanceof Error ? error.message : String(error) }
@@ -73,7 +74,7 @@ async function act(order: RootHelperOrder, descriptors: readonly number[]): Prom
   const [first = -1, second = -1] = descriptors
   switch (order.do) {
     case 'come':
-      // The supervisor's view of the host's files. The engine's image is left behind.
+      // Enter the supervisor's view of the host's files. The container's image is not used any more.
       enterMounts(first, second)
       return null
     case 'run':

@@ -1,6 +1,6 @@
 /**
- * the root helper: a container beside the sandbox's, for a user who may ask a daemon of root's for containers and may not enter them.
- * Its only program is pen, on the host's loader, as the exec daemon's is; its image is empty.
+ * Starts the root helper, for a user who may use a root Docker daemon and may not enter its containers. Its only
+ * program is pen, on the host's loader, as for the exec daemon. Its image is empty.
  */
 import { realpathSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
@@ -20,7 +20,7 @@ export interface RootHelperOptions {
   readonly engine: Engine
   readonly inside: InsideDirectory
   readonly program: GuestProgram
-  /** Of the sandbox that it is for. */
+  /** The order for the sandbox's container. */
   readonly order: Omit<ContainerOrder, 'runtime'>
   readonly spare: string
   readonly runtimes: RuntimeChoice
@@ -28,7 +28,7 @@ export interface RootHelperOptions {
   readonly undo: UndoStack
 }
 
-/** It is no sandbox: whoever lists those does not want it. */
+/** The helper is not a sandbox, so lists of sandboxes must not show it. */
 function helperLabels({
   'pen.sandbox': sandbox = '',
   ...labels
@@ -36,19 +36,22 @@ function helperLabels({
   return { ...labels, 'pen.helper': sandbox }
 }
 
-/** What will be root on the host is no file that a sandbox could have put there. */
+/** The program runs as root on the host, so a sandbox must not be able to write its file. */
 export function refuseWritableProgram({ binds }: GuestProgram, granted: readonly Bind[]): void {
   const writable = granted.filter(({ mode }) => mode === 'rw')
   const within = binds.find(({ from }) => writable.some(tree => isWithin(realpathSync(from), tree.from)))
   if (within === undefined) return
   throw new PenError('BACKEND', {
-    what: 'the sandbox may write where pen itself is installed, and the Docker daemon would start that as root',
+    what: 'the sandbox may write to pen’s own program, which the Docker daemon would start as root',
     at: within.from,
-    hint: 'install pen outside of the project and of what you grant to it',
+    hint: 'install pen outside of the project and outside of granted directories',
   })
 }
 
-/** Resolves when it is there, and sees the host's files as its supervisor does. It ends with the supervisor at the latest. */
+/**
+ * Resolves when the helper runs and sees the host's files as the supervisor does. It ends with the supervisor at the
+ * latest.
+ */
 export async function startRootHelper(options: RootHelperOptions): Promise<RootHelperLink> {
   const { engine, inside, program, order: sandbox, spare, runtimes, cacheDir, undo } = options
   const { shown, binds, idFile, pidFile } = inside.makeHelperPlace()
@@ -56,7 +59,7 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
   undo.push('the root helper’s sockets', () => listener.close())
   const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
     ...sandbox,
-    // Of this run alone: the engine may still be removing that of the last.
+    // A name of this run alone: the engine may still be removing the last helper.
     name: `${spare}-helper`,
     labels: helperLabels(sandbox.labels),
     hostname: 'pen-helper',

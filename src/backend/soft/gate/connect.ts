@@ -1,6 +1,6 @@
 /**
- * A connection for a tool of a soft sandbox: judged by name or address and port, recorded, then dialled as the gateway dials, with every
- * answer of a look-up checked. What is said on it is the tool's own affair.
+ * A connection for a tool of a soft sandbox. It is judged by name or address and port, recorded, and then dialled as
+ * the gateway does, with every DNS answer checked. Its contents are not judged.
  */
 import type { AuditSink } from '../../../audit/event.ts'
 import { PenError } from '../../../base/error.ts'
@@ -21,9 +21,9 @@ import { showSource } from '../../../policy/source.ts'
 import { Refused } from './refused.ts'
 
 export interface Connection {
-  /** Undefined when no more will come. */
+  /** Undefined at the end. */
   read(): Promise<Uint8Array | undefined>
-  /** False when nobody will read it. */
+  /** False when the other end is closed. */
   write(bytes: Uint8Array): Promise<boolean>
   close(): void
 }
@@ -34,7 +34,7 @@ export interface ConnectorOptions {
   readonly resolver?: Resolver | undefined
 }
 
-/** What is recorded of one connection, from its verdict to its end. */
+/** The record of one connection, from its verdict to its end. */
 interface Recorded extends Endpoint {
   readonly number: number
   readonly since: number

@@ -1,6 +1,6 @@
 /**
  * An open directory in a tree that hostile programs change at the same time. Each step opens one name without following
- * a link, so an answer is always about the path that was judged.
+ * a link, so the result is always about the path that was judged.
  */
 import {
   type BigIntStats,
@@ -47,12 +47,12 @@ export class Directory {
     return new Directory(openSync(this.#at(name), ENTER), `${this.path}/${name}`)
   }
 
-  /** Never waits for the other end of a pipe. What it is, the caller has to ask. */
+  /** Does not block on a pipe. The caller must check the kind of the file. */
   openFile(name: string, flags: number, mode?: number): number {
     return openSync(this.#at(name), flags | STAY | O_NONBLOCK, mode)
   }
 
-  /** Of the name itself: a link is a link. */
+  /** Describes the name itself, also when it is a link. */
   look(name: string): BigIntStats | undefined {
     try {
       return lstatSync(this.#at(name), { bigint: true, throwIfNoEntry: false })
@@ -70,7 +70,7 @@ export class Directory {
     return readdirSync(this.#at('.'))
   }
 
-  /** False when something has the name already. */
+  /** False when the name exists. */
   make(name: string): boolean {
     try {
       mkdirSync(this.#at(name), { mode: 0o755 })
@@ -97,7 +97,7 @@ export class Directory {
     closeSync(this.#fd)
   }
 
-  /** Only the kernel's own link to the open directory leads through; elsewhere the path itself, which `STAY` guards on opening. */
+  /** On Linux a path through the open descriptor. Elsewhere the path itself, which `STAY` protects on opening. */
   #at(name: string): string {
     return onLinux ? `/proc/self/fd/${this.#fd}/${name}` : `${this.path}/${name}`
   }

@@ -1,6 +1,6 @@
 /**
- * Programs in a soft sandbox, for tools: each is judged by the policy and recorded, and gets the sandbox's own few variables and bounds.
- * Words and variables are an agent's: hostile.
+ * Programs of a soft sandbox, for tools. Each is judged by the policy and recorded, and gets the sandbox's few
+ * variables and its limits. Arguments and variables come from an agent and are hostile.
  */
 import { lstatSync } from 'node:fs'
 import type { AuditSink } from '../../../audit/event.ts'
@@ -20,26 +20,26 @@ export interface ExecWorld {
   readonly policy: () => Policy
   readonly audit: AuditSink
   readonly judge: FileJudge
-  /** The whole environment of a program; nothing of pen's own. */
+  /** The whole environment of a program. It has none of pen's variables. */
   readonly env: Readonly<Record<string, string>>
 }
 
 export interface ExecOptions {
-  /** On top of the sandbox's own. */
+  /** Added to the sandbox's own variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** In the workspace; the workspace itself if nothing is said. */
+  /** A directory in the workspace. By default the workspace itself. */
   readonly cwd?: string
 }
 
 /** A command that may run, and is in the audit. */
 export interface Admitted {
-  /** The file that was judged, by its whole path, before the other words. */
+  /** The file that was judged, by its absolute path, and then the other words. */
   readonly argv: readonly string[]
   readonly cwd: HostPath
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Marks that a program may not be told otherwise. */
+/** Markers that a program cannot override. */
 const MARKS = { AGENT_IN_SANDBOX: '1', SOFT_SANDBOX: 'true' }
 
 export function admit(world: ExecWorld, argv: readonly string[], options: ExecOptions = {}): Admitted {
@@ -49,7 +49,7 @@ export function admit(world: ExecWorld, argv: readonly string[], options: ExecOp
   return { argv: [file, ...argv.slice(1)], cwd, env }
 }
 
-/** The program that a command means, when the policy lets it run. A yes is in the audit when this returns. */
+/** Finds the program of a command, when the policy allows it. The audit has the record when this returns. */
 export function allowProgram(
   { policy, audit, env }: Pick<ExecWorld, 'policy' | 'audit' | 'env'>,
   argv: readonly string[],
@@ -99,15 +99,15 @@ function checkedVariables(env: Readonly<Record<string, string>>): Readonly<Recor
   return env
 }
 
-/** Threads that pen's own supervisor may still start. */
+/** Threads that pen's supervise process may still start. */
 const SUPERVISOR = 32
 
-/** Processor time is bounded too, because a clock alone lets many programs burn at once. */
+/** CPU time is limited too, because a wall-clock limit allows many programs to run at once. */
 export function limitsOf(
   { limits }: Policy,
   runAs: 'self' | { readonly uid: number },
   timeMs: number,
-  /** Of the same user, elsewhere: what may begin during a long life must not take the sandbox's share. */
+  /** Room for other processes of the user. They must not use up the sandbox's share. */
   others = 0,
 ): ProcessLimits {
   const uid = runAs === 'self' ? (process.getuid?.() ?? 0) : runAs.uid

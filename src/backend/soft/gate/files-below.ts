@@ -1,6 +1,6 @@
 /**
- * The files below a place that the policy lets be read, one after the other, for a search. Every directory and file is judged; what may not
- * be read is recorded as any other refusal, and passed over. No link is followed.
+ * The files below a path that the policy allows to read, for a search. Every directory and file is judged. A refused
+ * one is recorded and skipped. No link is followed.
  */
 import { closeSync, constants, fstatSync } from 'node:fs'
 import { errnoOf, PenError } from '../../../base/error.ts'
@@ -11,18 +11,18 @@ import { type GateFiles, readUpTo } from './files.ts'
 import { NotDone, Refused } from './refused.ts'
 
 export interface Scope {
-  /** Names of directories that are meant only when they are asked for. */
+  /** Names of directories that are skipped unless the search begins there. */
   readonly passOver: readonly string[]
   readonly mostBytes: number
 }
 
 export interface FoundFile {
   readonly path: string
-  /** Undefined for one that is gone by now, or may not be opened after all. */
+  /** Undefined when the file is gone, or cannot be opened. */
   read(): Uint8Array | 'too long' | undefined
 }
 
-/** Beyond these it is not looked further: each costs a moment of the supervisor's, or a record. */
+/** Limits of a search: each name costs time of the supervisor, or a record. */
 const MOST_NAMES = 200_000
 const MOST_REFUSED = 1000
 
@@ -89,7 +89,7 @@ function openParent(path: HostPath): Directory {
 const absent = (at: string): NotDone =>
   new NotDone('ENOENT', { what: 'it is not there', at, hint: 'check the spelling; list the directory' })
 
-/** Undefined when it is another thing by now, or closed to whom root acts for. */
+/** Undefined when it is another kind of file by now, or closed to the user that root acts for. */
 function entered(files: GateFiles, parent: Directory, name: string): Directory | undefined {
   return orNothing(() => {
     const directory = parent.enter(name)
@@ -125,7 +125,7 @@ function contentOf(
   })
 }
 
-/** A refusal was recorded before it was thrown; what the kernel says no to is not there for a search. */
+/** A refusal is already recorded. A file that the kernel refuses is skipped. */
 function orNothing<T>(act: () => T): T | undefined {
   try {
     return act()

@@ -1,6 +1,6 @@
 /**
- * The files of a soft sandbox, for tools: each call is judged by the policy, recorded, and only then done, by descriptors that follow no link.
- * Paths and bytes are an agent's: hostile.
+ * The files of a soft sandbox, for tools. Each call is judged by the policy, recorded, and then done by descriptors
+ * that follow no link. Paths and bytes come from an agent and are hostile.
  */
 import {
   type BigIntStats,
@@ -20,7 +20,7 @@ import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
 import { NotDone } from './refused.ts'
 
 export interface FileOptions extends JudgeOptions {
-  /** Whom root acts for: then nothing is done that they could not do themselves. */
+  /** The user that root acts for. Nothing is done that this user could not do. */
   readonly runAs: 'self' | { readonly uid: number; readonly gid: number }
 }
 
@@ -76,14 +76,14 @@ export class GateFiles {
   }
 
   /**
-   * A new file in the place of the old one: a second name of the old one elsewhere keeps its bytes, and nobody sees half of it.
-   * Directories on the way are made.
+   * Writes a new file and renames it over the old one. A hard link elsewhere keeps the old bytes, and no reader sees a
+   * partial file. Missing parents are made.
    */
   write(text: string, bytes: Uint8Array | string, executable = false): void {
     const path = this.judge.find('write', text)
     this.judge.allow('write', path)
     this.#makeParents(path)
-    // Elsewhere, by a grant, nothing is made that the host could start.
+    // In a grant outside of the workspace no file becomes executable, because the host could run it.
     const mode = executable && isWithin(path, this.#options.policy().workspace) ? 0o755n : 0o644n
     this.#within('write', path, directory => {
       const name = basename(path)
@@ -108,7 +108,7 @@ export class GateFiles {
     })
   }
 
-  /** The first `most` names, in order. The supervisor looks at each of them, so the caller sets the bound. */
+  /** The first `most` names, sorted. The supervisor checks each of them, so the caller sets the limit. */
   list(text: string, most: number): Listing {
     const path = this.judge.find('list', text)
     this.judge.allow('list', path)
@@ -136,7 +136,7 @@ export class GateFiles {
     })
   }
 
-  /** Does something in the directory that the path is in. */
+  /** Calls `act` with the path's parent directory. */
   #within<T>(access: Access, path: HostPath, act: (directory: Directory) => T): T {
     return this.#opened(access, path, dirname(path) as HostPath, act)
   }
@@ -180,7 +180,7 @@ export class GateFiles {
     return this.#options.policy().exec.maxOutput
   }
 
-  /** Root does nothing for the owner of the project that they may not do themselves. */
+  /** Root does only what the owner of the project may do. */
   requireOwn(what: keyof typeof MAY, path: string, { uid, mode }: BigIntStats): void {
     const { runAs } = this.#options
     if (runAs === 'self' || uid === BigInt(runAs.uid) || (mode & MAY[what]) !== 0n) return
@@ -193,7 +193,7 @@ export class GateFiles {
   }
 }
 
-/** Of a file that is open, at most so many bytes. */
+/** Reads at most `most` bytes of an open file. */
 export function readUpTo(fd: number, from: number, most: number): ReadBytes {
   const parts: Buffer[] = []
   let size = 0

@@ -33,12 +33,12 @@ writeFileSync(join(bin, 'data'), '')
 const find = (word: string) => findProgram(word, [bin], project)
 
 describe('a command', () => {
-  test('is looked up where only the system or the user put programs', () => {
+  test('is looked up only where the system or the user puts programs', () => {
     expect(find('tool')).toEqual({ file: join(bin, 'tool'), tool: { name: 'tool', shell: false } })
     for (const word of ['data', 'absent', '', '.', '..', 'to\0ol']) expect(find(word)).toBeUndefined()
   })
 
-  test('by its whole path is the tool of that name only if that is the same file', () => {
+  test('by its absolute path is the tool of that name only if it is the same file', () => {
     expect(find(join(bin, 'tool'))?.tool.name).toBe('tool')
     expect(find('./tool')).toEqual({ file: join(project, 'tool'), tool: { name: undefined, shell: false } })
     expect(find(`../bin/tool`)?.tool.name).toBe('tool')

@@ -1,4 +1,6 @@
-/** Which file a command means, and what kind of program it is. The command may be an agent's: it is compared, never expanded. */
+/**
+ * Finds the file and kind of a command's program. The command may come from an agent: it is compared, never expanded.
+ */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { basename } from '../../../base/posix-path.ts'
 import { readProgramHead } from '../../../base/program-head.ts'
@@ -11,7 +13,7 @@ export interface Program {
   readonly tool: Tool
 }
 
-/** Undefined when there is no such program. `search` are directories that only the system or the user fills. */
+/** Undefined when there is no such program. Only the system or the user writes to the directories of `search`. */
 export function findProgram(word: string, search: readonly string[], cwd: string): Program | undefined {
   if (word === '' || word.includes('\0')) return undefined
   if (!word.includes('/')) {
@@ -21,7 +23,7 @@ export function findProgram(word: string, search: readonly string[], cwd: string
   const file = normalize(word.startsWith('/') ? word : `${cwd}/${word}`)
   const real = runnable(file)
   if (real === undefined) return undefined
-  // By its whole path it is the tool of that name only if the name leads to the same file.
+  // An absolute path is the tool of that name only if the name leads to the same file.
   const name = basename(file)
   const known = lookUp(name, search)
   const isSame = known !== undefined && runnable(known) === real
@@ -43,7 +45,7 @@ function runnable(file: string): string | undefined {
   }
 }
 
-/** By its own name, by that of the file behind links, or because it is a script for one. */
+/** By its own name, by that of the file behind links, or by its interpreter. */
 function isShell(name: string, file: string): boolean {
   const real = runnable(file) ?? file
   if ([name, basename(file), basename(real)].some(isShellName)) return true
@@ -54,5 +56,5 @@ function isShell(name: string, file: string): boolean {
   return isShellName(interpreter)
 }
 
-/** Neither an option of `env` nor a variable. */
+/** Not an option of `env`, and not a variable. */
 const isProgramWord = (word: string): boolean => word !== '' && !/^-|=/.test(word)

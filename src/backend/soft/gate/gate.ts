@@ -1,6 +1,7 @@
 /**
- * The one way by which tools act where no kernel confines them. Every action is asked for here, judged by the policy, written down, and only
- * then done. A program that the policy lets run is past the gate: what it does by itself nobody judges, which is why the sandbox is called soft.
+ * The gate: the only way for tools to act when no kernel isolation exists. Every action is judged by the policy,
+ * recorded, and then done. A program that the policy allows is past the gate, and its own actions are not judged. That
+ * is why the sandbox is called soft.
  */
 import type { Resolver } from '../../../gateway/dial/resolve.ts'
 import { type Connection, Connector } from './connect.ts'
@@ -16,7 +17,7 @@ export type { FoundFile } from './files-below.ts'
 export { NotDone, Refused } from './refused.ts'
 
 export interface GateOptions extends FileOptions, Omit<ExecWorld, 'judge'> {
-  /** For tests: answers to look-ups. */
+  /** For tests: DNS answers. */
   readonly resolver?: Resolver
 }
 
@@ -47,18 +48,18 @@ export class Gate {
     return this.#files.list(path, most)
   }
 
-  /** What a search may look into. */
+  /** The files that a search may read. */
   below(path: string, scope: Scope): Generator<FoundFile> {
     return filesBelow(this.#files, path, scope)
   }
 
-  /** A directory with all in it only when the policy lists `rm`. */
+  /** Deletes a directory with its contents only when the policy lists `rm`. */
   async delete(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
     if (recursive) removeTree(this.#files, this.#options.policy(), path)
     else this.#files.remove(path)
   }
 
-  /** Whoever starts it starts the file that was judged. */
+  /** The caller must start the file that was judged. */
   exec(argv: readonly string[], options?: ExecOptions): Admitted {
     return admit({ ...this.#options, judge: this.#files.judge }, argv, options)
   }

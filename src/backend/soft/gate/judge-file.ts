@@ -1,4 +1,4 @@
-/** A path as somebody wrote it becomes the path that it is, judged and recorded; or a refusal, recorded too. */
+/** Resolves a path as an agent wrote it, judges it, and records the verdict. A refusal is recorded and thrown. */
 import { lstatSync } from 'node:fs'
 import type { AuditSink } from '../../../audit/event.ts'
 import type { FileAllowed } from '../../../audit/gate-event.ts'
@@ -15,11 +15,11 @@ const GRANT: Source = { layer: 'pen grant', place: undefined }
 export type Access = FileAllowed['access']
 
 export interface JudgeOptions {
-  /** Asked anew for each file, so that an edit holds at once. */
+  /** Called for each file, so that an edit of the policy applies at once. */
   readonly policy: () => Policy
   readonly world: PathWorld
   readonly audit: AuditSink
-  /** What the user granted while it runs, as it is now; without it nothing can be. */
+  /** The current file grants of the user. Without it there are none. */
   readonly grants?: () => readonly FileGrant[]
 }
 
@@ -30,12 +30,15 @@ export class FileJudge {
     this.#options = options
   }
 
-  /** Where links lead, now. They may lead elsewhere in a moment: whoever opens it must not follow any. */
+  /**
+   * Resolves links as they are now. They may change at any moment, so the code that opens the path must not follow
+   * links.
+   */
   find(access: Access, text: string): HostPath {
     return this.#locate(access, this.#absolute(access, text))
   }
 
-  /** The name itself, in the directory that it is in: what is taken away is a link, not what it leads to. */
+  /** Resolves only the parent directory: a delete removes a link, not its target. */
   findName(access: Access, text: string): HostPath {
     const path = this.#absolute(access, text)
     const cut = path.lastIndexOf('/')
@@ -50,11 +53,11 @@ export class FileJudge {
     if (said.ok || said.reason !== 'not-granted' || grants === undefined) return said
     const granted = decideGrant(policy(), grants(), { path, access: asked, now: Date.now() })
     if (granted.ok && isTheSame(granted.grant)) return { ok: true, rule: granted.grant.path, source: GRANT }
-    // It runs: a grant is in force at once, and a rule only after a restart.
+    // The sandbox runs, so a grant applies at once, and a rule only after a restart.
     return { ...said, fix: grantFix(policy(), world, path, asked) ?? said.fix }
   }
 
-  /** Throws when the policy says no. A yes is in the audit when this returns, and nothing has been opened yet. */
+  /** Throws when the policy refuses. The audit has the record when this returns, and no file has been opened. */
   allow(access: Access, path: HostPath, names?: number): void {
     const said = this.verdict(access, path)
     if (!said.ok) throw this.refuse(access, path, said)
@@ -67,11 +70,11 @@ export class FileJudge {
     return this.#refused(access, path, { reason, why, rule, from: source && showSource(source), fix })
   }
 
-  /** The policy said yes to a path, and by now another file, or a link, stands there. */
+  /** The policy allowed a path, and another file or a link is there now. */
   changed(access: Access, path: string): Refused {
     return this.#refused(access, path, {
       reason: 'link-in-the-way',
-      why: 'a link stands in the way, or the place changed while it was opened',
+      why: 'the path contains a link, or changed while it was opened',
       fix: 'name the file itself, and ask again',
     })
   }
@@ -111,7 +114,7 @@ export class FileJudge {
   }
 }
 
-/** Whether the directory that was granted is the one that is there. */
+/** True when the directory is still the one that was granted. */
 function isTheSame(grant: FileGrant): boolean {
   const stats = lstatSync(rootOf(grant), { bigint: true, throwIfNoEntry: false })
   return stats?.isDirectory() === true && stats.dev === grant.root.dev && stats.ino === grant.root.ino

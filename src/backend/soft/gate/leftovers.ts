@@ -1,7 +1,7 @@
-/** What a command leaves to nobody is left to pen, and ends with the command: also when it ended its supervisor first. */
+/** Orphans of a command become children of pen, and end with the command. Also when the command killed its parent. */
 import { adoptOrphans, endBelow, livingBelow } from '../../../base/kernel/end-processes.ts'
 
-/** To be called before anything of the sandbox's is started; what it returns ends all that has come since. */
+/** Call it before a process of the sandbox starts. The returned function kills all orphans since then. */
 export function keepLeftovers(): () => Promise<number> {
   adoptOrphans()
   const before = new Set(livingBelow(process.pid))

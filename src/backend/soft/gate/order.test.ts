@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { parseOrder, parseReport } from './order.ts'
 
 describe('a report', () => {
-  test('is believed as far as it is one', () => {
+  test('is trusted only within its checked fields', () => {
     expect(parseReport('{"kind":"started","pid":77}')).toEqual({ kind: 'started', pid: 77 })
     expect(parseReport('{"kind":"ended","code":3,"signal":null,"survivors":2}')).toEqual({
       kind: 'ended',
@@ -25,7 +25,7 @@ describe('a report', () => {
     '{"kind":"started","pid":1.5}',
     '{"kind":"started","pid":"2"}',
     '{"kind":"other"}',
-  ])('that is none starts nothing: %j', line => {
+  ])('that is invalid starts nothing: %j', line => {
     expect(parseReport(line)).toBeUndefined()
   })
 
@@ -39,6 +39,6 @@ describe('a report', () => {
   })
 })
 
-test('an order that is none is not carried out', () => {
+test('an invalid order is not carried out', () => {
   for (const line of ['', '{}', '{"file":1,"argv":[]}', 'x']) expect(parseOrder(line)).toBeUndefined()
 })

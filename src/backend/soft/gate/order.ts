@@ -1,12 +1,12 @@
-/** What pen tells the supervisor of a command, and what it hears from it. Both are pen: the pipe between them is nobody else's. */
+/** The messages between pen and the supervise process of a command. Both are pen, and no other process has the pipe. */
 
 export interface ProcessLimits {
   readonly files: number
-  /** Seconds of one process. */
+  /** Seconds per process. */
   readonly cpu: number
-  /** Bytes of one file. */
+  /** Bytes per file. */
   readonly fileSize: number
-  /** Of the user, all together; undefined where they cannot be counted. */
+  /** For the user in total. Undefined when they cannot be counted. */
   readonly processes: number | undefined
 }
 
@@ -16,7 +16,7 @@ export interface SuperviseOrder {
   readonly cwd: string
   readonly env: Record<string, string>
   readonly limits: ProcessLimits
-  /** One for each cgroup to join; their files are open from `FIRST_JOIN` on. */
+  /** One for each cgroup to join. Their files are open from `FIRST_JOIN` on. */
   readonly joins: readonly number[]
 }
 
@@ -27,11 +27,11 @@ export type SuperviseReport =
       readonly kind: 'ended'
       readonly code: number | null
       readonly signal: NodeJS.Signals | null
-      /** Seen, and not ended within the time. */
+      /** Processes that were found and did not end in time. */
       readonly survivors: number
     }
 
-/** Undefined when pen was not who wrote it: then nothing is started. */
+/** Undefined when pen did not write it. Nothing is started then. */
 export function parseOrder(line: string): SuperviseOrder | undefined {
   try {
     const order = JSON.parse(line) as SuperviseOrder
@@ -41,7 +41,10 @@ export function parseOrder(line: string): SuperviseOrder | undefined {
   }
 }
 
-/** A program of the same user could write into the pipe by /proc: what it says is read, and believed no further than this. */
+/**
+ * A program of the same user could write to the pipe through /proc. So a report is checked, and only these fields are
+ * used.
+ */
 export function parseReport(line: string): SuperviseReport | undefined {
   try {
     const said = JSON.parse(line) as Partial<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** What a process sets for itself and its children inherit: resource limits, and no new privileges. */
+/** What a process sets for itself and its children inherit: resource limits, and no_new_privs. */
 import { ptr } from 'bun:ffi'
 import { readFileSync, statSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
@@ -15,17 +15,17 @@ const libc = cLibrary({
 
 const PR_SET_NO_NEW_PRIVS = 38
 
-/** Setuid programs give no more privileges from here on. */
+/** From here on setuid programs give no privileges. */
 export function gainNothing(): void {
   if (onLinux && tryCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-    throw new PenError('LIMIT', { what: 'the kernel does not let pen switch setuid programs off' })
+    throw new PenError('LIMIT', { what: 'the kernel refuses no_new_privs, so setuid programs would work' })
 }
 
 const RLIMIT = onLinux
   ? { cpu: 0, fileSize: 1, core: 4, processes: 6, files: 7 }
   : { cpu: 0, fileSize: 1, core: 4, processes: 7, files: 8 }
 
-/** For this process, and for all that it starts. Never on address space. */
+/** For this process and its descendants. Never on address space. */
 export function setLimits({ files, cpu, fileSize, processes }: ProcessLimits): void {
   const wanted = { core: 0, files, cpu, fileSize, ...(processes !== undefined && { processes }) }
   for (const [name, value] of Object.entries(wanted)) {
@@ -39,7 +39,7 @@ export function setLimits({ files, cpu, fileSize, processes }: ProcessLimits): v
   }
 }
 
-/** How many a user has now, threads and all; the bound counts those too. Undefined where there is nothing to count by. */
+/** How many tasks a user has now. The limit counts threads too. Undefined on a system without /proc. */
 export function countProcesses(uid: number): number | undefined {
   if (!onLinux) return undefined
   let sum = 0
@@ -48,7 +48,7 @@ export function countProcesses(uid: number): number | undefined {
       if (statSync(`/proc/${pid}`).uid !== uid) continue
       sum += Number(/^Threads:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 1)
     } catch {
-      // Gone meanwhile.
+      // The process has ended.
     }
   }
   return sum

@@ -1,12 +1,14 @@
-/** The gate's no: what, why and the fix, in words that an agent can act on. It was recorded before it was thrown. */
+/**
+ * A refusal of the gate: what, why and the fix, in words that an agent can act on. It is recorded before it is thrown.
+ */
 import { PenError } from '../../../base/error.ts'
 
 export interface RefusedDetail {
-  /** That it is not done. */
+  /** What was refused. */
   readonly what: string
   readonly why: string
   readonly at: string
-  /** A stable word. */
+  /** A stable identifier. */
   readonly reason: string
   readonly fix: string
 }
@@ -22,7 +24,7 @@ export class Refused extends PenError {
   }
 }
 
-/** Allowed, and it did not work: the kernel's word for it, by its name. */
+/** The action was allowed, but failed. `errno` is the kernel's error by name. */
 export class NotDone extends PenError {
   readonly errno: string
 

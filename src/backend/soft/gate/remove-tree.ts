@@ -1,6 +1,6 @@
 /**
- * Takes a directory away with all in it. Off unless the policy lists the tool that would do the same, `rm`; and whole or not at all as
- * far as can be known: one name in it that may not be deleted keeps everything.
+ * Removes a directory with its contents. Only when the policy lists `rm`, which would do the same. All or nothing as
+ * far as pen can know: one name that may not be deleted keeps everything.
  */
 import { PenError } from '../../../base/error.ts'
 import { basename, dirname } from '../../../base/posix-path.ts'
@@ -20,7 +20,7 @@ export function removeTree(files: GateFiles, policy: Policy, text: string): void
   if (!tool.ok)
     throw judge.refuse('delete', path, {
       reason: 'not-granted',
-      why: 'deleting a directory with all in it is off unless tools.allow lists rm',
+      why: 'deleting a directory with its contents is off unless tools.allow lists rm',
       fix: tool.fix,
     })
   const parent = Directory.open(dirname(path) as HostPath)
@@ -33,7 +33,7 @@ export function removeTree(files: GateFiles, policy: Policy, text: string): void
   }
 }
 
-/** How many names there are. Throws at the first that may not go. */
+/** Counts the names. Throws at the first that may not be deleted. */
 function survey(files: GateFiles, parent: Directory, name: string, budget: { left: number }): number {
   const path = `${parent.path}/${name}` as HostPath
   mustGo(files, parent, path)
@@ -53,8 +53,8 @@ function survey(files: GateFiles, parent: Directory, name: string, budget: { lef
 }
 
 /**
- * Judges each name again, because it may be new, and follows no link. A refusal leaves the rest in place: `removeTree` of
- * base/, which moves directories before it empties them, could not do that.
+ * Judges each name again, because it may be new, and follows no link. A refusal leaves the rest in place. `removeTree`
+ * of base/ cannot do that, because it moves directories before it empties them.
  */
 function take(files: GateFiles, parent: Directory, name: string): void {
   mustGo(files, parent, `${parent.path}/${name}` as HostPath)

@@ -1,7 +1,7 @@
 /**
- * pen beside a command that no namespace holds: its parent, for as long as it runs. Whatever the command leaves behind is this process's
- * child (Linux), also when it forked twice or began a session of its own; and when pen dies, everything here ends.
- * It has none of the command's variables, and nothing of pen's but two pipes.
+ * The parent process of a command without namespaces. On Linux it adopts everything that the command leaves behind,
+ * also after a double fork or a new session. When pen dies, everything below it is killed. It has none of the command's
+ * variables, and only two pipes of pen.
  */
 import { writeSync } from 'node:fs'
 import { EXIT, type ExitCode } from '../../../base/error.ts'
@@ -13,13 +13,13 @@ import { gainNothing, setLimits } from './own-process.ts'
 
 const ORDERS = 3
 const REPORTS = 4
-/** Cgroups to join: open files, here and in the command until it has begun. */
+/** Cgroups to join: open files, here and in the command until it starts. */
 const FIRST_JOIN = 5
 const FIRST_CHILD = 3
 
 const REAP_MS = 500
 
-/** Everything that pen says comes in one line; the end of the pipe means that pen is gone, or wants an end. */
+/** pen sends one line. The end of the pipe means that pen has died, or wants to end the command. */
 export async function supervise(): Promise<ExitCode> {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(name, () => undefined)
   const orders = linesOf(ORDERS)
@@ -56,7 +56,7 @@ function start(order: SuperviseOrder): Bun.Subprocess | undefined {
       cwd: order.cwd,
       env: order.env,
       stdio: ['inherit', 'inherit', 'inherit', ...joins],
-      // A session of its own: one signal reaches what stays in it.
+      // A new session, so that one signal reaches every process that stays in it.
       detached: true,
     })
   } catch (error) {
@@ -68,7 +68,7 @@ function start(order: SuperviseOrder): Bun.Subprocess | undefined {
   }
 }
 
-/** The cgroups are the command's: the supervisor would take up their room. */
+/** Only the command joins the cgroups. The supervise process would use up their room. */
 function joined(joins: readonly number[], command: readonly string[]): string[] {
   const shell = findTool('sh')
   if (shell === undefined) throw Object.assign(new Error('there is no shell'), { code: 'ENOENT' })
@@ -90,7 +90,7 @@ function report(message: SuperviseReport): void {
   try {
     writeSync(REPORTS, `${JSON.stringify(message)}\n`)
   } catch {
-    // pen is gone: nobody asks any more.
+    // pen has died. No reader is left.
   }
 }
 

@@ -1,4 +1,4 @@
-/** One command and everything that it starts, from pen's side: started by a supervisor, ended as a whole. */
+/** One command and its descendants, from pen's side. A supervise process starts it, and everything ends together. */
 import { closeSync, writeSync } from 'node:fs'
 import { endBelow, isChildOf, signal } from '../../../base/kernel/end-processes.ts'
 import { startTimeOf } from '../../../base/kernel/processes.ts'
@@ -10,35 +10,35 @@ export type SupervisedEnding =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'not-started'; readonly errno: string }
-  /** Its supervisor went first: the command may have ended it. */
+  /** The supervise process ended first. The command may have killed it. */
   | { readonly kind: 'lost' }
 
 export interface SupervisedOptions {
   readonly stdio: readonly [Stdio, Stdio, Stdio]
   readonly identity: { readonly uid: number; readonly gid: number } | undefined
-  /** Words in front, such as those that make a scope. */
+  /** Words in front, such as a program that makes a systemd scope. */
   readonly wrap?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Open files of cgroups. */
+  /** Open cgroup files. */
   readonly joinFds?: readonly number[]
 }
 
 type Stdio = number | 'inherit' | 'ignore' | 'pipe'
 
 export interface Supervised {
-  /** Of the supervisor: everything else is below it. */
+  /** The supervise process. All others are below it. */
   readonly pid: number
   readonly child: Bun.Subprocess
-  /** Which process the command is, once it is one and the kernel agrees; undefined when it never was. */
+  /** The pid of the command, once the kernel confirms it. Undefined when the command never started. */
   readonly started: Promise<number | undefined>
   begin(order: Omit<SuperviseOrder, 'joins'>): void
   signal(name: NodeJS.Signals): void
-  /** Ends everything, at once. */
+  /** Kills everything at once. */
   kill(): void
   readonly ended: Promise<{ readonly ending: SupervisedEnding; readonly survivors: number }>
 }
 
-/** A supervisor that was stopped, by the command itself perhaps, must not keep pen from ending. */
+/** A supervise process that was stopped, perhaps by the command, must not block pen's end. */
 const PATIENCE_MS = 1000
 const LAST_MS = 500
 
@@ -69,14 +69,14 @@ export function startSupervised(options: SupervisedOptions): Supervised {
     setTimeout(givenUp.resolve, PATIENCE_MS, undefined).unref()
   }
   const heard = hear(reports, pid => {
-    // The number came over a pipe that the command's user may write to: the kernel has to agree whose child it is.
+    // The command's user can write to the pipe of this pid. So the kernel must confirm that it is a child.
     if (isChildOf(pid, child.pid)) leader ??= { pid, since: startTimeOf(pid) }
-    // What was killed before it began.
+    // It was killed before it began.
     if (!open) toLeader('SIGKILL')
     started.resolve(leader?.pid)
   })
   const ended = Promise.race([heard, givenUp.promise]).then(async said => {
-    // Whoever said it: the supervisor ends everything and goes when pen hangs up. One that does not is not waited for.
+    // Closes the pipe: the supervise process then kills everything and exits. pen does not wait for one that does not.
     hangUp()
     started.resolve(undefined)
     if (said === undefined) toLeader('SIGKILL')
@@ -112,7 +112,7 @@ const hasExited = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
 
 const MOST = 65_536
 
-/** Until the supervisor has said how it ended, or is gone. */
+/** Until the supervise process has reported the end, or has exited. */
 async function hear(fd: number, started: (pid: number) => void): Promise<Last | undefined> {
   let text = ''
   for await (const bytes of Bun.file(fd).stream()) {
