@@ -7,7 +7,7 @@ const COLUMNS = 120
 const WORDS = 30
 
 /** How many violations are left. A rule fails when there are more. Lower a number when you fix some. */
-const LEFT = { lines: 0, sentences: 38, commentWords: 131, textWords: 46, pageWords: 2 }
+const LEFT = { lines: 0, sentences: 0, commentWords: 1, textWords: 1, pageWords: 0 }
 
 const files = sources('src', 'test', 'scripts', 'bench').filter(
   file => !file.path.startsWith('test/repo/prose'),
