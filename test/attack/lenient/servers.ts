@@ -55,8 +55,9 @@ export class LenientServer {
   }
 }
 
+/** It ends by itself when the tests were killed and nothing asks any more. */
 const UWSGI =
-  'uwsgi --plugin python3 --threads 24 --need-app --http-socket 127.0.0.1:0 --wsgi-file lenient.py 2>&1'
+  'exec uwsgi --idle 120 --die-on-idle --plugin python3 --threads 24 --need-app --http-socket 127.0.0.1:0 --wsgi-file lenient.py 2>&1'
 
 export const startLenientServers = (): Promise<LenientServer[]> =>
   Promise.all([
