@@ -28,10 +28,10 @@ lifecycleTest(
     const again = await here.pen(...START)
     expect(again).toMatchObject({ code: 0 })
     expect(again.stdout).toContain('already running')
-    expect(again.stderr).not.toContain('not by these flags')
+    expect(again.stderr).not.toContain('with other flags')
     const other = await here.pen(...START, '--limit', 'pids=99')
     expect(other.stdout).toContain('already running')
-    expect(other.stderr).toContain('not by these flags: pen restart takes them')
+    expect(other.stderr).toContain('already running with other flags; fix: pen restart')
     expect(here.supervisor()).toBe(status.pid)
 
     expect(await here.sh('echo kept > /tmp/kept; echo out; echo err >&2; exit 5')).toMatchObject({
@@ -208,7 +208,7 @@ lifecycleTest(
     await here.pen('restart')
     expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
     const joined = await here.pen('start', '--detach', '--env', 'FLAG=second')
-    expect(joined.stderr).toContain('pen restart takes them')
+    expect(joined.stderr).toContain('fix: pen restart')
     expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'first\n' })
     await here.pen('restart', '--env', 'FLAG=second')
     expect(await here.sh('echo $FLAG')).toMatchObject({ stdout: 'second\n' })

@@ -7,8 +7,10 @@
 export class RequestScan {
   /** The last bytes in lower case. A run of white space and control bytes becomes one newline or one space. */
   #tail: string = '\n'
+  /** Words so far, as servers count them: split at any gap, at spaces before a letter, and at spaces alone. */
   #words = 0
   #spacedWords = 0
+  #spaceSplit = 0
   /** A request needs a separator between method and target. STOMP and Redis have a `host:` line without one. */
   #hasSeparator: boolean = false
   #version: 'none' | 'written' | 'over' = 'none'
@@ -21,6 +23,7 @@ export class RequestScan {
     this.#left -= end
     for (let at = 0; at < end; at++) {
       const byte = bytes[at] ?? 0
+      if (byte !== SPACE && this.#last === SPACE) this.#spaceSplit++
       const what = isGap(byte) ? this.#gap(byte) : this.#letter(byte)
       if (what !== undefined) return what
       this.#last = byte
@@ -49,7 +52,7 @@ export class RequestScan {
     if (byte === COLON && this.#hasSeparator && HOST_FIELD.test(this.#tail)) return 'a Host field'
     if (byte !== SLASH) return undefined
     if (HTTP.test(this.#tail)) this.#version = 'written'
-    const isTarget = this.#words === 2 || this.#spacedWords === 2
+    const isTarget = [this.#words, this.#spacedWords, this.#spaceSplit].includes(2)
     return isTarget && ABSOLUTE.test(this.#tail) ? 'an absolute target' : undefined
   }
 

@@ -3,6 +3,7 @@ const HOST = 'Host: evil.test\r\n\r\n'
 
 const LINES = [
   'G:T / HTTP/1.1',
+  '\x1cE\0T p://evil.test/ v',
   '\x1cGET / HTTP/1.1',
   'POST x HTTP/+1.1',
   'GET / HTTP/1.1',

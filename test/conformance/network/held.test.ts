@@ -165,7 +165,7 @@ forEachKind(
     expect(heard.requests).toHaveLength(1)
     expect(kinds(project).filter(kind => kind === 'connection-allowed')).toHaveLength(1)
     // The grant for another sandbox is still there.
-    expect(project.pen('forget', 'other.test:80', 'allowed.test:80')).toBe('forgotten: other.test:80\n')
+    expect(project.pen('forget', 'other.test:80', 'allowed.test:80')).toBe('removed: other.test:80\n')
   },
 )
 
