@@ -8,7 +8,7 @@ import { Allowance, Credit } from '../protocol/window.ts'
 import type { ExecEnding, ExecOutput, Execution } from './backend.ts'
 
 /** How an execution sends orders over the link. */
-export interface OrderVoice {
+export interface OrderSender {
   order(order: Order): void
   /** Undefined when there is room now. */
   room(): Promise<void> | undefined
@@ -19,7 +19,7 @@ export type ReportOnOne = Exclude<Report, { kind: 'ready' | 'full' }>
 export class DaemonExecution implements Execution {
   readonly ended: Promise<ExecEnding>
   readonly #channel: number
-  readonly #voice: OrderVoice
+  readonly #sender: OrderSender
   readonly #output: ExecOutput
   readonly #end: (ending: ExecEnding) => void
   readonly #credit = new Credit()
@@ -29,10 +29,10 @@ export class DaemonExecution implements Execution {
   #granted: () => void = () => undefined
   #written: Promise<void> = Promise.resolve()
 
-  constructor(channel: number, output: ExecOutput, voice: OrderVoice) {
+  constructor(channel: number, output: ExecOutput, sender: OrderSender) {
     this.#channel = channel
     this.#output = output
-    this.#voice = voice
+    this.#sender = sender
     let end: (ending: ExecEnding) => void = () => undefined
     // The library also runs this code on Node versions without Promise.withResolvers.
     this.ended = new Promise(resolve => {
@@ -62,7 +62,7 @@ export class DaemonExecution implements Execution {
 
   kill(): void {
     // Also after the command has ended: this kills the processes that it left behind.
-    this.#voice.order({ kind: 'end', channel: this.#channel })
+    this.#sender.order({ kind: 'end', channel: this.#channel })
   }
 
   /** Handles one report. Returns true when it is the last one. */
@@ -108,7 +108,7 @@ export class DaemonExecution implements Execution {
         })
         continue
       }
-      await this.#voice.room()
+      await this.#sender.room()
       const piece = bytes.subarray(at, at + Math.min(MAX_PAYLOAD, this.#credit.left))
       this.#credit.spend(piece.length)
       this.#order({ kind: 'stdin', channel: this.#channel, bytes: piece })
@@ -117,7 +117,7 @@ export class DaemonExecution implements Execution {
   }
 
   #order(order: Order): void {
-    if (this.#state !== 'over') this.#voice.order(order)
+    if (this.#state !== 'over') this.#sender.order(order)
   }
 
   /** Delivers in order, one chunk at a time. The exec daemon's window bounds how much can wait. */

@@ -9,7 +9,7 @@ import { type DaemonSetup, readOrder, writeOrder } from '../protocol/exec-order.
 import { MAX_TEXT, protocolError } from '../protocol/frame.ts'
 import { Outbox } from '../protocol/outbox.ts'
 import type { ExecOrder, ExecOutput, Execution } from './backend.ts'
-import { DaemonExecution, type OrderVoice } from './daemon-execution.ts'
+import { DaemonExecution, type OrderSender } from './daemon-execution.ts'
 import type { DaemonSocket } from './daemon-socket.ts'
 
 /** Bytes that may wait for the exec daemon. When it does not read for so long, the link ends. */
@@ -25,7 +25,7 @@ export class DaemonLink {
   readonly #outbox: Outbox
   readonly #reports = new ReportReader()
   readonly #executions = new Map<number, DaemonExecution>()
-  readonly #voice: OrderVoice = { order: order => this.#order(order), room: () => this.#outbox.room() }
+  readonly #sender: OrderSender = { order: order => this.#order(order), room: () => this.#outbox.room() }
   readonly #readiness = Promise.withResolvers<void>()
   readonly #closure = Promise.withResolvers<void>()
   readonly #fullness = Promise.withResolvers<void>()
@@ -49,7 +49,7 @@ export class DaemonLink {
 
   exec(order: ExecOrder, output: ExecOutput): Execution {
     const channel = ++this.#channels
-    const execution = new DaemonExecution(channel, output, this.#voice)
+    const execution = new DaemonExecution(channel, output, this.#sender)
     if (this.#state === 'closed') {
       execution.lose()
       return execution

@@ -1,7 +1,7 @@
 /** One connection from the sandbox. A hostile client that sends garbage or does not read harms only itself. */
 import type { Socket } from 'node:net'
 import { errnoOf, PenError } from '../base/error.ts'
-import { type Ask, AskReader, encodeReply } from '../protocol/broker-messages.ts'
+import { encodeReply, type RequestMessage, RequestReader } from '../protocol/broker-messages.ts'
 import { protocolError } from '../protocol/frame.ts'
 import type { Broker } from './broker.ts'
 import type { Exchange, Peer } from './exchange.ts'
@@ -10,7 +10,7 @@ import { Refusal } from './refusal.ts'
 /** Serves the connection to its end. Throws only on a bug in pen. */
 export async function serveConnection(socket: Socket, broker: Broker): Promise<void> {
   const session = new Session(socket, broker)
-  const reader = new AskReader()
+  const reader = new RequestReader()
   try {
     for await (const bytes of socket) for (const ask of reader.push(bytes as Buffer)) await session.take(ask)
   } catch (error) {
@@ -32,7 +32,7 @@ class Session {
     this.#broker = broker
   }
 
-  async take(ask: Ask): Promise<void> {
+  async take(ask: RequestMessage): Promise<void> {
     const { channel } = ask
     if (ask.kind === 'request') {
       if (channel <= this.#lastChannel) throw protocolError('a channel number that was used before')

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { errnoOf } from '../base/error.ts'
 import {
   type DirectoryPage,
-  encodeAsk,
+  encodeRequest,
   type FileFacts,
   type FileRefusal,
   type FileRequest,
@@ -27,7 +27,7 @@ export class FileRefused extends Error {
 }
 
 /** The supervisor is busy in the first moments of a sandbox, which may be long on a busy machine. */
-const PATIENCE_MS = 15_000
+const TIMEOUT_MS = 15_000
 const ASK_AGAIN_MS = 20
 
 export class BrokerClient {
@@ -45,7 +45,7 @@ export class BrokerClient {
     for (const began = performance.now(); ; ) {
       const socket = await tryConnect(path)
       if (socket !== undefined) return new BrokerClient(socket)
-      if (!existsSync(INSIDE) || performance.now() - began > PATIENCE_MS) return undefined
+      if (!existsSync(INSIDE) || performance.now() - began > TIMEOUT_MS) return undefined
       await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS))
     }
   }
@@ -97,7 +97,7 @@ export class BrokerClient {
       const { length: used } = reply.bytes
       await sink(reply.bytes)
       const granted = allowance.use(used)
-      if (granted > 0) this.#socket.write(encodeAsk({ kind: 'window', channel, bytes: granted }))
+      if (granted > 0) this.#socket.write(encodeRequest({ kind: 'window', channel, bytes: granted }))
     }
   }
 
@@ -122,7 +122,7 @@ export class BrokerClient {
         reply = heard(this.#next())
       } else if (came.done === true) {
         piece = undefined
-        this.#socket.write(encodeAsk({ kind: 'complete', channel }))
+        this.#socket.write(encodeRequest({ kind: 'complete', channel }))
       } else {
         left = came.value
         piece = heard(pieces.next())
@@ -137,7 +137,7 @@ export class BrokerClient {
     while (left.length > 0 && credit.left > 0) {
       const piece = left.subarray(0, Math.min(MAX_PAYLOAD, credit.left))
       credit.spend(piece.length)
-      this.#socket.write(encodeAsk({ kind: 'data', channel, bytes: piece }))
+      this.#socket.write(encodeRequest({ kind: 'data', channel, bytes: piece }))
       left = left.subarray(piece.length)
     }
     return left
@@ -145,7 +145,7 @@ export class BrokerClient {
 
   #ask(request: FileRequest): number {
     const channel = ++this.#channel
-    this.#socket.write(encodeAsk({ kind: 'request', channel, request }))
+    this.#socket.write(encodeRequest({ kind: 'request', channel, request }))
     return channel
   }
 

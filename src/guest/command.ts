@@ -20,7 +20,7 @@ const END_OF_INPUT = Uint8Array.of(4)
 const SILENCE_MS = 100
 
 /** How commands send reports to the supervisor. */
-export interface Voice {
+export interface ReportSender {
   say(report: Report): void
   /** Undefined when there is room now. */
   room(): Promise<void> | undefined
@@ -29,7 +29,7 @@ export interface Voice {
 export class Command {
   readonly #channel: number
   readonly #started: Started
-  readonly #voice: Voice
+  readonly #sender: ReportSender
   readonly #credit = { stdout: new Credit(), stderr: new Credit() }
   readonly #allowance = new Allowance()
   readonly #readers: { cancel(): Promise<void> }[] = []
@@ -41,10 +41,10 @@ export class Command {
   #held = 0
   #told: boolean = false
 
-  constructor(channel: number, started: Started, voice: Voice) {
+  constructor(channel: number, started: Started, sender: ReportSender) {
     this.#channel = channel
     this.#started = started
-    this.#voice = voice
+    this.#sender = sender
   }
 
   get pid(): number {
@@ -62,7 +62,7 @@ export class Command {
     this.#closeInput()
     const channel = this.#channel
     const signal = child.signalCode === null ? undefined : signalNumber(child.signalCode)
-    this.#voice.say(
+    this.#sender.say(
       signal === undefined
         ? { kind: 'exit', channel, how: 'exit', value: child.exitCode ?? 255 }
         : { kind: 'exit', channel, how: 'signal', value: signal },
@@ -131,10 +131,10 @@ export class Command {
         await this.#hold(new Promise(resolve => this.#granted.push(resolve)))
         continue
       }
-      await this.#hold(this.#voice.room())
+      await this.#hold(this.#sender.room())
       const piece = bytes.subarray(at, at + Math.min(MAX_PAYLOAD, credit.left))
       credit.spend(piece.length)
-      this.#voice.say({ kind: stream, channel: this.#channel, bytes: piece })
+      this.#sender.say({ kind: stream, channel: this.#channel, bytes: piece })
       at += piece.length
     }
   }
@@ -167,7 +167,7 @@ export class Command {
       }
     const granted = this.#allowance.use(owed)
     if (granted > 0 && !this.#told)
-      this.#voice.say({ kind: 'window', channel: this.#channel, bytes: granted })
+      this.#sender.say({ kind: 'window', channel: this.#channel, bytes: granted })
   }
 
   #closeInput(): void {

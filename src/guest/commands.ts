@@ -5,7 +5,7 @@ import type { DaemonSetup, ExecOrder } from '../protocol/exec-order.ts'
 import { protocolError } from '../protocol/frame.ts'
 import type { Outbox } from '../protocol/outbox.ts'
 import { isFull } from './bound-processes.ts'
-import { Command, type Voice } from './command.ts'
+import { Command, type ReportSender } from './command.ts'
 import { killAll } from './kill.ts'
 import { reapOrphans } from './reap.ts'
 import { Spans } from './spans.ts'
@@ -23,7 +23,7 @@ export class Commands {
   readonly #init: number
   readonly #running = new Map<number, Command>()
   readonly #spans = new Spans()
-  readonly #voice: Voice = {
+  readonly #sender: ReportSender = {
     say: report => this.#say(report),
     room: () => this.#outbox.room(),
   }
@@ -95,7 +95,7 @@ export class Commands {
       if (this.#running.size >= MAX_COMMANDS)
         throw new NotStarted('EAGAIN', `${MAX_COMMANDS} commands are running in this sandbox already`)
       this.#spans.begin(channel)
-      const command = new Command(channel, start(order, String(channel), this.#setup), this.#voice)
+      const command = new Command(channel, start(order, String(channel), this.#setup), this.#sender)
       this.#running.set(channel, command)
       this.#say({ kind: 'started', channel })
       void command.run().finally(() => this.#over(channel))

@@ -6,11 +6,11 @@ import { type Dirent, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from '../base/posix-path.ts'
 import {
   type GivenFile,
+  MAX_SEARCHED,
   type Match,
   type MatchOrder,
-  MOST_SEARCHED,
-  PASSED_OVER,
   type SearchOrder,
+  SKIPPED_DIRECTORIES,
   type Wanted,
 } from '../protocol/file-order.ts'
 
@@ -123,7 +123,7 @@ function* filesIn(path: string): Generator<string> {
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const entry of entries) {
-    if (PASSED_OVER.includes(entry.name)) continue
+    if (SKIPPED_DIRECTORIES.includes(entry.name)) continue
     const inside = join(path, entry.name)
     if (entry.isFile()) yield inside
     else if (entry.isDirectory()) yield* filesIn(inside)
@@ -131,7 +131,7 @@ function* filesIn(path: string): Generator<string> {
 }
 
 const isTooLong = (path: string): boolean =>
-  (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) > MOST_SEARCHED
+  (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) > MAX_SEARCHED
 
 function contentOf(path: string): Buffer | undefined {
   try {

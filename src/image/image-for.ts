@@ -1,5 +1,5 @@
 /** Finds the image of a sandbox, and builds pen's own image if a start needs it. */
-import { type Engine, type EngineName, findEngine, mayAsk } from '../backend/container/engine/engine.ts'
+import { type Engine, type EngineName, findEngine, mayUseDaemon } from '../backend/container/engine/engine.ts'
 import { PenError } from '../base/error.ts'
 import type { Project } from '../config/project.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -56,7 +56,7 @@ export function recipeFor(
 export async function hasOwnImage(name: EngineName, policy: Policy, cacheDir: string): Promise<boolean> {
   try {
     const engine = findEngine(name)
-    if (engine === undefined || (name === 'docker' && !mayAsk(engine))) return false
+    if (engine === undefined || (name === 'docker' && !mayUseDaemon(engine))) return false
     const image = defaultRecipe(policy).name
     if (isCachedAbsent(engine, image, cacheDir)) return false
     const recalled = cachedImageId(engine, image, cacheDir)

@@ -3,7 +3,7 @@
  * next one. All other images of this user's pen are unused.
  */
 import { type Engine, tryEngine } from '../backend/container/engine/engine.ts'
-import { enginesInUse } from '../backend/container/left-containers.ts'
+import { enginesInUse } from '../backend/container/orphan-containers.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { readRegularFile } from '../base/regular-file.ts'
 import { sha256 } from '../base/sha256.ts'

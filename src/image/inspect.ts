@@ -3,8 +3,8 @@
  * from the engine's archive, bounded and as text.
  */
 import { mkdirSync } from 'node:fs'
-import { askEngine, type Engine, engineError, tryEngine } from '../backend/container/engine/engine.ts'
-import { leftIn } from '../backend/container/left-containers.ts'
+import { type Engine, engineError, runEngine, tryEngine } from '../backend/container/engine/engine.ts'
+import { orphansIn } from '../backend/container/orphan-containers.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from '../backend/container/supervisor-label.ts'
 import { writeFileAtomically } from '../base/atomic-file.ts'
 import { PenError } from '../base/error.ts'
@@ -96,7 +96,7 @@ interface Settings {
 }
 
 async function settingsOf(engine: Engine, id: string): Promise<Pick<ImageFacts, 'volumes' | 'path'>> {
-  const said = await askEngine(engine, ['image', 'inspect', '--format', '{{json .Config}}', id])
+  const said = await runEngine(engine, ['image', 'inspect', '--format', '{{json .Config}}', id])
   const { Volumes, Env } = (JSON.parse(said) as Settings | null) ?? {}
   const path = Env?.findLast(variable => variable.startsWith('PATH='))?.slice('PATH='.length)
   return { volumes: Object.keys(Volumes ?? {}), path: path ?? '' }
@@ -142,7 +142,7 @@ async function withContainer<T>(
   const name = `${LOOK}${crypto.getRandomValues(new Uint8Array(8)).toHex()}`
   const labels = ['--label=pen=1', `--label=${SUPERVISOR_LABEL}=${supervisorLabel()}`]
   const words = ['create', `--name=${name}`, '--network=none', '--pull=never', ...labels, id, '/nothing']
-  const [created] = await Promise.all([tryEngine(engine, words), leftIn(engine, { remove: true }, LOOK)])
+  const [created] = await Promise.all([tryEngine(engine, words), orphansIn(engine, { remove: true }, LOOK)])
   const container = created.stdout.trim()
   if (created.code !== 0 || !IMAGE_ID.test(container))
     throw new PenError('BACKEND', {

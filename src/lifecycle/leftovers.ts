@@ -1,7 +1,7 @@
 /** Finds and removes leftovers of killed supervisors: each names an owner that is dead. Also removes unused images. */
 import { existsSync } from 'node:fs'
-import { leftDirectories } from '../backend/container/inside-directory.ts'
-import { leftContainers } from '../backend/container/left-containers.ts'
+import { orphanDirectories } from '../backend/container/inside-directory.ts'
+import { orphanContainers } from '../backend/container/orphan-containers.ts'
 import { unusedImages } from '../image/in-use.ts'
 import { sweepRemembered } from '../limits/stale.ts'
 import { type KnownSandbox, listSandboxes, refuseStateOfOthers, stateOfUser } from './list.ts'
@@ -36,11 +36,11 @@ export async function collectLeftovers({ remove, everyImage = false }: Collectin
   const state = stateOfUser()
   const cacheDir = `${state}/cache`
   const cgroups = sweepRemembered(`${cacheDir}/cgroup-places`, options)
-  const containers = await leftContainers(cacheDir, options)
+  const containers = await orphanContainers(cacheDir, options)
   // After the containers, which mount them.
   const directories = sandboxes
     .filter(({ state }) => state === 'stopped')
-    .flatMap(({ stateDir }) => leftDirectories(stateDir, options))
+    .flatMap(({ stateDir }) => orphanDirectories(stateDir, options))
   const images = await unusedImages(state, everyImage ? [] : sandboxes.map(({ stateDir }) => stateDir), {
     remove,
     newest: everyImage,

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { PenError } from '../base/error.ts'
-import { type Ask, AskReader, encodeAsk, encodeReply, type Reply, ReplyReader } from './broker-messages.ts'
+import {
+  encodeReply,
+  encodeRequest,
+  type Reply,
+  ReplyReader,
+  type RequestMessage,
+  RequestReader,
+} from './broker-messages.ts'
 import { encodeFrame } from './frame.ts'
 
 const channel = fc.integer({ min: 1, max: 0xffff_ffff })
@@ -26,7 +33,7 @@ const ask = fc.oneof(
   record({ kind: fc.constant('data'), channel, bytes }),
   record({ kind: fc.constantFrom('complete', 'cancel'), channel }),
   record({ kind: fc.constant('window'), channel, bytes: whole }),
-) as fc.Arbitrary<Ask>
+) as fc.Arbitrary<RequestMessage>
 
 const kind = fc.constantFrom('file', 'directory')
 const reply = fc.oneof(
@@ -76,9 +83,9 @@ describe('messages', () => {
     fc.assert(
       fc.property(fc.array(ask, { maxLength: 5 }), fc.integer({ min: 1, max: 40 }), (all, length) => {
         fc.pre(sound(all))
-        const stream = Buffer.concat(all.map(encodeAsk))
-        const reader = new AskReader()
-        const seen: Ask[] = []
+        const stream = Buffer.concat(all.map(encodeRequest))
+        const reader = new RequestReader()
+        const seen: RequestMessage[] = []
         for (let at = 0; at < stream.length; at += length)
           for (const one of reader.push(stream.subarray(at, at + length))) seen.push(structuredClone(one))
         expect(seen).toEqual(all)
@@ -103,7 +110,7 @@ describe('messages', () => {
 
   test('with unexpected values are refused, and their valid twins are not', () => {
     const request = (value: unknown) =>
-      refused(() => [...new AskReader().push(encodeFrame(1, 1, Buffer.from(JSON.stringify(value))))])
+      refused(() => [...new RequestReader().push(encodeFrame(1, 1, Buffer.from(JSON.stringify(value))))])
     const read = { op: 'read', path: '/a', from: 0, length: null }
     expect(request(read)).toBe(false)
     for (const wrong of [
@@ -121,14 +128,14 @@ describe('messages', () => {
       null,
     ])
       expect([wrong, request(wrong)]).toEqual([wrong, true])
-    expect(refused(() => [...new AskReader().push(encodeFrame(1, 1, Buffer.from([0xff])))])).toBe(true)
-    expect(refused(() => [...new AskReader().push(encodeFrame(4, 1, Buffer.alloc(8, 0xff)))])).toBe(true)
+    expect(refused(() => [...new RequestReader().push(encodeFrame(1, 1, Buffer.from([0xff])))])).toBe(true)
+    expect(refused(() => [...new RequestReader().push(encodeFrame(4, 1, Buffer.alloc(8, 0xff)))])).toBe(true)
   })
 
   test('garbage is refused by both readers, or read, and neither ever fails otherwise', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), garbage => {
-        refused(() => [...new AskReader().push(garbage)])
+        refused(() => [...new RequestReader().push(garbage)])
         refused(() => [...new ReplyReader().push(garbage)])
       }),
     )

@@ -31,7 +31,7 @@ export type PathRequest =
   | { readonly op: 'write'; readonly path: string; readonly executable: boolean }
 
 /** A channel is one request. The client numbers channels, and never reuses one. */
-export type Ask =
+export type RequestMessage =
   | { readonly kind: 'request'; readonly channel: number; readonly request: FileRequest }
   | { readonly kind: 'data'; readonly channel: number; readonly bytes: Uint8Array }
   /** All data was sent. Only now does the new content replace the old. */
@@ -101,7 +101,7 @@ const LONG_REPLIES = new Set<number>([KIND.granted, KIND.page])
 export const MAX_PATH = 4096
 const MAX_NAME = 255
 
-export function encodeAsk(ask: Ask): Uint8Array {
+export function encodeRequest(ask: RequestMessage): Uint8Array {
   const kind = KIND[ask.kind]
   switch (ask.kind) {
     case 'request':
@@ -136,10 +136,10 @@ export function encodeReply(reply: Reply): Uint8Array {
 }
 
 /** Reads what the broker receives. */
-export class AskReader {
+export class RequestReader {
   readonly #frames = new FrameDecoder()
 
-  push(bytes: Uint8Array): Iterable<Ask> {
+  push(bytes: Uint8Array): Iterable<RequestMessage> {
     return each(this.#frames.push(bytes), readAsk)
   }
 }
@@ -157,7 +157,7 @@ function* each<T>(frames: Iterable<Frame>, read: (frame: Frame) => T): Iterable<
   for (const frame of frames) yield read(frame)
 }
 
-function readAsk({ kind, channel, payload }: Frame): Ask {
+function readAsk({ kind, channel, payload }: Frame): RequestMessage {
   if (channel === 0) throw protocolError('a request without its channel')
   switch (kind) {
     case KIND.request:

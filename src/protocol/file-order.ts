@@ -48,9 +48,9 @@ export interface GivenFile {
 }
 
 /** Directories that are searched only when they are named. They are large and rarely wanted. */
-export const PASSED_OVER = ['.git', 'node_modules']
+export const SKIPPED_DIRECTORIES = ['.git', 'node_modules']
 /** Longer files are not searched, and are named in the answer. They are rarely written by hand. */
-export const MOST_SEARCHED = 8 * 2 ** 20
+export const MAX_SEARCHED = 8 * 2 ** 20
 
 /** One line of a search result. */
 export interface Match {

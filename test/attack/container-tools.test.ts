@@ -28,7 +28,7 @@ const ODD = [
 line"`,
 ]
 
-class OddImage extends Workshop {
+class UnsupportedImage extends Workshop {
   constructor(engine: TestEngine) {
     super(engine)
     this.dockerfile(tinyImage(ODD.join(' && ').replace('\n', '\\\n'), 'ENV PATH=/bin:/sbin:/game'))
@@ -51,7 +51,7 @@ for loader in /lib64/ld-*; do "$loader" ./copy 1; done; ./copy 1; echo over`
 onPodman(
   'P12 a list holds in an image whose program directory is a link, and no renamed shell is left',
   async engine => {
-    using image = new OddImage(engine)
+    using image = new UnsupportedImage(engine)
     image.box.file('copy', '', 0o755)
     Bun.spawnSync(['cp', '/usr/bin/seq', join(image.box.project, 'copy')])
 

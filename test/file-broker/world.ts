@@ -11,7 +11,12 @@ import { BrokerClient, FileRefused } from '../../src/guest/broker-client.ts'
 import type { FileGrant } from '../../src/policy/files/decide-grant.ts'
 import type { HostPath } from '../../src/policy/files/path.ts'
 import { denyAll } from '../../src/policy/policy.ts'
-import { type Ask, encodeAsk, type Reply, ReplyReader } from '../../src/protocol/broker-messages.ts'
+import {
+  encodeRequest,
+  type Reply,
+  ReplyReader,
+  type RequestMessage,
+} from '../../src/protocol/broker-messages.ts'
 
 export const SECRET = 'a secret of the host'
 
@@ -161,8 +166,8 @@ export class RawClient {
     })
   }
 
-  send(...asks: readonly Ask[]): void {
-    this.socket.write(Buffer.concat(asks.map(encodeAsk)))
+  send(...asks: readonly RequestMessage[]): void {
+    this.socket.write(Buffer.concat(asks.map(encodeRequest)))
   }
 
   /** Waits for the first reply that matches and has not been taken. */

@@ -1,10 +1,10 @@
 import { PenError } from '../../src/base/error.ts'
-import { AskReader, encodeAsk } from '../../src/protocol/broker-messages.ts'
+import { encodeRequest, RequestReader } from '../../src/protocol/broker-messages.ts'
 import { fuzz } from './fuzz.ts'
 
 /** Everything that was read until the end or the first refusal. */
 function readAll(pieces: readonly Uint8Array[]): string {
-  const reader = new AskReader()
+  const reader = new RequestReader()
   const seen: unknown[] = []
   try {
     for (const piece of pieces) for (const ask of reader.push(piece)) seen.push(structuredClone(ask))
@@ -17,14 +17,14 @@ function readAll(pieces: readonly Uint8Array[]): string {
 
 fuzz('requests to the file broker read the same however they are split, or are refused', {
   seeds: [
-    encodeAsk({ kind: 'request', channel: 1, request: { op: 'grants' } }),
-    encodeAsk({ kind: 'request', channel: 2, request: { op: 'read', path: '/a/b', from: 0, length: 9 } }),
+    encodeRequest({ kind: 'request', channel: 1, request: { op: 'grants' } }),
+    encodeRequest({ kind: 'request', channel: 2, request: { op: 'read', path: '/a/b', from: 0, length: 9 } }),
     Buffer.concat([
-      encodeAsk({ kind: 'request', channel: 3, request: { op: 'write', path: '/a', executable: true } }),
-      encodeAsk({ kind: 'data', channel: 3, bytes: Buffer.from('content') }),
-      encodeAsk({ kind: 'window', channel: 3, bytes: 65_536 }),
-      encodeAsk({ kind: 'complete', channel: 3 }),
-      encodeAsk({ kind: 'cancel', channel: 3 }),
+      encodeRequest({ kind: 'request', channel: 3, request: { op: 'write', path: '/a', executable: true } }),
+      encodeRequest({ kind: 'data', channel: 3, bytes: Buffer.from('content') }),
+      encodeRequest({ kind: 'window', channel: 3, bytes: 65_536 }),
+      encodeRequest({ kind: 'complete', channel: 3 }),
+      encodeRequest({ kind: 'cancel', channel: 3 }),
     ]),
   ],
   dictionary: [

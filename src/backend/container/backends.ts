@@ -10,7 +10,7 @@ import { boundsProcessesByNamespace } from '../../limits/probe.ts'
 import type { Capabilities, Enforcement } from '../../plan/gaps.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
-import { holdMapping } from '../mounts/id-mapping.ts'
+import { prepareMapping } from '../mounts/id-mapping.ts'
 import { type Engine, type EngineName, requireEngine } from './engine/engine.ts'
 import { type EngineFacts, engineFacts } from './engine/engine-facts.ts'
 import { GVISOR_LIMITS, GVISOR_RUNTIME, gvisorFlags } from './engine/gvisor.ts'
@@ -44,7 +44,7 @@ export function containerBackend(
     engine: () => requireEngine(name),
     warm: cacheDir => {
       void guestProgram(cacheDir)
-      if (isHostRoot()) holdMapping()
+      if (isHostRoot()) prepareMapping()
     },
     probe: async cacheDir => capabilities(name, (await ask(cacheDir)).facts, gvisor ? 'gvisor' : 'container'),
     bounds: () => engineSupport(new Set(asked?.facts.held ?? [])),

@@ -6,13 +6,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isHostRoot } from '../../base/kernel/host-root.ts'
 import type { MadeNamespace, StartOptions } from '../backend.ts'
-import { begin } from './begin.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineFacts } from './engine/engine-facts.ts'
 import { hardLimits } from './engine/hard-limits.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { guestProgram } from './guest-program.ts'
-import { ComingAccess } from './root-helper/access.ts'
+import { requestContainer } from './request-container.ts'
+import { PendingAccess } from './root-helper/access.ts'
 import { withRootHelperImage } from './root-helper/image.ts'
 import type { Shape } from './shape.ts'
 
@@ -40,10 +40,10 @@ export async function startBuildContainer({
   const runtimes = chooseRuntime('default', facts, engine.name, cacheDir)
   const byHelper = !isHostRoot()
   return await withRootHelperImage(engine, cacheDir, async image => {
-    const access = new ComingAccess({ engine, program, runtimes, cacheDir })
+    const access = new PendingAccess({ engine, program, runtimes, cacheDir })
     const before = byHelper ? access.begin.bind(access) : undefined
     const shape = shapeOf(engine, image, { byHelper, open })
-    const begun = await begin({ shape, program, sandbox, runtimes, before })
+    const begun = await requestContainer({ shape, program, sandbox, runtimes, before })
     const { coming, undo, inside, daemon } = begun
     try {
       const container = await coming

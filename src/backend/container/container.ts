@@ -7,10 +7,10 @@ import { errnoOf, PenError } from '../../base/error.ts'
 import { type ProcessIdentity, startTimeOf } from '../../base/kernel/processes.ts'
 import type { Captured } from '../../base/spawn.ts'
 import { type ContainerOrder, runArguments } from './arguments.ts'
-import { askEngine, CONTAINER_ID, type Engine, engineError, reasonOf, tryEngine } from './engine/engine.ts'
-import { blamesRuntime, type RuntimeChoice } from './engine/runtimes.ts'
-import { inTwoSteps, type Release } from './in-two-steps.ts'
-import { isLeft, SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
+import { createThenStart, type Release } from './create-then-start.ts'
+import { CONTAINER_ID, type Engine, engineError, reasonOf, runEngine, tryEngine } from './engine/engine.ts'
+import { isRuntimeFailure, type RuntimeChoice } from './engine/runtimes.ts'
+import { isOrphan, SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
 
 /**
  * The config of Docker's client would pass proxies to the container. podman works sequentially, and more threads would
@@ -48,7 +48,7 @@ const killDirectly: Killer = ({ pid }) => {
 }
 
 /** For containers of another user, until the root helper runs. The engine kills them. */
-export const killNobody: Killer = () => false
+export const cannotKill: Killer = () => false
 
 export class Container {
   readonly init: number
@@ -76,7 +76,7 @@ export class Container {
     order: Omit<ContainerOrder, 'runtime'>,
     runtimes: RuntimeChoice,
     /** The name to use when the first one is taken. */
-    spare: string,
+    fallbackName: string,
     {
       release,
       killer = killDirectly,
@@ -86,7 +86,7 @@ export class Container {
       readonly killer?: Killer
     } = {},
   ): Promise<Container> {
-    return new Container(engine, await runOnce(engine, order, runtimes, spare, release), killer)
+    return new Container(engine, await runOnce(engine, order, runtimes, fallbackName, release), killer)
   }
 
   /** Kills the first process, and so every process of the container. Checks that the pid was not reused. */
@@ -159,7 +159,7 @@ async function runOnce(
   engine: Engine,
   order: Omit<ContainerOrder, 'runtime'>,
   runtimes: RuntimeChoice,
-  spare: string,
+  fallbackName: string,
   release: Release | undefined,
 ): Promise<Attempt> {
   let { name } = order
@@ -171,8 +171,8 @@ async function runOnce(
       /is (already )?in use/.test(reasonOf(answer.failed))
     ) {
       // A killed pen left it, or another pen runs a command now.
-      const left = await inTheWay(engine, name)
-      if (left === undefined) name = spare
+      const left = await orphanNamed(engine, name)
+      if (left === undefined) name = fallbackName
       else await removeContainer(engine, left)
       answer = await attempt(engine, { ...order, name, runtime }, release)
     }
@@ -183,7 +183,7 @@ async function runOnce(
     // The container was made, but did not start. Remove it by id, because the name may belong to another container.
     if (answer.id !== undefined) await removeContainer(engine, answer.id)
     else if (answer.failed.code === null) await removeOwn(engine, name)
-    if (runtime === runtimes.candidates.at(-1) || !blamesRuntime(answer.failed))
+    if (runtime === runtimes.candidates.at(-1) || !isRuntimeFailure(answer.failed))
       throw engineError(engine, answer.failed, isWithoutImage(answer.failed) ? 'IMAGE' : 'BACKEND')
   }
   throw new PenError('INTERNAL', { what: 'no OCI runtime was tried' })
@@ -208,7 +208,7 @@ async function attempt(
   const said =
     release === undefined
       ? tryEngine(engine, runArguments(order), { env: clientEnv(engine) })
-      : inTwoSteps(engine, order, release)
+      : createThenStart(engine, order, release)
   const early = await firstOf(said, () => firstProcess(order))
   if (early !== undefined) return { said, ...early }
   const failed = await said
@@ -272,26 +272,26 @@ function pidOf(text: string): number | undefined {
 }
 
 const askFirstProcess = async (engine: Engine, id: string): Promise<number | undefined> =>
-  pidOf(await askEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
+  pidOf(await runEngine(engine, ['container', 'inspect', '--format', '{{.State.Pid}}', id]))
 
 /** The id of an orphan that has this name. */
-async function inTheWay(engine: Engine, name: string): Promise<string | undefined> {
+async function orphanNamed(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
-  if (id !== '') return isLeft(label) ? id : undefined
+  if (id !== '') return isOrphan(label) ? id : undefined
   const { unfinishedIn } = await import('./engine/unfinished.ts')
   return (await unfinishedIn(engine)).find(left => left.name === name)?.id
 }
 
 /** Only containers that pen left are removed. A container without pen's label belongs to the user. */
-export async function leftBehind(engine: Engine, name: string): Promise<string | undefined> {
+export async function orphanId(engine: Engine, name: string): Promise<string | undefined> {
   const { id, label } = await labelled(engine, name)
-  return isLeft(label) ? id : undefined
+  return isOrphan(label) ? id : undefined
 }
 
 /** Removes the containers with these names whose pen was killed. */
-export async function removeLeft(engine: Engine, names: readonly string[]): Promise<void> {
+export async function removeOrphans(engine: Engine, names: readonly string[]): Promise<void> {
   for (const name of names) {
-    const left = await leftBehind(engine, name)
+    const left = await orphanId(engine, name)
     if (left !== undefined) await removeContainer(engine, left)
   }
 }

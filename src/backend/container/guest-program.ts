@@ -6,7 +6,7 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
 import { capture } from '../../base/spawn.ts'
 import type { Bind } from './arguments.ts'
-import { foundOnce } from './engine/found-once.ts'
+import { cachedFact } from './engine/fact-cache.ts'
 
 /**
  * Where the exec daemon and its libraries are in a container. The name is random, so no image can know it. It is in the
@@ -66,7 +66,7 @@ export async function programOf(binary: string, cacheDir?: string): Promise<Gues
   const { loader, libraries } =
     key === undefined
       ? await needsOf(binary)
-      : await foundOnce(`${cacheDir}/daemon-libraries.json`, key, () => needsOf(binary))
+      : await cachedFact(`${cacheDir}/daemon-libraries.json`, key, () => needsOf(binary))
   const own: Bind = { from: binary, at: PROGRAM, mode: 'ro' }
   if (loader === null) return { binds: [own], loader: undefined, words: [PROGRAM] }
   return {

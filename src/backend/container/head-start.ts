@@ -5,11 +5,11 @@
  * requests another.
  */
 import { rmSync } from 'node:fs'
-import type { Begun, Sandbox } from './begin.ts'
-import { recall, remember } from './engine/found-once.ts'
+import { recall, remember } from './engine/fact-cache.ts'
+import type { RequestedContainer, Sandbox } from './request-container.ts'
 import type { Shape } from './shape.ts'
 
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 /** In the user's own state, beside the live config. A process that can write it needs no sandbox. */
 const fileOf = (stateDir: string): string => `${stateDir}/last-container.json`
@@ -17,7 +17,7 @@ const fileOf = (stateDir: string): string => `${stateDir}/last-container.json`
 /** Call it when the next container will differ. */
 export const forgetLast = (stateDir: string): void => rmSync(fileOf(stateDir), { force: true })
 
-interface Kept {
+interface LastContainer {
   readonly shape: Shape
   readonly runtime: string | undefined
 }
@@ -26,14 +26,14 @@ export class HeadStart {
   readonly sandbox: Sandbox
   /** The inputs of the start. When they change, another container is likely. */
   readonly #key: string
-  readonly #kept: Kept | undefined
-  #begun: Begun | undefined
+  readonly #kept: LastContainer | undefined
+  #begun: RequestedContainer | undefined
   #taken: boolean = false
 
   private constructor(sandbox: Sandbox, key: string) {
     this.sandbox = sandbox
     this.#key = key
-    this.#kept = recall<Kept>(fileOf(sandbox.stateDir), key, MOST_BYTES)
+    this.#kept = recall<LastContainer>(fileOf(sandbox.stateDir), key, MAX_BYTES)
   }
 
   /** Resolves when the container has been requested, if there was a last one. */
@@ -44,14 +44,14 @@ export class HeadStart {
   }
 
   /** Errors are ignored here. The regular start reports them. */
-  async #begin({ shape, runtime }: Kept, cacheDir: string): Promise<Begun | undefined> {
+  async #begin({ shape, runtime }: LastContainer, cacheDir: string): Promise<RequestedContainer | undefined> {
     try {
-      const { begin, findEngine, guestProgram } = await import('./begin.ts')
+      const { findEngine, guestProgram, requestContainer } = await import('./request-container.ts')
       // The user may have another storage or session by now.
       if (!isSame(findEngine(shape.engine.name), shape.engine)) return undefined
       const program = await guestProgram(cacheDir)
       const runtimes = { candidates: [runtime], worked: () => undefined }
-      const begun = await begin({ shape, program, sandbox: this.sandbox, runtimes })
+      const begun = await requestContainer({ shape, program, sandbox: this.sandbox, runtimes })
       // The caller that takes it handles the error.
       begun.coming.catch(() => undefined)
       return begun
@@ -61,7 +61,7 @@ export class HeadStart {
   }
 
   /** Returns the requested container if it has this shape. Otherwise it is removed before this resolves. */
-  async take(shape: Shape, runtime: string | undefined): Promise<Begun | undefined> {
+  async take(shape: Shape, runtime: string | undefined): Promise<RequestedContainer | undefined> {
     const begun = this.#begun
     this.#taken = begun !== undefined && isSame(this.#kept, { shape, runtime })
     if (!this.#taken) await this.dismiss()
@@ -75,7 +75,7 @@ export class HeadStart {
 
   /** Stores the shape for the next start. Shapes that need more than one request get no head start. */
   remember(shape: Shape, runtime: string | undefined): void {
-    const kept: Kept = { shape, runtime }
+    const kept: LastContainer = { shape, runtime }
     if (shape.shows || shape.order.verb !== 'run' || isSame(this.#kept, kept)) return
     remember(fileOf(this.sandbox.stateDir), this.#key, kept)
   }

@@ -10,13 +10,13 @@ import type { Plan } from '../../plan/plan.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
+import { ANY_FILE } from '../mounts/file-identity.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { WHATEVER_IS_THERE } from '../mounts/meant.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
 import { restrictsTools } from '../programs/survey.ts'
 import type { Bind } from './arguments.ts'
 import { DAEMON_PLACE } from './guest-program.ts'
-import { mountPoints } from './in-place.ts'
+import { mountPoints } from './verify-mounts.ts'
 
 export interface HeldTools {
   /** Everything that may be executed. Undefined when every program may. */
@@ -76,9 +76,9 @@ function noexec(init: number): MountOrder[] {
   const points = [...new Set(mountPoints(init))].filter(path => path !== '/' && !isWithin(path, DAEMON_PLACE))
   const outermost = points.filter(path => !points.some(other => other !== path && isWithin(path, other)))
   return [
-    ...outermost.map(path => ({ ...WHATEVER_IS_THERE, how: 'noexec', below: true, path }) as const),
+    ...outermost.map(path => ({ ...ANY_FILE, how: 'noexec', below: true, path }) as const),
     // pen itself, for commands.
-    { ...WHATEVER_IS_THERE, how: 'exec', path: PEN_INSIDE },
+    { ...ANY_FILE, how: 'exec', path: PEN_INSIDE },
   ]
 }
 

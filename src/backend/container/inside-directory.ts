@@ -17,7 +17,7 @@ export const DAEMON_SOCKET = `${DAEMON_PLACE}/daemon`
  */
 export const SHOWN_SOCKET = `${DAEMON_PLACE}/shown`
 /** An empty file without permissions. Denied files are covered with it. */
-export const NOTHING_PLACE = `${DAEMON_PLACE}/nothing`
+export const EMPTY_FILE_PLACE = `${DAEMON_PLACE}/nothing`
 
 export interface InsideDirectory {
   /** The host's directory that the container sees at `INSIDE`. */
@@ -53,7 +53,7 @@ const PRELOAD = { at: '/etc/ld.so.preload', text: '' }
 export function makeInside({ stateDir, run, program, files }: InsideOptions): InsideDirectory {
   const all = placeOf(stateDir)
   mkdirSync(all, { recursive: true, mode: 0o700 })
-  const abandoned = leftDirectories(stateDir, { remove: true }).flatMap(name => runOf(name) ?? [])
+  const abandoned = orphanDirectories(stateDir, { remove: true }).flatMap(name => runOf(name) ?? [])
   const dir = `${all}/${cgroupName(run)}`
   const inside = `${dir}/inside`
   const hostPath = (at: string): string => within(inside, at)
@@ -61,7 +61,7 @@ export function makeInside({ stateDir, run, program, files }: InsideOptions): In
   const shown = forEverybody(() => {
     mkdirSync(dir)
     makePlaces(inside, program)
-    writeFileSync(hostPath(NOTHING_PLACE), '', { mode: 0o000 })
+    writeFileSync(hostPath(EMPTY_FILE_PLACE), '', { mode: 0o000 })
     return [...files, PRELOAD].map(({ at, text }, i): Bind => {
       const from = `${dir}/file-${i}`
       writeFileSync(from, text)
@@ -120,7 +120,7 @@ function forEverybody<T>(make: () => T): T {
 const placeOf = (stateDir: string): string => `${stateDir}/containers`
 
 /** The names of directories whose pen was killed. */
-export function leftDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
+export function orphanDirectories(stateDir: string, { remove }: { readonly remove: boolean }): string[] {
   const all = placeOf(stateDir)
   if (!existsSync(all)) return []
   const left = readdirSync(all).filter(name => {

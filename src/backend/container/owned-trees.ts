@@ -4,7 +4,7 @@
  */
 import { closeSync, lstatSync } from 'node:fs'
 import type { UndoStack } from '../../base/undo.ts'
-import { type Identity, IdMapping, type Others } from '../mounts/id-mapping.ts'
+import { type Identity, IdMapping, type TargetId } from '../mounts/id-mapping.ts'
 import { cloneTree, NOSUID_NODEV, RDONLY, setAttributes } from '../mounts/mount-calls.ts'
 import { openPinned } from '../process/pinned.ts'
 import type { Bind } from './arguments.ts'
@@ -24,7 +24,7 @@ export function ownedTrees(
    * How ids outside the mapping appear. A runtime that makes files as root, and then gives them to the sandbox, needs
    * root to be mapped.
    */
-  others: Others,
+  target: TargetId,
 ): OwnedTrees | undefined {
   const owners = binds.map(({ from }) => lstatSync(from).uid)
   // Files of root, such as pen's volumes, and of the project's owner become the sandbox's.
@@ -37,7 +37,7 @@ export function ownedTrees(
   const mappingOf = (uid: number): IdMapping => {
     const known = mappings.get(uid)
     if (known !== undefined) return known
-    const made = new IdMapping(uid === 0 ? { uid: 0, gid: 0 } : owner, sandbox, others)
+    const made = new IdMapping(uid === 0 ? { uid: 0, gid: 0 } : owner, sandbox, target)
     mappings.set(uid, made)
     return made
   }

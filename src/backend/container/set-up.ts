@@ -5,17 +5,17 @@ import type { Plan } from '../../plan/plan.ts'
 import { INSIDE } from '../../protocol/guest-paths.ts'
 import type { Image, StartOptions } from '../backend.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { type Begun, targetsOf } from './begin.ts'
 import type { Container } from './container.ts'
 import { goferOf } from './engine/gvisor.ts'
 import type { GuestProgram } from './guest-program.ts'
 import { type HeldTools, holdTools } from './hold-tools.ts'
-import { putInPlace } from './in-place.ts'
-import { NOTHING_PLACE } from './inside-directory.ts'
+import { EMPTY_FILE_PLACE } from './inside-directory.ts'
 import { type OwnedTrees, ownedTrees } from './owned-trees.ts'
 import type { PlanMounts } from './plan-mounts.ts'
+import { type RequestedContainer, targetsOf } from './request-container.ts'
 import type { HelperAccess } from './root-helper/access.ts'
 import type { Machine } from './shape.ts'
+import { verifyMounts } from './verify-mounts.ts'
 
 export interface SetUpOptions {
   readonly machine: Machine
@@ -24,7 +24,7 @@ export interface SetUpOptions {
   readonly image: Image
   readonly program: GuestProgram
   readonly options: StartOptions
-  readonly begun: Begun
+  readonly begun: RequestedContainer
 }
 
 export interface Completed {
@@ -54,7 +54,7 @@ export class SetUp {
     const { gvisor } = machine
     const entrance = () => (gvisor ? goferOf(container.init) : container.init)
     const live = new NamespaceMounts(entrance, {
-      nothing: NOTHING_PLACE,
+      nothing: EMPTY_FILE_PLACE,
       ids: 'many',
       ...(reached !== undefined && { by: { helper: reached.helper, entrance: reached } }),
     })
@@ -62,7 +62,7 @@ export class SetUp {
     await untilEntered(live)
     const init = entrance() ?? container.init
     await Promise.all([
-      putInPlace({
+      verifyMounts({
         init,
         mounts: live,
         // Scratch is in gVisor's memory, so only the exec daemon can give it to the user.
@@ -103,8 +103,8 @@ export class SetUp {
 function treesFor({ machine, plan, mounts, begun }: SetUpOptions): OwnedTrees | undefined {
   if (plan.runAs === 'self') return undefined
   const { uid, gid } = lstatSync(plan.workspace)
-  const others = machine.gvisor ? 'swapped' : 'nobody'
-  return ownedTrees(mounts.binds, { uid, gid }, plan.user, begun.undo, others)
+  const target = machine.gvisor ? 'swapped' : 'unmapped'
+  return ownedTrees(mounts.binds, { uid, gid }, plan.user, begun.undo, target)
 }
 
 /**

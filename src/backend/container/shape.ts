@@ -107,7 +107,7 @@ function boundsOf(
       // With a user namespace only the container's processes count, per uid, including the exec daemon's. Otherwise all
       // processes of this uid on the machine count.
       nproc: Math.min(
-        facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MOST_PROCESSES,
+        facts.rootless && !holds('pids') ? Math.max(pids, OWN_TASKS) : MAX_PROCESSES,
         hard.nproc,
       ),
       // See `leaveNoCore`: a limit of one byte works better than zero.
@@ -117,4 +117,4 @@ function boundsOf(
 }
 
 /** podman refuses more when its own limit is what the kernel can count. */
-const MOST_PROCESSES = 32_768
+const MAX_PROCESSES = 32_768

@@ -11,14 +11,14 @@ import type { DaemonSetup } from '../../protocol/exec-order.ts'
 import type { Image, Running, StartOptions } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
 import { seccompFilter } from '../seccomp/filter.ts'
-import { type Begun, begin } from './begin.ts'
 import type { Container } from './container.ts'
 import { chooseRuntime } from './engine/runtimes.ts'
 import { type GuestProgram, guestProgram } from './guest-program.ts'
 import { notLocked } from './hold-tools.ts'
 import { refuseVolumes } from './image-volumes.ts'
 import { type PlanMounts, planMounts } from './plan-mounts.ts'
-import { ComingAccess, type HelperAccess } from './root-helper/access.ts'
+import { type RequestedContainer, requestContainer } from './request-container.ts'
+import { type HelperAccess, PendingAccess } from './root-helper/access.ts'
 import { refuseWritableProgram } from './root-helper/start.ts'
 import { runningContainer } from './running.ts'
 import { SetUp } from './set-up.ts'
@@ -80,8 +80,8 @@ export async function startContainer(machine: Machine, plan: Plan, options: Star
 }
 
 interface Requested {
-  readonly begun: Begun
-  readonly access: ComingAccess
+  readonly begun: RequestedContainer
+  readonly access: PendingAccess
   /** Keeps this container's shape for the head start of the next start. */
   readonly remember: () => void
 }
@@ -103,11 +103,11 @@ async function request(
   const { headStart } = options.container
   const shape = await shapeOf(machine, plan, mounts, image)
   const runtimes = chooseRuntime(runtime, facts, engine.name, options.cacheDir)
-  const access = new ComingAccess({ engine, program, runtimes, cacheDir: options.cacheDir })
+  const access = new PendingAccess({ engine, program, runtimes, cacheDir: options.cacheDir })
   const before = byHelper ? access.begin.bind(access) : undefined
   const begun =
     (await headStart?.take(shape, runtimes.candidates[0])) ??
-    (await begin({ shape, program, sandbox: options.sandbox, runtimes, release, before }))
+    (await requestContainer({ shape, program, sandbox: options.sandbox, runtimes, release, before }))
   return { begun, access, remember: () => headStart?.remember(shape, runtimes.candidates[0]) }
 }
 

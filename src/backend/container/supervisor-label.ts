@@ -14,7 +14,7 @@ export const supervisorLabel = (): string =>
   [process.pid, startTimeOf(process.pid) ?? '0', processNamespace(), process.geteuid?.() ?? 0].join(':')
 
 /** True when the supervisor is certainly dead. A container without this label belongs to the user. */
-export function isLeft(label: string): boolean {
+export function isOrphan(label: string): boolean {
   const [, pid, startTime, namespace, user] = LABEL.exec(label) ?? []
   if (pid === undefined || startTime === undefined || namespace !== processNamespace()) return false
   const own = process.geteuid?.() ?? 0

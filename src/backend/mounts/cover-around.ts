@@ -5,7 +5,7 @@
 import { closeSync, mkdirSync, writeFileSync } from 'node:fs'
 import { type Found, findBeneath } from '../../base/beneath/open-beneath.ts'
 import type { HoldResult } from '../backend.ts'
-import { isMeant, type Meant } from './meant.ts'
+import { type FileIdentity, isSameFile } from './file-identity.ts'
 import {
   attach,
   cloneTree,
@@ -17,7 +17,7 @@ import {
 } from './mount-calls.ts'
 
 /** A grant below the covered directory, with the mounts below it. Without a mode it keeps its own. */
-export interface ShownBelow extends Meant {
+export interface ShownBelow extends FileIdentity {
   readonly path: string
   readonly mode?: 'ro' | 'rw' | undefined
 }
@@ -65,7 +65,7 @@ export function coverAround(
 
 function takeUp({ path, mode, ...meant }: ShownBelow, root: number): TakenUp | undefined {
   return findBeneath(root, path, found => {
-    if (!isMeant(meant, found)) return undefined
+    if (!isSameFile(meant, found)) return undefined
     const tree = cloneTree(found.fd)
     if (mode === 'ro') setAttributes(tree, READ_ONLY)
     else if (mode === 'rw') setAttributes(tree, NOSUID_NODEV, { without: RDONLY })

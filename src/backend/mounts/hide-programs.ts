@@ -12,7 +12,7 @@ import type { Step } from '../../plan/plan.ts'
 import { viewTools } from '../../plan/tools.ts'
 import { isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
-import { ImageFiles, OddImage } from '../programs/image-files.ts'
+import { ImageFiles, UnsupportedImage } from '../programs/image-files.ts'
 import { surveyImage } from '../programs/survey-image.ts'
 import {
   attach,
@@ -54,7 +54,7 @@ export function hidePrograms(order: ProgramOrder, root: number, nothing: string)
     new Hiding(root, nothing).carryOut(steps, order.kept)
     return { executable: [...executable, ...(loader === undefined ? [] : [loader])], notes }
   } catch (error) {
-    if (error instanceof OddImage) return { odd: error.message }
+    if (error instanceof UnsupportedImage) return { odd: error.message }
     if (error instanceof CallFailed || (error instanceof Error && errnoOf(error) !== undefined))
       return { failed: error.message }
     throw error
@@ -120,7 +120,7 @@ class Hiding {
 
   #take(path: string, attributes: number): Tree {
     const tree = findBeneath(this.#root, path, ({ fd, kind }) => ({ fd: cloneTree(fd), kind }))
-    if (tree === undefined) throw new OddImage(`${path} is gone`)
+    if (tree === undefined) throw new UnsupportedImage(`${path} is gone`)
     if (attributes !== 0) setAttributes(tree.fd, attributes)
     return tree
   }
@@ -147,7 +147,7 @@ class Hiding {
 
   #at(path: string, act: (fd: number) => void): void {
     const fd = tryOpenBeneath(this.#root, path)
-    if (fd === undefined) throw new OddImage(`${path} is gone`)
+    if (fd === undefined) throw new UnsupportedImage(`${path} is gone`)
     try {
       act(fd)
     } finally {

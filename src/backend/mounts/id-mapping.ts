@@ -26,12 +26,12 @@ const MOUNT_ATTR_IDMAP = 0x100000n
 export class IdMapping {
   readonly #owner: Identity
   readonly #sandbox: Identity
-  readonly #others: Others
+  readonly #target: TargetId
   readonly #holder: Holder
   #fd: number | undefined
 
-  constructor(owner: Identity, sandbox: Identity, others: Others = 'nobody') {
-    this.#others = others
+  constructor(owner: Identity, sandbox: Identity, target: TargetId = 'unmapped') {
+    this.#target = target
     this.#owner = owner
     this.#sandbox = sandbox
     this.#holder = held ?? startHolder()
@@ -59,8 +59,8 @@ export class IdMapping {
     if (this.#fd !== undefined) return this.#fd
     this.#awaitNamespace()
     const { pid } = this.#holder
-    writeFileSync(`/proc/${pid}/uid_map`, idMap(this.#owner.uid, this.#sandbox.uid, this.#others))
-    writeFileSync(`/proc/${pid}/gid_map`, idMap(this.#owner.gid, this.#sandbox.gid, this.#others))
+    writeFileSync(`/proc/${pid}/uid_map`, idMap(this.#owner.uid, this.#sandbox.uid, this.#target))
+    writeFileSync(`/proc/${pid}/gid_map`, idMap(this.#owner.gid, this.#sandbox.gid, this.#target))
     this.#fd = openSync(`/proc/${pid}/ns/user`, 'r')
     return this.#fd
   }
@@ -91,17 +91,17 @@ const LAST_ID = 0xffff_fffe
  * What the id `to` on the disk becomes: `unmapped`, or `swapped` with `from` for a runtime that makes files as `from`
  * and then changes their owner.
  */
-export type Others = 'nobody' | 'swapped'
+export type TargetId = 'unmapped' | 'swapped'
 
 /** Maps `from` on the disk to `to` in the sandbox. The kernel refuses an id that is mapped twice. */
-export function idMap(from: number, to: number, others: Others = 'nobody'): string {
+export function idMap(from: number, to: number, target: TargetId = 'unmapped'): string {
   const [low, high] = from < to ? [from, to] : [to, from]
   const same = (first: number, last: number): string[] =>
     first > last ? [] : [`${first} ${first} ${last - first + 1}`]
   const lines = [
     ...same(0, low - 1),
     `${from} ${to} 1`,
-    ...(others === 'swapped' && from !== to ? [`${to} ${from} 1`] : []),
+    ...(target === 'swapped' && from !== to ? [`${to} ${from} 1`] : []),
     ...same(low + 1, high - 1),
     ...same(high + 1, LAST_ID),
   ]
@@ -119,7 +119,7 @@ interface Holder {
 let held: Holder | undefined
 
 /** Starts the process that the next mapping needs, which takes 1 to 2 ms. */
-export function holdMapping(): void {
+export function prepareMapping(): void {
   held ??= startHolder()
 }
 

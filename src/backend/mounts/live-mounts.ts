@@ -39,7 +39,7 @@ export interface EnteredByRootHelper {
 }
 
 /** How to enter the mounts, which depends on the backend. */
-export interface MountOwner {
+export interface MountAccess {
   /** The path of an empty file without permissions in the sandbox. It exists as soon as the mounts are complete. */
   readonly nothing: string
   /** `one`: pen is the only id of the user namespace that owns the mounts. `many`: pen must become its uid 0. */
@@ -48,16 +48,16 @@ export interface MountOwner {
   readonly by?: EnteredByRootHelper
 }
 
-const OF_BUBBLEWRAP: MountOwner = { nothing: NOTHING, ids: 'one' }
+const BUBBLEWRAP_ACCESS: MountAccess = { nothing: NOTHING, ids: 'one' }
 
 export class NamespaceMounts implements LiveMounts {
   readonly #initPid: () => number | undefined
-  readonly #owner: MountOwner
+  readonly #owner: MountAccess
   #entrance: Entrance | undefined
   readonly #ending = new AbortController()
   #life: 'open' | 'closed' = 'open'
 
-  constructor(initPid: () => number | undefined, owner = OF_BUBBLEWRAP) {
+  constructor(initPid: () => number | undefined, owner = BUBBLEWRAP_ACCESS) {
     this.#initPid = initPid
     this.#owner = owner
   }
@@ -148,7 +148,10 @@ export class NamespaceMounts implements LiveMounts {
    * Like `carryOut`, for a sandbox in which nothing runs yet. Without a new process, where pen may enter the mount
    * namespace itself.
    */
-  async furnish(orders: readonly MountOrder[], trees: readonly number[]): Promise<readonly HoldResult[]> {
+  async carryOutDirectly(
+    orders: readonly MountOrder[],
+    trees: readonly number[],
+  ): Promise<readonly HoldResult[]> {
     if (!isHostRoot() || !this.ready() || this.#entrance === undefined)
       return await this.carryOut(orders, trees)
     const { mounts, root } = this.#entrance

@@ -8,10 +8,10 @@ import { errnoOf } from '../../base/error.ts'
 import { O_PATH } from '../../base/kernel/file.ts'
 import type { HoldRequest, HoldResult } from '../backend.ts'
 import { coverAround, type ShownBelow } from './cover-around.ts'
-import { isMeant, type Meant } from './meant.ts'
+import { type FileIdentity, isSameFile } from './file-identity.ts'
 import { attach, bind, mountScratch, NOEXEC, NOSUID_NODEV, RDONLY, setAttributes } from './mount-calls.ts'
 
-export type MountOrder = What & Meant & { readonly path: string }
+export type MountOrder = What & FileIdentity & { readonly path: string }
 
 type What =
   | { readonly how: HoldRequest['how'] }
@@ -46,7 +46,7 @@ export function carryOutOrder(order: MountOrder, sandbox: Sandbox): HoldResult {
   try {
     return (
       findBeneath(sandbox.root, order.path, found => {
-        if (!isMeant(order, found)) return 'changed'
+        if (!isSameFile(order, found)) return 'changed'
         return act(order, found, sandbox)
       }) ?? 'changed'
     )

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { keepApart } from './cpu-placement.ts'
+import { avoidOwnProcessor } from './cpu-placement.ts'
 
 const processorsOf = (pid: number | 'self'): string =>
   /^Cpus_allowed_list:\t(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? ''
@@ -23,7 +23,7 @@ describe('the processes of a start', () => {
   test('avoid one of pen’s processors where it has several; released, they run on all of them', () => {
     const [guard, init] = [sleeper(), sleeper()]
     const before = processorsOf('self')
-    const bringBack = keepApart(guard)
+    const bringBack = avoidOwnProcessor(guard)
     expect(processorsOf(guard) === before).toBe(isAlone)
     bringBack(guard)
     expect(processorsOf(guard)).toBe(before)
@@ -34,12 +34,12 @@ describe('the processes of a start', () => {
   test('may have ended before or after', async () => {
     const child = Bun.spawn(['true'])
     await child.exited
-    keepApart(child.pid)(process.pid)
-    keepApart(sleeper())(child.pid)
+    avoidOwnProcessor(child.pid)(process.pid)
+    avoidOwnProcessor(sleeper())(child.pid)
     expect(processorsOf('self')).not.toBe('')
   })
   test('may be refused by the kernel: the end of a sandbox asks for its init too', () => {
     const NO_SUCH = -5
-    expect(() => keepApart(sleeper())(NO_SUCH)).not.toThrow()
+    expect(() => avoidOwnProcessor(sleeper())(NO_SUCH)).not.toThrow()
   })
 })

@@ -6,7 +6,7 @@
 import { currentProcessor, maskOf, setMask } from '../../base/kernel/processors.ts'
 
 /** Returns a function that lets the init, and so every process inside, use all processors again. */
-export function keepApart(guard: number): (init: number) => void {
+export function avoidOwnProcessor(guard: number): (init: number) => void {
   let own: Uint8Array
   try {
     own = maskOf(0)

@@ -26,13 +26,13 @@ export interface ProcessDaemon {
   /** The stdin, stdout and stderr of the exec daemon. Commands have their own. */
   readonly stdio: StartOptions['stdio']
   /** Closes pen's copies, after the guard has its own. */
-  handedOver(): void
+  closeCopies(): void
   /** `signal` goes to every running command. */
   readonly commands: Required<Pick<Running, 'exec' | 'ready' | 'signal'>>
 }
 
 /** Enough for error messages of bubblewrap and the exec daemon. Any further output is dropped. */
-const MOST_SAID = 16 * 1024
+const MAX_OUTPUT = 16 * 1024
 
 /** pen's binary, which the exec daemon starts for a command, and its loader. */
 function ownExecutables(): string[] {
@@ -46,14 +46,14 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
   const [ours, theirs] = socketPair()
   const [said, says] = pipe()
   const given = [theirs, says, nothing]
-  const handedOver = (): void => {
+  const closeCopies = (): void => {
     for (const fd of given.splice(0)) closeSync(fd)
   }
   undo.push('the exec daemon', () => {
-    handedOver()
+    closeCopies()
     closeSync(program)
   })
-  void relayWords(said)
+  void relayOutput(said)
   const link = new DaemonLink(adoptDaemonSocket(ours), {
     user: undefined,
     given: [],
@@ -69,7 +69,7 @@ export function startExecDaemon(plan: Plan, undo: UndoStack): ProcessDaemon {
     argv: first => [`/proc/self/fd/${first}`, DAEMON_MODE, `fd:${first + 1}`],
     env: plan.env.filter(({ name }) => name === 'AGENT_IN_SANDBOX'),
     stdio: [nothing, nothing, says],
-    handedOver,
+    closeCopies,
     commands: {
       ready: link.ready,
       exec: (order, output) => {
@@ -95,8 +95,8 @@ const withOwnPath = (order: ExecOrder): ExecOrder =>
  * Copies output to the supervisor's log. It comes from inside, so it is hostile: it is bounded, and never printed as it
  * is.
  */
-export async function relayWords(fd: number): Promise<void> {
-  let left = MOST_SAID
+export async function relayOutput(fd: number): Promise<void> {
+  let left = MAX_OUTPUT
   try {
     for await (const bytes of Bun.file(fd).stream() as AsyncIterable<Uint8Array>) {
       if (left > 0) process.stderr.write(Buffer.from(bytes.subarray(0, left)))

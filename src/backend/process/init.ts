@@ -15,7 +15,7 @@ export function commandGroup(init: number): number | undefined {
 }
 
 /** Far longer than the kernel needs. A process that hangs on a dead disk must not stop pen from exiting. */
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 /** Longer than the end of an init usually takes. */
 const BRIEF_MS = 4
@@ -27,7 +27,7 @@ const BRIEF_MS = 4
  */
 export async function endInit(init: number): Promise<void> {
   const began = performance.now()
-  for (let spent = 0; isInit(init) && spent < PATIENCE_MS; spent = performance.now() - began) {
+  for (let spent = 0; isInit(init) && spent < TIMEOUT_MS; spent = performance.now() - began) {
     signal(init, 'SIGKILL')
     // Wait instead of polling: a poll would take the processor on which the init has to end.
     if (spent < BRIEF_MS) awaitEnd(init, BRIEF_MS)

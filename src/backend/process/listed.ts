@@ -69,11 +69,11 @@ export async function makeNoexec(steps: readonly Step[], initPid: number): Promi
   }
 }
 
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 /** False when bubblewrap ended before. There is then nothing to hold, and bubblewrap's own message says why. */
 async function untilReady(mounts: NamespaceMounts, initPid: number): Promise<boolean> {
-  for (const began = performance.now(); performance.now() - began < PATIENCE_MS; await Bun.sleep(1)) {
+  for (const began = performance.now(); performance.now() - began < TIMEOUT_MS; await Bun.sleep(1)) {
     if (mounts.ready()) return true
     if (!isAlive(initPid)) return false
   }

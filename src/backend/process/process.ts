@@ -9,9 +9,9 @@ import { missingTool } from '../../base/missing-tool.ts'
 import { UndoStack } from '../../base/undo.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { Backend, Ending, LiveMounts, Running, StartOptions } from '../backend.ts'
-import { holdMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
+import { prepareMapping, USERNS_HINT } from '../mounts/id-mapping.ts'
 import { capabilities } from './capabilities.ts'
-import { keepApart } from './cpu-placement.ts'
+import { avoidOwnProcessor } from './cpu-placement.ts'
 import { blockFd, FD, firstExtraFd, type GuardOptions, startGuard } from './guard.ts'
 import { commandGroup, endInit } from './init.ts'
 import { withInsidePath } from './inside-path.ts'
@@ -24,7 +24,7 @@ export const processBackend: Backend = {
   name: 'process',
   network: 'made-by-pen',
   // Only the host's root needs an id mapping. Making it early keeps it off the guard's critical path.
-  warm: () => (isHostRoot() ? holdMapping() : undefined),
+  warm: () => (isHostRoot() ? prepareMapping() : undefined),
   probe: async () => capabilities(),
   start,
 }
@@ -49,7 +49,7 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     const kept = keeping?.startExecDaemon(plan, undo)
     const identity = plan.runAs === 'self' ? undefined : plan.runAs
     const crossing = crossStdio(kept?.stdio ?? options.stdio, identity)
-    undo.push('stdio', () => crossing.handedOver())
+    undo.push('stdio', () => crossing.closeCopies())
     const innerBase = firstExtraFd(joins) + pinned.size
     const listed =
       kept === undefined ? inner?.startListed(plan, bytes => filled(undo, bytes), undo) : undefined
@@ -77,10 +77,10 @@ async function start(given: Plan, options: StartOptions): Promise<Running> {
     }
     const guard = placement.within(() => startGuard(guardOptions))
     undo.push('the guard', () => guard.close())
-    const bringBack = keepApart(guard.pid)
+    const bringBack = avoidOwnProcessor(guard.pid)
     closeSync(argsFd)
-    crossing.handedOver()
-    kept?.handedOver()
+    crossing.closeCopies()
+    kept?.closeCopies()
     // From here bubblewrap runs, and waits for its arguments: without them it has nothing to start anything from.
     guard.go()
     abandon = () => signal(-guard.pid, 'SIGKILL')

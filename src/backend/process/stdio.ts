@@ -18,13 +18,13 @@ type Stdio = StartOptions['stdio']
 export interface Crossing {
   readonly stdio: Stdio
   /** Closes pen's copies of the sandbox's descriptors. Otherwise no pipe would reach its end. */
-  handedOver(): void
+  closeCopies(): void
   /** Resolves when all output has been written. */
   drained(): Promise<void>
 }
 
 /** A disk that hangs must not stop pen from exiting. */
-const PATIENCE_MS = 2000
+const TIMEOUT_MS = 2000
 
 export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossing {
   const given: number[] = []
@@ -59,14 +59,14 @@ export function crossStdio(stdio: Stdio, identity: Identity | undefined): Crossi
   const crossed = stdio.map(cross) as unknown as Stdio
   return {
     stdio: crossed,
-    handedOver: () => {
+    closeCopies: () => {
       for (const fd of given.splice(0)) closeSync(fd)
     },
     drained: async () => {
       for (const reader of readers) reader.kill('SIGKILL')
       const all = [...writers.values()].map(writer => writer.cat)
       if (all.length === 0) return
-      await Promise.race([Promise.all(all.map(writer => writer.exited)), Bun.sleep(PATIENCE_MS)])
+      await Promise.race([Promise.all(all.map(writer => writer.exited)), Bun.sleep(TIMEOUT_MS)])
       for (const writer of all) writer.kill('SIGKILL')
     },
   }

@@ -7,7 +7,7 @@ import type { ProgramFiles } from './files.ts'
 /** How deep below a root such directories are: `/usr/lib/jvm/java-21/bin`, `~/.nvm/versions/node/v22/bin`. */
 const DEPTH = 4
 /** Data, headers, and packages with a `bin` each. Those hold scripts, which run only with their interpreter. */
-const PASSED_OVER =
+const SKIPPED_DIRECTORIES =
   /^(share|include|src|doc|node_modules|(site|dist)-packages|firmware|modules|locale|python[\d.]*|.*-linux-.*)$/
 /** In these stores every program has its own directory, so there are too many to cover one by one. */
 const STORES = ['/nix/store', '/gnu/store']
@@ -45,7 +45,7 @@ function look(files: ProgramFiles, root: string, budget: Budget, out: Set<string
       }
       const children = files
         .list(directory)
-        .filter(child => child.kind === 'directory' && !PASSED_OVER.test(child.name))
+        .filter(child => child.kind === 'directory' && !SKIPPED_DIRECTORIES.test(child.name))
       for (const { name } of children)
         if (PROGRAM_DIRECTORY_NAMES.includes(name)) out.add(`${directory}/${name}`)
         else next.push(`${directory}/${name}`)

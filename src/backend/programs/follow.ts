@@ -7,7 +7,7 @@ export interface Chain {
   readonly status: Status
 }
 
-const MOST_LINKS = 40
+const MAX_LINKS = 40
 
 export const inDirectory = (directory: string, name: string): string =>
   `${directory === '/' ? '' : directory}/${name}`
@@ -17,7 +17,7 @@ export const inDirectory = (directory: string, name: string): string =>
  */
 export function follow(files: ProgramFiles, path: string): Chain | undefined {
   const links: { at: string; to: string }[] = []
-  for (let next = path; links.length < MOST_LINKS; ) {
+  for (let next = path; links.length < MAX_LINKS; ) {
     // A directory.
     if (/(^|\/)\.{0,2}$/.test(next)) return undefined
     const above = files.real(dirname(next))

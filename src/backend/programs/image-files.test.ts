@@ -20,7 +20,7 @@ import { O_PATH } from '../../base/kernel/file.ts'
 import { viewTools } from '../../plan/tools.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { follow } from './follow.ts'
-import { ImageFiles, OddImage } from './image-files.ts'
+import { ImageFiles, UnsupportedImage } from './image-files.ts'
 import { surveyImage } from './survey-image.ts'
 
 const all = realpathSync(mkdtempSync(join(tmpdir(), 'pen-image-')))
@@ -89,7 +89,7 @@ describe('a link of an image', () => {
   })
 
   test('into /proc, which differs for every reader, is refused', () => {
-    expect(() => follow(tree.files(), '/bin/proc')).toThrow(OddImage)
+    expect(() => follow(tree.files(), '/bin/proc')).toThrow(UnsupportedImage)
   })
 
   test('to a mount over the image is not the image’s', () => {

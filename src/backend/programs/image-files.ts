@@ -13,14 +13,14 @@ import { kindOf, type ProgramFiles, type Status } from './files.ts'
 import { inDirectory } from './follow.ts'
 
 /** An image that cannot be surveyed. */
-export class OddImage extends Error {}
+export class UnsupportedImage extends Error {}
 
-const MOST_NAMES = 20_000
-const MOST_LINKS = 40
-const MOST_COMPARED = 64 * 1024 ** 2
+const MAX_NAMES = 20_000
+const MAX_LINKS = 40
+const MAX_COMPARED = 64 * 1024 ** 2
 const PIECE = 65_536
 /** Replaces non-UTF-8 bytes. Such a name could not be looked up again. */
-const NO_TEXT = '\ufffd'
+const REPLACEMENT_CHARACTER = '\ufffd'
 
 export class ImageFiles implements ProgramFiles {
   readonly #root: number
@@ -43,17 +43,20 @@ export class ImageFiles implements ProgramFiles {
   readLink(path: string): string | undefined {
     const to = this.#ask(path, at => readlinkSync(at))
     // The kernel would find the target, but this code could not.
-    if (to?.includes(NO_TEXT) === true) throw new OddImage(`${path} is a link to a non-UTF-8 name`)
+    if (to?.includes(REPLACEMENT_CHARACTER) === true)
+      throw new UnsupportedImage(`${path} is a link to a non-UTF-8 name`)
     return to
   }
 
   list(directory: string): ReturnType<ProgramFiles['list']> {
     if (this.look(directory)?.kind !== 'directory') return []
     const entries = this.#ask(`${directory}/.`, at => readdirSync(at, { withFileTypes: true })) ?? []
-    if (entries.length > MOST_NAMES) throw new OddImage(`${directory} has more than ${MOST_NAMES} names`)
+    if (entries.length > MAX_NAMES)
+      throw new UnsupportedImage(`${directory} has more than ${MAX_NAMES} names`)
     const own = entries.filter(({ name }) => !this.#isForeign(inDirectory(directory, name)))
     return own.map(entry => {
-      if (entry.name.includes(NO_TEXT)) throw new OddImage(`${directory} has a non-UTF-8 name`)
+      if (entry.name.includes(REPLACEMENT_CHARACTER))
+        throw new UnsupportedImage(`${directory} has a non-UTF-8 name`)
       const kind = kindOf(entry)
       // Some file systems do not report the kind in listings.
       const told = kind === 'other' ? this.look(inDirectory(directory, entry.name))?.kind : kind
@@ -73,7 +76,7 @@ export class ImageFiles implements ProgramFiles {
       }
       const next = `${at}/${name}`
       // The target depends on the reader.
-      if (next === '/proc') throw new OddImage(`${path} leads into /proc`)
+      if (next === '/proc') throw new UnsupportedImage(`${path} leads into /proc`)
       const status = this.look(next)
       if (status === undefined) return undefined
       if (status.kind !== 'link') {
@@ -82,7 +85,7 @@ export class ImageFiles implements ProgramFiles {
       }
       const to = this.readLink(next)
       links += 1
-      if (to === undefined || links > MOST_LINKS) return undefined
+      if (to === undefined || links > MAX_LINKS) return undefined
       names.unshift(...to.split('/'))
       if (to.startsWith('/')) at = ''
     }
@@ -132,7 +135,7 @@ export class ImageFiles implements ProgramFiles {
     const [first, second] = [Buffer.alloc(PIECE), Buffer.alloc(PIECE)]
     for (let at = 0; at < size; at += PIECE) {
       this.#compared += PIECE
-      if (this.#compared > MOST_COMPARED) return true
+      if (this.#compared > MAX_COMPARED) return true
       const lengths = [readSync(one, first, 0, PIECE, at), readSync(other, second, 0, PIECE, at)]
       if (lengths[0] !== lengths[1] || !first.equals(second)) return false
     }

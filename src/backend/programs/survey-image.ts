@@ -7,12 +7,12 @@ import { type HostPath, isWithin } from '../../policy/files/path.ts'
 import type { Policy } from '../../policy/policy.ts'
 import { findProgramDirectories, isProgramDirectory } from './directories.ts'
 import type { ProgramFiles } from './files.ts'
-import { OddImage } from './image-files.ts'
+import { UnsupportedImage } from './image-files.ts'
 import { NO_TOOL_FACTS, restrictsTools, surveyTools } from './survey.ts'
 
 /** Ten times what an image with an operating system, compilers and a desktop has. */
-const MOST_DIRECTORIES = 20_000
-const MOST_STRAYS = 1000
+const MAX_DIRECTORIES = 20_000
+const MAX_STRAYS = 1000
 
 export function surveyImage(
   files: ProgramFiles,
@@ -22,19 +22,21 @@ export function surveyImage(
 ): Pick<HostFacts, 'system' | 'tools'> {
   const system = topOf(files)
   if (!restrictsTools(tools)) return { system, tools: NO_TOOL_FACTS }
-  const budget = { left: MOST_DIRECTORIES }
+  const budget = { left: MAX_DIRECTORIES }
   const search = [...path, ...SYSTEM_PATH]
   const looked = searched(files, search)
   const found = findProgramDirectories(files, system, budget)
   const all = [...new Set([...found, ...looked.filter(isProgramDirectory)])]
   if (budget.left < 0)
-    throw new OddImage(`it has more than ${MOST_DIRECTORIES} directories that may hold programs`)
+    throw new UnsupportedImage(`it has more than ${MAX_DIRECTORIES} directories that may hold programs`)
   const directories = outermost(all)
   const nested = all.filter(directory => !directories.includes(directory))
   const mixed = looked.filter(directory => !isProgramDirectory(directory))
   const facts = surveyTools(tools, { files, system, directories, mixed, nested, search })
-  if (facts.strays.length > MOST_STRAYS)
-    throw new OddImage(`its PATH has more than ${MOST_STRAYS} programs outside of directories for programs`)
+  if (facts.strays.length > MAX_STRAYS)
+    throw new UnsupportedImage(
+      `its PATH has more than ${MAX_STRAYS} programs outside of directories for programs`,
+    )
   return { system, tools: facts }
 }
 

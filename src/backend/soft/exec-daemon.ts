@@ -10,7 +10,7 @@ import { PEN_INSIDE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution, Running, StartOptions } from '../backend.ts'
 import { FileCall } from './file-call.ts'
 import { limitsOf } from './gate/exec.ts'
-import { Gate, NotDone, Refused } from './gate/gate.ts'
+import { ActionFailed, Gate, Refused } from './gate/gate.ts'
 import { notStarted } from './not-started.ts'
 import type { PrivatePlaces } from './private-places.ts'
 import { type SoftDaemon, startSoftDaemon } from './soft-daemon.ts'
@@ -87,7 +87,7 @@ function perform(gate: Gate, daemon: SoftDaemon, order: ExecOrder, output: ExecO
   } catch (error) {
     if (error instanceof Refused)
       return notStarted(error.reason === 'not-found' ? 'ENOENT' : 'EACCES', describe(order.argv[0], error))
-    if (error instanceof NotDone) return notStarted(error.errno, `${order.cwd}: ${error.message}`)
+    if (error instanceof ActionFailed) return notStarted(error.errno, `${order.cwd}: ${error.message}`)
     throw error
   }
 }

@@ -7,20 +7,20 @@ import { ownProgram } from '../../base/own-program.ts'
 import {
   FILE_MODE,
   type FileOrder,
-  MOST_SEARCHED,
-  PASSED_OVER,
+  MAX_SEARCHED,
   type PlainFileOrder,
   type SearchOrder,
+  SKIPPED_DIRECTORIES,
   writeFileOrder,
 } from '../../protocol/file-order.ts'
 import type { ExecEnding, ExecOutput, Execution } from '../backend.ts'
-import { type Gate, NotDone, Refused } from './gate/gate.ts'
+import { ActionFailed, type Gate, Refused } from './gate/gate.ts'
 import type { SoftDaemon } from './soft-daemon.ts'
 
 const DONE: ExecEnding = { kind: 'exit', code: 0 }
 const FAILED: ExecEnding = { kind: 'exit', code: 1 }
 /** A write is buffered until it is complete. */
-const MOST_WRITTEN = 64 * 2 ** 20
+const MAX_WRITTEN = 64 * 2 ** 20
 const PIECE = 64 * 1024
 
 export class FileCall implements Execution {
@@ -43,7 +43,7 @@ export class FileCall implements Execution {
 
   async write(bytes: Uint8Array): Promise<void> {
     this.#size += bytes.length
-    if (this.#size <= MOST_WRITTEN) this.#given.push(bytes.slice())
+    if (this.#size <= MAX_WRITTEN) this.#given.push(bytes.slice())
   }
 
   endInput(): void {
@@ -67,7 +67,7 @@ export class FileCall implements Execution {
   async #perform(order: FileOrder): Promise<ExecEnding> {
     try {
       if (order.op === 'match')
-        throw new NotDone('EINVAL', { what: 'it opens nothing', at: '', hint: 'search' })
+        throw new ActionFailed('EINVAL', { what: 'it opens nothing', at: '', hint: 'search' })
       if (order.op === 'search') return await this.#search(order)
       await this.#act(order)
       return this.#isKilled ? { kind: 'signal', signal: 9 } : DONE
@@ -94,7 +94,7 @@ export class FileCall implements Execution {
       case 'write':
         await this.#whole.promise
         if (this.#isKilled) return
-        if (this.#size > MOST_WRITTEN) throw tooLong(path)
+        if (this.#size > MAX_WRITTEN) throw tooLong(path)
         await this.#gate.write(path, Buffer.concat(this.#given), order.executable)
         break
       case 'delete':
@@ -114,7 +114,7 @@ export class FileCall implements Execution {
    * the exec daemon, which opens nothing.
    */
   async #search({ path, pattern, ignoreCase, name, most }: SearchOrder): Promise<ExecEnding> {
-    const found = this.#gate.below(path, { passOver: PASSED_OVER, mostBytes: MOST_SEARCHED })
+    const found = this.#gate.below(path, { skip: SKIPPED_DIRECTORIES, mostBytes: MAX_SEARCHED })
     // Throws when the path itself may not be read.
     let next = found.next()
     const words = writeFileOrder({ op: 'match', pattern, ignoreCase, name, most })
@@ -142,7 +142,11 @@ export class FileCall implements Execution {
       searching.endInput()
       const ending = await ended
       if (ending.kind !== 'exit' || ending.code === 0) return ending
-      throw new NotDone('EINVAL', { what: 'it is not a regular expression', at: pattern, hint: 'check it' })
+      throw new ActionFailed('EINVAL', {
+        what: 'it is not a regular expression',
+        at: pattern,
+        hint: 'check it',
+      })
     } catch (error) {
       searching.kill()
       throw error
@@ -163,8 +167,8 @@ function mayMatch(path: string, name: string): boolean {
   return ending === undefined || path.endsWith(ending)
 }
 
-const tooLong = (at: string): NotDone =>
-  new NotDone('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
+const tooLong = (at: string): ActionFailed =>
+  new ActionFailed('EFBIG', { what: 'it is too long', at, hint: 'read or write it in parts' })
 
 /** The failure in the format of pen's file tool. A refusal adds its reason and fix. Undefined for a bug of pen. */
 function tellFailure(error: unknown): object | undefined {
@@ -172,7 +176,7 @@ function tellFailure(error: unknown): object | undefined {
     const { reason, why, hint } = error
     return { errno: 'EACCES', refused: { reason, why, fix: hint ?? '' } }
   }
-  if (error instanceof NotDone) return { errno: error.errno }
+  if (error instanceof ActionFailed) return { errno: error.errno }
   if (error instanceof PenError && error.code === 'LIMIT') return { errno: 'EFBIG' }
   return undefined
 }

@@ -12,7 +12,7 @@ import { DAEMON_MODE } from '../../protocol/guest-paths.ts'
 import type { ExecOrder, ExecOutput, Execution } from '../backend.ts'
 import { DaemonLink } from '../daemon-link.ts'
 import { adoptDaemonSocket } from '../daemon-socket.ts'
-import { relayWords } from '../process/exec-daemon.ts'
+import { relayOutput } from '../process/exec-daemon.ts'
 import { keepLeftovers } from './gate/leftovers.ts'
 import type { ProcessLimits } from './gate/order.ts'
 import { type SupervisedOptions, startSupervised } from './gate/supervised.ts'
@@ -40,7 +40,7 @@ export async function startSoftDaemon(options: SoftDaemonOptions): Promise<SoftD
   const [said, says] = pipe()
   const supervised = startSupervised({ ...options, stdio: [theirs, 'ignore', says] })
   for (const fd of [theirs, says]) closeSync(fd)
-  void relayWords(said)
+  void relayOutput(said)
   const [file, ...rest] = ownProgram()
   const { limits, variables } = options
   const env = { AGENT_IN_SANDBOX: '1' }

@@ -64,7 +64,7 @@ async function supervise(
     env: placement.env,
     joinFds: placement.joinFds,
   })
-  crossing?.handedOver()
+  crossing?.closeCopies()
   const began = performance.now()
   let record: AuditSink['record'] | undefined
   let killed = false

@@ -5,8 +5,8 @@ import { statSync } from 'node:fs'
 import { PenError } from '../../../base/error.ts'
 import { kernelRelease } from '../../../base/kernel/kernel-release.ts'
 import type { CgroupLimit } from '../../../limits/cgroup.ts'
-import { askEngine, type Engine } from './engine.ts'
-import { foundOnce } from './found-once.ts'
+import { type Engine, runEngine } from './engine.ts'
+import { cachedFact } from './fact-cache.ts'
 
 export interface EngineFacts {
   readonly version: string
@@ -30,7 +30,7 @@ const ANSWER_MS = { doctor: 10_000, start: 30_000 } as const
 export async function engineFacts(engine: Engine, cacheDir: string | undefined): Promise<EngineFacts> {
   const answer = () => ask(engine, cacheDir === undefined ? ANSWER_MS.doctor : ANSWER_MS.start)
   if (engine.name === 'docker' || cacheDir === undefined) return await answer()
-  return await foundOnce(`${cacheDir}/${engine.name}.json`, keyOf(engine), answer)
+  return await cachedFact(`${cacheDir}/${engine.name}.json`, keyOf(engine), answer)
 }
 
 /** Increase it when the query changes. */
@@ -51,7 +51,7 @@ function keyOf({ program, env }: Engine): string {
 }
 
 async function ask(engine: Engine, timeoutMs: number): Promise<EngineFacts> {
-  const text = await askEngine(engine, ['info', '--format', '{{json .}}'], { timeoutMs })
+  const text = await runEngine(engine, ['info', '--format', '{{json .}}'], { timeoutMs })
   try {
     const info = JSON.parse(text) as Info
     return engine.name === 'podman' ? ofPodman(info) : ofDocker(info)

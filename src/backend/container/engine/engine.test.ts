@@ -5,7 +5,7 @@ import { interpreterOf, parseList } from '../guest-program.ts'
 import { engineError, findEngine, reasonOf } from './engine.ts'
 import { ofDocker, ofPodman } from './engine-facts.ts'
 import { hardLimits } from './hard-limits.ts'
-import { blamesRuntime } from './runtimes.ts'
+import { isRuntimeFailure } from './runtimes.ts'
 
 const said = (stderr: string) => ({
   code: 125,
@@ -57,7 +57,7 @@ describe('an engine', () => {
     ['Error: the container name "pen-x" is already in use', false],
     ['Error: localhost/x: image not known', false],
   ])('%j blames the runtime: %p', (line, blames) => {
-    expect(blamesRuntime(said(line))).toBe(blames)
+    expect(isRuntimeFailure(said(line))).toBe(blames)
   })
 })
 

@@ -80,7 +80,7 @@ function daemonOf(env: Environment): string {
 }
 
 /** True when this user may connect to the daemon. */
-export function mayAsk({ flags }: Engine): boolean {
+export function mayUseDaemon({ flags }: Engine): boolean {
   const socket = flags.find(flag => flag.startsWith('unix://'))?.slice('unix://'.length)
   try {
     if (socket !== undefined) accessSync(socket, constants.W_OK)
@@ -117,7 +117,7 @@ export async function tryEngine(
 }
 
 /** Returns the output, or throws an error with the engine's last message. */
-export async function askEngine(
+export async function runEngine(
   engine: Engine,
   argv: readonly string[],
   options: AskOptions = {},

@@ -54,7 +54,7 @@ const fileOf = (cacheDir: string): string => `${cacheDir}/runtime`
 const keyOf = ({ version, runtime }: EngineFacts): string => `${version} ${runtime} `
 
 /** True when the runtime failed and not the engine. Another runtime may work. */
-export const blamesRuntime = (answer: Captured): boolean =>
+export const isRuntimeFailure = (answer: Captured): boolean =>
   /OCI runtime|\b(crun|runc|runsc)\b/.test(reasonOf(answer))
 
 function recall(file: string): string | undefined {

@@ -12,7 +12,7 @@ import { mountField } from '../mount-field.ts'
 import { type Engine, engineError, tryEngine } from './engine.ts'
 import type { EngineFacts } from './engine-facts.ts'
 import { GVISOR_RUNTIME, gvisorFlags } from './gvisor.ts'
-import { blamesRuntime, chooseRuntime } from './runtimes.ts'
+import { chooseRuntime, isRuntimeFailure } from './runtimes.ts'
 
 const TIME_LIMIT_MS = 20_000
 /** The engine would make these as another uid, and pen could not remove them. */
@@ -69,7 +69,7 @@ export async function tryPodman(
       const flags = runtimeArguments({ engine: 'podman', runtime, runtimeFlags })
       const answer = await tryEngine(engine, [...flags, ...argv], { timeoutMs: TIME_LIMIT_MS })
       if (answer.code === 0) return { runtime }
-      if (!blamesRuntime(answer)) throw engineError(engine, answer)
+      if (!isRuntimeFailure(answer)) throw engineError(engine, answer)
     }
     throw new PenError('BACKEND', {
       what: 'no OCI runtime can start a container here',

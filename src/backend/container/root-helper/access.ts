@@ -2,8 +2,9 @@
  * How an ordinary user's pen reaches a container of root's Docker daemon. It uses the root helper, and descriptors of
  * the container's namespaces that the exec daemon sends before it accepts orders.
  */
-import type { Ready } from '../begin.ts'
+
 import type { Container } from '../container.ts'
+import type { PreparedContainer } from '../request-container.ts'
 import { awaitNamespaces, type ShownNamespaces } from '../shown-namespaces.ts'
 import type { RootHelperLink } from './link.ts'
 import { type RootHelperOptions, startRootHelper } from './start.ts'
@@ -12,7 +13,7 @@ export interface HelperAccess extends ShownNamespaces {
   readonly helper: RootHelperLink
 }
 
-export class ComingAccess {
+export class PendingAccess {
   readonly #options: Pick<RootHelperOptions, 'engine' | 'program' | 'runtimes' | 'cacheDir'>
   #helper: Promise<RootHelperLink> | undefined
   #shown: (() => Promise<ShownNamespaces>) | undefined
@@ -22,7 +23,7 @@ export class ComingAccess {
   }
 
   /** Starts the root helper, just before the container is requested. */
-  begin(ready: Ready): void {
+  begin(ready: PreparedContainer): void {
     this.#shown = awaitNamespaces(ready.inside.shownSocket, ready.daemon, ready.undo)
     this.#helper = startRootHelper({ ...this.#options, ...ready })
     this.#helper.catch(() => undefined)

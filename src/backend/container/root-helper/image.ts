@@ -8,7 +8,7 @@ import { mkdirSync } from 'node:fs'
 import { writeFileAtomically } from '../../../base/atomic-file.ts'
 import { PenError } from '../../../base/error.ts'
 import { readRegularFile } from '../../../base/regular-file.ts'
-import { askEngine, type Engine, tryEngine } from '../engine/engine.ts'
+import { type Engine, runEngine, tryEngine } from '../engine/engine.ts'
 
 /** A readable name for `docker images`. */
 const NAME = 'pen/helper:1'
@@ -37,7 +37,7 @@ const fileOf = (cacheDir: string): string => `${cacheDir}/docker-helper`
 
 async function make(engine: Engine, cacheDir: string): Promise<string> {
   const id =
-    (await found(engine)) ?? (await askEngine(engine, ['import', '-', NAME], { input: NOTHING })).trim()
+    (await found(engine)) ?? (await runEngine(engine, ['import', '-', NAME], { input: NOTHING })).trim()
   if (!ID.test(id)) throw new PenError('BACKEND', { what: 'the engine did not report which image it made' })
   mkdirSync(cacheDir, { recursive: true, mode: 0o700 })
   writeFileAtomically(fileOf(cacheDir), id)

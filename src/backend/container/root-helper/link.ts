@@ -22,7 +22,7 @@ import type { RootHelper } from '../../backend.ts'
 import { type DaemonSocket, listenForDaemon } from '../../daemon-socket.ts'
 
 /** Longer than any order takes. */
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 export interface RootHelperListener {
   /** Resolves when the helper has connected and sees the supervisor's files. */
@@ -142,7 +142,7 @@ export class RootHelperLink implements RootHelper {
     if (!this.#hasSent(channel, descriptors)) throw failure(order, 'it ended')
     this.#outbox.send(encodeMessage(channel, { ...order, descriptors: descriptors.length }))
     // A helper that does not answer protects nothing. It counts as gone, and the sandbox ends.
-    const timer = setTimeout(() => this.close(), PATIENCE_MS)
+    const timer = setTimeout(() => this.close(), TIMEOUT_MS)
     const answer = await promise
     clearTimeout(timer)
     if ('failed' in answer) throw failure(order, answer.failed)

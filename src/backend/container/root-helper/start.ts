@@ -8,7 +8,7 @@ import type { UndoStack } from '../../../base/undo.ts'
 import { isWithin } from '../../../policy/files/path.ts'
 import { ROOT_HELPER_MODE } from '../../../protocol/root-helper-orders.ts'
 import { type Bind, type ContainerOrder, ROOT_HELPER_CAPABILITIES } from '../arguments.ts'
-import { Container, killNobody } from '../container.ts'
+import { Container, cannotKill } from '../container.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RuntimeChoice } from '../engine/runtimes.ts'
 import { DAEMON_PLACE, type GuestProgram } from '../guest-program.ts'
@@ -22,7 +22,7 @@ export interface RootHelperOptions {
   readonly program: GuestProgram
   /** The order for the sandbox's container. */
   readonly order: Omit<ContainerOrder, 'runtime'>
-  readonly spare: string
+  readonly fallbackName: string
   readonly runtimes: RuntimeChoice
   readonly cacheDir: string
   readonly undo: UndoStack
@@ -53,14 +53,14 @@ export function refuseWritableProgram({ binds }: GuestProgram, granted: readonly
  * latest.
  */
 export async function startRootHelper(options: RootHelperOptions): Promise<RootHelperLink> {
-  const { engine, inside, program, order: sandbox, spare, runtimes, cacheDir, undo } = options
+  const { engine, inside, program, order: sandbox, fallbackName, runtimes, cacheDir, undo } = options
   const { shown, binds, idFile, pidFile } = inside.makeHelperPlace()
   const listener = listenForRootHelper(shown)
   undo.push('the root helper’s sockets', () => listener.close())
   const order: Omit<ContainerOrder, 'runtime' | 'image'> = {
     ...sandbox,
     // A name of this run alone: the engine may still be removing the last helper.
-    name: `${spare}-helper`,
+    name: `${fallbackName}-helper`,
     labels: helperLabels(sandbox.labels),
     hostname: 'pen-helper',
     helper: true,
@@ -74,7 +74,7 @@ export async function startRootHelper(options: RootHelperOptions): Promise<RootH
     argv: [...program.words, ROOT_HELPER_MODE, DAEMON_PLACE],
   }
   const starting = withRootHelperImage(engine, cacheDir, image =>
-    Container.run(engine, { ...order, image }, runtimes, order.name, { killer: killNobody }),
+    Container.run(engine, { ...order, image }, runtimes, order.name, { killer: cannotKill }),
   )
   undo.push('the root helper', async () => {
     const link = await Promise.race([listener.arrived, starting.then(() => undefined)]).catch(() => undefined)

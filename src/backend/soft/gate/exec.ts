@@ -13,7 +13,7 @@ import { findProgram, type Program } from './find-program.ts'
 import type { FileJudge } from './judge-file.ts'
 import type { ProcessLimits } from './order.ts'
 import { countProcesses } from './own-process.ts'
-import { NotDone, Refused } from './refused.ts'
+import { ActionFailed, Refused } from './refused.ts'
 import type { SupervisedEnding } from './supervised.ts'
 
 export interface ExecWorld {
@@ -88,8 +88,8 @@ function directoryOf({ judge }: ExecWorld, text: string): HostPath {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats?.isDirectory() === true) return path
   throw stats === undefined
-    ? new NotDone('ENOENT', { what: 'it is not there', at: path, hint: 'check the spelling' })
-    : new NotDone('ENOTDIR', { what: 'it is not a directory', at: path, hint: 'name a directory' })
+    ? new ActionFailed('ENOENT', { what: 'it is not there', at: path, hint: 'check the spelling' })
+    : new ActionFailed('ENOTDIR', { what: 'it is not a directory', at: path, hint: 'name a directory' })
 }
 
 function checkedVariables(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

@@ -8,11 +8,11 @@ import { basename, dirname } from '../../../base/posix-path.ts'
 import type { HostPath } from '../../../policy/files/path.ts'
 import { Directory } from './directory.ts'
 import { type GateFiles, readUpTo } from './files.ts'
-import { NotDone, Refused } from './refused.ts'
+import { ActionFailed, Refused } from './refused.ts'
 
 export interface Scope {
   /** Names of directories that are skipped unless the search begins there. */
-  readonly passOver: readonly string[]
+  readonly skip: readonly string[]
   readonly mostBytes: number
 }
 
@@ -23,8 +23,8 @@ export interface FoundFile {
 }
 
 /** Limits of a search: each name costs time of the supervisor, or a record. */
-const MOST_NAMES = 200_000
-const MOST_REFUSED = 1000
+const MAX_NAMES = 200_000
+const MAX_REFUSED = 1000
 
 export function* filesBelow(files: GateFiles, text: string, scope: Scope): Generator<FoundFile> {
   const { judge } = files
@@ -32,7 +32,7 @@ export function* filesBelow(files: GateFiles, text: string, scope: Scope): Gener
   judge.allow('read', path)
   if (path === '/') return
   const parent = openParent(path)
-  const budget = { names: MOST_NAMES, refused: MOST_REFUSED }
+  const budget = { names: MAX_NAMES, refused: MAX_REFUSED }
   try {
     if (parent.look(basename(path)) === undefined) throw absent(path)
     yield* walk(files, parent, basename(path), scope, budget)
@@ -71,7 +71,7 @@ function* walk(
   if (directory === undefined) return
   try {
     for (const inner of directory.names().sort((a, b) => (a < b ? -1 : 1)))
-      if (!scope.passOver.includes(inner)) yield* walk(files, directory, inner, scope, budget)
+      if (!scope.skip.includes(inner)) yield* walk(files, directory, inner, scope, budget)
   } finally {
     directory.close()
   }
@@ -86,8 +86,8 @@ function openParent(path: HostPath): Directory {
   }
 }
 
-const absent = (at: string): NotDone =>
-  new NotDone('ENOENT', { what: 'it is not there', at, hint: 'check the spelling; list the directory' })
+const absent = (at: string): ActionFailed =>
+  new ActionFailed('ENOENT', { what: 'it is not there', at, hint: 'check the spelling; list the directory' })
 
 /** Undefined when it is another kind of file by now, or closed to the user that root acts for. */
 function entered(files: GateFiles, parent: Directory, name: string): Directory | undefined {

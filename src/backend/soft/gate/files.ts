@@ -17,7 +17,7 @@ import { basename, dirname } from '../../../base/posix-path.ts'
 import { type HostPath, isWithin } from '../../../policy/files/path.ts'
 import { Directory, namesOf } from './directory.ts'
 import { type Access, FileJudge, type JudgeOptions } from './judge-file.ts'
-import { NotDone } from './refused.ts'
+import { ActionFailed } from './refused.ts'
 
 export interface FileOptions extends JudgeOptions {
   /** The user that root acts for. Nothing is done that this user could not do. */
@@ -214,15 +214,15 @@ function writeAll(fd: number, bytes: Uint8Array): void {
 const kindOf = (stats: BigIntStats): Listed['kind'] =>
   stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : stats.isSymbolicLink() ? 'link' : 'other'
 
-const notAFile = (path: string, stats: BigIntStats): NotDone =>
-  new NotDone(stats.isDirectory() ? 'EISDIR' : 'EINVAL', {
+const notAFile = (path: string, stats: BigIntStats): ActionFailed =>
+  new ActionFailed(stats.isDirectory() ? 'EISDIR' : 'EINVAL', {
     what: 'it is not a plain file',
     at: path,
     hint: 'name a file',
   })
 
-const failure = (access: Access, path: string, errno: string): NotDone =>
-  new NotDone(errno, {
+const failure = (access: Access, path: string, errno: string): ActionFailed =>
+  new ActionFailed(errno, {
     what: `${access} did not work (${errno})`,
     at: path,
     hint:

@@ -14,7 +14,7 @@ export type { Connection } from './connect.ts'
 export type { Admitted, ExecOptions } from './exec.ts'
 export type { Listing } from './files.ts'
 export type { FoundFile } from './files-below.ts'
-export { NotDone, Refused } from './refused.ts'
+export { ActionFailed, Refused } from './refused.ts'
 
 export interface GateOptions extends FileOptions, Omit<ExecWorld, 'judge'> {
   /** For tests: DNS answers. */

@@ -16,7 +16,7 @@ const libc = cLibrary({
 const PR_SET_NO_NEW_PRIVS = 38
 
 /** From here on setuid programs give no privileges. */
-export function gainNothing(): void {
+export function setNoNewPrivileges(): void {
   if (onLinux && tryCall('prctl', PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
     throw new PenError('LIMIT', { what: 'the kernel refuses no_new_privs, so setuid programs would work' })
 }

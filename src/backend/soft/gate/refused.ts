@@ -25,7 +25,7 @@ export class Refused extends PenError {
 }
 
 /** The action was allowed, but failed. `errno` is the kernel's error by name. */
-export class NotDone extends PenError {
+export class ActionFailed extends PenError {
   readonly errno: string
 
   constructor(errno: string, detail: { readonly what: string; readonly at: string; readonly hint: string }) {

@@ -10,7 +10,7 @@ import type { Policy } from '../../../policy/policy.ts'
 import { Directory } from './directory.ts'
 import type { GateFiles } from './files.ts'
 
-const MOST_NAMES = 100_000
+const MAX_NAMES = 100_000
 const RM = { name: 'rm', shell: false }
 
 export function removeTree(files: GateFiles, policy: Policy, text: string): void {
@@ -25,7 +25,7 @@ export function removeTree(files: GateFiles, policy: Policy, text: string): void
     })
   const parent = Directory.open(dirname(path) as HostPath)
   try {
-    const names = survey(files, parent, basename(path), { left: MOST_NAMES })
+    const names = survey(files, parent, basename(path), { left: MAX_NAMES })
     judge.allow('delete', path, names)
     take(files, parent, basename(path))
   } finally {
@@ -39,7 +39,7 @@ function survey(files: GateFiles, parent: Directory, name: string, budget: { lef
   mustGo(files, parent, path)
   if (budget.left-- <= 0)
     throw new PenError('LIMIT', {
-      what: `more than ${MOST_NAMES} names are in it`,
+      what: `more than ${MAX_NAMES} names are in it`,
       at: path,
       hint: 'delete its parts one by one',
     })

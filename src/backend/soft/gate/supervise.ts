@@ -9,7 +9,7 @@ import { findTool } from '../../../base/find-tool.ts'
 import { adoptOrphans, endBelow, reapOrphans, signal } from '../../../base/kernel/end-processes.ts'
 import { startProgram } from '../../../base/start-program.ts'
 import { parseOrder, type SuperviseOrder, type SuperviseReport } from './order.ts'
-import { gainNothing, setLimits } from './own-process.ts'
+import { setLimits, setNoNewPrivileges } from './own-process.ts'
 
 const ORDERS = 3
 const REPORTS = 4
@@ -27,7 +27,7 @@ export async function supervise(): Promise<ExitCode> {
   const order = first.done === true ? undefined : parseOrder(first.value)
   if (order === undefined) return EXIT.pen
   adoptOrphans()
-  gainNothing()
+  setNoNewPrivileges()
   setLimits(order.limits)
   const child = start(order)
   if (child === undefined) return EXIT.pen

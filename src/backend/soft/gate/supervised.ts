@@ -39,7 +39,7 @@ export interface Supervised {
 }
 
 /** A supervise process that was stopped, perhaps by the command, must not block pen's end. */
-const PATIENCE_MS = 1000
+const TIMEOUT_MS = 1000
 const LAST_MS = 500
 
 export function startSupervised(options: SupervisedOptions): Supervised {
@@ -66,7 +66,7 @@ export function startSupervised(options: SupervisedOptions): Supervised {
   const kill = (): void => {
     toLeader('SIGKILL')
     hangUp()
-    setTimeout(givenUp.resolve, PATIENCE_MS, undefined).unref()
+    setTimeout(givenUp.resolve, TIMEOUT_MS, undefined).unref()
   }
   const heard = hear(reports, pid => {
     // The command's user can write to the pipe of this pid. So the kernel must confirm that it is a child.

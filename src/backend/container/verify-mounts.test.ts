@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onlyWhen } from '../../../test/skip.ts'
 import { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { mountPoints, putInPlace } from './in-place.ts'
 import type { PlanMounts } from './plan-mounts.ts'
+import { mountPoints, verifyMounts } from './verify-mounts.ts'
 
 const asRoot = onlyWhen(process.platform === 'linux' && process.getuid?.() === 0)
 const dir = mkdtempSync(join(tmpdir(), 'pen-in-place-'))
@@ -45,7 +45,14 @@ async function put(shown: string, from: string, more: Partial<PlanMounts> = {}) 
   const { pid, mounts } = await inside(shown)
   const binds = [{ from, at, mode: 'rw' as const }]
   const user = { uid: 1000, gid: 1000 }
-  await putInPlace({ init: pid, mounts, plan: { ...NONE, binds, ...more }, own: OWN, user, trees: undefined })
+  await verifyMounts({
+    init: pid,
+    mounts,
+    plan: { ...NONE, binds, ...more },
+    own: OWN,
+    user,
+    trees: undefined,
+  })
   return `/proc/${pid}/root${at}`
 }
 
@@ -63,7 +70,7 @@ describe('what an engine mounted', () => {
     const { pid, mounts } = await inside(meant)
     const binds = [{ from: join(dir, 'other'), at: join(dir, 'other'), mode: 'rw' as const }]
     const user = { uid: 1000, gid: 1000 }
-    const placed = putInPlace({
+    const placed = verifyMounts({
       init: pid,
       mounts,
       plan: { ...NONE, binds },
@@ -77,7 +84,7 @@ describe('what an engine mounted', () => {
   asRoot('is refused when the image has a link in place of pen’s own directory', async () => {
     const { pid, mounts } = await inside(meant)
     const led = { from: OWN.from, at: join(dir, 'link/sub') }
-    const placed = putInPlace({
+    const placed = verifyMounts({
       init: pid,
       mounts,
       plan: NONE,

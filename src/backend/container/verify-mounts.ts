@@ -10,15 +10,15 @@ import { O_PATH } from '../../base/kernel/file.ts'
 import { readOfProcess } from '../../base/kernel/kernel-file.ts'
 import { printable } from '../../base/printable.ts'
 import { isWithin } from '../../policy/files/path.ts'
+import { ANY_FILE } from '../mounts/file-identity.ts'
 import type { NamespaceMounts } from '../mounts/live-mounts.ts'
-import { WHATEVER_IS_THERE } from '../mounts/meant.ts'
 import type { MountOrder } from '../mounts/mount-orders.ts'
 import { onHost } from '../mounts/mount-points.ts'
 import type { Bind } from './arguments.ts'
 import type { OwnedTrees } from './owned-trees.ts'
 import type { PlacedHold, PlanMounts } from './plan-mounts.ts'
 
-export interface InPlace {
+export interface MountsToVerify {
   readonly init: number
   readonly mounts: NamespaceMounts
   readonly plan: PlanMounts
@@ -29,20 +29,20 @@ export interface InPlace {
   readonly trees: OwnedTrees | undefined
 }
 
-export async function putInPlace({ init, mounts, plan, own, user, trees }: InPlace): Promise<void> {
+export async function verifyMounts({ init, mounts, plan, own, user, trees }: MountsToVerify): Promise<void> {
   const host = openSync('/', O_PATH | constants.O_DIRECTORY)
   try {
     const orders: MountOrder[] = [
       { ...there(host, own.from), how: 'restrict', mode: 'ro', path: own.at },
       ...(trees === undefined ? restrictions(init, plan.binds, host) : placings(plan.binds, host)),
       ...plan.holds.map((hold): MountOrder => holdOrder(host, hold)),
-      ...plan.given.map((path): MountOrder => ({ ...WHATEVER_IS_THERE, how: 'give', path, ...user })),
+      ...plan.given.map((path): MountOrder => ({ ...ANY_FILE, how: 'give', path, ...user })),
     ]
-    const results = await mounts.furnish(orders, trees?.descriptors ?? [])
+    const results = await mounts.carryOutDirectly(orders, trees?.descriptors ?? [])
     for (const [i, order] of orders.entries()) {
       const result = results[i] ?? 'changed'
       if (result === 'changed' && order.path === own.at) throw linkedImage(own.at)
-      if (result !== 'held') throw notInPlace(order.path, result === 'changed' ? undefined : result.failed)
+      if (result !== 'held') throw mountDiffers(order.path, result === 'changed' ? undefined : result.failed)
     }
   } finally {
     closeSync(host)
@@ -62,7 +62,7 @@ function restrictions(init: number, binds: readonly Bind[], host: number): Mount
   const below = mountPoints(init).flatMap((path): MountOrder[] => {
     const around = binds.findLast(bind => isWithin(path, bind.at))
     if (around === undefined || binds.some(bind => bind.at === path)) return []
-    return [{ ...WHATEVER_IS_THERE, how: 'restrict', mode: around.mode, path }]
+    return [{ ...ANY_FILE, how: 'restrict', mode: around.mode, path }]
   })
   return [...own, ...below]
 }
@@ -95,11 +95,11 @@ function holdOrder(host: number, { how, at, from, shows = [] }: PlacedHold): Mou
 /** Follows no link. */
 function there(host: number, path: string): { dev: string; ino: string } {
   const found = findBeneath(host, path, ({ dev, ino, kind }) => ({ dev, ino, kind }))
-  if (found === undefined || found.kind === 'link') throw notInPlace(path, undefined)
+  if (found === undefined || found.kind === 'link') throw mountDiffers(path, undefined)
   return { dev: String(found.dev), ino: String(found.ino) }
 }
 
-function notInPlace(path: string, failed: string | undefined): PenError {
+function mountDiffers(path: string, failed: string | undefined): PenError {
   return failed === undefined
     ? new PenError('PATH_REFUSED', {
         what: 'the container’s mount at a path is not what the host has there: the path changed during the start',

@@ -7,9 +7,9 @@ import { writeFileAtomically } from '../../../base/atomic-file.ts'
 import { dirname } from '../../../base/posix-path.ts'
 import { readRegularFile } from '../../../base/regular-file.ts'
 
-const MOST_BYTES = 65_536
+const MAX_BYTES = 65_536
 
-export async function foundOnce<T>(file: string, key: string, find: () => Promise<T>): Promise<T> {
+export async function cachedFact<T>(file: string, key: string, find: () => Promise<T>): Promise<T> {
   const known = recall<T>(file, key)
   if (known !== undefined) return known
   const facts = await find()
@@ -26,7 +26,7 @@ export function remember<T>(file: string, key: string, facts: T): void {
 }
 
 /** A broken file counts as absent. */
-export function recall<T>(file: string, key: string, maxBytes = MOST_BYTES): T | undefined {
+export function recall<T>(file: string, key: string, maxBytes = MAX_BYTES): T | undefined {
   try {
     const bytes = readRegularFile(file, { maxBytes, owner: 'self-or-root' })
     const value = bytes && (JSON.parse(bytes.toString('utf8')) as { key?: string; facts?: T })

@@ -31,7 +31,11 @@ code=$?
 "$@" rm --force --time=0 --ignore "$id" >/dev/null 2>&1
 exit "$code"`
 
-export async function inTwoSteps(engine: Engine, order: ContainerOrder, release: Release): Promise<Captured> {
+export async function createThenStart(
+  engine: Engine,
+  order: ContainerOrder,
+  release: Release,
+): Promise<Captured> {
   const shell = findTool('sh')
   if (shell === undefined) throw new PenError('MISSING_TOOL', { what: 'sh was not found on this machine' })
   const own = [engine.program, ...engine.flags]

@@ -8,10 +8,10 @@ import type { StartOptions } from '../backend.ts'
 import { type DaemonListener, listenForDaemon } from '../daemon-socket.ts'
 import { requireMountPoints } from '../mounts/mount-points.ts'
 import type { ContainerOrder } from './arguments.ts'
-import { Container, killNobody, removeLeft } from './container.ts'
+import { Container, cannotKill, removeOrphans } from './container.ts'
+import type { Release } from './create-then-start.ts'
 import type { RuntimeChoice } from './engine/runtimes.ts'
 import type { GuestProgram } from './guest-program.ts'
-import type { Release } from './in-two-steps.ts'
 import { DAEMON_SOCKET, type InsideDirectory, makeInside, SHOWN_SOCKET } from './inside-directory.ts'
 import type { Shape } from './shape.ts'
 import { SUPERVISOR_LABEL, supervisorLabel } from './supervisor-label.ts'
@@ -23,23 +23,23 @@ export { guestProgram } from './guest-program.ts'
 export type Sandbox = StartOptions['sandbox']
 
 /** What exists before the container is requested. */
-export interface Ready {
+export interface PreparedContainer {
   readonly inside: InsideDirectory
   readonly daemon: DaemonListener
   readonly order: Omit<ContainerOrder, 'runtime'>
   /** The name to use when the first one is taken. */
-  readonly spare: string
+  readonly fallbackName: string
   /** Removes all of this, and the container. */
   readonly undo: UndoStack
 }
 
-export interface Begun extends Ready {
+export interface RequestedContainer extends PreparedContainer {
   readonly coming: Promise<Container>
   /** Takes the container off the undo stack. The caller then ends it. */
   readonly disarm: () => void
 }
 
-export interface Asking {
+export interface ContainerRequest {
   readonly shape: Shape
   readonly program: GuestProgram
   readonly sandbox: Sandbox
@@ -47,16 +47,21 @@ export interface Asking {
   /** For an order to `create`: resolves when the container may start. */
   readonly release?: Release | undefined
   /** Runs when everything is prepared, just before the request. */
-  readonly before?: ((ready: Ready) => void) | undefined
+  readonly before?: ((ready: PreparedContainer) => void) | undefined
 }
 
-export async function begin({ runtimes, release, before, ...asked }: Asking): Promise<Begun> {
+export async function requestContainer({
+  runtimes,
+  release,
+  before,
+  ...asked
+}: ContainerRequest): Promise<RequestedContainer> {
   const undo = new UndoStack()
   try {
-    const ready = makeReady(asked, undo)
+    const ready = prepareContainer(asked, undo)
     before?.(ready)
     const { engine, shows } = asked.shape
-    const left = removeLeft(
+    const left = removeOrphans(
       engine,
       ready.inside.abandoned.flatMap(run => [
         nameOf(asked.sandbox, run),
@@ -66,9 +71,9 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
     // A failure is reported when the stack unwinds.
     left.catch(() => undefined)
     undo.push('containers of earlier runs', () => left)
-    const coming = Container.run(engine, ready.order, runtimes, ready.spare, {
+    const coming = Container.run(engine, ready.order, runtimes, ready.fallbackName, {
       release,
-      ...(shows && { killer: killNobody }),
+      ...(shows && { killer: cannotKill }),
     })
     const disarm = undo.push('the container', async () => {
       const container = await coming.catch(() => undefined)
@@ -81,16 +86,16 @@ export async function begin({ runtimes, release, before, ...asked }: Asking): Pr
   }
 }
 
-function makeReady(
-  { shape, program, sandbox }: Pick<Asking, 'shape' | 'program' | 'sandbox'>,
+function prepareContainer(
+  { shape, program, sandbox }: Pick<ContainerRequest, 'shape' | 'program' | 'sandbox'>,
   undo: UndoStack,
-): Ready {
+): PreparedContainer {
   const { id, run, stateDir } = sandbox
   const inside = makeInside({ stateDir, run, program: program.binds, files: shape.files })
   undo.push('the run directory', () => inside.remove())
   const daemon = listenForDaemon(inside.socket)
   undo.push('the exec daemon’s socket', () => daemon.close())
-  const order: Ready['order'] = {
+  const order: PreparedContainer['order'] = {
     ...shape.order,
     name: `pen-${id}`,
     labels: { pen: '1', 'pen.sandbox': id, 'pen.run': run, [SUPERVISOR_LABEL]: supervisorLabel() },
@@ -105,7 +110,7 @@ function makeReady(
     ],
   }
   requireMountPoints(targetsOf(order), shape.order.binds)
-  return { inside, daemon, order, spare: nameOf(sandbox, run), undo }
+  return { inside, daemon, order, fallbackName: nameOf(sandbox, run), undo }
 }
 
 /** A name that only this run uses. */

@@ -4,8 +4,8 @@
  */
 import { existsSync } from 'node:fs'
 import { PenError } from '../../base/error.ts'
-import { leftBehind, removeContainer } from './container.ts'
-import { type Engine, findEngine, mayAsk, tryEngine } from './engine/engine.ts'
+import { orphanId, removeContainer } from './container.ts'
+import { type Engine, findEngine, mayUseDaemon, tryEngine } from './engine/engine.ts'
 import { unfinishedIn } from './engine/unfinished.ts'
 
 const ANSWER_MS = 10_000
@@ -15,18 +15,18 @@ interface Removal {
 }
 
 /** Returns the names of orphans, and removes them if asked. An engine that does not answer has none. */
-export async function leftContainers(cacheDir: string, removal: Removal): Promise<string[]> {
+export async function orphanContainers(cacheDir: string, removal: Removal): Promise<string[]> {
   const left: string[] = []
   for (const engine of enginesInUse(cacheDir))
-    left.push(...(await leftIn(engine, removal)), ...(await leftUnfinished(engine, removal)))
+    left.push(...(await orphansIn(engine, removal)), ...(await leftUnfinished(engine, removal)))
   return left
 }
 
 /** The same for one engine, and only for names with this prefix. */
-export async function leftIn(engine: Engine, { remove }: Removal, prefix = 'pen-'): Promise<string[]> {
+export async function orphansIn(engine: Engine, { remove }: Removal, prefix = 'pen-'): Promise<string[]> {
   const left: string[] = []
   for (const name of await ownContainers(engine)) {
-    const id = name.startsWith(prefix) ? await leftBehind(engine, name) : undefined
+    const id = name.startsWith(prefix) ? await orphanId(engine, name) : undefined
     if (id === undefined) continue
     if (remove) await removeContainer(engine, id)
     left.push(name)
@@ -53,7 +53,7 @@ export function enginesInUse(cacheDir: string): Engine[] {
 function ourDocker(): Engine | undefined {
   try {
     const docker = findEngine('docker')
-    return docker !== undefined && mayAsk(docker) ? docker : undefined
+    return docker !== undefined && mayUseDaemon(docker) ? docker : undefined
   } catch (error) {
     if (error instanceof PenError) return undefined
     throw error
