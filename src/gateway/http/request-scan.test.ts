@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { ODD_REQUESTS } from '../../../test/attack/lenient/requests.ts'
 import { classifyFirstBytes } from '../first-bytes.ts'
-import { RequestScan, SCANNED_BYTES } from './request-scan.ts'
+import { RequestScan } from './request-scan.ts'
 
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1')
 const found = (text: string): string | undefined => new RequestScan().found(bytes(text))
@@ -50,9 +50,18 @@ describe('the scan for a request inside another protocol', () => {
     expect(parts.indexOf('a Host field')).toBe('{} / v\r\nHost'.length)
   })
 
-  test('stops after the longest head that servers read', () => {
+  test('finds a field after any number of other bytes', () => {
     const scan = new RequestScan()
-    expect(scan.found(Buffer.alloc(SCANNED_BYTES, 'a'))).toBeUndefined()
-    expect(scan.found(bytes(' / v\r\nHost: evil.test\r\n'))).toBeUndefined()
+    for (let sent = 0; sent < 16; sent++) expect(scan.found(Buffer.alloc(65_536, 'a b '))).toBeUndefined()
+    expect(scan.found(bytes(' / v\r\nHost: evil.test\r\n'))).toBe('a Host field')
+  })
+
+  test('a URL in a text is no target, unless it stands where a request line has its target', () => {
+    for (const text of [
+      'Package: x\nHomepage: http://a.test/\nFiles: see http://a.test/ for more\n',
+      'Content-Length: 30\r\n\r\n{"a": "see http://a.test/ now"}',
+    ])
+      expect(found(text)).toBeUndefined()
+    expect(found('Package: x\nHomepage: http://a.test/ x\n')).toBe('an absolute target')
   })
 })

@@ -7,6 +7,7 @@ class Lenient {
         var server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
         server.setExecutor(java.util.concurrent.Executors.newCachedThreadPool());
         server.createContext("/", exchange -> {
+            exchange.getRequestBody().readAllBytes();
             var seen = "seen=" + exchange.getRequestHeaders().getFirst("Host") + " uri=" + exchange.getRequestURI();
             var body = seen.getBytes("ISO-8859-1");
             exchange.sendResponseHeaders(200, body.length);

@@ -54,6 +54,9 @@ const FIELDS = [
   '\x0bHost: evil.test\r\n\r\n',
 ]
 
+/** Longer than the head that most servers accept. Java's reads 380 KiB. */
+const LONG = 'x'.repeat(300_000)
+
 export const ODD_REQUESTS: readonly string[] = [
   ...LINES.map(line => `${line}\r\n${HOST}`),
   ...LINES.slice(0, 6).map(line => `${line}\n${HOST.replaceAll('\r', '')}`),
@@ -65,4 +68,10 @@ export const ODD_REQUESTS: readonly string[] = [
   `SSH-2.0-x\r\n\r\nGET / HTTP/1.1\r\n${HOST}`,
   `\0\0\0\x08\x04\xd2\x16\x2f\r\n\r\nGET / HTTP/1.1\r\n${HOST}`,
   `a@b /x v\r\n\r\na@b /x v\r\n${HOST}`,
+  'a@b /x v\r\n\r\na@b http://evil.test/ v\r\n\r\n',
+  'a@b /x v\r\nContent-Length: 5\r\n\r\na b cG:T http://evil.test/ v\r\n\r\n',
+  'a@b /x v\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na b c\r\n0\r\n\r\nG:T http://evil.test/ v\r\n\r\n',
+  // Behind many other bytes.
+  `a@b /x v\r\nX: ${LONG}\r\n${HOST}`,
+  `a@b /x v\r\nContent-Length: ${LONG.length}\r\n\r\n${LONG}GET / HTTP/1.1\r\n${HOST}`,
 ]
