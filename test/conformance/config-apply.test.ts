@@ -64,7 +64,7 @@ onTheHost('P16 an edit of the live config while a person reads is not overwritte
   await screen.shows(QUESTION)
   expect((await pen(box, 'deny', 'worse.example.com')).code).toBe(0)
   screen.type('yes\r')
-  await screen.shows('was changed while you were looking')
+  await screen.shows('was changed during your review')
   await screen.shows('code 125')
   expect(live(box)).toContain('worse.example.com')
   expect(live(box)).not.toContain('shown')
@@ -208,7 +208,7 @@ onTheHost('P19 an editor that fails, or is overtaken, loses nothing', async box 
   expect([JSON.parse(live(box)), leftovers(box)]).toEqual([{ version: 1, limits: { pids: 100 } }, []])
   const overtaken = await edit(`(cd ${box.project} && ${PEN} config set limits.pids 5) && sed -i s/100/6/`)
   expect([overtaken.code, JSON.parse(live(box))]).toEqual([125, { version: 1, limits: { pids: 5 } }])
-  const kept = /kept in (\S+\/config\.json)/.exec(overtaken.stderr)?.[1] ?? ''
+  const kept = /your text is in (\S+\/config\.json)/.exec(overtaken.stderr)?.[1] ?? ''
   expect(readFileSync(kept, 'utf8')).toContain('6')
 })
 

@@ -165,7 +165,7 @@ forEachKind(
       expect(pen('start', '--detach', '--backend', 'process', ...flags).status).toBe(0)
       const refused = pen('agent', 'codex')
       expect([refused.status, refused.stdout]).toEqual([125, ''])
-      expect(refused.stderr).toContain('fix: pen restart --agent codex brings them')
+      expect(refused.stderr).toContain('fix: pen restart --agent codex')
 
       // The flags stay those of the start.
       expect(pen('restart', '--agent', 'codex').status).toBe(0)
@@ -191,7 +191,7 @@ forEachKind(
       // A command in the sandbox does not change what was decided at the start.
       const wider = pen('agent', 'codex', '--allow', 'evil.test:443')
       expect([wider.status, wider.stdout]).toEqual([2, ''])
-      expect(wider.stderr).toContain('pen restart --agent codex takes them')
+      expect(wider.stderr).toContain('fix: pen restart --agent codex with these flags')
       const other = pen('agent', 'gemini')
       expect([other.status, other.stderr.includes('pen restart --agent gemini')]).toEqual([125, true])
       expect(`${first.stderr}${second.stderr}${JSON.stringify(project.audit())}`).not.toContain(CANARY)
