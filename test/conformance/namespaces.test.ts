@@ -81,7 +81,9 @@ onTheHost(
       through: 'bwrap --unshare-user --dev-bind / / -- "$@"',
     })
     expect([around.code, around.stdout]).toEqual([125, ''])
-    expect(around.stderr).toMatch(/MISSING_TOOL: .*user namespace without root.*\n.*\n +fix: start pen outside/)
+    expect(around.stderr).toMatch(
+      /MISSING_TOOL: .*user namespace without root.*\n.*\n +fix: start pen outside/,
+    )
   },
   { only: ({ who }) => who.uid !== 0 },
 )
